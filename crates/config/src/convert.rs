@@ -17,8 +17,8 @@ use std::str::FromStr;
 use consort_core::{Problem, ServerId};
 use serde::Serialize;
 
-use crate::Config;
-use crate::fields::{listed, shortened};
+use crate::config::Config;
+use crate::names::{listed, shortened};
 use crate::options::Options;
 use crate::server::{Address, Auth, Connect, Era, ServerConfig, Transport};
 use crate::text::Text;

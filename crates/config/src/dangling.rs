@@ -4,8 +4,8 @@ use consort_core::{Pattern, Problem, ServerId};
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
 
-use crate::Config;
-use crate::fields::{closest, shortened};
+use crate::config::Config;
+use crate::names::{closest, shortened};
 
 /// Servers that exist without being configured: Consort's own tools, and agents.
 const BUILT_IN: [&str; 2] = ["builtin", consort_agent::sub::AGENTS];

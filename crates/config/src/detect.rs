@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Mistake;
-use crate::fields::{closest, shortened};
+use crate::names::{closest, shortened};
 use crate::read::options;
 use crate::read::{aether, aidk, codex, consort, mcp_servers, vscode, zed};
 use crate::tree::{Node, Table, Value};
@@ -47,56 +47,6 @@ impl fmt::Display for Format {
             Self::Aidk => "AIDK",
             Self::Elysia => "Elysia",
         })
-    }
-}
-
-/// Language of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
-    Json,
-    Toml,
-}
-
-impl Language {
-    /// Detects the language from the start of the text; if that is ambiguous, from the file's name.
-    pub(crate) fn of(file: &Path, text: &str) -> Result<Self, Mistake> {
-        let named = |names: &[&str]| {
-            let extension = file.extension().and_then(|extension| extension.to_str());
-            extension.is_some_and(|extension| {
-                names.iter().any(|name| extension.eq_ignore_ascii_case(name))
-            })
-        };
-        let start = after_comments(text);
-        let list = start.strip_prefix('[').map(after_comments);
-        if start.starts_with('{') || list.is_some_and(|rest| rest.starts_with(['{', ']'])) {
-            return Ok(Self::Json);
-        }
-        // No word that starts a list in JSON is the name of a table that we know.
-        if list.is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '[')) {
-            return Ok(Self::Toml);
-        }
-        if named(&["yaml", "yml"]) {
-            return Err(Mistake::Yaml);
-        }
-        Ok(if named(&["json", "jsonc", "json5"]) { Self::Json } else { Self::Toml })
-    }
-}
-
-/// The text after blanks and the comments of JSON.
-fn after_comments(mut text: &str) -> &str {
-    loop {
-        text = text.trim_start();
-        let end = if text.starts_with("//") {
-            text.find('\n')
-        } else if text.starts_with("/*") {
-            text.find("*/").map(|at| at + 2)
-        } else {
-            return text;
-        };
-        match end {
-            Some(end) => text = &text[end..],
-            None => return "",
-        }
     }
 }
 
@@ -182,28 +132,4 @@ fn no_servers(root: &Table) -> Mistake {
     let known = [mcp_servers::KEY, vscode::KEY, zed::KEY, codex::KEY, consort::KEY, aether::OUTER];
     let near = root.keys().find_map(|key| Some((shortened(key), closest(key, known)?)));
     Mistake::NoServers { near }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_language_is_told_by_the_first_letters() {
-        let of = |file: &str, text: &str| Language::of(Path::new(file), text).ok();
-        let (json, toml) = (Some(Language::Json), Some(Language::Toml));
-        assert_eq!(of("x.toml", "{}"), json);
-        assert_eq!(of("x", "// note\n /* more */ { }"), json);
-        assert_eq!(of("x", "[{}]"), json);
-        assert_eq!(of("x", "[ ]"), json);
-        assert_eq!(of("x.json", "[mcp.x]"), toml);
-        assert_eq!(of("x.json", "[\"mcp\"]"), json);
-        assert_eq!(of("x", "[mcp.x]"), toml);
-        assert_eq!(of("x", "[[inputs]]"), toml);
-        assert_eq!(of("x", "# note\n"), toml);
-        assert_eq!(of("x.json", ""), json);
-        assert_eq!(of("x", ""), toml);
-        assert_eq!(of("x.yaml", "{}"), json);
-        assert_eq!(of("x.yaml", "extensions:"), None);
-    }
 }

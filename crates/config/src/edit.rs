@@ -8,14 +8,15 @@ use std::path::Path;
 
 use consort_core::{Problem, ServerId, nearest};
 
-use crate::Config;
+use crate::config::Config;
 use crate::convert::out::Out;
 use crate::convert::{Entries, Target, headers};
-use crate::detect::{Format, Language, vscode_settings};
+use crate::detect::{Format, vscode_settings};
 use crate::error::{ConfigError, UnusableFile};
 use crate::findings::Findings;
 use crate::read::{codex, consort, mcp_servers, vscode, zed};
 use crate::server::{ServerConfig, Transport};
+use crate::syntax::{self, Language};
 use crate::text::Part;
 use crate::tree::{Node, Table, Value};
 
@@ -171,7 +172,7 @@ struct Plan {
 impl Plan {
     fn of(file: &Path, text: &str) -> Result<Self, EditError> {
         let findings = Findings::new(file, text);
-        let root = crate::tree(file, text, &findings)?;
+        let root = syntax::parse(file, text, &findings)?;
         let language = Language::of(file, text)
             .map_err(|mistake| UnusableFile::new(findings.unusable(0, mistake), []))?;
         let signs = Format::of(file, &root)

@@ -3,7 +3,7 @@
 use consort_wire::{ConnectError, Endpoint};
 
 use crate::error::Mistake;
-use crate::fields::shortened;
+use crate::names::shortened;
 use crate::server::Address;
 use crate::text::Part;
 

@@ -8,8 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Mistake;
 use crate::findings::Findings;
-use crate::names::unknown_field;
-pub(crate) use crate::names::{closest, listed, shortened};
+use crate::names::{closest, listed, shortened, unknown_field};
 use crate::period::Period;
 use crate::place::Place;
 use crate::text::{Secrecy, Text};
@@ -85,7 +84,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn get(&self, key: &'static str) -> Option<&'a Node> {
         self.known.borrow_mut().push(key);
         #[cfg(test)]
-        crate::reference::note(self.server.is_some(), &self.path(key));
+        requested::record(self.server.is_some(), &self.path(key));
         self.table.get(key).filter(|node| !matches!(node.value, Value::Null))
     }
 
@@ -372,5 +371,27 @@ fn plain(value: &Value) -> Option<String> {
         Value::Text(text) | Value::Number(text) => Some(text.clone()),
         Value::Bool(value) => Some(value.to_string()),
         _ => None,
+    }
+}
+
+/// The keys that readers request, for the test that compares them with the reference.
+#[cfg(test)]
+pub(crate) mod requested {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        /// The requested keys, with their full paths.
+        static KEYS: RefCell<BTreeSet<String>> = RefCell::default();
+    }
+
+    pub(super) fn record(of_server: bool, path: &str) {
+        let table = if of_server { "mcp.NAME" } else { "consort" };
+        KEYS.with_borrow_mut(|keys| keys.insert(format!("{table}.{path}")));
+    }
+
+    /// Returns the keys requested on this thread since the last call.
+    pub(crate) fn take() -> BTreeSet<String> {
+        KEYS.take()
     }
 }

@@ -1,17 +1,24 @@
 //! `include`: files beside a config whose servers and options are part of it.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use consort_core::Pattern;
 
+use crate::digest::ConfigDigest;
 use crate::error::{ConfigError, Mistake, UnusableFile};
+use crate::find::STDIN;
 use crate::findings::Findings;
+use crate::place::Place;
 use crate::resolve::expand_variables;
 use crate::tree::Value;
-use crate::{Config, ConfigDigest, LARGEST_MIB, read, tree};
+use crate::{read, syntax};
+
+/// Size limit in MiB of a config together with the files that it includes, checked before any key is read. Some clients
+/// store their servers beside their whole history.
+const LARGEST_MIB: u64 = 32;
 
 /// Limit of files that a config includes, checked before the options in them are read.
 const MOST_FRAGMENTS: usize = 256;
@@ -43,7 +50,7 @@ pub struct ConfigFiles {
 impl ConfigFiles {
     /// Reads a config and the files that it includes; `-` is the standard input.
     pub fn read(file: &Path) -> Result<Self, UnusableFile> {
-        Self::of_text(file, Config::text(file)?)
+        Self::of_text(file, read_text(file)?)
     }
 
     /// Reads the files that a text includes, as if it were the content of a file.
@@ -66,7 +73,7 @@ impl ConfigFiles {
                 if fragments.len() == MOST_FRAGMENTS {
                     return Err(unusable(Mistake::TooManyFragments(MOST_FRAGMENTS)));
                 }
-                let text = Config::text(&path)?;
+                let text = read_text(&path)?;
                 bytes += text.len() as u64;
                 if bytes > LARGEST_MIB << 20 {
                     return Err(unusable(Mistake::TooLarge(LARGEST_MIB)));
@@ -82,11 +89,6 @@ impl ConfigFiles {
     pub fn includes_of(file: &Path, text: &str) -> Vec<IncludePattern> {
         let written = written(file, text).into_iter();
         written.filter_map(|(written, _)| IncludePattern::new(file, &written).ok()).collect()
-    }
-
-    /// Parses the config that they form together.
-    pub fn parse(&self) -> Result<Config, UnusableFile> {
-        Config::parse_files(self)
     }
 
     /// Returns the digest of all files: of the text alone if nothing is included.
@@ -179,7 +181,7 @@ fn is_pattern(text: &str) -> bool {
 fn written(file: &Path, text: &str) -> Vec<(String, usize)> {
     let text = unmarked(text);
     let findings = Findings::new(file, text);
-    let Ok(root) = tree(file, text, &findings) else { return Vec::new() };
+    let Ok(root) = syntax::parse(file, text, &findings) else { return Vec::new() };
     let list = root.table().and_then(|root| {
         root.get(read::options::KEY)?.table()?.get(read::options::INCLUDE)?.list()
     });
@@ -190,6 +192,21 @@ fn written(file: &Path, text: &str) -> Vec<(String, usize)> {
     entries.collect()
 }
 
+/// Reads the text of a file; `-` is the standard input.
+pub(crate) fn read_text(file: &Path) -> Result<String, UnusableFile> {
+    let unusable = |mistake| unreadable(file, mistake);
+    let mut bytes = Vec::new();
+    let largest = LARGEST_MIB << 20;
+    let source = if file == Path::new(STDIN) { Path::new("/dev/stdin") } else { file };
+    File::open(source)
+        .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
+        .map_err(|error| unusable(Mistake::Unreadable(error)))?;
+    if bytes.len() as u64 > largest {
+        return Err(unusable(Mistake::TooLarge(LARGEST_MIB)));
+    }
+    String::from_utf8(bytes).map_err(|_| unusable(Mistake::NotText))
+}
+
 /// A text without its byte order mark.
 pub(crate) fn unmarked(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
@@ -197,13 +214,14 @@ pub(crate) fn unmarked(text: &str) -> &str {
 
 /// The error of a file that cannot be read as text.
 pub(crate) fn unreadable(file: &Path, mistake: Mistake) -> UnusableFile {
-    let place = crate::Place { file: file.to_owned(), spot: None };
+    let place = Place { file: file.to_owned(), spot: None };
     UnusableFile::new(ConfigError::new(place, None, mistake), [])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@
 //! ```
 
 mod agents;
+mod config;
 mod convert;
 mod dangling;
 mod detect;
@@ -38,6 +39,7 @@ mod listen;
 mod merge;
 mod names;
 mod network;
+mod oauth;
 mod options;
 mod pasted;
 mod period;
@@ -51,18 +53,12 @@ mod server;
 mod server_limits;
 mod settings;
 mod sketch;
+mod syntax;
 mod text;
 mod tree;
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use consort_core::{Problem, ServerId};
-use serde::Serialize;
-
 pub use agents::{AgentConfig, Effort, ModelConfig, PriceConfig, ProviderConfig, Thinking};
+pub use config::Config;
 pub use convert::{Converted, Target, UnknownTarget, convert};
 pub use detect::Format;
 pub use digest::ConfigDigest;
@@ -92,232 +88,3 @@ pub use server::{
 };
 pub use server_limits::ServerLimits;
 pub use text::Text;
-
-use detect::Language;
-use error::Mistake;
-use findings::Findings;
-use read::{aether, aidk, codex, consort, elysia, mcp_servers, vscode, zed};
-use tree::Node;
-
-/// Size limit in MiB of a config together with the files that it includes, checked before any key is read. Some clients
-/// store their servers beside their whole history.
-const LARGEST_MIB: u64 = 32;
-
-/// Limit of reported syntax errors.
-const MOST_ERRORS: usize = 5;
-
-/// A config file with servers.
-#[derive(Debug, Serialize)]
-pub struct Config {
-    /// Path of the file.
-    pub file: PathBuf,
-    /// The files that it includes, in the order in which they are merged.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fragments: Vec<PathBuf>,
-    /// The included files that are empty.
-    #[serde(skip)]
-    pub empty_fragments: Vec<PathBuf>,
-    /// The digest of its bytes and those of the files that it includes.
-    #[serde(skip)]
-    pub digest: ConfigDigest,
-    /// Format of the file.
-    pub format: Format,
-    /// The usable servers.
-    pub servers: Vec<ServerConfig>,
-    /// The usable servers of single projects, which Claude Code stores in one file.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub projects: BTreeMap<PathBuf, Vec<ServerConfig>>,
-    /// Options for all servers.
-    pub options: Options,
-    /// Errors, each with the reason why something cannot be used.
-    #[serde(skip)]
-    pub errors: Vec<ConfigError>,
-    /// Warnings.
-    #[serde(skip)]
-    pub problems: Vec<Problem>,
-}
-
-impl Config {
-    /// Reads a file, and the files that it includes.
-    pub fn read(file: &Path) -> Result<Self, UnusableFile> {
-        ConfigFiles::read(file)?.parse()
-    }
-
-    /// Reads the text of a file; `-` is the standard input.
-    pub fn text(file: &Path) -> Result<String, UnusableFile> {
-        let unusable = |mistake| include::unreadable(file, mistake);
-        let mut bytes = Vec::new();
-        let largest = LARGEST_MIB << 20;
-        let source = if file == Path::new(STDIN) { Path::new("/dev/stdin") } else { file };
-        File::open(source)
-            .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
-            .map_err(|error| unusable(Mistake::Unreadable(error)))?;
-        if bytes.len() as u64 > largest {
-            return Err(unusable(Mistake::TooLarge(LARGEST_MIB)));
-        }
-        String::from_utf8(bytes).map_err(|_| unusable(Mistake::NotText))
-    }
-
-    /// Parses a text as if it were the content of a file. The name of the file is used for messages, for relative
-    /// paths, and to detect the format if the text alone is ambiguous. Included files are not read.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, UnusableFile> {
-        let (file, text) = (file.to_owned(), text.to_owned());
-        let files = ConfigFiles { file, text, fragments: Vec::new(), includes: Vec::new() };
-        Self::parse_files(&files)
-    }
-
-    /// Returns the places at which a server is described, also if it cannot be used.
-    pub fn places_of(&self, name: &ServerId) -> Vec<Place> {
-        let usable = self.servers.iter().filter(|server| server.name == *name);
-        let usable = usable.map(|server| server.place(server.origin.spot));
-        let broken = self.errors.iter().filter(|error| error.server() == Some(name));
-        usable.chain(broken.map(|error| error.place().clone())).collect()
-    }
-
-    /// Parses a config and the files that it includes as one.
-    fn parse_files(files: &ConfigFiles) -> Result<Self, UnusableFile> {
-        let fragments = files.fragments.iter().map(|one| (one.file.as_path(), one.text.as_str()));
-        let texts = std::iter::once((files.file.as_path(), files.text.as_str())).chain(fragments);
-        let texts: Vec<(&Path, &str)> =
-            texts.map(|(file, text)| (file, include::unmarked(text))).collect();
-        let parts = texts.iter().map(|(file, text)| FilePart::read(file, text));
-        let mut parts = parts.collect::<Result<Vec<FilePart>, UnusableFile>>()?;
-        let (format, projects) = (parts[0].format, std::mem::take(&mut parts[0].projects));
-        let empty = parts.iter().zip(&texts).skip(1).filter(|(part, _)| part.is_empty());
-        let empty_fragments = empty.map(|(_, (file, _))| (*file).to_owned()).collect();
-        let twice = described_twice(&parts);
-        let (mut servers, mut errors, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-        let findings = Findings::of_files(texts.iter().copied());
-        let begins = findings.begins();
-        let mut roots = Vec::new();
-        for (n, mut part) in parts.into_iter().enumerate() {
-            for server in part.servers.iter_mut().filter(|_| n > 0) {
-                server.origin.config = Some(files.file.clone());
-            }
-            servers.extend(part.servers);
-            errors.extend(part.errors);
-            problems.extend(part.problems);
-            part.root.shift(begins[n]);
-            roots.push(part.root);
-        }
-        servers.retain(|server| !twice.iter().any(|error| error.server() == Some(&server.name)));
-        let table = findings.blocking(|| merge::merge(&findings, roots));
-        let options = read::options::read(&findings, &table);
-        let (wrong, odd) = findings.into_parts();
-        errors.extend(twice.into_iter().chain(wrong));
-        problems.extend(odd);
-        if files.fragments.is_empty() {
-            errors.sort_by_key(|error| error.place().spot);
-        }
-        Ok(Self {
-            file: files.file.clone(),
-            fragments: files.fragments.iter().map(|fragment| fragment.file.clone()).collect(),
-            empty_fragments,
-            digest: files.digest(),
-            format,
-            servers,
-            projects,
-            options,
-            errors,
-            problems,
-        })
-    }
-}
-
-/// One file of a config, with its servers parsed.
-struct FilePart {
-    format: Format,
-    servers: Vec<ServerConfig>,
-    projects: BTreeMap<PathBuf, Vec<ServerConfig>>,
-    errors: Vec<ConfigError>,
-    problems: Vec<Problem>,
-    root: Node,
-}
-
-impl FilePart {
-    fn read(file: &Path, text: &str) -> Result<Self, UnusableFile> {
-        let findings = Findings::new(file, text);
-        let root = tree(file, text, &findings)?;
-        let signs = Format::of(file, &root)
-            .map_err(|mistake| UnusableFile::new(findings.unusable(root.at, mistake), []))?;
-        let (format, key) = signs[0];
-        for (_, other) in &signs[1..] {
-            let message = format!("`{other}` is not read, because `{key}` is there too");
-            findings.warn(root.at, None, &message, None);
-        }
-        let nothing = tree::Table::default();
-        let table = root.table().unwrap_or(&nothing);
-        let servers = match format {
-            Format::McpServers => mcp_servers::read(&findings, table),
-            Format::VsCode => {
-                let settings = detect::vscode_settings(table).filter(|_| key == consort::KEY);
-                vscode::read(&findings, settings.unwrap_or(table))
-            }
-            Format::Zed => zed::read(&findings, table),
-            Format::Codex => codex::read(&findings, table),
-            Format::Consort => consort::read(&findings, table),
-            Format::Aether => aether::read(&findings, table),
-            Format::Aidk => aidk::read(&findings, &root),
-            Format::Elysia => elysia::read(&findings, table),
-        };
-        let projects = match format {
-            Format::McpServers => mcp_servers::projects(&findings, table),
-            _ => BTreeMap::new(),
-        };
-        let (errors, problems) = findings.into_parts();
-        Ok(Self { format, servers, projects, errors, problems, root })
-    }
-
-    /// Returns true if it has no servers and no options.
-    fn is_empty(&self) -> bool {
-        let is_set =
-            |table: &tree::Table| table.get(read::options::KEY).is_some_and(|it| !it.is_empty());
-        self.servers.is_empty() && self.errors.is_empty() && !self.root.table().is_some_and(is_set)
-    }
-
-    /// The servers that are described in it, also unusable ones, with their places.
-    fn described(&self) -> BTreeMap<ServerId, Place> {
-        let broken =
-            self.errors.iter().filter_map(|it| Some((it.server()?.clone(), it.place().clone())));
-        let usable = self.servers.iter().map(|it| (it.name.clone(), it.place(it.origin.spot)));
-        broken.chain(usable).collect()
-    }
-}
-
-/// The errors of servers that are described in more than one file.
-fn described_twice(parts: &[FilePart]) -> Vec<ConfigError> {
-    let mut known: BTreeMap<ServerId, Place> = BTreeMap::new();
-    let mut errors = Vec::new();
-    for part in parts {
-        for (name, place) in part.described() {
-            match known.get(&name).cloned() {
-                None => drop(known.insert(name, place)),
-                Some(first) => {
-                    let mistake = Mistake::ServerInTwoFiles { name: name.clone(), first };
-                    errors.push(ConfigError::new(place, Some(&name), mistake));
-                }
-            }
-        }
-    }
-    errors
-}
-
-fn tree(file: &Path, text: &str, findings: &Findings<'_>) -> Result<Node, UnusableFile> {
-    let language = Language::of(file, text)
-        .map_err(|mistake| UnusableFile::new(findings.unusable(0, mistake), []))?;
-    let (name, parsed) = match language {
-        Language::Json => ("JSON", tree::json::parse(text).map_err(|error| vec![error])),
-        Language::Toml => ("TOML", tree::toml::parse(text)),
-    };
-    parsed.map_err(|mut errors| {
-        errors.sort_by_key(|error| error.at);
-        // One slip makes a parser stumble several times; the first time on a line says most.
-        errors.dedup_by_key(|error| findings.spot(error.at).line);
-        let mut errors = errors.into_iter().take(MOST_ERRORS).map(|error| {
-            let mistake = Mistake::Syntax { language: name, message: error.message };
-            findings.unusable(error.at, mistake)
-        });
-        let first = errors.next().expect("a text that cannot be parsed has an error");
-        UnusableFile::new(first, errors)
-    })
-}

@@ -19,7 +19,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::error::Mistake;
-use crate::fields::{Fields, shortened};
+use crate::fields::Fields;
+use crate::names::shortened;
 use crate::period::parse_duration;
 use crate::tree::{Node, Value};
 pub use declare::{Limit, LimitUnit};

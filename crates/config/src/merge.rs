@@ -1,8 +1,8 @@
 //! Merge of the `[consort]` tables of a config and of the files that it includes.
 
 use crate::error::Mistake;
-use crate::fields::shortened;
 use crate::findings::Findings;
+use crate::names::shortened;
 use crate::read::options::{INCLUDE, KEY};
 use crate::tree::{Entry, Node, Table, Value};
 

@@ -1,11 +1,9 @@
 //! The proxy and the certificates of one server's connections.
 
-use consort_wire::{ClientCertificate, NetworkSettings, ProxyChoice, ProxyUrl};
 use serde::Serialize;
 
-use crate::error::{ConfigError, Mistake};
+use crate::error::Mistake;
 use crate::fields::Fields;
-use crate::resolve::Following;
 use crate::text::{Secrecy, Text};
 
 /// The keyword for a direct connection.
@@ -57,35 +55,5 @@ impl NetworkConfig {
         ]
         .into_iter()
         .filter_map(|(key, text)| Some((key, text.as_ref()?)))
-    }
-
-    /// Resolves the references and builds settings.
-    pub(crate) fn to_settings(
-        &self,
-        following: &Following<'_>,
-    ) -> Result<NetworkSettings, ConfigError> {
-        let path = |key: &str, text: &Option<Text>| {
-            text.as_ref().map(|text| following.path(key, text)).transpose()
-        };
-        let proxy = match &self.proxy {
-            None => ProxyChoice::Environment,
-            Some(text) => match following.text("proxy", text)?.as_str() {
-                NO_PROXY => ProxyChoice::Direct,
-                url => ProxyChoice::Url(ProxyUrl::parse(url).map_err(|error| {
-                    let mistake = Mistake::Proxy(error);
-                    following.failed(text, mistake)
-                })?),
-            },
-        };
-        let certificate = path("client_certificate_file", &self.client_certificate_file)?;
-        let key = path("client_key_file", &self.client_key_file)?;
-        Ok(NetworkSettings {
-            proxy,
-            ca_file: path("ca_file", &self.ca_file)?,
-            client_certificate: certificate.zip(key).map(|(certificate_file, key_file)| {
-                ClientCertificate { certificate_file, key_file }
-            }),
-            ..NetworkSettings::default()
-        })
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::Config;
+use crate::config::Config;
 use crate::detect::{Format, by_key};
 use crate::digest::ConfigDigest;
 use crate::error::{Mistake, UnusableFile};
 use crate::findings::Findings;
 use crate::options::Options;
 use crate::read::{aidk, mcp_servers};
+use crate::syntax;
 use crate::tree::Table;
 
 impl Config {
@@ -31,7 +32,7 @@ impl Config {
         let whole = start.starts_with('"').then(|| format!("{{{}}}", start.trim_end_matches(',')));
         let text = whole.as_deref().unwrap_or(text);
         let findings = Findings::new(file, text);
-        let root = crate::tree(file, text, &findings)?;
+        let root = syntax::parse(file, text, &findings)?;
         let Some(table) = root.table().filter(|table| is_entries(table)) else {
             return Self::parse(file, text);
         };

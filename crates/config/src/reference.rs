@@ -3,25 +3,14 @@
 mod limits;
 mod tables;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::fields::requested;
 use crate::keys::{AUTH, OAUTH, SERVER, ServerKey};
 use crate::{Config, Limit, LimitUnit};
 use tables::{FOREIGN, Fields, SAMPLE, SPECS, TABLES};
-
-thread_local! {
-    /// The requested keys, with their full paths.
-    static ASKED: RefCell<BTreeSet<String>> = RefCell::default();
-}
-
-/// Records that a key was requested.
-pub(crate) fn note(of_server: bool, path: &str) {
-    let table = if of_server { "mcp.NAME" } else { "consort" };
-    ASKED.with_borrow_mut(|asked| asked.insert(format!("{table}.{path}")));
-}
 
 /// One key: its name, type, default and description.
 struct Key {
@@ -233,9 +222,9 @@ fn the_reference_is_of_every_key() {
 
 #[test]
 fn every_key_that_is_looked_for_is_in_the_reference_and_no_other() {
-    ASKED.with_borrow_mut(BTreeSet::clear);
+    requested::take();
     Config::parse(Path::new("consort.toml"), SAMPLE).expect("the sample is TOML");
-    let asked = ASKED.with_borrow(BTreeSet::clone);
+    let asked = requested::take();
     let mut listed = BTreeSet::new();
     for (table, keys) in tables() {
         if SPECS.iter().any(|spec| spec.table == table) {

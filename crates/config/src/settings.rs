@@ -7,11 +7,15 @@ use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
 use consort_login::{Identity, LoginLimits};
 use consort_shape::transform::{Drop, Keep, Of, Transform};
-use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
+use consort_wire::{
+    ClientCertificate, Command, Endpoint, NetworkSettings, ProxyChoice, ProxyUrl, Server, Speak,
+    Times, ToolTimes,
+};
 
 use crate::endpoint;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Mistake};
 use crate::installer;
+use crate::network::{NO_PROXY, NetworkConfig};
 use crate::period::Period;
 use crate::resolve::{Following, Inputs, Resolve};
 use crate::server::{
@@ -222,6 +226,35 @@ impl ServerConfig {
             total: tool.total.map(Period::get).or(tool.idle.map(|idle| idle.get().max(most))),
         };
         self.tools.iter().map(|(name, tool)| (name.as_str().to_owned(), times(tool))).collect()
+    }
+}
+
+impl NetworkConfig {
+    /// Resolves the references and builds settings.
+    fn to_settings(&self, following: &Following<'_>) -> Result<NetworkSettings, ConfigError> {
+        let path = |key: &str, text: &Option<Text>| {
+            text.as_ref().map(|text| following.path(key, text)).transpose()
+        };
+        let proxy = match &self.proxy {
+            None => ProxyChoice::Environment,
+            Some(text) => match following.text("proxy", text)?.as_str() {
+                NO_PROXY => ProxyChoice::Direct,
+                url => ProxyChoice::Url(ProxyUrl::parse(url).map_err(|error| {
+                    let mistake = Mistake::Proxy(error);
+                    following.failed(text, mistake)
+                })?),
+            },
+        };
+        let certificate = path("client_certificate_file", &self.client_certificate_file)?;
+        let key = path("client_key_file", &self.client_key_file)?;
+        Ok(NetworkSettings {
+            proxy,
+            ca_file: path("ca_file", &self.ca_file)?,
+            client_certificate: certificate.zip(key).map(|(certificate_file, key_file)| {
+                ClientCertificate { certificate_file, key_file }
+            }),
+            ..NetworkSettings::default()
+        })
     }
 }
 

@@ -10,8 +10,8 @@ use crate::error::Mistake;
 use crate::fields::Fields;
 use crate::input::Input;
 use crate::network::NetworkConfig;
+use crate::oauth;
 use crate::period::Period;
-use crate::read::oauth;
 use crate::server::{
     Address, Auth, Connect, Era, OAuth, Origin, Program, ServerConfig, Timeouts, ToolConfig,
     Transport, Validate,

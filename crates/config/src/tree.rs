@@ -3,7 +3,7 @@
 pub(crate) mod json;
 pub(crate) mod toml;
 
-use crate::fields::shortened;
+use crate::names::shortened;
 
 /// A value and its offset.
 #[derive(Debug)]

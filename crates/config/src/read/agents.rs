@@ -6,7 +6,8 @@ use consort_core::secret;
 
 use crate::agents::{AgentConfig, Effort, ModelConfig, PriceConfig, ProviderConfig, Thinking};
 use crate::error::Mistake;
-use crate::fields::{Fields, closest, listed, shortened};
+use crate::fields::Fields;
+use crate::names::{closest, listed, shortened};
 use crate::network::NO_PROXY;
 use crate::options::ProfileConfig;
 use crate::tree::{Node, Value};

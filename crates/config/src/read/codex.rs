@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Reader;
 use crate::error::Mistake;
-use crate::fields::{Fields, shortened};
+use crate::fields::Fields;
 use crate::findings::Findings;
+use crate::names::shortened;
 use crate::server::{Auth, ServerConfig};
 use crate::sketch::{Keys, Sketch, USUAL};
 use crate::text::Text;

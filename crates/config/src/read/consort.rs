@@ -6,8 +6,9 @@ use consort_core::ToolName;
 
 use super::{Reader, auth, inputs, options};
 use crate::error::Mistake;
-use crate::fields::{Fields, closest, shortened};
+use crate::fields::Fields;
 use crate::findings::Findings;
+use crate::names::{closest, shortened};
 use crate::server::{ServerConfig, ToolConfig};
 use crate::sketch::{Count, Keys, Sketch, USUAL};
 use crate::tree::{Table, Value};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Reader, auth, inputs, oauth};
+use super::{Reader, auth, inputs};
 use crate::fields::Fields;
 use crate::findings::Findings;
+use crate::oauth;
 use crate::server::ServerConfig;
 use crate::sketch::{Count, Keys, Sketch, USUAL};
 use crate::tree::{Node, Table, Value};

@@ -10,10 +10,11 @@ use consort_shape::transform::TransformSpec;
 
 use super::agents;
 use crate::error::Mistake;
-use crate::fields::{Fields, UnknownKeys, closest, shortened};
+use crate::fields::{Fields, UnknownKeys};
 use crate::findings::Findings;
 use crate::limits::LimitsConfig;
 use crate::listen::{ListenAddress, is_origin};
+use crate::names::{closest, shortened};
 use crate::options::{Options, ProfileConfig, ServeConfig, merged};
 use crate::server::Validate;
 use crate::tree::{Entry, Node, Table, Value};

@@ -1,0 +1,212 @@
+//! A config: its servers and options, errors and warnings.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use consort_core::{Problem, ServerId};
+use serde::Serialize;
+
+use crate::detect::{self, Format};
+use crate::digest::ConfigDigest;
+use crate::error::{ConfigError, Mistake, UnusableFile};
+use crate::findings::Findings;
+use crate::include::{self, ConfigFiles};
+use crate::merge;
+use crate::options::Options;
+use crate::place::Place;
+use crate::read::{self, aether, aidk, codex, consort, elysia, mcp_servers, vscode, zed};
+use crate::server::ServerConfig;
+use crate::syntax;
+use crate::tree::{Node, Table};
+
+/// A config file with servers.
+#[derive(Debug, Serialize)]
+pub struct Config {
+    /// Path of the file.
+    pub file: PathBuf,
+    /// The files that it includes, in the order in which they are merged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fragments: Vec<PathBuf>,
+    /// The included files that are empty.
+    #[serde(skip)]
+    pub empty_fragments: Vec<PathBuf>,
+    /// The digest of its bytes and those of the files that it includes.
+    #[serde(skip)]
+    pub digest: ConfigDigest,
+    /// Format of the file.
+    pub format: Format,
+    /// The usable servers.
+    pub servers: Vec<ServerConfig>,
+    /// The usable servers of single projects, which Claude Code stores in one file.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub projects: BTreeMap<PathBuf, Vec<ServerConfig>>,
+    /// Options for all servers.
+    pub options: Options,
+    /// Errors, each with the reason why something cannot be used.
+    #[serde(skip)]
+    pub errors: Vec<ConfigError>,
+    /// Warnings.
+    #[serde(skip)]
+    pub problems: Vec<Problem>,
+}
+
+impl Config {
+    /// Reads a file, and the files that it includes.
+    pub fn read(file: &Path) -> Result<Self, UnusableFile> {
+        ConfigFiles::read(file)?.parse()
+    }
+
+    /// Reads the text of a file; `-` is the standard input.
+    pub fn text(file: &Path) -> Result<String, UnusableFile> {
+        include::read_text(file)
+    }
+
+    /// Parses a text as if it were the content of a file. The name of the file is used for messages, for relative
+    /// paths, and to detect the format if the text alone is ambiguous. Included files are not read.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, UnusableFile> {
+        let (file, text) = (file.to_owned(), text.to_owned());
+        let files = ConfigFiles { file, text, fragments: Vec::new(), includes: Vec::new() };
+        Self::parse_files(&files)
+    }
+
+    /// Returns the places at which a server is described, also if it cannot be used.
+    pub fn places_of(&self, name: &ServerId) -> Vec<Place> {
+        let usable = self.servers.iter().filter(|server| server.name == *name);
+        let usable = usable.map(|server| server.place(server.origin.spot));
+        let broken = self.errors.iter().filter(|error| error.server() == Some(name));
+        usable.chain(broken.map(|error| error.place().clone())).collect()
+    }
+
+    /// Parses a config and the files that it includes as one.
+    fn parse_files(files: &ConfigFiles) -> Result<Self, UnusableFile> {
+        let fragments = files.fragments.iter().map(|one| (one.file.as_path(), one.text.as_str()));
+        let texts = std::iter::once((files.file.as_path(), files.text.as_str())).chain(fragments);
+        let texts: Vec<(&Path, &str)> =
+            texts.map(|(file, text)| (file, include::unmarked(text))).collect();
+        let parts = texts.iter().map(|(file, text)| FilePart::read(file, text));
+        let mut parts = parts.collect::<Result<Vec<FilePart>, UnusableFile>>()?;
+        let (format, projects) = (parts[0].format, std::mem::take(&mut parts[0].projects));
+        let empty = parts.iter().zip(&texts).skip(1).filter(|(part, _)| part.is_empty());
+        let empty_fragments = empty.map(|(_, (file, _))| (*file).to_owned()).collect();
+        let twice = described_twice(&parts);
+        let (mut servers, mut errors, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+        let findings = Findings::of_files(texts.iter().copied());
+        let begins = findings.begins();
+        let mut roots = Vec::new();
+        for (n, mut part) in parts.into_iter().enumerate() {
+            for server in part.servers.iter_mut().filter(|_| n > 0) {
+                server.origin.config = Some(files.file.clone());
+            }
+            servers.extend(part.servers);
+            errors.extend(part.errors);
+            problems.extend(part.problems);
+            part.root.shift(begins[n]);
+            roots.push(part.root);
+        }
+        servers.retain(|server| !twice.iter().any(|error| error.server() == Some(&server.name)));
+        let table = findings.blocking(|| merge::merge(&findings, roots));
+        let options = read::options::read(&findings, &table);
+        let (wrong, odd) = findings.into_parts();
+        errors.extend(twice.into_iter().chain(wrong));
+        problems.extend(odd);
+        if files.fragments.is_empty() {
+            errors.sort_by_key(|error| error.place().spot);
+        }
+        Ok(Self {
+            file: files.file.clone(),
+            fragments: files.fragments.iter().map(|fragment| fragment.file.clone()).collect(),
+            empty_fragments,
+            digest: files.digest(),
+            format,
+            servers,
+            projects,
+            options,
+            errors,
+            problems,
+        })
+    }
+}
+
+impl ConfigFiles {
+    /// Parses the config that they form together.
+    pub fn parse(&self) -> Result<Config, UnusableFile> {
+        Config::parse_files(self)
+    }
+}
+
+/// One file of a config, with its servers parsed.
+struct FilePart {
+    format: Format,
+    servers: Vec<ServerConfig>,
+    projects: BTreeMap<PathBuf, Vec<ServerConfig>>,
+    errors: Vec<ConfigError>,
+    problems: Vec<Problem>,
+    root: Node,
+}
+
+impl FilePart {
+    fn read(file: &Path, text: &str) -> Result<Self, UnusableFile> {
+        let findings = Findings::new(file, text);
+        let root = syntax::parse(file, text, &findings)?;
+        let signs = Format::of(file, &root)
+            .map_err(|mistake| UnusableFile::new(findings.unusable(root.at, mistake), []))?;
+        let (format, key) = signs[0];
+        for (_, other) in &signs[1..] {
+            let message = format!("`{other}` is not read, because `{key}` is there too");
+            findings.warn(root.at, None, &message, None);
+        }
+        let nothing = Table::default();
+        let table = root.table().unwrap_or(&nothing);
+        let servers = match format {
+            Format::McpServers => mcp_servers::read(&findings, table),
+            Format::VsCode => {
+                let settings = detect::vscode_settings(table).filter(|_| key == consort::KEY);
+                vscode::read(&findings, settings.unwrap_or(table))
+            }
+            Format::Zed => zed::read(&findings, table),
+            Format::Codex => codex::read(&findings, table),
+            Format::Consort => consort::read(&findings, table),
+            Format::Aether => aether::read(&findings, table),
+            Format::Aidk => aidk::read(&findings, &root),
+            Format::Elysia => elysia::read(&findings, table),
+        };
+        let projects = match format {
+            Format::McpServers => mcp_servers::projects(&findings, table),
+            _ => BTreeMap::new(),
+        };
+        let (errors, problems) = findings.into_parts();
+        Ok(Self { format, servers, projects, errors, problems, root })
+    }
+
+    /// Returns true if it has no servers and no options.
+    fn is_empty(&self) -> bool {
+        let is_set = |table: &Table| table.get(read::options::KEY).is_some_and(|it| !it.is_empty());
+        self.servers.is_empty() && self.errors.is_empty() && !self.root.table().is_some_and(is_set)
+    }
+
+    /// The servers that are described in it, also unusable ones, with their places.
+    fn described(&self) -> BTreeMap<ServerId, Place> {
+        let broken =
+            self.errors.iter().filter_map(|it| Some((it.server()?.clone(), it.place().clone())));
+        let usable = self.servers.iter().map(|it| (it.name.clone(), it.place(it.origin.spot)));
+        broken.chain(usable).collect()
+    }
+}
+
+/// The errors of servers that are described in more than one file.
+fn described_twice(parts: &[FilePart]) -> Vec<ConfigError> {
+    let mut known: BTreeMap<ServerId, Place> = BTreeMap::new();
+    let mut errors = Vec::new();
+    for part in parts {
+        for (name, place) in part.described() {
+            match known.get(&name).cloned() {
+                None => drop(known.insert(name, place)),
+                Some(first) => {
+                    let mistake = Mistake::ServerInTwoFiles { name: name.clone(), first };
+                    errors.push(ConfigError::new(place, Some(&name), mistake));
+                }
+            }
+        }
+    }
+    errors
+}
