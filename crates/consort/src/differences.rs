@@ -3,7 +3,7 @@
 use consort_shape::pin::{Change, Difference, Launch, Line, diff, told, told_new};
 use consort_shape::scan::{Finding, scan};
 
-use crate::output::escaped_line;
+use consort_core::escape::escape_line;
 
 /// The changes between two definitions, or two launch commands; `None` if there are not two.
 pub(crate) fn changes(difference: &Difference) -> Option<Vec<Change>> {
@@ -42,7 +42,7 @@ pub(crate) fn launch(launch: &Launch) -> String {
         let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         if names.is_empty() { String::new() } else { format!(" ({what}: {names})") }
     };
-    escaped_line(&match launch {
+    escape_line(&match launch {
         Launch::Program { command, arguments, variables, inherits, directory } => {
             let words = std::iter::once(command).chain(arguments);
             let words: Vec<String> = words.map(|word| quoted(word)).collect();

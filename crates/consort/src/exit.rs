@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use consort_core::{CallError, Unresolved};
 use serde_json::{Value, json};
 
-use crate::output::{Styled, TerminalText, escaped, styled};
+use crate::output::{Styled, TerminalText, styled};
+
+use consort_core::escape::escape_text;
 
 /// Exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,16 +80,8 @@ impl Failure {
 impl From<CallError> for Failure {
     /// A failure for the user of the command, who also operates the servers it starts.
     fn from(error: CallError) -> Self {
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            message = format!("{message}: {error}");
-            cause = error.source();
-        }
-        if let Some(detail) = error.detail() {
-            message = detail.explain_for_operator(&message);
-        }
-        Self { message: escaped(&message), hint: error.hint(), exit: exit_of(&error) }
+        let (message, hint) = (error.message_for_operator(), error.hint());
+        Self { message, hint, exit: exit_of(&error) }
     }
 }
 
@@ -115,6 +109,6 @@ pub(crate) fn exit_of(error: &CallError) -> Exit {
 impl From<Unresolved> for Failure {
     fn from(error: Unresolved) -> Self {
         let hint = error.hint();
-        Self { message: escaped(&error.to_string()), hint, exit: Exit::Usage }
+        Self { message: escape_text(&error.to_string()), hint, exit: Exit::Usage }
     }
 }

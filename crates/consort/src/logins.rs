@@ -12,9 +12,11 @@ use consort_wire::{BoxFuture, Endpoint, Server};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::output::{escaped_line, note};
+use crate::output::note;
+
 use crate::person;
 use crate::running::state_folder;
+use consort_core::escape::escape_line;
 
 /// Time limit for a request of the browser; its head is limited to `HEAD` bytes.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -110,7 +112,7 @@ impl Person for Browser {
     }
 
     fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
-        let question = escaped_line(&format!(
+        let question = escape_line(&format!(
             "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
         ));
         Box::pin(

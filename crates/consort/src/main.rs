@@ -53,7 +53,9 @@ fn main() -> ExitCode {
             if std::env::args_os().any(|argument| argument == "--json") {
                 let first = message.lines().next().unwrap_or_default();
                 let first = first.strip_prefix("error: ").unwrap_or(first);
-                output::json(&exit::Failure::usage(output::escaped(first)).document());
+                output::json(
+                    &exit::Failure::usage(consort_core::escape::escape_text(first)).document(),
+                );
             }
             note(message.trim_end());
             return ExitCode::from(2);

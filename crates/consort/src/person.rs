@@ -11,7 +11,8 @@ use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 
 use crate::keyboard;
-use crate::output::{aside, escaped, escaped_line};
+use crate::output::aside;
+use consort_core::escape::{escape_line, escape_text};
 
 /// Asks the person at the terminal; without a terminal, every request is refused.
 #[derive(Default)]
@@ -81,10 +82,10 @@ impl Host for Person {
 /// Shows a question at the terminal and reads the answers.
 fn ask(who: &str, params: &Object) -> Value {
     let message = params.text("message").unwrap_or_default();
-    say(&format!("\n{who}{}", escaped(&message)));
+    say(&format!("\n{who}{}", escape_text(&message)));
     if params.text("mode").as_deref() == Some("url") {
         let url = params.text("url").unwrap_or_default();
-        say(&format!("It wants you to open {}", escaped_line(&url)));
+        say(&format!("It wants you to open {}", escape_line(&url)));
         return match read("Open it yourself, then say yes; or no [y/N] ").as_deref() {
             Some("y" | "yes") => json!({ "action": "accept" }),
             Some(_) => json!({ "action": "decline" }),
@@ -140,7 +141,7 @@ fn prompt(name: &str, field: &Value, required: bool) -> String {
         Value::Null => String::new(),
         default => format!(" (default {default})"),
     };
-    escaped_line(&format!("{title}{about}{choices}{default}: "))
+    escape_line(&format!("{title}{about}{choices}{default}: "))
 }
 
 fn choices(field: &Value) -> Vec<String> {

@@ -14,8 +14,9 @@ use consort_gateway::{LogLimits, Recorded, Records};
 
 use crate::cli::LedgerChoice;
 use crate::exit::Failure;
-use crate::output::{escaped_line, note};
+use crate::output::note;
 use crate::running::{caller, state_folder};
+use consort_core::escape::escape_line;
 pub(crate) use runs::RunRecorder;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -100,7 +101,7 @@ impl CommandRecords {
             let text = format!(
                 "warning: {lost} calls or model requests are not in the ledger `{file}`: {reason}"
             );
-            note(escaped_line(&text));
+            note(escape_line(&text));
         }
     }
 }

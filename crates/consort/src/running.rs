@@ -20,8 +20,9 @@ use tokio::task::JoinSet;
 
 use crate::cli::{Common, LedgerChoice};
 use crate::exit::Failure;
-use crate::output::{aside, escaped, escaped_line, note};
+use crate::output::{aside, note};
 use crate::recording::CommandRecords;
+use consort_core::escape::{escape_line, escape_text};
 pub(crate) use folders::{data_folder, kept_folder, restrict_folders, state_folder};
 pub(crate) use prepare::{
     ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_of, prepare_source, read_file,
@@ -269,7 +270,7 @@ impl<'a> SlowStarts<'a> {
                 (status.state, &status.hint, &status.error)
                 && self.told.insert(status.server.clone())
             {
-                bar.suspend(|| note(format!("{}: {}", status.server, escaped(hint))));
+                bar.suspend(|| note(format!("{}: {}", status.server, escape_text(hint))));
             }
         }
     }
@@ -322,7 +323,7 @@ pub(crate) fn not_ready(status: &Status) -> Option<Problem> {
 
 /// The failure for an unknown server, with the nearest known name.
 pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let failure = Failure::usage(format!("unknown server `{}`", escaped(name)));
+    let failure = Failure::usage(format!("unknown server `{}`", escape_text(name)));
     match consort_core::nearest(name, known).first() {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
@@ -352,9 +353,9 @@ pub(crate) fn ask(input: &Input) -> Option<String> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }
-    let about = escaped_line(input.description.as_deref().unwrap_or(&input.id));
+    let about = escape_line(input.description.as_deref().unwrap_or(&input.id));
     let choices = match &input.kind {
-        InputKind::PickString { options } => format!(" [{}]", escaped_line(&options.join(", "))),
+        InputKind::PickString { options } => format!(" [{}]", escape_line(&options.join(", "))),
         InputKind::PromptString { .. } => String::new(),
     };
     let secret = matches!(input.kind, InputKind::PromptString { password: true });
@@ -365,9 +366,9 @@ pub(crate) fn ask(input: &Input) -> Option<String> {
 
 /// Prints a problem.
 pub(crate) fn tell(problem: &Problem) {
-    note(format!("{}: {}", problem.severity, escaped(&problem.to_string())));
+    note(format!("{}: {}", problem.severity, escape_text(&problem.to_string())));
     if let Some(hint) = &problem.hint {
-        note(format!("   hint: {}", escaped(hint)));
+        note(format!("   hint: {}", escape_text(hint)));
     }
 }
 

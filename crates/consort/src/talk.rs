@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use crate::cli::{Common, Talk};
 use crate::exit::{Exit, Failure};
 use crate::keyboard;
-use crate::output::escaped;
 use crate::person::Person;
+use consort_core::escape::escape_text;
 
 pub(crate) use input::{arguments, message, prompt, rendered, text_or_file};
 pub(crate) use kept::{Keeping, Kept, title};
@@ -93,7 +93,7 @@ impl Audience {
             }
             conversation
                 .answer(&id, answer)
-                .map_err(|error| Failure::usage(escaped(&error.to_string())))?;
+                .map_err(|error| Failure::usage(escape_text(&error.to_string())))?;
         }
         Ok(true)
     }
@@ -175,14 +175,14 @@ pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<E
     if json {
         return Ok(exit);
     }
-    let reason = escaped(&report.reason);
+    let reason = escape_text(&report.reason);
     let message = match report.status {
         Status::LimitReached => format!("a limit was reached: {reason}"),
         Status::Denied => format!("denied: {reason}"),
         Status::Waiting => {
             let asked =
                 report.waiting.first().and_then(|question| question.params["message"].as_str());
-            format!("a person is waited for: {}", escaped(asked.unwrap_or(&report.reason)))
+            format!("a person is waited for: {}", escape_text(asked.unwrap_or(&report.reason)))
         }
         _ => reason,
     };
@@ -193,7 +193,7 @@ pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<E
         (Status::Waiting, Some(id)) => {
             Some(format!("answer it at a terminal: `consort chat --continue={id}`"))
         }
-        _ => report.hint.as_deref().map(escaped),
+        _ => report.hint.as_deref().map(escape_text),
     };
     Err(Failure { message, hint, exit })
 }

@@ -13,8 +13,9 @@ use consort_config::{Config, ConfigDigest, ConfigFiles, Folders, ServerConfig, V
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, note};
+use crate::output::note;
 use crate::person::{self, Person};
+use consort_core::escape::escape_line;
 pub(crate) use describe::{Secrets, describe, shell_word};
 pub(crate) use store::{TrustRecord, TrustStore};
 
@@ -68,7 +69,7 @@ pub(crate) fn confirm(common: &Common, config: Config) -> Result<TrustedConfig, 
     if !Person::there() {
         return Err(refusal(&config, standing));
     }
-    let path = escaped_line(&whole(&config.file).display().to_string());
+    let path = escape_line(&whole(&config.file).display().to_string());
     note(match standing {
         Standing::Changed => format!("`{path}` changed since you trusted it. It is used for:"),
         _ => format!("`{path}` was found in this folder and is not trusted yet. It is used for:"),
@@ -106,7 +107,7 @@ pub(crate) fn remark(common: &Common, config: &Config) {
 /// Trusts a file with this content from now on.
 pub(crate) fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord, Failure> {
     let failed = |reason: String| {
-        let path = escaped_line(&file.display().to_string());
+        let path = escape_line(&file.display().to_string());
         let failure = Failure::usage(format!("cannot keep that `{path}` is trusted: {reason}"));
         failure.hint("name the file with --config FILE instead")
     };
@@ -180,8 +181,8 @@ fn refusal(config: &Config, standing: Standing) -> Failure {
         Standing::Changed => "it changed since it was trusted",
         _ => "it was found in the working folder, and may start programs and reach hosts",
     };
-    let failure = Failure::usage(format!("`{}` is not trusted: {why}", escaped_line(&path)));
-    let command = escaped_line(&format!("consort trust {}", shell_word(&path)));
+    let failure = Failure::usage(format!("`{}` is not trusted: {why}", escape_line(&path)));
+    let command = escape_line(&format!("consort trust {}", shell_word(&path)));
     failure.hint(format!("look at it, then run `{command}`; or name it with --config FILE"))
 }
 

@@ -4,8 +4,9 @@ use consort_agent::{Message, Status};
 
 use crate::cli::{Ask, Common};
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped, line};
+use crate::output::line;
 use crate::talk::{self, Form, Kept, Quit, Setup};
+use consort_core::escape::escape_text;
 
 pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
     let text = talk::prompt(&ask.prompt)?;
@@ -59,7 +60,7 @@ pub(super) async fn answered(
     let told = input.is_empty() && kept.conversation.over() == Some(Status::Completed);
     match audience.follow(&stage.agent, &kept.conversation, input).await {
         Ok(report) if told && !audience.show.is_json() => {
-            line(escaped(&report.text));
+            line(escape_text(&report.text));
             Ok(Exit::Ok)
         }
         Ok(report) => talk::ended(&report, kept.id.as_deref(), audience.show.is_json()),

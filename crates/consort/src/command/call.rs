@@ -14,9 +14,10 @@ use consort_shape::Exposure;
 
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
-use crate::output::{escaped, note};
+use crate::output::note;
 use crate::person::Person;
 use crate::running::{Need, Running, caller};
+use consort_core::escape::escape_text;
 use show::Show;
 
 pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {
@@ -182,7 +183,7 @@ fn whole(text: &str) -> Result<Json, Failure> {
     let json = Json::parse(text.trim().to_owned())
         .map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))?;
     if json.to_object().is_none() {
-        let shown = escaped(&json.as_str().chars().take(60).collect::<String>());
+        let shown = escape_text(&json.as_str().chars().take(60).collect::<String>());
         return Err(Failure::usage(format!("the arguments are not a JSON object: {shown}"))
             .hint(r#"write {"name": "value"}"#));
     }

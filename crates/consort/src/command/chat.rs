@@ -10,9 +10,10 @@ use consort_agent::{Message, Report, Role, Status, Usage};
 use crate::cli::{Chat, Common};
 use crate::exit::{Exit, Failure};
 use crate::keyboard;
-use crate::output::{Styled, escaped_line, shortened, styled};
+use crate::output::{Styled, styled};
 use crate::person::Person;
 use crate::talk::{self, Form, Kept, Quit, Setup};
+use consort_core::escape::{escape_line, shorten_line};
 use editor::Line;
 use source::Source;
 use typed::Typed;
@@ -83,7 +84,7 @@ impl Chatting<'_> {
             messages.iter().rev().map(|message| message.text()).find(|text| !text.is_empty());
         if let Some(said) = said {
             let text =
-                format!("{} messages; the last: {}", messages.len(), shortened(&said, GLIMPSE));
+                format!("{} messages; the last: {}", messages.len(), shorten_line(&said, GLIMPSE));
             self.note(&text);
         }
         let waiting = self.kept.conversation.waiting();
@@ -216,7 +217,7 @@ impl Chatting<'_> {
     }
 
     fn note(&mut self, text: &str) {
-        let text = styled(Styled::Faint, escaped_line(text));
+        let text = styled(Styled::Faint, escape_line(text));
         self.setup.audience.show.print(text);
     }
 }

@@ -15,10 +15,11 @@ use serde_json::json;
 
 use crate::cli::{Common, ConfigCommand, Source, Target};
 use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, escaped_line, json, line, note, styled, width};
+use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
 use crate::rewrite::{own_config, rewrite};
 use crate::running::{read_file, read_untrusted, tell};
 use crate::trust;
+use consort_core::escape::escape_line;
 
 pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failure> {
     match command {
@@ -74,7 +75,7 @@ fn show(common: &Common) -> Result<Exit, Failure> {
     }
     line(format!("{} ({:?})", config.file.display(), config.format));
     for file in &config.fragments {
-        line(format!("includes {}", escaped_line(&file.display().to_string())));
+        line(format!("includes {}", escape_line(&file.display().to_string())));
     }
     let is_alone = config.fragments.is_empty();
     let line_of = if is_alone { "LINE" } else { "FILE" };
@@ -141,7 +142,7 @@ fn path(common: &Common) -> Result<Exit, Failure> {
         } else {
             "       "
         };
-        let file = escaped_line(&place.file.display().to_string());
+        let file = escape_line(&place.file.display().to_string());
         line(if is_used {
             styled(Styled::Good, format!("{mark}{file}"))
         } else {

@@ -12,10 +12,9 @@ use serde_json::json;
 
 use crate::cli::{Common, Conversations, ConversationsCommand};
 use crate::exit::{Exit, Failure};
-use crate::output::{
-    Cell, Styled, Table, escaped_line, json, line, note, shortened, styled, width,
-};
+use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
 use crate::running;
+use consort_core::escape::{escape_line, shorten_line};
 pub(crate) use transcript::words;
 
 /// Characters of a title shown in a confirmation.
@@ -60,7 +59,7 @@ impl From<StoreError> for Failure {
             StoreError::Damaged { .. } | StoreError::Later { .. } => Exit::Tool,
             _ => Exit::Usage,
         };
-        Self { message: escaped_line(&message), hint: error.hint(), exit }
+        Self { message: escape_line(&message), hint: error.hint(), exit }
     }
 }
 
@@ -156,7 +155,7 @@ async fn delete(
         }
         let all = store.list()?;
         for summary in all.iter().filter(|summary| ids.contains(&summary.id)) {
-            let title = shortened(&summary.title, TITLE);
+            let title = shorten_line(&summary.title, TITLE);
             note(format!("{}  {} messages  {title}", summary.id, summary.messages));
         }
         match crate::person::agrees("Remove for good? [y/N] ".to_owned()).await {

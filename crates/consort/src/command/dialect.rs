@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::cli::{Common, DialectArguments};
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, json, json_text, note};
+use crate::output::{json, json_text, note};
 use crate::running::{Need, Running};
+use consort_core::escape::escape_line;
 
 pub(super) async fn run(
     running: &Running,
@@ -41,7 +42,7 @@ pub(super) async fn run(
     for (id, _, tool, losses) in &told {
         json_text(&serde_json::to_string_pretty(tool).unwrap_or_default());
         for loss in losses {
-            note(escaped_line(&format!("{id}: {loss}")));
+            note(escape_line(&format!("{id}: {loss}")));
         }
     }
     Ok(Exit::Ok)

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{Styled, TerminalText, escaped, escaped_line, json, line, shortened, styled};
+use crate::output::{Styled, TerminalText, json, line, styled};
 use crate::running::{Need, Running, caller};
+use consort_core::escape::{escape_line, escape_text, shorten_line};
 
 /// Limit of characters shown of a text.
 const SHOWN: usize = 200;
@@ -41,26 +42,26 @@ pub(super) async fn run(
     }
     let Explanation { from, to, steps } = &report.explanation;
     let to = to.as_deref().unwrap_or("hidden");
-    line(styled(Styled::Heading, format!("{} -> {}", escaped_line(from), escaped_line(to))));
+    line(styled(Styled::Heading, format!("{} -> {}", escape_line(from), escape_line(to))));
     for step in steps {
-        line(format!("  {}", escaped_line(&step.rule)));
+        line(format!("  {}", escape_line(&step.rule)));
         if step.hides {
             line("    hides it");
         }
         for change in &step.changes {
             let text = |text: &Option<String>| match text {
-                Some(text) => shortened(&escaped(text).replace('\n', " "), SHOWN),
+                Some(text) => shorten_line(&escape_text(text).replace('\n', " "), SHOWN),
                 None => "-".to_owned(),
             };
             let (from, to) = (text(&change.from), text(&change.to));
-            line(format!("    {}: {from} -> {to}", escaped_line(&change.what)));
+            line(format!("    {}: {from} -> {to}", escape_line(&change.what)));
         }
     }
     if steps.is_empty() {
         line("  nothing changes it");
     }
     if let Some(policy) = &report.policy {
-        line(format!("  policy: {}", escaped_line(policy)));
+        line(format!("  policy: {}", escape_line(policy)));
     }
     for finding in &report.findings {
         line(

@@ -11,10 +11,11 @@ use serde_json::json;
 
 use crate::cli::{Common, Export, Receiver};
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, json, line, note};
+use crate::output::{json, line, note};
 use crate::rewrite::{back_up, replace};
 use crate::running::read_file;
 use crate::trust;
+use consort_core::escape::escape_line;
 
 pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let recipient = Recipient::from(wanted.client);
@@ -40,7 +41,7 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let after =
         export(recipient, &reach, before.as_deref().unwrap_or_default()).map_err(|error| {
             let message = format!("cannot add to `{}`: {error}", file.display());
-            Failure::usage(escaped_line(&message)).hint("see what to write with --print")
+            Failure::usage(escape_line(&message)).hint("see what to write with --print")
         })?;
     let changed = before.as_ref() != Some(&after);
     let backup = match before {
@@ -54,7 +55,7 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     warn_of_demo(&reach);
     let open = fs::metadata(&file).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
     if open && matches!(reach, Reach::Url { token: Some(_), .. }) {
-        let name = escaped_line(&file.display().to_string());
+        let name = escape_line(&file.display().to_string());
         note(format!("warning: others on this machine can read the token in {name}"));
     }
     Ok(Exit::Ok)
@@ -70,7 +71,7 @@ fn warn_of_demo(reach: &Reach) {
 }
 
 fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path>, changed: bool) {
-    let (client, name) = (recipient.client(), escaped_line(&file.display().to_string()));
+    let (client, name) = (recipient.client(), escape_line(&file.display().to_string()));
     if common.json {
         json(&json!({ "client": client, "file": file, "backup": backup, "changed": changed }));
     } else if changed {
@@ -78,7 +79,7 @@ fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path
         if let Some(backup) = backup {
             note(format!(
                 "what was there is kept in {}",
-                escaped_line(&backup.display().to_string())
+                escape_line(&backup.display().to_string())
             ));
         }
     } else {
@@ -89,7 +90,7 @@ fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path
 /// Returns the connection settings that the client uses to reach the gateway.
 fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
     if let Some(url) = &wanted.url {
-        Endpoint::plain(url).map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
+        Endpoint::plain(url).map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
         let token = wanted.token_file.as_deref().map(token).transpose()?;
         return Ok(Reach::Url { url: url.clone(), token });
     }
@@ -106,7 +107,7 @@ fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
 fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
     let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
     let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
-        .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
+        .map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
     let Found::File(file) = lookup.found else { return Ok(None) };
     if file == Path::new(STDIN) {
         let message = "the client cannot read the config from the standard input of this command";
@@ -123,13 +124,13 @@ fn token(file: &Path) -> Result<String, Failure> {
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!("`{}` holds no token: one line without blanks", file.display());
-        return Err(Failure::usage(escaped_line(&message)));
+        return Err(Failure::usage(escape_line(&message)));
     }
     Ok(token.to_owned())
 }
 
 fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
-    Failure::usage(escaped_line(&format!("cannot {what} `{}`: {error}", file.display())))
+    Failure::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
 }
 
 impl From<Receiver> for Recipient {

@@ -12,8 +12,9 @@ use serde_json::json;
 
 use crate::cli::{Common, Ledger, LedgerCommand};
 use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, escaped_line, json, line, styled, width};
+use crate::output::{Cell, Styled, Table, json, line, styled, width};
 use crate::recording::ledger_path;
+use consort_core::escape::escape_line;
 
 /// Poll interval of a ledger that is followed.
 const LOOK: Duration = Duration::from_millis(200);
@@ -32,7 +33,7 @@ pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure
             if common.json {
                 json(&json!({ "file": path, "exists": path.exists() }));
             } else {
-                line(escaped_line(&path.display().to_string()));
+                line(escape_line(&path.display().to_string()));
             }
             Ok(Exit::Ok)
         }
@@ -60,7 +61,7 @@ impl From<LedgerError> for Failure {
             message = format!("{message}: {error}");
             cause = error.source();
         }
-        Self::usage(escaped_line(&message)).hint(error.hint())
+        Self::usage(escape_line(&message)).hint(error.hint())
     }
 }
 
@@ -204,9 +205,9 @@ fn tell(report: &Report) {
             line(styled(Styled::Good, "intact"));
         }
         Some(broken) => {
-            let reason = escaped_line(&broken.reason);
+            let reason = escape_line(&broken.reason);
             let file = broken.file.as_ref().map(|file| {
-                let file = escaped_line(&file.display().to_string());
+                let file = escape_line(&file.display().to_string());
                 format!(" in the archive `{file}`")
             });
             let file = file.unwrap_or_default();

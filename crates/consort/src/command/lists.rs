@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{
-    Cell, Styled, Table, TerminalText, escaped_line, json, line, note, styled, width,
-};
+use crate::output::{Cell, Styled, Table, TerminalText, json, line, note, styled, width};
 use crate::running::{Need, Running, caller};
+use consort_core::escape::escape_line;
 
 /// Level of detail of the tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ pub(super) async fn tools(
     for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
         let findings = findings(&said, entry);
         if let Some(first) = findings.first() {
-            let id = escaped_line(&entry.id());
+            let id = escape_line(&entry.id());
             let more = match findings.len() - 1 {
                 0 => String::new(),
                 more => format!(" (and {more} more: consort tools --explain {id})"),
@@ -198,18 +197,21 @@ fn print(table: &Table, what: &str, catalog: &Catalog) {
         line(table.render(width()));
     }
     for problem in &catalog.problems {
-        note(format!("{}: {}", problem.severity, escaped_line(&problem.to_string())));
+        note(format!("{}: {}", problem.severity, escape_line(&problem.to_string())));
     }
 }
 
 fn print_long(entry: &Entry, findings: &[Finding]) {
     let tool = entry.tool();
-    line(styled(Styled::Heading, escaped_line(&entry.id())));
+    line(styled(Styled::Heading, escape_line(&entry.id())));
     if let Some(about) = tool.description() {
-        line(format!("  {}", crate::output::escaped(&about).trim().replace('\n', "\n  ")));
+        line(format!(
+            "  {}",
+            consort_core::escape::escape_text(&about).trim().replace('\n', "\n  ")
+        ));
     }
     for parameter in parameters(&tool) {
-        line(format!("  {}", escaped_line(&parameter)));
+        line(format!("  {}", escape_line(&parameter)));
     }
     for finding in findings {
         line(

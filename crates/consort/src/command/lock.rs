@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 
 use crate::cli::{self, Common};
 use crate::exit::{Exit, Failure};
-use crate::output::{Styled, TerminalText, escaped_line, json, line, note, styled};
+use crate::output::{Styled, TerminalText, json, line, note, styled};
 use crate::person::{self, Person};
 use crate::running;
 use crate::survey::{Start, Survey};
 use crate::trust::TrustedConfig;
+use consort_core::escape::escape_line;
 
 pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
     let Some(config) = running::read_usable(common)? else {
@@ -165,7 +166,7 @@ fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<Se
     let find = |name: &String| match known.iter().find(|server| server.as_str() == name) {
         Some(server) => Ok((*server).clone()),
         None => {
-            let failure = Failure::usage(format!("unknown server `{}`", escaped_line(name)));
+            let failure = Failure::usage(format!("unknown server `{}`", escape_line(name)));
             let near = consort_core::nearest(name, known.iter().map(|server| server.as_str()));
             Err(match near.first() {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
@@ -177,7 +178,7 @@ fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<Se
 }
 
 fn shown(path: &Path) -> String {
-    escaped_line(&path.display().to_string())
+    escape_line(&path.display().to_string())
 }
 
 impl From<LockFileError> for Failure {
@@ -187,7 +188,7 @@ impl From<LockFileError> for Failure {
         if let LockFileError::Read { source, .. } | LockFileError::Write { source, .. } = &error {
             message = format!("{message}: {source}");
         }
-        let failure = Self::usage(escaped_line(&message));
+        let failure = Self::usage(escape_line(&message));
         error.hint().into_iter().fold(failure, Failure::hint)
     }
 }

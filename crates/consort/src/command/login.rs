@@ -10,9 +10,10 @@ use serde_json::json;
 use crate::cli::{self, Common};
 use crate::exit::{Exit, Failure};
 use crate::logins::{self, Browser};
-use crate::output::{escaped, json, line};
+use crate::output::{json, line};
 use crate::running;
 use crate::trust::TrustedConfig;
+use consort_core::escape::escape_text;
 
 /// Runs the login flow with a person and stores the result.
 pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, Failure> {
@@ -46,7 +47,7 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
             .map_err(|error| unreached(&error))?;
         let tools = client.list(ShelfKind::Tools).await;
         client.close().await;
-        let tools = tools.map_err(|error| Failure::usage(escaped(&error.to_string())))?;
+        let tools = tools.map_err(|error| Failure::usage(escape_text(&error.to_string())))?;
         Ok::<_, Failure>((tools.items.len(), missing))
     };
     let (tools, missing) = tokio::select! {
@@ -55,7 +56,7 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
     };
     told(common, &server, &login, tools);
     if !missing.is_empty() && !common.json {
-        let missing = escaped(&missing.join(" "));
+        let missing = escape_text(&missing.join(" "));
         line(format!("scopes that the authorization server did not grant: {missing}"));
     }
     Ok(Exit::Ok)
@@ -98,7 +99,7 @@ fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
     }
     match kept {
         Some(kept) => {
-            let by = escaped(&kept.issuer);
+            let by = escape_text(&kept.issuer);
             line(format!("`{}` lets you in, by {by}: {tools} tools", server.name));
             if kept.tokens.refresh.is_none() && kept.tokens.expires.is_some() {
                 line("it cannot be renewed: log in again when it has expired");
@@ -136,9 +137,9 @@ fn nothing_to_do(server: &ServerConfig) -> Failure {
 
 fn unreached(error: &consort_wire::ConnectError) -> Failure {
     let message = error.detail().explain_for_operator(&error.to_string());
-    let failure = Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) };
+    let failure = Failure { exit: Exit::Unreachable, ..Failure::usage(escape_text(&message)) };
     match error.hint() {
-        Some(hint) => failure.hint(escaped(hint)),
+        Some(hint) => failure.hint(escape_text(hint)),
         None => failure,
     }
 }
@@ -146,7 +147,7 @@ fn unreached(error: &consort_wire::ConnectError) -> Failure {
 /// The failure for scopes that a server requires and that were not granted.
 fn not_granted(error: &consort_login::LoginError) -> Failure {
     let message = format!("cannot get the scopes that the server wants: {error}");
-    Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) }
+    Failure { exit: Exit::Unreachable, ..Failure::usage(escape_text(&message)) }
 }
 
 fn port(server: &ServerConfig) -> Option<u16> {

@@ -11,8 +11,9 @@ use super::serve::name_folder;
 use crate::cli::{Common, NamesArguments};
 use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
-use crate::output::{Cell, Table, escaped_line, json, line, width};
+use crate::output::{Cell, Table, json, line, width};
 use crate::running::{source, unknown_server};
+use consort_core::escape::escape_line;
 
 pub(super) fn run(common: &Common, wanted: &NamesArguments) -> Result<Exit, Failure> {
     let config = source(common)?.map(|source| source.0.file);
@@ -112,5 +113,5 @@ fn endpoint(file: &Path) -> String {
 }
 
 fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
-    Failure::usage(escaped_line(&format!("cannot {what} `{}`: {error}", file.display())))
+    Failure::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
 }

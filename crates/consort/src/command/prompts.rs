@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{Styled, escaped, json_text, line, styled};
+use crate::output::{Styled, json_text, line, styled};
 use crate::running::{Need, Running, caller};
+use consort_core::escape::escape_text;
 
 pub(super) async fn run(
     running: &Running,
@@ -20,7 +21,7 @@ pub(super) async fn run(
     let mut values = Map::new();
     for argument in arguments {
         let Some((name, value)) = argument.split_once('=') else {
-            return Err(Failure::usage(format!("`{}` is not an argument", escaped(argument)))
+            return Err(Failure::usage(format!("`{}` is not an argument", escape_text(argument)))
                 .hint("write name=value"));
         };
         values.insert(name.to_owned(), Value::String(value.to_owned()));
@@ -35,10 +36,10 @@ pub(super) async fn run(
         result.get("messages").and_then(|messages| messages.to_items()).unwrap_or_default()
     {
         let Some(message) = message.to_object() else { continue };
-        line(styled(Styled::Heading, escaped(&message.text("role").unwrap_or_default())));
+        line(styled(Styled::Heading, escape_text(&message.text("role").unwrap_or_default())));
         if let Some(content) = message.get("content") {
             let block = Content::from_json(&content);
-            line(escaped(&ToolResult::new(&[block], None, false).flattened()));
+            line(escape_text(&ToolResult::new(&[block], None, false).flattened()));
         }
     }
     Ok(Exit::Ok)

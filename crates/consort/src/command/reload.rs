@@ -11,9 +11,10 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::cli::{Common, Reload};
 use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
-use crate::output::{escaped, json, line};
+use crate::output::{json, line};
 use crate::reloading::{ReloadReport, UnusableServer};
 use crate::running::wrong;
+use consort_core::escape::escape_text;
 
 /// Limit of bytes read from a response.
 const REPLY_BYTES: u64 = 4 << 20;
@@ -62,14 +63,14 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
         return Ok(ours);
     }
     let which = config.map_or("without a config".to_owned(), |file| {
-        format!("with the config `{}`", escaped(&file.display().to_string()))
+        format!("with the config `{}`", escape_text(&file.display().to_string()))
     });
     let failure =
         Failure { exit: Exit::Unreachable, ..Failure::usage(format!("no gateway runs {which}")) };
     let known: Vec<String> = others
         .iter()
         .filter_map(|gateway| gateway.config.as_ref())
-        .map(|file| format!("`{}`", escaped(&file.display().to_string())))
+        .map(|file| format!("`{}`", escape_text(&file.display().to_string())))
         .collect();
     Err(match known.as_slice() {
         [] => failure.hint("start one with `consort serve`"),
@@ -126,8 +127,8 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
     if status != 200 {
         let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         let why = said["error"].as_str().unwrap_or("no reason was given");
-        let failure = Failure::usage(format!("refused ({status}): {}", escaped(why)));
-        let hint = said["hint"].as_str().map(escaped);
+        let failure = Failure::usage(format!("refused ({status}): {}", escape_text(why)));
+        let hint = said["hint"].as_str().map(escape_text);
         return Err(hint.into_iter().fold(failure, Failure::hint));
     }
     serde_json::from_str(&body).map_err(|error| unreached(&error))
@@ -171,7 +172,7 @@ async fn exchange(
 fn show(gateway: &RunningGateway, report: &ReloadReport) {
     let address = &gateway.address;
     for kept_out in &report.kept_out {
-        line(format!("{address}: {} kept out: {}", kept_out.what, escaped(&kept_out.reason)));
+        line(format!("{address}: {} kept out: {}", kept_out.what, escape_text(&kept_out.reason)));
         if kept_out.acceptable {
             line("   hint: accept it with `consort reload --accept`");
         }
@@ -180,13 +181,13 @@ fn show(gateway: &RunningGateway, report: &ReloadReport) {
         let server =
             server.as_ref().map_or("a server".to_owned(), |name| format!("server `{name}`"));
         let effect = if *keeps_last_good { "keeps its last good settings" } else { "is left out" };
-        line(format!("{address}: {} {effect}: {}", escaped(&server), escaped(reason)));
+        line(format!("{address}: {} {effect}: {}", escape_text(&server), escape_text(reason)));
         if let Some(hint) = hint {
-            line(format!("   hint: {}", escaped(hint)));
+            line(format!("   hint: {}", escape_text(hint)));
         }
     }
     for change in &report.changes {
-        line(format!("{address}: {}", escaped(change)));
+        line(format!("{address}: {}", escape_text(change)));
     }
     if report.kept_out.is_empty() && report.changes.is_empty() {
         line(format!("{address}: nothing changed"));

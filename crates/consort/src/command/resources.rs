@@ -9,8 +9,9 @@ use consort_core::Object;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped, json_text, line, note};
+use crate::output::{json_text, line, note};
 use crate::running::{Need, Running, caller};
+use consort_core::escape::escape_text;
 
 pub(super) async fn read(
     running: &Running,
@@ -36,13 +37,13 @@ pub(super) async fn read(
     }
     for content in &contents {
         match (content.text("text"), bytes(content)?) {
-            (Some(text), _) => line(escaped(&text)),
+            (Some(text), _) => line(escape_text(&text)),
             (None, Some(bytes)) => {
                 let kind = content.text("mimeType").unwrap_or_else(|| "unknown type".to_owned());
                 line(format!(
                     "[{} bytes of {}; write them to a file with --output]",
                     bytes.len(),
-                    escaped(&kind)
+                    escape_text(&kind)
                 ));
             }
             (None, None) => {}

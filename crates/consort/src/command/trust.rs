@@ -8,9 +8,10 @@ use serde_json::json;
 
 use crate::cli::{Common, Trust};
 use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, escaped_line, json, line, styled, width};
+use crate::output::{Cell, Styled, Table, json, line, styled, width};
 use crate::running::read_file;
 use crate::trust::{Secrets, TrustStore, describe, remember};
+use consort_core::escape::escape_line;
 
 pub(super) fn run(common: &Common, options: &Trust) -> Result<Exit, Failure> {
     if options.list {
@@ -28,7 +29,7 @@ pub(super) fn run(common: &Common, options: &Trust) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let secrets = if std::io::stdout().is_terminal() { Secrets::Shown } else { Secrets::Hidden };
-    let path = escaped_line(&record.path.display().to_string());
+    let path = escape_line(&record.path.display().to_string());
     line(styled(Styled::Good, format!("{path} is trusted until it changes. It is used for:")));
     describe(&config, secrets).iter().for_each(line);
     Ok(Exit::Ok)
@@ -68,10 +69,10 @@ fn remove(common: &Common, path: &Path) -> Result<Exit, Failure> {
     if common.json {
         json(&json!({ "removed": removed }));
     } else if removed.is_empty() {
-        line(format!("no config is trusted at {}", escaped_line(&path.display().to_string())));
+        line(format!("no config is trusted at {}", escape_line(&path.display().to_string())));
     }
     for place in removed.iter().filter(|_| !common.json) {
-        line(format!("{} is no longer trusted", escaped_line(&place.display().to_string())));
+        line(format!("{} is no longer trusted", escape_line(&place.display().to_string())));
     }
     Ok(Exit::Ok)
 }
@@ -82,7 +83,7 @@ fn file(path: &Path) -> Result<PathBuf, Failure> {
         return Ok(path.to_owned());
     }
     Folders::config_in(path).ok_or_else(|| {
-        let shown = escaped_line(&path.display().to_string());
+        let shown = escape_line(&path.display().to_string());
         let names = Folders::working_names().join("`, `");
         Failure::usage(format!("there is no config in `{shown}`: none of `{names}`"))
     })

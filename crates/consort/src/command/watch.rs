@@ -50,7 +50,7 @@ fn show(statuses: &[Status], last: &mut BTreeMap<ServerId, Status>, common: &Com
             } else {
                 String::new()
             };
-            line(crate::output::escaped_line(&format!(
+            line(consort_core::escape::escape_line(&format!(
                 "{} {}{tools}{why}",
                 status.server, status.state
             )));

@@ -17,9 +17,9 @@ use super::Console;
 use super::route::{Asked, Done, Nothing, Refusal, Route, Told, get, post};
 use crate::differences;
 use crate::exit::Failure;
-use crate::output::escaped_line;
 use crate::reloading::ReloadTrigger;
 use crate::survey::{Start, Survey};
+use consort_core::escape::escape_line;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -143,7 +143,7 @@ impl Difference {
                 kind == "tool" && from.server == *difference.server() && from.name == *name
             };
             let shadows = shadows.iter().filter(ours);
-            warnings.extend(shadows.map(|shadow| escaped_line(&shadow.to_string())));
+            warnings.extend(shadows.map(|shadow| escape_line(&shadow.to_string())));
         }
         Self {
             server: difference.server().to_string(),

@@ -1,7 +1,7 @@
 //! Tables for people.
 
-use super::text::{escaped_line, shortened};
 use super::{Styled, TerminalText, styled};
+use consort_core::escape::{escape_line, shorten_line};
 
 /// Rows under headings. The last column takes the remaining width.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Cell {
 
 impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: escaped_line(text.as_ref()), style: None }
+        Self { text: escape_line(text.as_ref()), style: None }
     }
 }
 
@@ -41,7 +41,7 @@ impl Cell {
     /// A cell of several lines, in the last column of a table that wraps.
     pub(crate) fn lines<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Self {
         let lines: Vec<String> =
-            lines.into_iter().map(|line| escaped_line(line.as_ref().trim_end())).collect();
+            lines.into_iter().map(|line| escape_line(line.as_ref().trim_end())).collect();
         Self { text: lines.join("\n"), style: None }
     }
 }
@@ -110,7 +110,7 @@ impl Table {
         let mut line = TerminalText::default();
         for (at, &width) in widths.iter().enumerate() {
             let (text, style) = cell(at);
-            let text = if at == last { shortened(&text, width) } else { text };
+            let text = if at == last { shorten_line(&text, width) } else { text };
             let room = width.saturating_sub(text.chars().count()) + 2;
             line += match style {
                 Some(style) => styled(style, text),

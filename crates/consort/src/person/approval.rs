@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{read, say};
 use crate::keyboard;
-use crate::output::{TerminalText, escaped};
+use crate::output::TerminalText;
+use consort_core::escape::escape_text;
 
 /// Answer to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(super) fn ask(params: &Object) -> Option<Value> {
         return None;
     }
     let message = params.text("message").unwrap_or_default();
-    say(&format!("\n{}", escaped(&message)));
+    say(&format!("\n{}", escape_text(&message)));
     let editable = fields["arguments"].is_object();
     Some(decide(&message, editable))
 }

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::output::{escaped_line, note};
+use crate::output::note;
+
+use consort_core::escape::escape_line;
 
 /// Removes the permissions of group and others from files of earlier versions, which depended on the umask.
 pub(crate) fn restrict_folders() {
     let cache = kept_folder().and_then(|folder| Some(folder.parent()?.to_owned()));
     for folder in [state_folder(), data_folder(), cache].into_iter().flatten() {
         if let Err(error) = consort_files::restrict_folder(&folder) {
-            let folder = escaped_line(&folder.display().to_string());
+            let folder = escape_line(&folder.display().to_string());
             note(format!("warning: others may read `{folder}`: {error}"));
         }
     }

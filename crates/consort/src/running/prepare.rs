@@ -15,8 +15,8 @@ use super::{ask, embedded, kept_folder};
 use crate::approvals;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::escaped;
 use crate::trust::{self, TrustedConfig};
+use consort_core::escape::escape_text;
 
 /// The text of a config, with the files that it includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,14 +90,15 @@ fn several<'a>(
 ) -> Option<Failure> {
     let mut failure = wrong(errors.next()?);
     for error in errors {
-        failure.message = format!("{}\n       {}", failure.message, escaped(&error.to_string()));
+        failure.message =
+            format!("{}\n       {}", failure.message, escape_text(&error.to_string()));
     }
     Some(failure)
 }
 
 /// Converts a config error to a failure.
 pub(crate) fn wrong(error: &consort_config::ConfigError) -> Failure {
-    let failure = Failure::usage(escaped(&error.to_string()));
+    let failure = Failure::usage(escape_text(&error.to_string()));
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -227,7 +228,7 @@ pub(crate) fn shape(
     if let Some(profile) = &common.profile {
         let known: Vec<String> = shaping.profiles().map(str::to_owned).collect();
         shaping = shaping.narrowed(profile).ok_or_else(|| {
-            let failure = Failure::usage(format!("unknown profile `{}`", escaped(profile)));
+            let failure = Failure::usage(format!("unknown profile `{}`", escape_text(profile)));
             let near = consort_core::nearest(profile, known.iter().map(String::as_str));
             match near.first() {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),

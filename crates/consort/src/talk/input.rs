@@ -12,8 +12,8 @@ use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unreso
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;
-use crate::output::{escaped, escaped_line};
 use crate::running::{Running, caller};
+use consort_core::escape::{escape_line, escape_text};
 
 /// A user message: text and attachments. Words that begin with `@` and name a resource attach it too.
 pub(crate) async fn message(
@@ -90,7 +90,7 @@ fn held(uri: &str, content: &Object) -> Part {
 
 /// Reads an image from a file.
 fn image(path: &Path, most: u64) -> Result<Part, Failure> {
-    let shown = escaped_line(&path.display().to_string());
+    let shown = escape_line(&path.display().to_string());
     let bytes = File::open(path)
         .map_err(|error| Failure::usage(format!("cannot read `{shown}`: {error}")))
         .and_then(|file| all(file, &format!("`{shown}`"), most))?;
@@ -152,7 +152,7 @@ fn all(from: impl Read, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
 pub(crate) fn text_or_file(text: &str) -> Result<String, Failure> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", escaped_line(path))))
+        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", escape_line(path))))
 }
 
 /// A prompt of a server, rendered as messages.
@@ -171,7 +171,7 @@ pub(crate) async fn rendered(
     let messages = result.get("messages").and_then(|messages| messages.to_items());
     let messages: Vec<Message> = messages.unwrap_or_default().iter().filter_map(said).collect();
     if messages.is_empty() {
-        return Err(Failure::usage(format!("the prompt `{}` says nothing", escaped(name))));
+        return Err(Failure::usage(format!("the prompt `{}` says nothing", escape_text(name))));
     }
     Ok(messages)
 }
@@ -192,23 +192,23 @@ fn said(message: &Json) -> Option<Message> {
 fn check(name: &str, prompt: &Object, given: &[(String, String)]) -> Result<(), Failure> {
     let known = arguments(prompt);
     let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-    let name = escaped_line(name);
+    let name = escape_line(name);
     for (argument, _) in given {
         if !names.contains(&argument.as_str()) {
             let failure = Failure::usage(format!(
                 "the prompt `{name}` has no argument `{}`",
-                escaped_line(argument)
+                escape_line(argument)
             ));
             return Err(match names.as_slice() {
                 [] => failure.hint("it takes none"),
-                names => failure.hint(format!("it takes {}", escaped_line(&names.join(", ")))),
+                names => failure.hint(format!("it takes {}", escape_line(&names.join(", ")))),
             });
         }
     }
     let missing = known
         .iter()
         .filter(|(name, needed)| *needed && !given.iter().any(|(argument, _)| argument == name));
-    let missing: Vec<String> = missing.map(|(name, _)| escaped_line(name)).collect();
+    let missing: Vec<String> = missing.map(|(name, _)| escape_line(name)).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -4,7 +4,8 @@ use consort_agent::{Conversation, Store};
 
 use crate::command::conversations;
 use crate::exit::Failure;
-use crate::output::{note, shortened};
+use crate::output::note;
+use consort_core::escape::shorten_line;
 
 /// Limit of characters of the title, taken from the first message.
 const TITLE: usize = 80;
@@ -92,5 +93,5 @@ impl Keeping {
 
 /// Title of a conversation, from its first message.
 pub(crate) fn title(about: &str) -> String {
-    shortened(about, TITLE)
+    shorten_line(about, TITLE)
 }

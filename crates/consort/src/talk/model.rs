@@ -6,7 +6,7 @@ use consort::models::{DEMO, ModelError, Models};
 use consort_agent::Model;
 
 use crate::exit::{Exit, Failure};
-use crate::output::escaped;
+use consort_core::escape::escape_text;
 
 /// Prefix of the file of a script.
 const SCRIPTED: &str = "scripted:";
@@ -38,7 +38,7 @@ pub(crate) fn typed(said: &str) -> String {
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         let hint = error.hint();
-        Self { message: escaped(&chained(&error)), hint, exit: Exit::Usage }
+        Self { message: escape_text(&chained(&error)), hint, exit: Exit::Usage }
     }
 }
 

@@ -15,9 +15,9 @@ use super::model::{chained, model, typed};
 use super::{Audience, Form, Keeping, Tape, text_or_file};
 use crate::cli::{Common, Talk};
 use crate::exit::Failure;
-use crate::output::{escaped, escaped_line};
 use crate::person::Person;
 use crate::running::{Need, Running, tell};
+use consort_core::escape::{escape_line, escape_text};
 
 /// Name of an agent that is not in the config.
 pub(crate) const NAME: &str = "consort";
@@ -118,7 +118,7 @@ impl Stage {
             return Vec::new();
         };
         let catalog = self.unexposed.catalog(&self.agent.settings.caller);
-        agents::idle_tools(described, &catalog).into_iter().map(escaped_line).collect()
+        agents::idle_tools(described, &catalog).into_iter().map(escape_line).collect()
     }
 
     /// Switches to another model.
@@ -251,7 +251,7 @@ fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Failure
     if let Some(described) = agents.and_then(|agents| agents.get(name)) {
         return Ok(described.clone());
     }
-    let failure = Failure::usage(format!("unknown agent `{}`", escaped_line(name)));
+    let failure = Failure::usage(format!("unknown agent `{}`", escape_line(name)));
     let known = agents.into_iter().flatten().map(|(name, _)| name.as_str());
     Err(match nearest(name, known).first() {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
@@ -260,7 +260,7 @@ fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Failure
 }
 
 fn wrong(error: &AgentError) -> Failure {
-    let failure = Failure::usage(escaped(&chained(error)));
+    let failure = Failure::usage(escape_text(&chained(error)));
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,

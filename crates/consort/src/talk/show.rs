@@ -8,7 +8,8 @@ use consort_core::Json;
 use super::lines::Lines;
 use super::live::Live;
 use super::paper::Paper;
-use crate::output::{Styled, TerminalText, escaped_line, shortened, styled};
+use crate::output::{Styled, TerminalText, styled};
+use consort_core::escape::{escape_line, shorten_line};
 
 /// Limit of characters shown of a call's arguments, and of its result.
 const GLIMPSE: usize = 160;
@@ -86,7 +87,7 @@ impl Show {
         if self.is_json() {
             self.event(Event::Note { text });
         } else {
-            self.write(format!("warning: {}", escaped_line(&text)));
+            self.write(format!("warning: {}", escape_line(&text)));
         }
     }
 
@@ -167,7 +168,7 @@ impl Show {
             Delta::Thinking(_) => self.live.wait("the model thinks"),
             Delta::ToolCallStarted { name, .. } => {
                 self.end_line();
-                self.live.wait(&format!("the model calls {}", escaped_line(&name)));
+                self.live.wait(&format!("the model calls {}", escape_line(&name)));
             }
             _ => {}
         }
@@ -225,15 +226,15 @@ impl Show {
 
     fn called(&mut self, id: String, tool: String, arguments: &str) {
         self.live.rest();
-        let name = escaped_line(&tool);
-        let arguments = shortened(arguments, GLIMPSE);
+        let name = escape_line(&tool);
+        let arguments = shorten_line(arguments, GLIMPSE);
         self.write(styled(Styled::Heading, &name) + " " + styled(Styled::Faint, arguments));
         self.live.begin(&id, &name);
         self.calls.insert(id, tool);
     }
 
     fn progress(&mut self, call: &str, progress: f64, total: Option<f64>, message: &str) {
-        let message = escaped_line(message);
+        let message = escape_line(message);
         let of = total.map(|total| format!("/{total}")).unwrap_or_default();
         let text = format!("{progress}{of} {message}");
         if !self.live.progress(call, progress, total, text.trim_end()) {
@@ -256,10 +257,10 @@ impl Show {
         self.live.end(&result.call);
         let tool = self.tool(&result.call);
         self.calls.remove(&result.call);
-        let glimpse = shortened(&glimpse(&result.parts), GLIMPSE);
+        let glimpse = shorten_line(&glimpse(&result.parts), GLIMPSE);
         let time = time(took);
         if result.is_error || error.is_some() {
-            let why = error.map(|error| format!(" ({})", escaped_line(error))).unwrap_or_default();
+            let why = error.map(|error| format!(" ({})", escape_line(error))).unwrap_or_default();
             let failed = styled(Styled::Bad, "failed");
             let end = format!("{why} after {time}: {glimpse}");
             self.write(TerminalText::from(tool) + " " + failed + end);
@@ -280,12 +281,12 @@ impl Show {
 
     /// The escaped name of a call's tool.
     fn tool(&self, call: &str) -> String {
-        escaped_line(self.calls.get(call).map_or("a tool", String::as_str))
+        escape_line(self.calls.get(call).map_or("a tool", String::as_str))
     }
 
     /// Shows untrusted text on its own line.
     fn say(&mut self, style: Styled, text: &str) {
-        self.write(styled(style, escaped_line(text)));
+        self.write(styled(style, escape_line(text)));
     }
 
     /// Writes a line.

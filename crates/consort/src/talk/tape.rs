@@ -9,7 +9,7 @@ use consort_core::{Toolbox, secret};
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
-use crate::output::escaped;
+use consort_core::escape::escape_text;
 
 /// Recording of the traffic with the model and the tools, written to a file or read from one.
 pub(crate) enum Tape {
@@ -78,7 +78,7 @@ impl Tape {
                 Failure::usage(format!("the recording could not be written: {error}"))
             }),
             Self::Playing(replayer) => replayer.finish().map_err(|divergence| {
-                let message = escaped(&divergence.to_string());
+                let message = escape_text(&divergence.to_string());
                 let hint = "if that is meant, record it again";
                 Failure { exit: Exit::Differs, ..Failure::usage(message).hint(hint) }
             }),
@@ -88,7 +88,7 @@ impl Tape {
 
 impl From<RecordError> for Failure {
     fn from(error: RecordError) -> Self {
-        Self::usage(escaped(&super::model::chained(&error)))
+        Self::usage(escape_text(&super::model::chained(&error)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use consort_config::{Config, ServerConfig, Text, Transport};
 
-use crate::output::escaped_line;
+use consort_core::escape::escape_line;
 
 /// The treatment of secrets that are written into a command line or a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) fn describe(config: &Config, secrets: Secrets) -> Vec<String> {
     if lines.is_empty() {
         lines.push("options only: it starts and reaches nothing".to_owned());
     }
-    lines.iter().map(|line| format!("  {}", escaped_line(line))).collect()
+    lines.iter().map(|line| format!("  {}", escape_line(line))).collect()
 }
 
 fn server_lines(server: &ServerConfig, secrets: Secrets) -> Vec<String> {

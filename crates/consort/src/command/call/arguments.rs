@@ -4,7 +4,7 @@ use consort_core::{Json, nearest};
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;
-use crate::output::escaped;
+use consort_core::escape::escape_text;
 
 /// Parses `name=value` and `name:=JSON`.
 pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {
@@ -16,7 +16,7 @@ pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {
             (Some((name, text)), _) if !name.contains('=') => (name, given(name, text)?),
             (_, Some((name, text))) => (name, meant(text, properties.get(name))),
             _ => {
-                let failure = Failure::usage(format!("`{}` is not an argument", escaped(word)));
+                let failure = Failure::usage(format!("`{}` is not an argument", escape_text(word)));
                 return Err(failure.hint("write name=value, or name:=JSON"));
             }
         };
@@ -26,18 +26,18 @@ pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {
             // A slip of the finger; what is far from every name may be meant.
             if let Some(near) = near.first() {
                 let failure =
-                    Failure::usage(format!("the tool has no parameter `{}`", escaped(name)));
+                    Failure::usage(format!("the tool has no parameter `{}`", escape_text(name)));
                 return Err(failure.hint(format!("did you mean `{near}`?")));
             }
             if !open {
                 let names: Vec<&str> = properties.keys().map(String::as_str).collect();
                 let failure =
-                    Failure::usage(format!("the tool has no parameter `{}`", escaped(name)));
+                    Failure::usage(format!("the tool has no parameter `{}`", escape_text(name)));
                 return Err(failure.hint(format!("it has {}", names.join(", "))));
             }
         }
         if arguments.insert(name.to_owned(), value).is_some() {
-            return Err(Failure::usage(format!("`{}` is given twice", escaped(name))));
+            return Err(Failure::usage(format!("`{}` is given twice", escape_text(name))));
         }
     }
     Ok(Value::Object(arguments).into())
@@ -45,7 +45,7 @@ pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {
 
 fn given(name: &str, text: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|error| {
-        Failure::usage(format!("the value of `{}` is not JSON: {error}", escaped(name)))
+        Failure::usage(format!("the value of `{}` is not JSON: {error}", escape_text(name)))
     })
 }
 

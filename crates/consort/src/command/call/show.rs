@@ -13,9 +13,8 @@ use serde_json::json;
 
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::output::{
-    Styled, advance, escaped, escaped_line, json, label, line, moving, note, now, styled,
-};
+use crate::output::{Styled, advance, json, label, line, moving, note, now, styled};
+use consort_core::escape::{escape_line, escape_text};
 
 /// Shows one call.
 pub(super) struct Show {
@@ -48,7 +47,7 @@ impl Show {
             let bar = ProgressBar::no_length();
             bar.enable_steady_tick(Duration::from_millis(120));
             bar.set_style(moving("{wide_msg}"));
-            label(&bar, escaped_line(tool));
+            label(&bar, escape_line(tool));
             bar
         };
         Self { tool: tool.to_owned(), json: common.json, bar, sequence: 0, save: save.to_owned() }
@@ -116,7 +115,7 @@ impl Show {
         match end {
             Ok(Outcome::Complete(result)) => self.result(result),
             Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
-                line(escaped(result.json().as_str()));
+                line(escape_text(result.json().as_str()));
                 Ok(())
             }
             Err(_) => Ok(()),
@@ -141,7 +140,7 @@ impl Show {
             match block {
                 Content::Image(media) => self.media("image", at, &media.data, &media.mime_type)?,
                 Content::Audio(media) => self.media("audio", at, &media.data, &media.mime_type)?,
-                other => line(escaped(
+                other => line(escape_text(
                     &ToolResult::new(std::slice::from_ref(other), None, false).flattened(),
                 )),
             }
@@ -149,7 +148,7 @@ impl Show {
         if content.is_empty()
             && let Some(data) = result.structured_content()
         {
-            line(escaped(data.as_str()));
+            line(escape_text(data.as_str()));
         }
         Ok(())
     }
@@ -181,13 +180,13 @@ impl Show {
             "[{what} saved: {} ({} bytes of {})]",
             path.display(),
             bytes.len(),
-            escaped_line(kind)
+            escape_line(kind)
         ));
         Ok(())
     }
 
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let message = escaped_line(message.unwrap_or_default());
+        let message = escape_line(message.unwrap_or_default());
         let of = total.map(|total| format!("/{total}")).unwrap_or_default();
         if self.bar.is_hidden() {
             note(format!("{progress}{of} {message}").trim_end());
@@ -198,7 +197,7 @@ impl Show {
     }
 
     fn say(&self, text: &str) {
-        let text = styled(Styled::Faint, escaped_line(text));
+        let text = styled(Styled::Faint, escape_line(text));
         self.bar.suspend(|| note(text));
     }
 

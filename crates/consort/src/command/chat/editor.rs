@@ -14,8 +14,9 @@ use rustyline::{CompletionType, Context, Editor as Rusty, Helper};
 
 use super::typed::ORDERS;
 use crate::keyboard;
-use crate::output::{TerminalText, escaped_line};
+use crate::output::TerminalText;
 use crate::talk;
+use consort_core::escape::escape_line;
 
 /// A line editor.
 pub(super) struct Editor {
@@ -151,8 +152,8 @@ impl Completer for Words {
         let (start, candidates) = self.candidates(&line[..pos]);
         // Nothing that a terminal would obey gets into the line.
         let pairs = candidates.into_iter().map(|replacement| Pair {
-            display: escaped_line(replacement.trim_end()),
-            replacement: escaped_line(&replacement),
+            display: escape_line(replacement.trim_end()),
+            replacement: escape_line(&replacement),
         });
         Ok((start, pairs.collect()))
     }

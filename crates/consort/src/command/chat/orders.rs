@@ -8,8 +8,9 @@ use super::Chatting;
 use super::editor::prompt_name;
 use super::typed::{ORDERS, Order};
 use crate::exit::Failure;
-use crate::output::{Cell, Styled, Table, escaped_line, styled, width};
+use crate::output::{Cell, Styled, Table, styled, width};
 use crate::talk::{self, Kept};
+use consort_core::escape::escape_line;
 
 /// Limit of listed conversations.
 const LISTED: usize = 15;
@@ -54,7 +55,7 @@ impl Chatting<'_> {
     async fn open(&mut self, id: &str) -> Result<(), Failure> {
         // One that is open already cannot be opened again.
         if self.kept.id.as_deref().is_some_and(|open| open == id) {
-            return Err(Failure::usage(format!("`{}` is open already", escaped_line(id))));
+            return Err(Failure::usage(format!("`{}` is open already", escape_line(id))));
         }
         self.kept = self.setup.stage.keeping.open(id)?;
         self.opened().await;
@@ -77,7 +78,7 @@ impl Chatting<'_> {
             let order = format!("/{} {}", prompt_name(&catalog, entry), arguments.join(" "));
             let about = entry.definition.text("description").unwrap_or_default();
             let about = format!("{} (a prompt of {})", about, entry.route.server);
-            let _ = writeln!(text, "{:24}{}", escaped_line(&order), escaped_line(about.trim()));
+            let _ = writeln!(text, "{:24}{}", escape_line(&order), escape_line(about.trim()));
         }
         let resources = catalog.resources.len();
         let _ =

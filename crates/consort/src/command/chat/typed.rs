@@ -1,7 +1,7 @@
 //! Parser of lines typed in a chat.
 
 use crate::exit::Failure;
-use crate::output::escaped_line;
+use consort_core::escape::escape_line;
 
 /// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) fn read(line: &str) -> Result<Typed, Failure> {
         "model" => Order::Model(given()),
         "fork" if rest.is_empty() => Order::Fork(None),
         "fork" => Order::Fork(Some(rest.parse().map_err(|_| {
-            Failure::usage(format!("`{}` is not a number of messages", escaped_line(rest)))
+            Failure::usage(format!("`{}` is not a number of messages", escape_line(rest)))
                 .hint("write /fork, or /fork 4 for the first four messages")
         })?)),
         "list" => Order::List,
@@ -94,7 +94,7 @@ fn arguments(text: &str) -> Result<Vec<(String, String)>, Failure> {
     let words = words(text).ok_or_else(|| Failure::usage("a quotation mark has no partner"))?;
     let read = |word: String| match word.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Failure::usage(format!("`{}` is not an argument", escaped_line(&word)))
+        _ => Err(Failure::usage(format!("`{}` is not an argument", escape_line(&word)))
             .hint("write name=value")),
     };
     words.into_iter().map(read).collect()

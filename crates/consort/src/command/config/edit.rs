@@ -11,17 +11,18 @@ use super::place;
 use crate::cli::{Add, Common};
 use crate::command::check;
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, json, line, note};
+use crate::output::{json, line, note};
 use crate::rewrite::{
     RewriteError, Rewritten, of_pasted, own_config, pasted, refuse_included, rewrite,
 };
 use crate::running::tell;
+use consort_core::escape::escape_line;
 
 pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
     let file = target(common)?;
     let text = if wanted.paste { standard_input()? } else { written(wanted)? };
     let new = pasted(&file, &text).map_err(|unusable| {
-        let failure = Failure::usage(escaped_line(&unusable.to_string()));
+        let failure = Failure::usage(escape_line(&unusable.to_string()));
         match unusable.errors().first().and_then(ConfigError::hint) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -51,7 +52,7 @@ pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     for server in &new.servers {
-        line(escaped_line(&format!("added `{}`: {}", server.name, place(server))));
+        line(escape_line(&format!("added `{}`: {}", server.name, place(server))));
     }
     tell_where(&file, &rewritten);
     Ok(Exit::Ok)
@@ -84,7 +85,7 @@ fn target(common: &Common) -> Result<PathBuf, Failure> {
         return Ok(named);
     }
     let lookup = find(None, None, &Folders::of_process())
-        .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
+        .map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
     match lookup.found {
         Found::File(file) => Ok(file),
         Found::Embedded => own_config().ok_or_else(|| {
@@ -105,7 +106,7 @@ fn standard_input() -> Result<String, Failure> {
 fn written(wanted: &Add) -> Result<String, Failure> {
     let name = wanted.name.as_deref().unwrap_or_default();
     let name: ServerId =
-        name.parse().map_err(|error| Failure::usage(escaped_line(&format!("{error}"))))?;
+        name.parse().map_err(|error| Failure::usage(escape_line(&format!("{error}"))))?;
     let entry = match (&wanted.url, wanted.command.split_first()) {
         (Some(url), _) => json!({ "url": url, "headers": pairs("--header", &wanted.header)? }),
         (None, Some((command, arguments))) => {
@@ -126,16 +127,16 @@ fn pairs(flag: &str, written: &[String]) -> Result<Map<String, Value>, Failure> 
 }
 
 fn tell_where(file: &Path, rewritten: &Rewritten) {
-    note(format!("in {}", escaped_line(&file.display().to_string())));
+    note(format!("in {}", escape_line(&file.display().to_string())));
     if let Some(backup) = &rewritten.backup {
-        let backup = escaped_line(&backup.display().to_string());
+        let backup = escape_line(&backup.display().to_string());
         note(format!("what was there is kept in {backup}"));
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
 pub(super) fn failed(error: RewriteError) -> Failure {
-    let failure = Failure::usage(escaped_line(&error.to_string()));
+    let failure = Failure::usage(escape_line(&error.to_string()));
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,

@@ -7,7 +7,8 @@ use consort_agent::{CallResult, Kind, Media, Message, Part, Reply, Role, Status,
 use serde_json::Value;
 
 use super::time;
-use crate::output::{Styled, TerminalText, escaped, escaped_line, shortened, styled};
+use crate::output::{Styled, TerminalText, styled};
+use consort_core::escape::{escape_line, escape_text, shorten_line};
 
 /// Limit of characters shown of the arguments of a call.
 const ARGUMENTS: usize = 160;
@@ -18,7 +19,7 @@ const RESULT: usize = 240;
 /// Transcript of a conversation: messages in full, calls and results shortened.
 pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
     let mut transcript = Transcript::default();
-    let title = escaped_line(&head.title);
+    let title = escape_line(&head.title);
     transcript.line(styled(Styled::Heading, format!("{}  {title}", head.id).trim_end()));
     if let Some(forked) = &head.forked {
         let at = forked.at.map(|at| format!(", up to message {at}")).unwrap_or_default();
@@ -50,7 +51,7 @@ impl Transcript {
                     1 => "1 tool".to_owned(),
                     tools => format!("{tools} tools"),
                 };
-                let model = escaped_line(&began.model);
+                let model = escape_line(&began.model);
                 self.line("");
                 self.aside(format!("{}: a run of {model} with {tools}", time(step.at)));
             }
@@ -61,16 +62,16 @@ impl Transcript {
             What::Said { reply } => self.said(reply, number),
             What::Called { arguments: None, .. } => {}
             What::Called { tool, arguments: Some(arguments), .. } => {
-                let arguments = shortened(&arguments.to_string(), ARGUMENTS);
-                self.text(format!("sent as {} {arguments}", escaped_line(tool)));
+                let arguments = shorten_line(&arguments.to_string(), ARGUMENTS);
+                self.text(format!("sent as {} {arguments}", escape_line(tool)));
             }
             What::Asked { question } => {
                 let message = question.params.get("message").and_then(Value::as_str);
                 let asked = format!("? {}", message.unwrap_or("(a question without words)"));
-                self.text(styled(Styled::Warning, escaped(&asked)));
+                self.text(styled(Styled::Warning, escape_text(&asked)));
             }
             What::Answered { answer, .. } => {
-                self.text(format!("! {}", shortened(&answer.to_string(), ARGUMENTS)));
+                self.text(format!("! {}", shorten_line(&answer.to_string(), ARGUMENTS)));
             }
             What::Result { result, error, took, .. } => {
                 if number != self.message {
@@ -86,7 +87,7 @@ impl Transcript {
             }
             What::Summarized { text, .. } => {
                 self.aside("the model sees this instead:".to_owned());
-                self.text(escaped(text));
+                self.text(escape_text(text));
             }
             What::Shortened { result_bytes } => {
                 self.aside(format!("the model sees {result_bytes} bytes of each result so far"));
@@ -97,7 +98,7 @@ impl Transcript {
             }
             What::Over { status, reason } => {
                 let (style, word) = over(*status);
-                let reason = escaped_line(reason);
+                let reason = escape_line(reason);
                 let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
                 self.line("");
                 self.line(styled(style, format!("{word}{reason}")));
@@ -116,11 +117,11 @@ impl Transcript {
 
     fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
         let tool = self.tools.get(&result.call).map_or(&*result.call, String::as_str);
-        let tool = escaped_line(tool);
+        let tool = escape_line(tool);
         let words: Vec<String> = result.parts.iter().map(words).collect();
-        let words = shortened(&words.join(" "), RESULT);
+        let words = shorten_line(&words.join(" "), RESULT);
         let failed = match error {
-            Some(error) => styled(Styled::Bad, format!(" {}", escaped_line(error))),
+            Some(error) => styled(Styled::Bad, format!(" {}", escape_line(error))),
             None if result.is_error => styled(Styled::Bad, " failed"),
             None => TerminalText::default(),
         };
@@ -139,13 +140,13 @@ impl Transcript {
     fn message(&mut self, message: &Message) {
         for part in &message.parts {
             match &part.kind {
-                Kind::Text { text } => self.text(escaped(text)),
+                Kind::Text { text } => self.text(escape_text(text)),
                 Kind::ToolCall(call) => {
-                    let arguments = shortened(call.arguments.as_str(), ARGUMENTS);
-                    self.text(format!("→ {} {arguments}", escaped_line(&call.name)));
+                    let arguments = shorten_line(call.arguments.as_str(), ARGUMENTS);
+                    self.text(format!("→ {} {arguments}", escape_line(&call.name)));
                 }
                 Kind::ToolResult(result) => self.result(result, None, 0),
-                _ => self.text(styled(Styled::Faint, escaped(&words(part)))),
+                _ => self.text(styled(Styled::Faint, escape_text(&words(part)))),
             }
         }
     }
@@ -180,7 +181,7 @@ pub(crate) fn words(part: &Part) -> String {
             None => format!("[{}]", resource.uri),
         },
         Kind::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
-        Kind::Thinking { text, .. } => format!("[thoughts] {}", shortened(text, RESULT)),
+        Kind::Thinking { text, .. } => format!("[thoughts] {}", shorten_line(text, RESULT)),
         Kind::ToolCall(call) => format!("[call of {}]", call.name),
         Kind::ToolResult(_) => "[a result]".to_owned(),
         Kind::Foreign => "[something only its provider understands]".to_owned(),

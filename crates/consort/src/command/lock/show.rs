@@ -6,14 +6,15 @@ use consort_shape::scan::{Shadow, excerpt, scan};
 use serde_json::{Value, json};
 
 use crate::differences::{self, findings, launch};
-use crate::output::{Cell, Styled, Table, TerminalText, escaped_line, line, styled, width};
+use crate::output::{Cell, Styled, Table, TerminalText, line, styled, width};
+use consort_core::escape::escape_line;
 
 /// Prints a server and all its locked definitions.
 pub(super) fn server(server: &ServerId, locked: &Locked) {
     line(styled(Styled::Heading, server.as_str()));
     line(format!("  {}", launch(&locked.launch)));
     if let Some(newest) = locked.launch.unpinned() {
-        look(&escaped_line(&newest));
+        look(&escape_line(&newest));
     }
     let mut table = Table::wrapping(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
     for ((kind, name), item) in &locked.items {
@@ -72,7 +73,7 @@ fn described(place: &str, value: &Value, lines: &mut Vec<String>) {
 /// Prints tools that refer to tools of other servers.
 pub(super) fn shadows(shadows: &[Shadow]) {
     for shadow in shadows {
-        look(&escaped_line(&shadow.to_string()));
+        look(&escape_line(&shadow.to_string()));
     }
 }
 
@@ -95,7 +96,7 @@ pub(super) fn summary(lock: &Lock) -> String {
 
 /// Prints one difference, with all its changes.
 pub(super) fn difference(difference: &Difference, now: &Lock) {
-    line(styled(Styled::Heading, escaped_line(&difference.to_string())));
+    line(styled(Styled::Heading, escape_line(&difference.to_string())));
     match difference {
         Difference::ServerNew { server: id } => {
             if let Some(locked) = now.servers.get(id) {
@@ -106,7 +107,7 @@ pub(super) fn difference(difference: &Difference, now: &Lock) {
         Difference::ServerChanged { to, .. } => {
             lines(&differences::lines(difference));
             if let Some(newest) = to.unpinned() {
-                look(&escaped_line(&newest));
+                look(&escape_line(&newest));
             }
         }
         _ => lines(&differences::lines(difference)),

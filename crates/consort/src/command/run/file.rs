@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::cli::duration;
 use crate::exit::Failure;
-use crate::output::{escaped, escaped_line};
+use consort_core::escape::{escape_line, escape_text};
 
 /// A task file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -64,7 +64,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
 impl TaskFile {
     /// Reads a task from a file, or from the standard input.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let shown = escaped_line(&path.display().to_string());
+        let shown = escape_line(&path.display().to_string());
         let text = if path.as_os_str() == "-" {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map(|_| text)
@@ -80,7 +80,7 @@ impl TaskFile {
         };
         let parsed = if is_json { Self::json(&text) } else { Self::toml(&text) };
         let file = parsed.map_err(|reason| {
-            Failure::usage(format!("`{shown}` is not a task: {}", escaped(reason.trim_end())))
+            Failure::usage(format!("`{shown}` is not a task: {}", escape_text(reason.trim_end())))
         })?;
         if file.description.trim().is_empty() {
             return Err(Failure::usage(format!("`{shown}` does not say what is to be done"))
@@ -108,13 +108,13 @@ impl TaskFile {
         let mut values = self.input.clone();
         for given in set {
             let Some((name, value)) = given.split_once('=') else {
-                return Err(Failure::usage(format!("`{}` is not an input", escaped_line(given)))
+                return Err(Failure::usage(format!("`{}` is not an input", escape_line(given)))
                     .hint("write --set name=value"));
             };
             let holes = holes(&self.description);
             if !values.contains_key(name) && !holes.contains(&name) {
                 let failure =
-                    Failure::usage(format!("the task has no input `{}`", escaped_line(name)));
+                    Failure::usage(format!("the task has no input `{}`", escape_line(name)));
                 let known = values.keys().map(String::as_str).chain(holes);
                 return Err(match nearest(name, known).first() {
                     Some(near) => failure.hint(format!("did you mean `{near}`?")),

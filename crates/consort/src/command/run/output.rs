@@ -12,7 +12,7 @@ use consort_hub::{SchemaLimits, check_schema, check_value};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
-use crate::output::escaped;
+use consort_core::escape::escape_text;
 
 /// Name of the response schema sent to providers.
 const NAME: &str = "answer";
@@ -27,7 +27,7 @@ impl Output {
         let wrong = |reason: String| {
             Failure::usage(format!(
                 "`output` is not a schema that can be used: {}",
-                escaped(&reason)
+                escape_text(&reason)
             ))
         };
         if schema.to_object().is_none() {
@@ -48,7 +48,10 @@ impl Output {
     pub(super) fn check(&self, answer: &str) -> Result<(), Failure> {
         check(&self.0, answer).map_err(|reason| Failure {
             exit: Exit::Tool,
-            ..Failure::usage(format!("the answer is not what the task wants: {}", escaped(&reason)))
+            ..Failure::usage(format!(
+                "the answer is not what the task wants: {}",
+                escape_text(&reason)
+            ))
         })
     }
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Serve;
 use crate::exit::Failure;
-use crate::output::{escaped_line, note};
+use crate::output::note;
 use crate::running::{data_folder, kept_folder, state_folder};
+use consort_core::escape::escape_line;
 
 /// Folders that cannot be written to.
 #[derive(Default)]
@@ -35,7 +36,7 @@ pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
     if told.is_empty() {
         return Ok(unwritable);
     }
-    let message = escaped_line(&format!("cannot write to {}", told.join("; ")));
+    let message = escape_line(&format!("cannot write to {}", told.join("; ")));
     let mut flags = Vec::new();
     if serve.token_file.is_none() && !serve.stdio && !serve.allow_unauthenticated {
         flags.push("--token-file FILE");

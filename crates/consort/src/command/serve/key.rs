@@ -7,8 +7,8 @@ use consort_gateway::{SealingKey, SealingKeyError, Settings};
 use super::names;
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::output::escaped_line;
 use crate::running;
+use consort_core::escape::escape_line;
 
 /// Makes session ids, task ids and `requestState` survive a restart. They are valid only for the same config, or the
 /// same profile served alone. Without a state folder they end with the process.
@@ -28,7 +28,7 @@ pub(super) fn keep(
                 "remove it to have a new one made: sessions, tasks and questions of before are then refused"
             }
         };
-        Failure::usage(escaped_line(&error.to_string())).hint(hint)
+        Failure::usage(escape_line(&error.to_string())).hint(hint)
     })?;
     let mut scope = names::of_config(file);
     if let Some(profile) = &common.profile {

@@ -12,7 +12,7 @@ use rustix::io::FdFlags;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::exit::Failure;
-use crate::output::escaped_line;
+use consort_core::escape::escape_line;
 
 /// The first file descriptor passed, by the convention of systemd.
 const FIRST: i32 = 3;
@@ -123,7 +123,7 @@ pub(super) async fn bind(address: &ListenAddress) -> Result<BoundSocket, Failure
     };
     bound.map_err(|error| {
         let message = format!("cannot listen on {address}: {error}");
-        Failure::usage(escaped_line(&message)).hint(hint(address, &error))
+        Failure::usage(escape_line(&message)).hint(hint(address, &error))
     })
 }
 

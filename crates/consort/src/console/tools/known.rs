@@ -290,7 +290,7 @@ impl Making<'_> {
             name: self.names.get(&here).cloned().unwrap_or_else(|| entry.id()),
             server: entry.route.server.to_string(),
             title: tool.title(),
-            description: tool.description().map(shortened),
+            description: tool.description().map(shorten_description),
             tokens: tokens(&entry.definition, before),
             annotations: hints(tool.annotations()),
             pin,
@@ -363,7 +363,7 @@ pub(super) fn hints(annotations: consort_core::Annotations) -> Hints {
 }
 
 /// Shortens a text for lists.
-pub(super) fn shortened(mut text: String) -> String {
+pub(super) fn shorten_description(mut text: String) -> String {
     let Some((at, _)) = text.char_indices().nth(LISTED) else { return text };
     let last = text[..at].char_indices().next_back().map_or(0, |(at, _)| at);
     text.truncate(last);
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_long_description_is_cut_between_characters() {
-        assert_eq!(shortened("é".repeat(300)), "é".repeat(300));
-        assert_eq!(shortened("é".repeat(301)), "é".repeat(299) + "…");
+        assert_eq!(shorten_description("é".repeat(300)), "é".repeat(300));
+        assert_eq!(shorten_description("é".repeat(301)), "é".repeat(299) + "…");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort_core::{Caller, Catalog, Entry, Toolbox, Unresolved};
 
-use super::known::{Known, hints, id, shortened, tokens};
+use super::known::{Known, hints, id, shorten_description, tokens};
 use super::{PinState, Tool};
 
 /// The tools of a view, for a caller.
@@ -56,7 +56,7 @@ impl SeenTools {
             name,
             server: entry.route.server.to_string(),
             title: tool.title(),
-            description: tool.description().map(shortened),
+            description: tool.description().map(shorten_description),
             tokens: tokens(&entry.definition, None),
             annotations: hints(tool.annotations()),
             pin: PinState::Unlocked,
