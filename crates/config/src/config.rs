@@ -15,6 +15,7 @@ use crate::merge;
 use crate::options::Options;
 use crate::place::Place;
 use crate::read::{self, aether, aidk, codex, consort, elysia, mcp_servers, vscode, zed};
+use crate::resolve::System;
 use crate::server::ServerConfig;
 use crate::syntax;
 use crate::tree::{Node, Table};
@@ -67,6 +68,15 @@ impl Config {
         let (file, text) = (file.to_owned(), text.to_owned());
         let files = ConfigFiles { file, text, fragments: Vec::new(), includes: Vec::new() };
         Self::parse_files(&files)
+    }
+
+    /// Returns all errors and oddities that can be found without starting anything.
+    pub fn all_problems(&self) -> Vec<Problem> {
+        let mut problems: Vec<Problem> = self.errors.iter().map(Problem::from).collect();
+        problems.extend(self.problems.iter().cloned());
+        let resolve = System::silent();
+        problems.extend(self.servers.iter().flat_map(|server| server.check(&resolve)));
+        problems
     }
 
     /// Returns the places at which a server is described, also if it cannot be used.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
 
-use crate::find::Folders;
+use crate::folders::Folders;
 use crate::import::{Client, Layout, import_sources};
 use crate::tree::json::{OPTIONS, explain};
 

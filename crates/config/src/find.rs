@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::{ConfigError, Mistake};
+use crate::folders::{AT_HOME, Folders, HERE};
 use crate::place::Place;
 
 /// The variable that names the config.
@@ -12,64 +13,6 @@ pub const VARIABLE: &str = "CONSORT_CONFIG";
 
 /// The name of the standard input, as a config path.
 pub const STDIN: &str = "-";
-
-/// The files searched in the current folder, in this order.
-const HERE: [&str; 4] = ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
-
-/// The files searched in Consort's folder among the user's settings, in this order.
-const AT_HOME: [&str; 2] = ["consort.toml", "mcp.json"];
-
-/// The folders to search, replaceable in tests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folders {
-    /// The current folder.
-    pub current: PathBuf,
-    /// The user's home.
-    pub home: Option<PathBuf>,
-    /// The user's settings: `$XDG_CONFIG_HOME`, or `~/.config`.
-    pub settings: Option<PathBuf>,
-}
-
-impl Folders {
-    /// The folders of this process.
-    pub fn of_process() -> Self {
-        let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-        let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        // A relative one is to be ignored, says the specification of these folders.
-        let settings = settings
-            .filter(|folder| folder.is_absolute())
-            .or_else(|| home.as_ref().map(|home| home.join(".config")));
-        // As `.` they need no name, and messages are shorter.
-        Self { current: PathBuf::new(), home, settings }
-    }
-
-    /// The config in a folder, if the search would find one there.
-    pub fn config_in(folder: &Path) -> Option<PathBuf> {
-        HERE.map(|name| folder.join(name)).into_iter().find(|file| file.is_file())
-    }
-
-    /// The file names searched in the working folder, in order.
-    pub fn working_names() -> &'static [&'static str] {
-        &HERE
-    }
-
-    /// Returns true if a file is the user's own config: one in Consort's folder among their settings.
-    pub fn is_own_config(&self, file: &Path) -> bool {
-        let own = |folder: &PathBuf| {
-            let folder = folder.join("consort");
-            AT_HOME.iter().any(|name| located(&folder.join(name)) == located(file))
-        };
-        located(file).is_some() && self.settings.as_ref().is_some_and(own)
-    }
-}
-
-/// The absolute path that identifies a file. Links in its folder are resolved; a link that is the file itself is not,
-/// since the paths in the file are relative to it.
-pub fn located(file: &Path) -> Option<PathBuf> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
-    Some(folder.join(file.file_name()?))
-}
 
 /// Result of the search, with all places searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -186,22 +129,6 @@ mod tests {
         ] {
             write(root, file);
             assert_eq!(found(), Found::File(root.join(file)));
-        }
-    }
-
-    #[test]
-    fn a_config_is_the_users_own_by_where_it_is_and_not_by_what_it_links_to() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path();
-        write(root, ".config/consort/consort.toml");
-        write(root, "project/mcp.json");
-        let own = root.join(".config/consort/consort.toml");
-        std::os::unix::fs::symlink(&own, root.join("project/consort.toml")).unwrap();
-        std::os::unix::fs::symlink(root.join(".config"), root.join("settings")).unwrap();
-        let is_own = |file: &str| folders(root).is_own_config(&root.join(file));
-        assert!(is_own(".config/consort/consort.toml") && is_own("settings/consort/consort.toml"));
-        for file in ["project/consort.toml", "project/mcp.json", "nowhere/consort.toml"] {
-            assert!(!is_own(file), "{file}");
         }
     }
 

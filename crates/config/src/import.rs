@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::find::Folders;
+use crate::folders::Folders;
 
 /// A client whose servers can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -17,6 +17,7 @@
 //! ```
 
 mod agents;
+pub mod changes;
 mod config;
 mod convert;
 mod dangling;
@@ -29,6 +30,7 @@ mod export;
 mod fields;
 mod find;
 mod findings;
+mod folders;
 mod import;
 mod include;
 mod input;
@@ -36,6 +38,7 @@ mod installer;
 mod keys;
 mod limits;
 mod listen;
+pub mod lock;
 mod merge;
 mod names;
 mod network;
@@ -48,6 +51,7 @@ mod read;
 #[cfg(test)]
 mod reference;
 mod resolve;
+mod rewrite;
 mod schema;
 mod server;
 mod server_limits;
@@ -56,6 +60,7 @@ mod sketch;
 mod syntax;
 mod text;
 mod tree;
+pub mod trust;
 
 pub use agents::{AgentConfig, Effort, ModelConfig, PriceConfig, ProviderConfig, Thinking};
 pub use config::Config;
@@ -65,7 +70,8 @@ pub use digest::ConfigDigest;
 pub use edit::{EditError, Edited, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
 pub use export::{ExportError, Reach, Recipient, export, snippet};
-pub use find::{Folders, Found, Lookup, Reason, STDIN, Searched, VARIABLE, find, located};
+pub use find::{Found, Lookup, Reason, STDIN, Searched, VARIABLE, find};
+pub use folders::{Folders, catalog_folder, data_folder, located, state_folder};
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use include::{ConfigFiles, Fragment, IncludePattern};
 pub use input::{Input, InputKind};
@@ -81,6 +87,10 @@ pub use options::{Options, ProfileConfig, ServeConfig, merged};
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
 pub use resolve::{Resolve, System, expand_variables};
+pub use rewrite::{
+    RewriteError, Rewritten, back_up, of_pasted, own_config, pasted, refuse_included, replace,
+    rewrite,
+};
 pub use schema::schema;
 pub use server::{
     Address, Auth, Connect, Era, Grant, OAuth, Origin, Program, ServerConfig, Timeouts, ToolConfig,

@@ -8,12 +8,12 @@ use std::time::Duration;
 use consort_agent::provider::{Effort, Reasoning};
 use consort_agent::sub::AGENTS;
 use consort_agent::{Agent, Limits, Model};
+use consort_config::{self, AgentConfig, Thinking};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_shape::transform::{Draft, Transform};
 
 use crate::models::{ModelError, Models};
 use crate::shaping::Layers;
-use consort_config::{self, AgentConfig, Thinking};
 
 /// The prefix for tools of any MCP server.
 const ANY_SERVER: &str = "mcp";

@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use consort_config::state_folder;
 use consort_core::Json;
 use consort_files::Readers;
 use consort_shape::Approved;
 use consort_shape::policy::Approvals;
 
 use crate::output::note;
-use crate::running::state_folder;
 
 /// Path of the file.
 pub(crate) fn path() -> Option<PathBuf> {

@@ -3,7 +3,7 @@
 mod ask;
 mod call;
 mod chat;
-pub(crate) mod check;
+mod check;
 mod config;
 pub(crate) mod conversations;
 mod demo;
@@ -28,10 +28,6 @@ mod tokens;
 mod trust;
 mod watch;
 
-pub(crate) use serve::Askable;
-pub(crate) use serve::Kept;
-pub(crate) use serve::changes::suspicious;
-
 use std::sync::Arc;
 
 use clap::CommandFactory;
@@ -40,6 +36,8 @@ use consort_wire::Silent;
 use crate::cli::{Cli, Command, Common, Fresh, LedgerChoice};
 use crate::exit::{Exit, Failure};
 use crate::running::{Need, Running};
+pub(crate) use serve::Askable;
+pub(crate) use serve::Kept;
 
 /// Runs the parsed command.
 pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {

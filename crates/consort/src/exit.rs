@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
+use consort_core::escape::escape_text;
 use consort_core::{CallError, Unresolved};
 use serde_json::{Value, json};
 
 use crate::output::{Styled, TerminalText, styled};
-
-use consort_core::escape::escape_text;
 
 /// Exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

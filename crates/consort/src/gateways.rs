@@ -7,12 +7,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use consort_config::ListenAddress;
+use consort_config::state_folder;
 use consort_files::Readers;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::command::Kept;
-use crate::running::state_folder;
 
 /// Record of a running gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

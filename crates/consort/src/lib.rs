@@ -6,13 +6,16 @@
 pub mod agents;
 
 pub mod demo;
-pub mod lock;
 pub mod models;
 pub mod shaping;
 pub mod token;
 
+#[cfg(target_os = "linux")]
+pub use consort_wire::keeper;
+
 pub use consort_agent as agent;
 pub use consort_config as config;
+pub use consort_config::lock;
 pub use consort_core::{
     Asked, Call, CallError, CallLimits, CallObserver, Caller, Catalog, ClientContext, Content,
     Event, Events, Json, Object, Operation, Outcome, Problem, ServerId, Target, Tool, ToolResult,
@@ -23,8 +26,6 @@ pub use consort_shape::{
     ApprovalLimits, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape,
     Shaped, policy, tokens, transform,
 };
-#[cfg(target_os = "linux")]
-pub use consort_wire::keeper;
 pub use consort_wire::{Command, Endpoint, Server};
 
 /// The Rust of the book, compiled and run.

@@ -5,7 +5,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_config::state_folder;
 use consort_config::{ConfigError, LimitSettings, Resolve, ServerConfig};
+use consort_core::escape::escape_line;
 use consort_hub::ServerSettings;
 use consort_login::{Login, Person, Store};
 use consort_wire::{BoxFuture, Endpoint, Server};
@@ -13,10 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::output::note;
-
 use crate::person;
-use crate::running::state_folder;
-use consort_core::escape::escape_line;
 
 /// Time limit for a request of the browser; its head is limited to `HEAD` bytes.
 const REQUEST: Duration = Duration::from_secs(5);

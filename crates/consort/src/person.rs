@@ -5,6 +5,7 @@ mod approval;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Json, Object};
 use consort_wire::{BoxFuture, Host, Offers, Question, Refusal};
 use indicatif::ProgressBar;
@@ -12,7 +13,6 @@ use serde_json::{Map, Value, json};
 
 use crate::keyboard;
 use crate::output::aside;
-use consort_core::escape::{escape_line, escape_text};
 
 /// Asks the person at the terminal; without a terminal, every request is refused.
 #[derive(Default)]

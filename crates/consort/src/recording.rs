@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_agent::RunObserver;
+use consort_config::state_folder;
 use consort_config::{Config, Options};
 use consort_core::Toolbox;
+use consort_core::escape::escape_line;
 use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, WriterRole};
 use consort_gateway::{LogLimits, Recorded, Records};
 
 use crate::cli::LedgerChoice;
 use crate::exit::Failure;
 use crate::output::note;
-use crate::running::{caller, state_folder};
-use consort_core::escape::escape_line;
+use crate::running::caller;
 pub(crate) use runs::RunRecorder;
 
 const DAY: Duration = Duration::from_hours(24);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use consort::shaping::{Layers, Shaping};
 use consort_config::{Config, Input, InputKind};
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Caller, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
 use consort_shape::Exposure;
@@ -22,8 +23,7 @@ use crate::cli::{Common, LedgerChoice};
 use crate::exit::Failure;
 use crate::output::{aside, note};
 use crate::recording::CommandRecords;
-use consort_core::escape::{escape_line, escape_text};
-pub(crate) use folders::{data_folder, kept_folder, restrict_folders, state_folder};
+pub(crate) use folders::restrict_folders;
 pub(crate) use prepare::{
     ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_of, prepare_source, read_file,
     read_untrusted, read_usable, refuse_blocking, settings_of, shape, source, wrong,
@@ -376,7 +376,11 @@ pub(crate) fn tell(problem: &Problem) {
 pub(crate) fn embedded() -> Result<Settings, Failure> {
     let demo = consort::demo::server()
         .map_err(|error| Failure::usage(format!("cannot find this program: {error}")))?;
-    let mut settings = Settings { servers: vec![demo], kept: kept_folder(), ..Settings::default() };
+    let mut settings = Settings {
+        servers: vec![demo],
+        kept: consort_config::catalog_folder(),
+        ..Settings::default()
+    };
     settings.local.insert(ServerId::derive("builtin"), builtin());
     Ok(settings)
 }

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use consort_agent::Model;
 use consort_agent::RunObserver;
 use consort_agent::sub::{Roster, ServerAgents, WithAgents};
+use consort_config::{
+    Config, LimitSettings, Options, ProfileConfig, ServerConfig, Transport, merged,
+};
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::pin::Lock;
@@ -24,9 +27,6 @@ use consort_shape::{
 };
 
 use crate::models::{ModelError, Models};
-use consort_config::{
-    Config, LimitSettings, Options, ProfileConfig, ServerConfig, Transport, merged,
-};
 
 /// The layers described by a config.
 #[derive(Clone, Default)]

@@ -13,6 +13,7 @@ mod tape;
 use std::sync::Arc;
 
 use consort_agent::{Agent, Conversation, Event, Message, Question, Report, Status, Why};
+use consort_core::escape::escape_text;
 use consort_core::{Json, Refusal, Reply};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -21,8 +22,6 @@ use crate::cli::{Common, Talk};
 use crate::exit::{Exit, Failure};
 use crate::keyboard;
 use crate::person::Person;
-use consort_core::escape::escape_text;
-
 pub(crate) use input::{arguments, message, prompt, rendered, text_or_file};
 pub(crate) use kept::{Keeping, Kept, title};
 pub(crate) use lines::{Form, Lines};

@@ -4,20 +4,19 @@
 //! path and the digest of the content. The digest is that of the parsed bytes, so exactly the approved content is used.
 
 mod describe;
-mod store;
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use consort_config::{Config, ConfigDigest, ConfigFiles, Folders, ServerConfig, VARIABLE, located};
+use consort_config::trust::{TrustError, TrustStore, remember};
+use consort_config::{Config, Folders, ServerConfig, VARIABLE, located};
+use consort_core::escape::escape_line;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::person::{self, Person};
-use consort_core::escape::escape_line;
 pub(crate) use describe::{Secrets, describe, shell_word};
-pub(crate) use store::{TrustRecord, TrustStore};
 
 /// A config whose programs may be started and whose hosts may be reached.
 #[derive(Debug)]
@@ -104,55 +103,10 @@ pub(crate) fn remark(common: &Common, config: &Config) {
     }
 }
 
-/// Trusts a file with this content from now on.
-pub(crate) fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord, Failure> {
-    let failed = |reason: String| {
-        let path = escape_line(&file.display().to_string());
-        let failure = Failure::usage(format!("cannot keep that `{path}` is trusted: {reason}"));
-        failure.hint("name the file with --config FILE instead")
-    };
-    let place = located(file).ok_or_else(|| failed("its folder cannot be found".to_owned()))?;
-    let store =
-        TrustStore::of_user().ok_or_else(|| failed("there is no home folder".to_owned()))?;
-    store.put(&place, digest).map_err(|error| failed(error.to_string()))
-}
-
-/// Trust carried over to a config that Consort is about to rewrite for the user.
-pub(crate) struct CarriedTrust {
-    file: PathBuf,
-    before: Option<ConfigDigest>,
-}
-
-/// Carries trust over from the old content of a config to a new one, before the new one is written. A new file is
-/// trusted; one that was not trusted before is not.
-pub(crate) fn carry_over(file: &Path, before: Option<&str>, after: &str) -> Option<CarriedTrust> {
-    // Trust covers the files that are included.
-    let digest = |text: &str| {
-        let files = ConfigFiles::of_text(file, text.to_owned());
-        files.ok().map(|files| files.digest())
-    };
-    let place = located(file)?;
-    let kept = TrustStore::of_user()?.get(&place);
-    let before = match before {
-        Some(text) => Some(digest(text)?),
-        None => None,
-    };
-    let was_trusted = match (before, kept) {
-        (Some(before), Some(kept)) => kept.digest == before.to_string(),
-        (before, _) => before.is_none(),
-    };
-    // Whoever cannot keep it is asked, no more.
-    (was_trusted && remember(file, digest(after)?).is_ok())
-        .then(|| CarriedTrust { file: file.to_owned(), before })
-}
-
-impl CarriedTrust {
-    /// Reverts it: the new content was not written.
-    pub(crate) fn undo(self) {
-        match self.before {
-            Some(before) => drop(remember(&self.file, before)),
-            None => drop(located(&self.file).map(|file| TrustStore::of_user()?.remove(&file).ok())),
-        }
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        Self::usage(escape_line(&error.to_string()))
+            .hint("name the file with --config FILE instead")
     }
 }
 

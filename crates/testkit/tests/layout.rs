@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "consort-wire",
             "consort-core",
+            "consort-files",
             "consort-hub",
             "consort-login",
             "consort-shape",

@@ -1,12 +1,12 @@
 //! `consort ask`: sends one prompt to a model that can use the offered tools.
 
 use consort_agent::{Message, Status};
+use consort_core::escape::escape_text;
 
 use crate::cli::{Ask, Common};
 use crate::exit::{Exit, Failure};
 use crate::output::line;
 use crate::talk::{self, Form, Kept, Quit, Setup};
-use consort_core::escape::escape_text;
 
 pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
     let text = talk::prompt(&ask.prompt)?;

@@ -6,6 +6,7 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
+use consort_core::escape::escape_text;
 use consort_core::{
     Asked, CallError, CallLimits, Event, Json, Logs, Outcome, ShelfKind, Target, Toolbox,
     Unresolved,
@@ -17,7 +18,6 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use crate::person::Person;
 use crate::running::{Need, Running, caller};
-use consort_core::escape::escape_text;
 use show::Show;
 
 pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {

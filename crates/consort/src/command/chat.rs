@@ -6,6 +6,7 @@ mod source;
 mod typed;
 
 use consort_agent::{Message, Report, Role, Status, Usage};
+use consort_core::escape::{escape_line, shorten_line};
 
 use crate::cli::{Chat, Common};
 use crate::exit::{Exit, Failure};
@@ -13,7 +14,6 @@ use crate::keyboard;
 use crate::output::{Styled, styled};
 use crate::person::Person;
 use crate::talk::{self, Form, Kept, Quit, Setup};
-use consort_core::escape::{escape_line, shorten_line};
 use editor::Line;
 use source::Source;
 use typed::Typed;

@@ -1,6 +1,5 @@
 //! `consort check`: errors and warnings of the config, without starting anything.
 
-use consort_config::{Config, System};
 use consort_core::{Problem, Severity};
 
 use super::serve;
@@ -20,7 +19,7 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         return Ok(Exit::Ok);
     };
     trust::remark(common, &config);
-    let (mut problems, mut exit) = (problems(&config), Exit::Ok);
+    let (mut problems, mut exit) = (config.all_problems(), Exit::Ok);
     match serve::rehearse(common, &config).await {
         Ok(found) => problems.extend(found),
         Err(failure) => {
@@ -51,13 +50,4 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         line(TerminalText::from(file) + ": " + styled(style, verdict));
     }
     Ok(exit)
-}
-
-/// Returns all errors and oddities of a config that can be found without starting anything.
-pub(crate) fn problems(config: &Config) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
-    problems.extend(config.problems.iter().cloned());
-    let resolve = System::silent();
-    problems.extend(config.servers.iter().flat_map(|server| server.check(&resolve)));
-    problems
 }

@@ -10,16 +10,16 @@ use consort_config::{
     Client, Config, Folders, Found, ImportSource, Layout, ServerConfig, Transport, add_servers,
     convert, find, import_sources,
 };
+use consort_config::{own_config, rewrite};
+use consort_core::escape::escape_line;
 use consort_core::{Problem, ServerId};
 use serde_json::json;
 
 use crate::cli::{Common, ConfigCommand, Source, Target};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
-use crate::rewrite::{own_config, rewrite};
 use crate::running::{read_file, read_untrusted, tell};
 use crate::trust;
-use consort_core::escape::escape_line;
 
 pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failure> {
     match command {

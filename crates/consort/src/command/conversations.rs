@@ -7,14 +7,13 @@ use std::path::PathBuf;
 
 use consort_agent::StoreError;
 use consort_agent::store::{Id, State, Store, Summary};
+use consort_core::escape::{escape_line, shorten_line};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::{Common, Conversations, ConversationsCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
-use crate::running;
-use consort_core::escape::{escape_line, shorten_line};
 pub(crate) use transcript::words;
 
 /// Characters of a title shown in a confirmation.
@@ -44,7 +43,7 @@ pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit,
 
 /// The folder of conversations: in `$XDG_DATA_HOME`, or in `~/.local/share`.
 pub(crate) fn folder() -> Option<PathBuf> {
-    Some(running::data_folder()?.join("conversations"))
+    Some(consort_config::data_folder()?.join("conversations"))
 }
 
 impl From<StoreError> for Failure {

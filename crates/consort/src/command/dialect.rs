@@ -1,6 +1,7 @@
 //! `consort dialect`: tool definitions in the format of a model provider.
 
 use consort_core::Entry;
+use consort_core::escape::escape_line;
 use consort_shape::dialect::{Options, names, project};
 use serde_json::{Value, json};
 
@@ -8,7 +9,6 @@ use crate::cli::{Common, DialectArguments};
 use crate::exit::{Exit, Failure};
 use crate::output::{json, json_text, note};
 use crate::running::{Need, Running};
-use consort_core::escape::escape_line;
 
 pub(super) async fn run(
     running: &Running,

@@ -1,5 +1,6 @@
 //! `consort tools --explain`: the rules that shaped one tool, and their result.
 
+use consort_core::escape::{escape_line, escape_text, shorten_line};
 use consort_core::{Entry, Route, Toolbox};
 use consort_shape::scan::{Finding, scan};
 use consort_shape::{Explanation, explain};
@@ -9,7 +10,6 @@ use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, TerminalText, json, line, styled};
 use crate::running::{Need, Running, caller};
-use consort_core::escape::{escape_line, escape_text, shorten_line};
 
 /// Limit of characters shown of a text.
 const SHOWN: usize = 200;

@@ -6,16 +6,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use consort_config::{Folders, Found, Layout, Reach, Recipient, STDIN, export, find, snippet};
+use consort_config::{back_up, replace};
+use consort_core::escape::escape_line;
 use consort_wire::Endpoint;
 use serde_json::json;
 
 use crate::cli::{Common, Export, Receiver};
 use crate::exit::{Exit, Failure};
 use crate::output::{json, line, note};
-use crate::rewrite::{back_up, replace};
 use crate::running::read_file;
 use crate::trust;
-use consort_core::escape::escape_line;
 
 pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let recipient = Recipient::from(wanted.client);

@@ -5,6 +5,7 @@ mod report;
 
 use std::time::Duration;
 
+use consort_core::escape::escape_line;
 use consort_gateway::ledger::{
     CallRow, Class, Filter, Follow, LedgerError, LedgerSource, Report, Row, tail, verify,
 };
@@ -14,7 +15,6 @@ use crate::cli::{Common, Ledger, LedgerCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, styled, width};
 use crate::recording::ledger_path;
-use consort_core::escape::escape_line;
 
 /// Poll interval of a ledger that is followed.
 const LOOK: Duration = Duration::from_millis(200);

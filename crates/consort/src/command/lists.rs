@@ -1,5 +1,6 @@
 //! `consort tools`, `prompts`, `resources`: the offered primitives.
 
+use consort_core::escape::escape_line;
 use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
 use consort_shape::Exposure;
 use consort_shape::scan::{Finding, scan};
@@ -9,7 +10,6 @@ use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, TerminalText, json, line, note, styled, width};
 use crate::running::{Need, Running, caller};
-use consort_core::escape::escape_line;
 
 /// Level of detail of the tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

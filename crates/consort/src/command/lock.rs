@@ -5,9 +5,10 @@ mod show;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use consort::lock::LockFileError;
 use consort_config::Config;
+use consort_config::lock::{DefinitionSurvey, LockFileError, SurveyScope};
 use consort_core::ServerId;
+use consort_core::escape::escape_line;
 use consort_shape::pin::{Difference, Lock};
 use serde_json::{Value, json};
 
@@ -16,17 +17,16 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Styled, TerminalText, json, line, note, styled};
 use crate::person::{self, Person};
 use crate::running;
-use crate::survey::{Start, Survey};
+use crate::survey::survey;
 use crate::trust::TrustedConfig;
-use consort_core::escape::escape_line;
 
 pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
     let Some(config) = running::read_usable(common)? else {
         let failure = Failure::usage("there is no config, and so nothing to lock");
         return Err(failure.hint("see where it is looked for with `consort config path`"));
     };
-    let path = options.file.unwrap_or_else(|| consort::lock::path(&config.file));
-    let agreed = consort::lock::read(&path, config.options.limits.settings().files.lock)?;
+    let path = options.file.unwrap_or_else(|| consort_config::lock::path(&config.file));
+    let agreed = consort_config::lock::read(&path, config.options.limits.settings().files.lock)?;
     let job = Job { common, path: &path, yes: options.yes };
     match agreed {
         Some(agreed) if options.check => job.check(config, &agreed).await,
@@ -51,7 +51,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// Shows the definitions of all servers and writes them to the lock.
     async fn create(&self, config: TrustedConfig) -> Result<Exit, Failure> {
-        let Some(survey) = Survey::make(config, &Lock::default(), &Start::All).await else {
+        let Some(survey) = survey(config, &Lock::default(), &SurveyScope::All).await else {
             return Ok(Exit::Interrupted);
         };
         if self.common.json {
@@ -68,9 +68,9 @@ impl Job<'_> {
         }
         if survey.now.servers.is_empty() {
             let failure = Failure::usage("no server could be asked: nothing was written");
-            return Err(Failure { exit: survey.exit(Exit::Usage), ..failure });
+            return Err(Failure { exit: exit_of(&survey, Exit::Usage), ..failure });
         }
-        self.agree(&survey.now, survey.exit(Exit::Ok)).await
+        self.agree(&survey.now, exit_of(&survey, Exit::Ok)).await
     }
 
     /// Shows the changes of some or all servers and writes them to the lock.
@@ -81,31 +81,31 @@ impl Job<'_> {
         names: &[String],
     ) -> Result<Exit, Failure> {
         let named = named(&config, &agreed, names)?;
-        let start = if names.is_empty() { Start::All } else { Start::Named(&named) };
-        let Some(survey) = Survey::make(config, &agreed, &start).await else {
+        let start = if names.is_empty() { SurveyScope::All } else { SurveyScope::Named(&named) };
+        let Some(survey) = survey(config, &agreed, &start).await else {
             return Ok(Exit::Interrupted);
         };
         let mut differences = agreed.compare(&survey.now, &survey.silent());
         differences.retain(|difference| named.contains(difference.server()));
         self.tell(&survey, &differences);
         if differences.is_empty() {
-            return Ok(survey.exit(Exit::Ok));
+            return Ok(exit_of(&survey, Exit::Ok));
         }
         agreed.update(&survey.now, differences.iter().map(Difference::server));
-        self.agree(&agreed, survey.exit(Exit::Ok)).await
+        self.agree(&agreed, exit_of(&survey, Exit::Ok)).await
     }
 
     /// Reports changes. Starts only servers whose launch was approved.
     async fn check(&self, config: TrustedConfig, agreed: &Lock) -> Result<Exit, Failure> {
-        let Some(survey) = Survey::make(config, agreed, &Start::Agreed).await else {
+        let Some(survey) = survey(config, agreed, &SurveyScope::Agreed).await else {
             return Ok(Exit::Interrupted);
         };
         let differences = agreed.compare(&survey.now, &survey.silent());
         self.tell(&survey, &differences);
-        Ok(if differences.is_empty() { survey.exit(Exit::Ok) } else { Exit::Differs })
+        Ok(if differences.is_empty() { exit_of(&survey, Exit::Ok) } else { Exit::Differs })
     }
 
-    fn tell(&self, survey: &Survey, differences: &[Difference]) {
+    fn tell(&self, survey: &DefinitionSurvey, differences: &[Difference]) {
         if self.common.json {
             let told: Vec<Value> = differences.iter().map(show::difference_json).collect();
             json(&json!({
@@ -148,7 +148,7 @@ impl Job<'_> {
                 None => return Ok(Exit::Interrupted),
             }
         }
-        consort::lock::write(self.path, lock)?;
+        consort_config::lock::write(self.path, lock)?;
         if !self.common.json {
             line(styled(Styled::Good, format!("{} is written", shown(self.path))));
         }
@@ -179,6 +179,11 @@ fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<Se
 
 fn shown(path: &Path) -> String {
     escape_line(&path.display().to_string())
+}
+
+/// Returns the exit code: a server that could not be contacted is an error.
+fn exit_of(survey: &DefinitionSurvey, exit: Exit) -> Exit {
+    if survey.down.is_empty() { exit } else { Exit::Unreachable }
 }
 
 impl From<LockFileError> for Failure {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use consort_config::{LimitSettings, ServerConfig, System, Transport};
+use consort_core::escape::escape_text;
 use consort_login::Login;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;
@@ -13,7 +14,6 @@ use crate::logins::{self, Browser};
 use crate::output::{json, line};
 use crate::running;
 use crate::trust::TrustedConfig;
-use consort_core::escape::escape_text;
 
 /// Runs the login flow with a person and stores the result.
 pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, Failure> {

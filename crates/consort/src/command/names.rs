@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use consort_core::ServerId;
+use consort_core::escape::escape_line;
 use consort_gateway::{NameRecord, forget_names, read_names};
 use serde_json::json;
 
@@ -13,7 +14,6 @@ use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
 use crate::output::{Cell, Table, json, line, width};
 use crate::running::{source, unknown_server};
-use consort_core::escape::escape_line;
 
 pub(super) fn run(common: &Common, wanted: &NamesArguments) -> Result<Exit, Failure> {
     let config = source(common)?.map(|source| source.0.file);

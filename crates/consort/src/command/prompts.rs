@@ -1,5 +1,6 @@
 //! `consort prompt`: a prompt, rendered.
 
+use consort_core::escape::escape_text;
 use consort_core::{Content, Json, ToolResult, prompt};
 use serde_json::{Map, Value};
 
@@ -7,7 +8,6 @@ use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, json_text, line, styled};
 use crate::running::{Need, Running, caller};
-use consort_core::escape::escape_text;
 
 pub(super) async fn run(
     running: &Running,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use consort_config::{self, Folders, Found, ListenAddress};
+use consort_core::escape::escape_text;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -14,7 +15,6 @@ use crate::gateways::RunningGateway;
 use crate::output::{json, line};
 use crate::reloading::{ReloadReport, UnusableServer};
 use crate::running::wrong;
-use consort_core::escape::escape_text;
 
 /// Limit of bytes read from a response.
 const REPLY_BYTES: u64 = 4 << 20;

@@ -6,12 +6,12 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort_core::Object;
+use consort_core::escape::escape_text;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{json_text, line, note};
 use crate::running::{Need, Running, caller};
-use consort_core::escape::escape_text;
 
 pub(super) async fn read(
     running: &Running,

@@ -1,6 +1,5 @@
 //! `consort serve`: every server as one MCP endpoint.
 
-pub(crate) mod changes;
 mod findings;
 mod home;
 mod http;
@@ -27,13 +26,13 @@ use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
 use consort_wire::MemoryBudget;
+use http::{Entry, Places, Signals};
 
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
 use crate::exit::{Exit, Failure};
 use crate::reloading::ReloadHandle;
 use crate::running::{self, Prepared, ShapedConfig, tell};
-use http::{Entry, Places, Signals};
 use in_force::{InForce, SecretFiles};
 pub(crate) use names::folder as name_folder;
 pub(crate) use offered::Askable;

@@ -3,15 +3,16 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use consort_config::trust::{TrustStore, remember};
 use consort_config::{Folders, located};
+use consort_core::escape::escape_line;
 use serde_json::json;
 
 use crate::cli::{Common, Trust};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, styled, width};
 use crate::running::read_file;
-use crate::trust::{Secrets, TrustStore, describe, remember};
-use consort_core::escape::escape_line;
+use crate::trust::{Secrets, describe};
 
 pub(super) fn run(common: &Common, options: &Trust) -> Result<Exit, Failure> {
     if options.list {

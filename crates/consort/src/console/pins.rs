@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
 
-use consort::lock;
-use consort_core::{Entry, Json, ServerId};
+use consort_config::lock::{self, DefinitionSurvey, SurveyPlan, SurveyScope};
+use consort_core::escape::escape_line;
+use consort_core::{Caller, Entry, Json, ServerId, Toolbox as _};
 use consort_shape::pin::{self, Item, Line, Lock, Locked, Mark, Pin};
 use consort_shape::scan::{Finding, Shadow};
 use http::StatusCode;
@@ -15,11 +16,8 @@ use serde_json::{Value, json};
 
 use super::Console;
 use super::route::{Asked, Done, Nothing, Refusal, Route, Told, get, post};
-use crate::differences;
 use crate::exit::Failure;
 use crate::reloading::ReloadTrigger;
-use crate::survey::{Start, Survey};
-use consort_core::escape::escape_line;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -104,7 +102,7 @@ impl From<Line> for Signed {
 
 impl Difference {
     /// Converts a difference for display. A new server is shown with all its definitions.
-    fn all(difference: &pin::Difference, survey: &Survey) -> Vec<Self> {
+    fn all(difference: &pin::Difference, survey: &DefinitionSurvey) -> Vec<Self> {
         let pin::Difference::ServerNew { server } = difference else {
             return vec![Self::new(difference, &survey.shadows)];
         };
@@ -112,7 +110,7 @@ impl Difference {
         let Some(Locked { launch, items }) = survey.now.servers.get(server) else {
             return vec![first];
         };
-        first.lines = vec![Signed { sign: "+", text: differences::launch(launch) }];
+        first.lines = vec![Signed { sign: "+", text: lock::describe_launch(launch) }];
         first.warnings.extend(launch.unpinned());
         let item = |((kind, name), to): (&(pin::Kind, String), &Item)| {
             let (server, name, to) = (server.clone(), name.clone(), to.clone());
@@ -132,7 +130,7 @@ impl Difference {
             Differs::New { kind, name, .. } => (word(*kind), Some(name), Change::Added),
             Differs::Gone { kind, name, .. } => (word(*kind), Some(name), Change::Removed),
         };
-        let found = differences::findings(difference);
+        let found = lock::new_findings(difference);
         let mut warnings: Vec<String> = found.iter().map(Finding::to_string).collect();
         if let Differs::ServerChanged { to, .. } = difference {
             warnings.extend(to.unpinned());
@@ -150,7 +148,7 @@ impl Difference {
             kind,
             name: name.filter(|name| !name.is_empty()).cloned(),
             change,
-            lines: differences::lines(difference).into_iter().map(Signed::from).collect(),
+            lines: lock::diff_lines(difference).into_iter().map(Signed::from).collect(),
             warnings,
         }
     }
@@ -185,7 +183,7 @@ struct Seen {
     path: Option<PathBuf>,
     agreed: Option<Lock>,
     problem: Option<String>,
-    survey: Survey,
+    survey: DefinitionSurvey,
     differences: Vec<pin::Difference>,
 }
 
@@ -213,9 +211,11 @@ impl Seen {
             };
         let nothing = Lock::default();
         // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
-        let start = if agreed.is_some() { Start::Agreed } else { Start::All };
+        let start = if agreed.is_some() { SurveyScope::Agreed } else { SurveyScope::All };
         let known = agreed.as_ref().unwrap_or(&nothing);
-        let survey = Survey::of(&console.0.hub, config, known, &start);
+        let hub = &console.0.hub;
+        let catalog = hub.catalog(&Caller::owner());
+        let survey = SurveyPlan::new(config).survey(&catalog, &hub.statuses(), known, &start);
         let differences = known.compare(&survey.now, &survey.silent());
         Ok(Some(Self { path: Some(path), agreed, problem, survey, differences }))
     }

@@ -1,5 +1,6 @@
 //! Sessions: authentication with the token, and the initial data of the page.
 
+use consort_config::own_config;
 use consort_core::{Problem, Severity};
 use consort_gateway::Door;
 use http::StatusCode;
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::route::{Asked, Done, Nothing, Refusal, Route, Told, WithCookie, delete, get, post};
 use super::{Console, owner};
 use crate::reloading::KeptOut;
-use crate::rewrite::own_config;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![

@@ -3,13 +3,14 @@
 mod known;
 mod seen;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use consort_core::Json;
 use consort_shape::{Changed, Explanation, explain};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::pins::{self, Difference};
 use super::route::{Asked, Refusal, Route, Told, get, number};

@@ -1,7 +1,8 @@
 //! Tables for people.
 
-use super::{Styled, TerminalText, styled};
 use consort_core::escape::{escape_line, shorten_line};
+
+use super::{Styled, TerminalText, styled};
 
 /// Rows under headings. The last column takes the remaining width.
 #[derive(Debug)]

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::{Add, AddAssign};
 
-use super::style::Styled;
 use consort_core::escape::{escape_model_text, escape_text, is_unprintable};
+
+use super::style::Styled;
 
 /// Text that is safe to show on a terminal. Its input always passes the sanitizer; only [`styled`] adds escape
 /// sequences. It has no `Display`, so that it cannot be put into other text and lose its type.

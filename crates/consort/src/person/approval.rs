@@ -1,12 +1,12 @@
 //! Approval of a call, requested in one line.
 
+use consort_core::escape::escape_text;
 use consort_core::{Json, Object};
 use serde_json::{Value, json};
 
 use super::{read, say};
 use crate::keyboard;
 use crate::output::TerminalText;
-use consort_core::escape::escape_text;
 
 /// Answer to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::lock;
 use consort::shaping::Shaping;
+use consort_config::catalog_folder;
+use consort_config::lock;
 use consort_config::{self, Config, ConfigFiles, Folders, Found, System};
+use consort_core::escape::escape_text;
 use consort_core::{Problem, ServerId};
 use consort_hub::{Settings, builtin};
 use consort_shape::pin::Lock;
 
 use super::servers::{BadServer, LastGood, ResolvedServers};
-use super::{ask, embedded, kept_folder};
+use super::{ask, embedded};
 use crate::approvals;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::trust::{self, TrustedConfig};
-use consort_core::escape::escape_text;
 
 /// The text of a config, with the files that it includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,7 +260,7 @@ pub(crate) fn settings_of(
 ) -> (Settings, ResolvedServers) {
     let limits = config.options.limits.settings();
     let mut settings = Settings {
-        kept: kept_folder(),
+        kept: catalog_folder(),
         schemas: limits.schemas,
         keeper: limits.keeper,
         lists: limits.lists,

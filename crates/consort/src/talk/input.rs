@@ -8,12 +8,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort_agent::{CallResult, Kind, Media, Message, Part, Resource, Role};
 use consort_config::FileLimits;
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unresolved};
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;
 use crate::running::{Running, caller};
-use consort_core::escape::{escape_line, escape_text};
 
 /// A user message: text and attachments. Words that begin with `@` and name a resource attach it too.
 pub(crate) async fn message(

@@ -1,11 +1,11 @@
 //! Stored conversations.
 
 use consort_agent::{Conversation, Store};
+use consort_core::escape::shorten_line;
 
 use crate::command::conversations;
 use crate::exit::Failure;
 use crate::output::note;
-use consort_core::escape::shorten_line;
 
 /// Limit of characters of the title, taken from the first message.
 const TITLE: usize = 80;

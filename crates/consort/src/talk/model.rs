@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use consort::models::{DEMO, ModelError, Models};
 use consort_agent::Model;
+use consort_core::escape::escape_text;
 
 use crate::exit::{Exit, Failure};
-use consort_core::escape::escape_text;
 
 /// Prefix of the file of a script.
 const SCRIPTED: &str = "scripted:";

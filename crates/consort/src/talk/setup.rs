@@ -9,6 +9,7 @@ use consort::shaping::{Layers, Shaping};
 use consort_agent::sub::{AGENTS, Roster, tool_name};
 use consort_agent::{Agent, Bound, Consent, Limits, RunObserver, Sampling};
 use consort_config::{AgentConfig, Config};
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Pattern, Problem, Toolbox, nearest};
 
 use super::model::{chained, model, typed};
@@ -17,7 +18,6 @@ use crate::cli::{Common, Talk};
 use crate::exit::Failure;
 use crate::person::Person;
 use crate::running::{Need, Running, tell};
-use consort_core::escape::{escape_line, escape_text};
 
 /// Name of an agent that is not in the config.
 pub(crate) const NAME: &str = "consort";

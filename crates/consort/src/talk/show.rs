@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use consort_agent::{CallResult, Delta, Event, Kind, Message, Part, Report};
 use consort_core::Json;
+use consort_core::escape::{escape_line, shorten_line};
 
 use super::lines::Lines;
 use super::live::Live;
 use super::paper::Paper;
 use crate::output::{Styled, TerminalText, styled};
-use consort_core::escape::{escape_line, shorten_line};
 
 /// Limit of characters shown of a call's arguments, and of its result.
 const GLIMPSE: usize = 160;

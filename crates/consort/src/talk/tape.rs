@@ -5,11 +5,11 @@ use std::sync::Arc;
 use consort_agent::bound::ASK_USER;
 use consort_agent::record::{MODEL as REPLAYED, RecordError, Recorder, Redactor, Replayer};
 use consort_agent::{Facts, Model};
+use consort_core::escape::escape_text;
 use consort_core::{Toolbox, secret};
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
-use consort_core::escape::escape_text;
 
 /// Recording of the traffic with the model and the tools, written to a file or read from one.
 pub(crate) enum Tape {

@@ -17,7 +17,7 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "a bit a level in one 128-bit register, and serde_json's own limit",
     ),
     (
-        "consort/src/trust/store.rs",
+        "config/src/trust/store.rs",
         "LARGEST_RECORD",
         "the config is not trusted",
         "read before any config may be trusted",

@@ -1,10 +1,10 @@
 //! Arguments typed on the command line, converted according to the tool's schema.
 
+use consort_core::escape::escape_text;
 use consort_core::{Json, nearest};
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;
-use consort_core::escape::escape_text;
 
 /// Parses `name=value` and `name:=JSON`.
 pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -14,7 +15,6 @@ use serde_json::json;
 use crate::cli::Common;
 use crate::exit::Failure;
 use crate::output::{Styled, advance, json, label, line, moving, note, now, styled};
-use consort_core::escape::{escape_line, escape_text};
 
 /// Shows one call.
 pub(super) struct Show {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use consort_core::escape::escape_line;
 use consort_core::{Catalog, Entry, ShelfKind};
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::Configurer;
@@ -16,7 +17,6 @@ use super::typed::ORDERS;
 use crate::keyboard;
 use crate::output::TerminalText;
 use crate::talk;
-use consort_core::escape::escape_line;
 
 /// A line editor.
 pub(super) struct Editor {

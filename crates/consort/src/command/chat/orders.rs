@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use consort_agent::{Agent, Bound};
+use consort_core::escape::escape_line;
 
 use super::Chatting;
 use super::editor::prompt_name;
@@ -10,7 +11,6 @@ use super::typed::{ORDERS, Order};
 use crate::exit::Failure;
 use crate::output::{Cell, Styled, Table, styled, width};
 use crate::talk::{self, Kept};
-use consort_core::escape::escape_line;
 
 /// Limit of listed conversations.
 const LISTED: usize = 15;

@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal;
 
+use consort_config::state_folder;
 use consort_core::Catalog;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use super::editor::{Editor, Line};
-use crate::running::state_folder;
 use crate::talk::Audience;
 
 /// Source of lines.

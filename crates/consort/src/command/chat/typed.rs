@@ -1,7 +1,8 @@
 //! Parser of lines typed in a chat.
 
-use crate::exit::Failure;
 use consort_core::escape::escape_line;
+
+use crate::exit::Failure;
 
 /// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]

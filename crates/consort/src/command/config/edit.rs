@@ -4,19 +4,18 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use consort_config::{ConfigError, Edited, Folders, Found, add_servers, find, remove_server};
+use consort_config::{
+    RewriteError, Rewritten, of_pasted, own_config, pasted, refuse_included, rewrite,
+};
+use consort_core::escape::escape_line;
 use consort_core::{ServerId, Severity};
 use serde_json::{Map, Value, json};
 
 use super::place;
 use crate::cli::{Add, Common};
-use crate::command::check;
 use crate::exit::{Exit, Failure};
 use crate::output::{json, line, note};
-use crate::rewrite::{
-    RewriteError, Rewritten, of_pasted, own_config, pasted, refuse_included, rewrite,
-};
 use crate::running::tell;
-use consort_core::escape::escape_line;
 
 pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
     let file = target(common)?;
@@ -28,7 +27,7 @@ pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
             None => failure,
         }
     })?;
-    let problems = check::problems(&new).into_iter().map(|problem| of_pasted(&file, problem));
+    let problems = new.all_problems().into_iter().map(|problem| of_pasted(&file, problem));
     let mut broken = false;
     for problem in problems {
         broken |= problem.severity == Severity::Error;

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use consort_agent::store::{Head, numbers};
 use consort_agent::{CallResult, Kind, Media, Message, Part, Reply, Role, Status, Step, What};
+use consort_core::escape::{escape_line, escape_text, shorten_line};
 use serde_json::Value;
 
 use super::time;
 use crate::output::{Styled, TerminalText, styled};
-use consort_core::escape::{escape_line, escape_text, shorten_line};
 
 /// Limit of characters shown of the arguments of a call.
 const ARGUMENTS: usize = 160;

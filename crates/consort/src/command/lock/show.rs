@@ -1,18 +1,18 @@
 //! Output of locked definitions and of differences, for people and for programs.
 
+use consort_config::lock::{self, describe_launch, new_findings};
+use consort_core::escape::escape_line;
 use consort_core::{Json, ServerId};
 use consort_shape::pin::{Difference, Item, Kind, Line, Lock, Locked, Mark};
 use consort_shape::scan::{Shadow, excerpt, scan};
 use serde_json::{Value, json};
 
-use crate::differences::{self, findings, launch};
 use crate::output::{Cell, Styled, Table, TerminalText, line, styled, width};
-use consort_core::escape::escape_line;
 
 /// Prints a server and all its locked definitions.
 pub(super) fn server(server: &ServerId, locked: &Locked) {
     line(styled(Styled::Heading, server.as_str()));
-    line(format!("  {}", launch(&locked.launch)));
+    line(format!("  {}", describe_launch(&locked.launch)));
     if let Some(newest) = locked.launch.unpinned() {
         look(&escape_line(&newest));
     }
@@ -105,14 +105,14 @@ pub(super) fn difference(difference: &Difference, now: &Lock) {
             return;
         }
         Difference::ServerChanged { to, .. } => {
-            lines(&differences::lines(difference));
+            lines(&lock::diff_lines(difference));
             if let Some(newest) = to.unpinned() {
                 look(&escape_line(&newest));
             }
         }
-        _ => lines(&differences::lines(difference)),
+        _ => lines(&lock::diff_lines(difference)),
     }
-    for finding in findings(difference) {
+    for finding in new_findings(difference) {
         look(&finding.to_string());
     }
     line("");
@@ -133,10 +133,10 @@ fn lines(lines: &[Line]) {
 /// One difference as JSON.
 pub(super) fn difference_json(difference: &Difference) -> Value {
     let mut value = json!(difference);
-    if let Some(changes) = differences::changes(difference) {
+    if let Some(changes) = lock::changed_parts(difference) {
         value["changes"] = json!(changes);
     }
-    value["findings"] = json!(findings(difference));
+    value["findings"] = json!(new_findings(difference));
     value
 }
 

@@ -5,13 +5,13 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::nearest;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::cli::duration;
 use crate::exit::Failure;
-use consort_core::escape::{escape_line, escape_text};
 
 /// A task file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -7,12 +7,12 @@ use consort_agent::provider::ResponseSchema;
 use consort_agent::{
     Ask, Cause, Delta, Message, Model, Provider, ProviderError, Reply, Role, Said, Stop,
 };
+use consort_core::escape::escape_text;
 use consort_core::{Emitter, Emitting, Json};
 use consort_hub::{SchemaLimits, check_schema, check_value};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
-use consort_core::escape::escape_text;
 
 /// Name of the response schema sent to providers.
 const NAME: &str = "answer";

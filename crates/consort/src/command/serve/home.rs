@@ -3,11 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use consort_config::{catalog_folder, data_folder, state_folder};
+use consort_core::escape::escape_line;
+
 use crate::cli::Serve;
 use crate::exit::Failure;
 use crate::output::note;
-use crate::running::{data_folder, kept_folder, state_folder};
-use consort_core::escape::escape_line;
 
 /// Folders that cannot be written to.
 #[derive(Default)]
@@ -23,7 +24,7 @@ pub(super) struct UnwritableFolders {
 pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
     let folders = [
         (state_folder(), "the token, the ledger, names and logins"),
-        (kept_folder(), "what servers offered the last time"),
+        (catalog_folder(), "what servers offered the last time"),
         (data_folder(), "conversations"),
     ];
     let wrong = folders.map(|(folder, holds)| {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use consort::lock;
 use consort::shaping::Shaping;
+use consort_config::changes;
+use consort_config::lock;
 use consort_config::{Config, ConfigFiles, Folders, Found, Options, STDIN, find};
 use consort_core::{Problem, Severity};
 use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;
 
-use super::changes;
 use super::watch::FileWatch;
 use crate::exit::Failure;
 use crate::reloading::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};

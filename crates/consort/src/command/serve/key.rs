@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
+use consort_core::escape::escape_line;
 use consort_gateway::{SealingKey, SealingKeyError, Settings};
 
 use super::names;
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::running;
-use consort_core::escape::escape_line;
 
 /// Makes session ids, task ids and `requestState` survive a restart. They are valid only for the same config, or the
 /// same profile served alone. Without a state folder they end with the process.
@@ -17,7 +16,7 @@ pub(super) fn keep(
     common: &Common,
     file: Option<&Path>,
 ) -> Result<(), Failure> {
-    let Some(state) = running::state_folder() else { return Ok(()) };
+    let Some(state) = consort_config::state_folder() else { return Ok(()) };
     let path = state.join("key");
     let key = SealingKey::kept(&path).map_err(|error| {
         let hint = match &error {

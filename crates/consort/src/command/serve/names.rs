@@ -9,18 +9,17 @@ use consort_core::ServerId;
 use consort_files::Readers;
 
 use crate::cli::Common;
-use crate::running;
 
 /// The folder of a config's names. A profile served alone has its own names.
 pub(crate) fn folder(common: &Common, file: Option<&Path>) -> Option<PathBuf> {
-    let folder = running::state_folder()?.join("names").join(of_config(file));
+    let folder = consort_config::state_folder()?.join("names").join(of_config(file));
     Some(of_profile(common, folder))
 }
 
 /// Copies the names that earlier versions stored for all configs together, if none are stored for this one, so that
 /// names stay the same. Names of servers that this config lacks are freed after the usual grace period.
 pub(super) fn adopt_earlier(common: &Common, folder: &Path) -> io::Result<()> {
-    let Some(state) = running::state_folder() else { return Ok(()) };
+    let Some(state) = consort_config::state_folder() else { return Ok(()) };
     adopt(&of_profile(common, state.join("names")), folder)
 }
 

@@ -7,12 +7,12 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use consort_config::ListenAddress;
+use consort_core::escape::escape_line;
 use consort_gateway::Listener;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::exit::Failure;
-use consort_core::escape::escape_line;
 
 /// The first file descriptor passed, by the convention of systemd.
 const FIRST: i32 = 3;

@@ -7,7 +7,6 @@ use consort::token::{self, SHORTEST};
 use consort_config::expand_variables;
 
 use crate::exit::Failure;
-use crate::running;
 
 /// A stored token.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub(crate) enum MissingToken {
 pub(crate) fn kept(file: Option<&Path>, missing: MissingToken) -> Result<Option<Kept>, Failure> {
     let file = match file {
         Some(file) => file.to_owned(),
-        None => running::state_folder()
+        None => consort_config::state_folder()
             .ok_or_else(|| {
                 Failure::usage("no home folder to keep a token in").hint("use --token-file FILE")
             })?

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use consort::shaping::Shaping;
 use consort_config::{
-    ConfigError, ConfigFiles, EditError, Edited, ServerConfig, System, add_servers, remove_server,
+    ConfigError, ConfigFiles, EditError, Edited, ServerConfig, System, add_servers, changes,
+    remove_server,
 };
+use consort_config::{RewriteError, of_pasted, own_config, pasted, refuse_included, rewrite};
 use consort_core::{Problem, ServerId, Severity};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Carrier, Place, all, unknown, unreadable};
-use crate::command::{check, suspicious};
 use crate::console::route::{Asked, Done, Nothing, Refusal, Route, Told, delete, post};
 use crate::console::session::Trouble;
 use crate::console::{Console, Scene, aside};
 use crate::reloading::ReloadTrigger;
-use crate::rewrite::{RewriteError, of_pasted, own_config, pasted, refuse_included, rewrite};
 
 /// Poll interval while waiting for the config to take effect.
 const OFTEN: Duration = Duration::from_millis(25);
@@ -95,7 +95,7 @@ impl Read {
             let first = unusable.errors().first().map(Problem::from);
             refused(first.unwrap_or_else(|| Problem::error(unusable.to_string())))
         })?;
-        let mut problems = check::problems(&config);
+        let mut problems = config.all_problems();
         let general =
             |problem: &&Problem| problem.server.is_none() && problem.severity == Severity::Error;
         if let Some(problem) = problems.iter().find(general) {
@@ -284,7 +284,7 @@ impl Console {
         problems.extend(Shaping::of(&config).problems());
         let scene = self.scene();
         let old = scene.config.as_ref().map(|config| &config.options);
-        let lost = old.and_then(|old| suspicious(old, &config, true));
+        let lost = old.and_then(|old| changes::suspicious(old, &config, true));
         problems.extend(lost.map(Problem::error));
         match problems.into_iter().find(is_error) {
             Some(problem) => Err(RewriteError::Refused(problem)),

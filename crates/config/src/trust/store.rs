@@ -6,40 +6,45 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort_config::ConfigDigest;
 use consort_files::Readers;
 use serde::{Deserialize, Serialize};
 
-use crate::running::state_folder;
+use crate::digest::ConfigDigest;
+use crate::folders::state_folder;
 
 /// Size limit of a trust record in bytes.
 const LARGEST_RECORD: u64 = 64 << 10;
 
 /// A config that the user trusts as long as its content stays the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TrustRecord {
-    pub(crate) path: PathBuf,
-    pub(crate) digest: String,
-    pub(crate) trusted_at: String,
+pub struct TrustRecord {
+    /// Absolute path of the config.
+    pub path: PathBuf,
+    /// Digest of the trusted content.
+    pub digest: String,
+    /// Time of the decision, as ISO 8601.
+    pub trusted_at: String,
 }
 
 /// The folder of trust records. Each is a separate file, so that processes do not overwrite each other's changes.
-pub(crate) struct TrustStore {
+#[derive(Debug)]
+pub struct TrustStore {
     folder: PathBuf,
 }
 
 impl TrustStore {
     /// The store of the user of this process, if they have a home.
-    pub(crate) fn of_user() -> Option<Self> {
+    pub fn of_user() -> Option<Self> {
         Some(Self { folder: state_folder()?.join("trusted") })
     }
 
     /// Returns the record of a config. An unreadable one counts as absent: the user is asked again.
-    pub(crate) fn get(&self, path: &Path) -> Option<TrustRecord> {
+    pub fn get(&self, path: &Path) -> Option<TrustRecord> {
         read(&self.file(path)).ok().filter(|record| record.path == path)
     }
 
-    pub(crate) fn put(&self, path: &Path, digest: ConfigDigest) -> io::Result<TrustRecord> {
+    /// Stores that a config is trusted with this content.
+    pub fn put(&self, path: &Path, digest: ConfigDigest) -> io::Result<TrustRecord> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let (path, trusted_at) = (path.to_owned(), consort_core::utc(now));
         let record = TrustRecord { path, digest: digest.to_string(), trusted_at };
@@ -50,7 +55,7 @@ impl TrustStore {
     }
 
     /// Removes a config; false if it was not trusted.
-    pub(crate) fn remove(&self, path: &Path) -> io::Result<bool> {
+    pub fn remove(&self, path: &Path) -> io::Result<bool> {
         match fs::remove_file(self.file(path)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -59,7 +64,7 @@ impl TrustStore {
     }
 
     /// Returns every record, by path.
-    pub(crate) fn list(&self) -> io::Result<Vec<TrustRecord>> {
+    pub fn list(&self) -> io::Result<Vec<TrustRecord>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

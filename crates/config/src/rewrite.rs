@@ -6,9 +6,13 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort_config::{Config, ConfigFiles, EditError, Edited, Folders, UnusableFile};
 use consort_core::{Problem, ServerId, utc};
 
+use crate::config::Config;
+use crate::edit::{EditError, Edited};
+use crate::error::UnusableFile;
+use crate::folders::Folders;
+use crate::include::ConfigFiles;
 use crate::trust;
 
 /// File name of pasted text in messages.
@@ -16,30 +20,40 @@ const PASTED: &str = "pasted";
 
 /// Result of rewriting a config.
 #[derive(Debug)]
-pub(crate) struct Rewritten {
+pub struct Rewritten {
     /// The backup.
-    pub(crate) backup: Option<PathBuf>,
+    pub backup: Option<PathBuf>,
     /// Settings of the added servers that the format cannot express.
-    pub(crate) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
 }
 
 /// The reason why a config was not changed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RewriteError {
+pub enum RewriteError {
+    /// The config cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
     /// The new config would be rejected.
     #[error("{0}")]
     Refused(Problem),
+    /// The file was changed by somebody else.
     #[error("`{}` changed meanwhile", .0.display())]
     Changed(PathBuf),
+    /// A file operation failed.
     #[error("cannot {what} `{}`: {source}", .file.display())]
-    File { what: &'static str, file: PathBuf, source: io::Error },
+    File {
+        /// The operation: `read`, `copy` or `write`.
+        what: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// The I/O error.
+        source: io::Error,
+    },
 }
 
 impl RewriteError {
     /// Returns a suggestion for the user.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Edit(error) => error.hint(),
             Self::Refused(problem) => problem.hint.clone(),
@@ -50,7 +64,7 @@ impl RewriteError {
 }
 
 /// Changes a config, or creates it: the target if it is a link, and only if it is unchanged since it was read.
-pub(crate) fn rewrite(
+pub fn rewrite(
     file: &Path,
     edit: impl FnOnce(&str) -> Result<Edited, RewriteError>,
 ) -> Result<Rewritten, RewriteError> {
@@ -87,7 +101,7 @@ pub(crate) fn rewrite(
 }
 
 /// Fails if a server of one of these names is in a file that a config includes: it is not changed from here.
-pub(crate) fn refuse_included<'a>(
+pub fn refuse_included<'a>(
     file: &Path,
     text: &str,
     names: impl IntoIterator<Item = &'a ServerId>,
@@ -107,19 +121,19 @@ pub(crate) fn refuse_included<'a>(
 }
 
 /// Parses pasted servers as if they were in a config already: their paths are relative to it.
-pub(crate) fn pasted(config: &Path, text: &str) -> Result<Config, UnusableFile> {
+pub fn pasted(config: &Path, text: &str) -> Result<Config, UnusableFile> {
     Config::pasted(&config.with_file_name(PASTED), text)
 }
 
 /// Removes the folder of the pasted text, which is no file, from the message of a problem.
-pub(crate) fn of_pasted(config: &Path, mut problem: Problem) -> Problem {
+pub fn of_pasted(config: &Path, mut problem: Problem) -> Problem {
     let name = config.with_file_name(PASTED).display().to_string();
     problem.message = problem.message.replace(&format!("{name}:"), &format!("{PASTED}:"));
     problem
 }
 
 /// Path at which a config is created if there is none.
-pub(crate) fn own_config() -> Option<PathBuf> {
+pub fn own_config() -> Option<PathBuf> {
     Some(Folders::of_process().settings?.join("consort").join("consort.toml"))
 }
 
@@ -133,7 +147,7 @@ fn read(file: &Path) -> io::Result<Option<String>> {
 }
 
 /// Copies a file to a name that contains the time.
-pub(crate) fn back_up(file: &Path) -> io::Result<PathBuf> {
+pub fn back_up(file: &Path) -> io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let digits: String = utc(now).chars().filter(char::is_ascii_digit).collect();
     let (date, time) = digits.split_at(8);
@@ -150,7 +164,7 @@ pub(crate) fn back_up(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// Writes a file atomically.
-pub(crate) fn replace(file: &Path, text: &str) -> io::Result<()> {
+pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

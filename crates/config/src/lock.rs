@@ -1,5 +1,8 @@
 //! The lock file: its path, and reading and writing it.
 
+mod differences;
+mod survey;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +10,10 @@ use std::path::{Path, PathBuf};
 use consort_files::Readers;
 use consort_shape::pin::{Launch, Lock, LockError};
 
-use consort_config::{Auth, ServerConfig, Transport};
+use crate::server::{Auth, ServerConfig, Transport};
+
+pub use differences::{changed_parts, describe_launch, diff_lines, new_findings};
+pub use survey::{DefinitionSurvey, SurveyPlan, SurveyScope};
 
 /// Name of the file.
 pub const NAME: &str = "consort.lock";
@@ -105,7 +111,7 @@ pub fn launch(server: &ServerConfig) -> Launch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_config::Config;
+    use crate::config::Config;
 
     #[test]
     fn a_lock_is_written_read_back_and_absent_before() {

@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use consort_config::{Config, Fragment, Options};
 use consort_core::ServerId;
 use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;
 use consort_shape::policy::{PolicySpec, RuleSpec};
 use serde::Serialize;
 
+use crate::config::Config;
+use crate::include::Fragment;
+use crate::options::Options;
+
 /// Limit of differences of a lock that are named one by one.
 const NAMED_PINS: usize = 20;
 
 /// Returns the reason not to replace a config by another automatically, if there is one: the new one may have been
 /// truncated while it was written.
-pub(crate) fn suspicious(old: &Options, new: &Config, may_be_empty: bool) -> Option<String> {
+pub fn suspicious(old: &Options, new: &Config, may_be_empty: bool) -> Option<String> {
     let empty = new.servers.is_empty() && new.errors.is_empty();
     if empty && new.options == Options::default() && !may_be_empty {
         return Some("it is empty".to_owned());
@@ -45,7 +48,7 @@ fn has_policy(policy: Option<&PolicySpec>) -> bool {
 }
 
 /// Lists the differences between two configs, a line each.
-pub(super) fn of_options(old: &Options, new: &Options) -> Vec<String> {
+pub fn of_options(old: &Options, new: &Options) -> Vec<String> {
     let mut lines = Vec::new();
     of_policy("policy", old.policy.as_ref(), new.policy.as_ref(), &mut lines);
     of_tables("profile", &old.profiles, &new.profiles, &mut lines);
@@ -126,7 +129,7 @@ fn of_tables<T: PartialEq>(
 }
 
 /// Lists the servers that were removed, added or changed.
-pub(super) fn of_servers(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<String> {
+pub fn of_servers(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<String> {
     let by_id = |servers: &[ServerSettings]| -> BTreeMap<String, ServerSettings> {
         servers.iter().map(|server| (server.id.to_string(), server.clone())).collect()
     };
@@ -136,7 +139,7 @@ pub(super) fn of_servers(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<
 }
 
 /// Lists the included files that were removed or added.
-pub(super) fn of_fragments(old: &[Fragment], new: &[Fragment]) -> Vec<String> {
+pub fn of_fragments(old: &[Fragment], new: &[Fragment]) -> Vec<String> {
     let lacks = |all: &[Fragment], one: &Fragment| !all.iter().any(|it| it.file == one.file);
     let told = |one: &Fragment, what: &str| format!("file `{}` {what}", one.file.display());
     let gone = old.iter().filter(|one| lacks(new, one)).map(|one| told(one, "no longer included"));
@@ -145,7 +148,7 @@ pub(super) fn of_fragments(old: &[Fragment], new: &[Fragment]) -> Vec<String> {
 }
 
 /// Lists the differences between two locks.
-pub(super) fn of_locks(old: Option<&Lock>, new: Option<&Lock>) -> Vec<String> {
+pub fn of_locks(old: Option<&Lock>, new: Option<&Lock>) -> Vec<String> {
     let (old, new) = match (old, new) {
         (None, None) => return Vec::new(),
         (None, Some(_)) => return vec!["lock: there is one now".to_owned()],

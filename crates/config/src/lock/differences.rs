@@ -6,7 +6,7 @@ use consort_shape::scan::{Finding, scan};
 use consort_core::escape::escape_line;
 
 /// The changes between two definitions, or two launch commands; `None` if there are not two.
-pub(crate) fn changes(difference: &Difference) -> Option<Vec<Change>> {
+pub fn changed_parts(difference: &Difference) -> Option<Vec<Change>> {
     match difference {
         Difference::ServerChanged { from, to, .. } => Some(diff(&from.json(), &to.json())),
         Difference::Changed { from, to, .. } => Some(diff(from.definition(), to.definition())),
@@ -15,15 +15,15 @@ pub(crate) fn changes(difference: &Difference) -> Option<Vec<Change>> {
 }
 
 /// All changes, line by line. A server that is new or removed has none of its own.
-pub(crate) fn lines(difference: &Difference) -> Vec<Line> {
+pub fn diff_lines(difference: &Difference) -> Vec<Line> {
     match difference {
         Difference::New { to, .. } => told_new(to.definition()),
-        _ => changes(difference).map(|changes| told(&changes)).unwrap_or_default(),
+        _ => changed_parts(difference).map(|changes| told(&changes)).unwrap_or_default(),
     }
 }
 
 /// Returns the findings that were not in the approved definition.
-pub(crate) fn findings(difference: &Difference) -> Vec<Finding> {
+pub fn new_findings(difference: &Difference) -> Vec<Finding> {
     match difference {
         Difference::Changed { from, to, .. } => {
             let known = scan(from.definition());
@@ -37,7 +37,7 @@ pub(crate) fn findings(difference: &Difference) -> Vec<Finding> {
 }
 
 /// Launch command or URL of a server, in one line.
-pub(crate) fn launch(launch: &Launch) -> String {
+pub fn describe_launch(launch: &Launch) -> String {
     let list = |what: &str, names: &std::collections::BTreeSet<String>| {
         let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         if names.is_empty() { String::new() } else { format!(" ({what}: {names})") }
