@@ -76,6 +76,11 @@ pub fn data_folder() -> Option<PathBuf> {
     Some(data.or_else(|| Some(home?.join(".local/share")))?.join("consort"))
 }
 
+/// Folder of stored conversations.
+pub fn conversations_folder() -> Option<PathBuf> {
+    Some(data_folder()?.join("conversations"))
+}
+
 /// Folder of stored catalogs of servers.
 pub fn catalog_folder() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

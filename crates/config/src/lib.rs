@@ -71,7 +71,9 @@ pub use edit::{EditError, Edited, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
 pub use export::{ExportError, Reach, Recipient, export, snippet};
 pub use find::{Found, Lookup, Reason, STDIN, Searched, VARIABLE, find};
-pub use folders::{Folders, catalog_folder, data_folder, located, state_folder};
+pub use folders::{
+    Folders, catalog_folder, conversations_folder, data_folder, located, state_folder,
+};
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use include::{ConfigFiles, Fragment, IncludePattern};
 pub use input::{Input, InputKind};

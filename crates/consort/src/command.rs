@@ -36,8 +36,6 @@ use consort_wire::Silent;
 use crate::cli::{Cli, Command, Common, Fresh, LedgerChoice};
 use crate::exit::{Exit, Failure};
 use crate::running::{Need, Running};
-pub(crate) use serve::Askable;
-pub(crate) use serve::Kept;
 
 /// Runs the parsed command.
 pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {

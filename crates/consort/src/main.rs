@@ -3,9 +3,7 @@
 mod approvals;
 mod cli;
 mod command;
-mod console;
 mod exit;
-mod exposures;
 mod gateways;
 mod keyboard;
 mod log;
@@ -14,7 +12,6 @@ mod orphans;
 mod output;
 mod person;
 mod recording;
-mod reloading;
 mod running;
 mod survey;
 mod talk;

@@ -19,7 +19,7 @@ use consort_config::{
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::pin::Lock;
-use consort_shape::policy::{Decision, Policy, PolicySpec, Question};
+use consort_shape::policy::{Decision, Policy, PolicySpec};
 use consort_shape::transform::{Select, Transform, TransformSpec};
 use consort_shape::{
     Approved, Cached, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned,
@@ -218,8 +218,18 @@ impl Shaping {
         Layers { shaping: self, base, wrap }
     }
 
+    /// The policy of the endpoint of everything.
+    pub fn policy(&self) -> &Policy {
+        &self.whole.policy
+    }
+
+    /// The profile that takes the place of everything, if one does.
+    pub fn only_profile(&self) -> Option<&str> {
+        self.whole.profile.as_deref()
+    }
+
     /// The limits of the config.
-    pub fn limits(&self) -> &LimitSettings {
+    pub fn limits(&self) -> &Arc<LimitSettings> {
         &self.limits
     }
 
@@ -245,18 +255,7 @@ impl Shaping {
     }
 
     fn decided(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
-        if self.whole.policy.is_open() {
-            return None;
-        }
-        let question = Question {
-            caller,
-            profile: self.whole.profile.as_deref(),
-            server: entry.route.server.as_str(),
-            tool: &entry.route.name,
-            annotations: entry.tool().annotations(),
-            arguments: None,
-        };
-        Some(self.whole.policy.decide(&question))
+        self.whole.policy.decide_on_entry(caller, self.whole.profile.as_deref(), entry)
     }
 
     /// Warnings for rules of the policy that match none of these tools, each given as server and name.

@@ -23,11 +23,11 @@ use crate::exit::{Exit, Failure};
 use crate::keyboard;
 use crate::person::Person;
 pub(crate) use input::{arguments, message, prompt, rendered, text_or_file};
-pub(crate) use kept::{Keeping, Kept, title};
+pub(crate) use kept::{Keeping, Kept};
 pub(crate) use lines::{Form, Lines};
 pub(crate) use live::Live;
 pub(crate) use paper::Standard;
-pub(crate) use setup::{NAME, Setup};
+pub(crate) use setup::Setup;
 pub(crate) use show::{Show, Wishes};
 pub(crate) use tape::Tape;
 

@@ -36,8 +36,21 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "consort-admin",
+        &[
+            "consort-config",
+            "consort-wire",
+            "consort-core",
+            "consort-hub",
+            "consort-shape",
+            "consort-agent",
+            "consort-gateway",
+        ],
+    ),
+    (
         "consort",
         &[
+            "consort-admin",
             "consort-config",
             "consort-wire",
             "consort-core",
@@ -303,7 +316,7 @@ fn nobody_compares_revisions() {
     let crates = root().join("crates");
     let mut files = Vec::new();
     for package in
-        ["agent", "config", "consort", "core", "gateway", "hub", "login", "shape", "wire"]
+        ["admin", "agent", "config", "consort", "core", "gateway", "hub", "login", "shape", "wire"]
     {
         sources(&crates.join(package).join("src"), &mut files);
     }

@@ -3,10 +3,10 @@
 mod transcript;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 
 use consort_agent::StoreError;
 use consort_agent::store::{Id, State, Store, Summary};
+use consort_config::conversations_folder;
 use consort_core::escape::{escape_line, shorten_line};
 use serde::Serialize;
 use serde_json::json;
@@ -14,13 +14,12 @@ use serde_json::json;
 use crate::cli::{Common, Conversations, ConversationsCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
-pub(crate) use transcript::words;
 
 /// Characters of a title shown in a confirmation.
 const TITLE: usize = 60;
 
 pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit, Failure> {
-    let folder = options.folder.or_else(folder).ok_or_else(|| {
+    let folder = options.folder.or_else(conversations_folder).ok_or_else(|| {
         Failure::usage("there is no home folder to look in").hint("name a folder with --folder")
     })?;
     let store = Store::new(folder);
@@ -39,11 +38,6 @@ pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit,
         }
         ConversationsCommand::Delete { ids, yes } => delete(common, &store, &ids, yes).await,
     }
-}
-
-/// The folder of conversations: in `$XDG_DATA_HOME`, or in `~/.local/share`.
-pub(crate) fn folder() -> Option<PathBuf> {
-    Some(consort_config::data_folder()?.join("conversations"))
 }
 
 impl From<StoreError> for Failure {

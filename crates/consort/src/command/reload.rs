@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use consort_admin::{ReloadReport, UnusableServer};
 use consort_config::{self, Folders, Found, ListenAddress};
 use consort_core::escape::escape_text;
 use serde_json::json;
@@ -13,7 +14,6 @@ use crate::cli::{Common, Reload};
 use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
 use crate::output::{json, line};
-use crate::reloading::{ReloadReport, UnusableServer};
 use crate::running::wrong;
 
 /// Limit of bytes read from a response.

@@ -8,7 +8,6 @@ mod key;
 mod memory;
 mod names;
 mod offered;
-mod openai;
 mod records;
 mod reload;
 mod settings;
@@ -17,31 +16,28 @@ mod states;
 mod token;
 mod watch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use consort::shaping::Shaping;
+use consort_admin::{Console, Desk, OpenAi, ReloadHandle, Start};
 use consort_agent::sub::Roster;
 use consort_config::{Config, Options, STDIN, System};
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
 use consort_wire::MemoryBudget;
-use http::{Entry, Places, Signals};
 
 use crate::cli::{Common, Serve};
-use crate::console::{Console, Desk, Scene, Start};
 use crate::exit::{Exit, Failure};
-use crate::reloading::ReloadHandle;
 use crate::running::{self, Prepared, ShapedConfig, tell};
+use http::{Entry, Places, Signals};
 use in_force::{InForce, SecretFiles};
 pub(crate) use names::folder as name_folder;
-pub(crate) use offered::Askable;
-use offered::{Offered, Parts};
-use openai::OpenAi;
+use offered::Parts;
 use records::Recording;
 use sockets::ActivatedSockets;
-pub(crate) use token::Kept;
-use token::MissingToken;
+use token::{Kept, MissingToken};
 
 pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
     // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
@@ -75,26 +71,27 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         roster: &roster,
         desk: desk.as_ref(),
     };
-    let Offered { toolboxes, askable, tools, views, shaping, problems: left_out, agents } =
-        match parts.offered(shaping) {
-            Ok(offered) => offered,
-            Err(failure) => {
-                hub.drain().await;
-                return Err(failure);
-            }
-        };
+    let mut offered = match parts.offered(shaping) {
+        Ok(offered) => offered,
+        Err(failure) => {
+            hub.drain().await;
+            return Err(failure);
+        }
+    };
+    let left_out = std::mem::take(&mut offered.problems);
     let dangling = config.iter().flat_map(Config::dangling_names);
     let left_out: Vec<Problem> = left_out.into_iter().chain(dangling).collect();
     left_out.iter().for_each(tell);
-    roster.set(agents);
-    let asked = askable.names();
-    let openai = OpenAi::new(Arc::clone(&askable), limits.agents);
+    roster.set(std::mem::take(&mut offered.agents));
+    let asked = offered.askable.names();
+    let openai = OpenAi::new(Arc::clone(&offered.askable), limits.agents);
+    let toolboxes = offered.toolboxes.clone();
     gateway_settings.sites = vec![Arc::new(openai.clone())];
     let console = desk.map(|desk| {
         let problems = problems.into_iter().chain(left_out).collect();
-        let scene = Scene { config, shaping, tools, views, askable, problems };
         let token_file = kept.as_ref().map(|kept| kept.file.clone());
-        let start = Start { token_file, locked: common.locked, reload: handle.clone() };
+        let start = start(token_file, common.locked, handle.clone());
+        let scene = offered.into_scene(config, problems);
         Console::new(&hub, &recording.records, desk, start, scene)
     });
     if let Some(console) = &console {
@@ -137,6 +134,19 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     recording.end().await;
     tracing::info!("ended");
     served
+}
+
+/// The settings of the admin API.
+fn start(token_file: Option<PathBuf>, locked: bool, reload: ReloadHandle) -> Start {
+    let program = std::env::current_exe().ok().map(|program| program.display().to_string());
+    Start {
+        token_file,
+        locked,
+        reload,
+        conversations: consort_config::conversations_folder(),
+        demo_command: program.map(|program| vec![program, consort::demo::WORD.to_owned()]),
+        check: |config| Shaping::of(config).problems(),
+    }
 }
 
 /// Shuts down the gateway, the console, the agents and the hub, in this order.

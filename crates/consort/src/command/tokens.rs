@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use consort_shape::Exposure;
+use consort_shape::exposure::{ExposureCost, exposure_costs};
 use consort_shape::tokens::{Cost, Vocabulary, costs};
 use serde::Serialize;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::exposures::{Shown, exposures};
 use crate::output::{Cell, Table, json, line, width};
 use crate::running::{Need, Running, caller};
 
@@ -16,7 +17,15 @@ struct Report {
     vocabulary: &'static str,
     tools: Vec<ToolCost>,
     servers: Vec<Sum>,
-    exposures: Vec<Shown>,
+    exposures: Vec<ProfileCost>,
+}
+
+/// Token cost of an exposure of everything, or of a profile.
+#[derive(Serialize)]
+struct ProfileCost {
+    profile: Option<String>,
+    #[serde(flatten)]
+    cost: ExposureCost,
 }
 
 #[derive(Serialize)]
@@ -46,7 +55,7 @@ pub(super) async fn run(
     let report = Report {
         vocabulary: vocabulary.as_str(),
         servers: sums(&costs),
-        exposures: exposures(&running.shaping, &running.layers(), &caller(), vocabulary),
+        exposures: profile_costs(running, vocabulary),
         tools: costs
             .iter()
             .map(|cost| ToolCost {
@@ -74,19 +83,35 @@ pub(super) async fn run(
     line(table.render(width()));
     line("");
     let mut table = Table::new(&["PROFILE", "EXPOSURE", "TOOLS", "TOKENS", ""]);
-    for shown in &report.exposures {
-        let chosen = if shown.chosen { "as configured" } else { "" };
+    for ProfileCost { profile, cost } in &report.exposures {
+        let chosen = if cost.chosen { "as configured" } else { "" };
         table.row([
-            Cell::from(shown.profile.as_deref().unwrap_or("-")),
-            Cell::from(shown.exposure),
-            Cell::from(shown.tools.to_string()),
-            Cell::from(shown.tokens.to_string()),
+            Cell::from(profile.as_deref().unwrap_or("-")),
+            Cell::from(cost.exposure),
+            Cell::from(cost.tools.to_string()),
+            Cell::from(cost.tokens.to_string()),
             Cell::from(chosen),
         ]);
     }
     line(table.render(width()));
     line(format!("\ncounted in {vocabulary}, in the form of OpenAI's chat completions"));
     Ok(Exit::Ok)
+}
+
+/// Returns the cost of every exposure of everything, and then of each profile.
+fn profile_costs(running: &Running, vocabulary: Vocabulary) -> Vec<ProfileCost> {
+    let (layers, caller) = (running.layers(), caller());
+    let profiles = std::iter::once(None).chain(running.shaping.profiles().map(Some));
+    let costs = profiles.flat_map(|profile| {
+        let configured = layers.shown(profile).map(|toolbox| toolbox.catalog(&caller));
+        let exposed = Exposure::ALL.into_iter().filter_map(|exposure| {
+            Some((exposure, layers.shown_as(profile, exposure)?.catalog(&caller)))
+        });
+        let costs = exposure_costs(configured.as_deref(), exposed, vocabulary);
+        let profile = profile.map(str::to_owned);
+        costs.into_iter().map(move |cost| ProfileCost { profile: profile.clone(), cost })
+    });
+    costs.collect()
 }
 
 /// Returns the total of each server's tools, and that of all servers.

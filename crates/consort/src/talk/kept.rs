@@ -1,14 +1,10 @@
 //! Stored conversations.
 
+use consort_agent::transcript::conversation_title;
 use consort_agent::{Conversation, Store};
-use consort_core::escape::shorten_line;
 
-use crate::command::conversations;
 use crate::exit::Failure;
 use crate::output::note;
-
-/// Limit of characters of the title, taken from the first message.
-const TITLE: usize = 80;
 
 /// Store of conversations, if they are stored.
 #[derive(Debug)]
@@ -36,7 +32,7 @@ impl Keeping {
         if !keep {
             return Ok(Self(None));
         }
-        let folder = conversations::folder().ok_or_else(|| {
+        let folder = consort_config::conversations_folder().ok_or_else(|| {
             Failure::usage("there is no home folder to keep the conversation in")
                 .hint("keep nothing with --no-store")
         })?;
@@ -46,7 +42,7 @@ impl Keeping {
     /// Starts a conversation about this.
     pub(crate) fn begin(&self, about: &str) -> Result<Kept, Failure> {
         let Some(store) = &self.0 else { return Ok(Kept::default()) };
-        let (id, journal) = store.create(&title(about))?;
+        let (id, journal) = store.create(&conversation_title(about))?;
         let conversation = Conversation::kept(&[], Box::new(journal));
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
@@ -89,9 +85,4 @@ impl Keeping {
             .as_ref()
             .ok_or_else(|| Failure::usage("no conversation is kept").hint("leave out --no-store"))
     }
-}
-
-/// Title of a conversation, from its first message.
-pub(crate) fn title(about: &str) -> String {
-    shorten_line(about, TITLE)
 }

@@ -7,6 +7,7 @@ use consort::agents::{self, AgentError};
 use consort::models::Models;
 use consort::shaping::{Layers, Shaping};
 use consort_agent::sub::{AGENTS, Roster, tool_name};
+use consort_agent::transcript::UNNAMED_AGENT;
 use consort_agent::{Agent, Bound, Consent, Limits, RunObserver, Sampling};
 use consort_config::{AgentConfig, Config};
 use consort_core::escape::{escape_line, escape_text};
@@ -18,9 +19,6 @@ use crate::cli::{Common, Talk};
 use crate::exit::Failure;
 use crate::person::Person;
 use crate::running::{Need, Running, tell};
-
-/// Name of an agent that is not in the config.
-pub(crate) const NAME: &str = "consort";
 
 /// Everything needed for a conversation.
 pub(crate) struct Setup {
@@ -173,7 +171,7 @@ async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failu
             };
             let shown = running.layers().shown(None);
             let toolbox = shown.unwrap_or_else(|| Arc::clone(&running.toolbox));
-            Agent::new(model, toolbox, models.agent_settings(NAME))
+            Agent::new(model, toolbox, models.agent_settings(UNNAMED_AGENT))
         }
     };
     agent.model = tape.model(agent.model);

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use consort_agent::store::{Head, numbers};
-use consort_agent::{CallResult, Kind, Media, Message, Part, Reply, Role, Status, Step, What};
+use consort_agent::transcript::part_text;
+use consort_agent::{CallResult, Kind, Message, Reply, Role, Status, Step, What};
 use consort_core::escape::{escape_line, escape_text, shorten_line};
 use serde_json::Value;
 
@@ -118,7 +119,7 @@ impl Transcript {
     fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
         let tool = self.tools.get(&result.call).map_or(&*result.call, String::as_str);
         let tool = escape_line(tool);
-        let words: Vec<String> = result.parts.iter().map(words).collect();
+        let words: Vec<String> = result.parts.iter().map(part_text).collect();
         let words = shorten_line(&words.join(" "), RESULT);
         let failed = match error {
             Some(error) => styled(Styled::Bad, format!(" {}", escape_line(error))),
@@ -146,7 +147,7 @@ impl Transcript {
                     self.text(format!("→ {} {arguments}", escape_line(&call.name)));
                 }
                 Kind::ToolResult(result) => self.result(result, None, 0),
-                _ => self.text(styled(Styled::Faint, escape_text(&words(part)))),
+                _ => self.text(styled(Styled::Faint, escape_text(&part_text(part)))),
             }
         }
     }
@@ -162,29 +163,6 @@ impl Transcript {
 
     fn line(&mut self, line: impl Into<TerminalText>) {
         self.lines.push(line.into());
-    }
-}
-
-/// A message part as text.
-pub(crate) fn words(part: &Part) -> String {
-    let media = |kind: &str, media: &Media| match media {
-        Media::Data { mime, data } => format!("[{kind}, {mime}, {} bytes of base64]", data.len()),
-        Media::Url { url, .. } => format!("[{kind}, {url}]"),
-    };
-    match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Refusal { text } => format!("[refusal] {text}"),
-        Kind::Image(image) => media("image", image),
-        Kind::Audio(audio) => media("audio", audio),
-        Kind::Resource(resource) => match &resource.text {
-            Some(text) => format!("[{}] {text}", resource.uri),
-            None => format!("[{}]", resource.uri),
-        },
-        Kind::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
-        Kind::Thinking { text, .. } => format!("[thoughts] {}", shorten_line(text, RESULT)),
-        Kind::ToolCall(call) => format!("[call of {}]", call.name),
-        Kind::ToolResult(_) => "[a result]".to_owned(),
-        Kind::Foreign => "[something only its provider understands]".to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use consort_admin::Console;
 use consort_config::{ListenAddress, Reach, Recipient, snippet};
 use consort_gateway::{BasePath, Gateway};
 use serde_json::json;
@@ -11,7 +12,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::sockets::{ActivatedSockets, bind};
 use super::token::Kept;
 use crate::cli::{Common, Serve};
-use crate::console::Console;
 use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
 use crate::output::{json_text, line, note};
@@ -70,7 +70,7 @@ pub(super) async fn serve(
     let here = RunningGateway::new(
         at.clone(),
         entry.config.clone(),
-        entry.kept.as_ref(),
+        entry.kept.as_ref().map(|kept| kept.file.as_path()),
         entry.console.is_some(),
     );
     let recorded = here.record();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use consort::shaping::Shaping;
+use consort_admin::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};
 use consort_config::changes;
 use consort_config::lock;
 use consort_config::{Config, ConfigFiles, Folders, Found, Options, STDIN, find};
@@ -13,7 +14,6 @@ use consort_shape::pin::Lock;
 
 use super::watch::FileWatch;
 use crate::exit::Failure;
-use crate::reloading::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};
 use crate::running::{BadServer, ConfigSource, LastGood, Prepared, UsableServers};
 
 /// The config in force and its source files.
@@ -137,7 +137,7 @@ impl InForce {
     pub(super) fn not_in_force(&self) -> NotInForce {
         NotInForce {
             kept_out: self.kept_out.all().cloned().collect(),
-            unusable: UnusableServer::all(&self.bad),
+            unusable: unusable(&self.bad),
         }
     }
 
@@ -296,4 +296,9 @@ fn appeared() -> Option<PathBuf> {
         Found::File(file) => Some(file),
         Found::Embedded => None,
     }
+}
+
+/// Returns a report for each server that cannot be used.
+pub(super) fn unusable(bad: &[BadServer]) -> Vec<UnusableServer> {
+    UnusableServer::all(bad.iter().map(|bad| (&bad.problem, bad.is_kept)))
 }

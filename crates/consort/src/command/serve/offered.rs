@@ -6,18 +6,17 @@ use std::sync::Arc;
 
 use consort::agents::agent;
 use consort::models::Models;
-use consort::shaping::Shaping;
-use consort_agent::provider::Price;
-use consort_agent::sub::{AGENTS, Roster, tool_name};
-use consort_agent::{Agent, Model, RunObserver};
-use consort_config::{AgentConfig, Options};
-use consort_core::{Caller, Problem, ServerId, Target, Toolbox};
+use consort::shaping::{Layers, Shaping};
+use consort_admin::{Askable, Attended, Desk, Helper, ProfileView, Scene, ToolViews};
+use consort_agent::sub::Roster;
+use consort_agent::{Agent, RunObserver};
+use consort_config::{AgentConfig, Config, Options};
+use consort_core::{Problem, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
-use consort_shape::Elsewhere;
+use consort_shape::{Elsewhere, Exposure};
 
 use super::settings::naming;
-use crate::console::{Attended, Desk, ToolViews};
 use crate::exit::Failure;
 use crate::recording::RunRecorder;
 
@@ -39,24 +38,40 @@ pub(super) struct Offered {
     pub(super) agents: Vec<Agent>,
 }
 
-/// Agents and models that clients can use, with the tools available to them.
-pub(crate) struct Askable {
-    agents: BTreeMap<String, Helper>,
-    models: Arc<Models>,
-    /// The models named in the config.
-    named: Vec<String>,
-    whole: Arc<dyn Toolbox>,
-    profiles: BTreeMap<String, Arc<dyn Toolbox>>,
-    /// Everything that a caller may use, by its own name.
-    servers: Arc<dyn Toolbox>,
-    observer: Arc<dyn RunObserver>,
+impl Offered {
+    /// The config in force with everything built from it, for the console.
+    pub(super) fn into_scene(self, config: Option<Config>, problems: Vec<Problem>) -> Scene {
+        let Self { askable, tools, views, shaping, .. } = self;
+        Scene {
+            config,
+            limits: Arc::clone(shaping.limits()),
+            profiles: shaping.profiles().map(str::to_owned).collect(),
+            only: shaping.only_profile().map(str::to_owned),
+            policy: shaping.policy().clone(),
+            transforms: shaping.transforms(None).to_vec(),
+            lock: shaping.lock().cloned(),
+            tools,
+            views,
+            askable,
+            problems,
+        }
+    }
 }
 
-/// An agent that can be requested by its name.
-struct Helper {
-    agent: Agent,
-    description: Option<String>,
-    profile: Option<String>,
+/// The toolboxes of everything and of each profile, by every exposure.
+fn views<'a>(layers: &Layers<'_>, profiles: impl Iterator<Item = &'a str>) -> ToolViews {
+    let view = |profile: Option<&str>| {
+        let exposed = Exposure::ALL
+            .into_iter()
+            .filter_map(|one| Some((one, layers.view(profile, Some(one))?)));
+        let view = ProfileView {
+            tools: layers.tools(profile)?,
+            configured: layers.view(profile, None)?,
+            exposed: exposed.collect(),
+        };
+        Some((profile.map(str::to_owned), view))
+    };
+    ToolViews::new(std::iter::once(None).chain(profiles.map(Some)).filter_map(view))
 }
 
 /// Inputs for building everything that is served.
@@ -153,7 +168,7 @@ impl Parts<'_> {
         let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| recorded(toolbox, "console");
         let console = shaping.over(Arc::new(self.hub.clone()), &from_console);
         let tools = console.tools(None).unwrap_or_else(|| console.servers());
-        let views = ToolViews::new(&console, shaping.profiles());
+        let views = views(&console, shaping.profiles());
         let askable = Arc::new(askable);
         Ok(Offered { toolboxes, askable, tools, views, shaping, problems, agents: made })
     }
@@ -193,101 +208,4 @@ fn unusable(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> 
     let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
     let problem = Problem::warning(format!("the agent `{name}` is left out: {error}{source}"));
     hint.into_iter().fold(problem, Problem::hint)
-}
-
-impl Askable {
-    /// Finds an agent or model by name, at the endpoint of a profile or of everything; else returns the nearest name.
-    pub(crate) fn find(
-        &self,
-        name: &str,
-        profile: Option<&str>,
-        caller: &Caller,
-    ) -> Result<Agent, Option<String>> {
-        if let Some(helper) =
-            self.agents.get(name).filter(|helper| self.may(helper, profile, caller))
-        {
-            return Ok(helper.agent.clone());
-        }
-        let toolbox = match profile {
-            None => Some(&self.whole),
-            Some(profile) => self.profiles.get(profile),
-        };
-        if let Some(toolbox) = toolbox
-            && self.models.is_named(name)
-            && let Ok(model) = self.models.model(name)
-        {
-            let mut settings = self.models.agent_settings(name);
-            settings.observer = Some(Arc::clone(&self.observer));
-            return Ok(Agent::new(model, Arc::clone(toolbox), settings));
-        }
-        let known: Vec<String> =
-            self.listed(profile, caller).into_iter().map(|(name, _)| name).collect();
-        let near = consort_core::nearest(name, known.iter().map(String::as_str));
-        Err(near.first().map(|near| (*near).to_owned()))
-    }
-
-    /// Lists all agents and models available there, agents first, each with its description.
-    pub(super) fn listed(
-        &self,
-        profile: Option<&str>,
-        caller: &Caller,
-    ) -> Vec<(String, Option<String>)> {
-        let agents = self.agents.iter().filter(|(_, helper)| self.may(helper, profile, caller));
-        let agents = agents.map(|(name, helper)| (name.clone(), helper.description.clone()));
-        agents.chain(self.named.iter().map(|id| (id.clone(), None))).collect()
-    }
-
-    /// The agents a caller may use, each with its description and its profile.
-    pub(crate) fn agents(&self, caller: &Caller) -> Vec<(Agent, Option<String>, Option<String>)> {
-        let agents = self.agents.values().filter(|helper| self.may(helper, None, caller));
-        let told = |helper: &Helper| {
-            (helper.agent.clone(), helper.description.clone(), helper.profile.clone())
-        };
-        agents.map(told).collect()
-    }
-
-    /// The usable models named in the config, each with all tools.
-    pub(crate) fn named(&self) -> Vec<Agent> {
-        self.named.iter().filter_map(|id| self.with_everything(id)).collect()
-    }
-
-    /// A model with all tools. Only for the owner, who pays for it.
-    pub(crate) fn with_everything(&self, model: &str) -> Option<Agent> {
-        self.models.model(model).ok().map(|model| self.over_everything(model))
-    }
-
-    /// The default model, with all tools.
-    pub(crate) async fn usual(&self) -> Option<Agent> {
-        let model = self.models.providers().choose(None).await.ok()?;
-        Some(self.over_everything(model))
-    }
-
-    fn over_everything(&self, model: Model) -> Agent {
-        let mut settings = self.models.agent_settings(&model.id);
-        settings.observer = Some(Arc::clone(&self.observer));
-        Agent::new(model, Arc::clone(&self.whole), settings)
-    }
-
-    /// Returns the price of a model, if known.
-    pub(crate) fn price(&self, model: &str) -> Option<Price> {
-        self.models.model(model).ok()?.facts.price
-    }
-
-    /// The names of all agents and models.
-    pub(super) fn names(&self) -> Vec<String> {
-        self.agents.keys().chain(&self.named).cloned().collect()
-    }
-
-    /// Returns true if the profile exists.
-    pub(super) fn has(&self, profile: &str) -> bool {
-        self.profiles.contains_key(profile)
-    }
-
-    /// Returns true if a caller may use an agent there: a caller that may not see its tool may not use it here either.
-    fn may(&self, helper: &Helper, profile: Option<&str>, caller: &Caller) -> bool {
-        let here = profile.is_none() || helper.profile.as_deref() == profile;
-        let name = tool_name(&helper.agent.settings.name);
-        let target = Target { server: ServerId::derive(AGENTS), name };
-        here && self.servers.catalog(caller).tools.find(&target).is_some()
-    }
 }

@@ -6,6 +6,9 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use consort_admin::{
+    Console, KeptOut, NotInForce, OpenAi, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger,
+};
 use consort_agent::sub::Roster;
 use consort_config::{Config, Options, System};
 use consort_core::{Problem, Severity};
@@ -16,19 +19,14 @@ use consort_shape::pin::Lock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::in_force::{InForce, SecretFiles, broken, key, lost};
+use super::in_force::{InForce, SecretFiles, broken, key, lost, unusable};
 use super::offered::{Offered, Parts};
-use super::openai::OpenAi;
 use super::records::configure;
 use super::settings::{access, permissions};
 use super::token::{MissingToken, path_of};
 use super::watch::FileWatch;
 use crate::cli::{Common, Serve};
-use crate::console::{Console, Scene};
 use crate::exit::Failure;
-use crate::reloading::{
-    KeptOut, NotInForce, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger, UnusableServer,
-};
 use crate::running::{
     self, BadServer, ConfigSource, Prepared, ResolvedServers, UsableServers, tell,
 };
@@ -180,7 +178,7 @@ impl Following<'_> {
         let config = state.file.as_ref().map(|file| file.display().to_string());
         let kept_out = state.kept_out.all().cloned().collect();
         state.kept_out = before;
-        let unusable = UnusableServer::all(&bad);
+        let unusable = unusable(&bad);
         ReloadReport { config, changes, kept_out, unusable }
     }
 
@@ -307,14 +305,14 @@ impl Following<'_> {
     /// Replaces the config in force.
     fn put_in_force(&self, state: &mut InForce, next: NextConfig, trigger: ReloadTrigger) {
         let NextConfig { config, options, settings, offered, problems, files, .. } = next;
-        let Offered { toolboxes, askable, tools, views, shaping, agents, problems: _ } = offered;
+        let mut offered = offered;
         problems.iter().for_each(tell);
         state.servers.clone_from(&settings.servers);
         let drain = state.options.limits.settings().reload.drain;
         self.hub.reload(settings.servers, settings.reserved, drain);
-        self.roster.set(agents);
-        self.openai.set(Arc::clone(&askable));
-        self.gateway.set(toolboxes);
+        self.roster.set(std::mem::take(&mut offered.agents));
+        self.openai.set(Arc::clone(&offered.askable));
+        self.gateway.set(offered.toolboxes.clone());
         self.gateway.set_access(&next.access);
         self.gateway.set_permissions(permissions(self.serve, &options));
         configure(self.records, self.serve, &options);
@@ -322,7 +320,7 @@ impl Following<'_> {
             config.as_ref().map(|config| config.empty_fragments.clone()).unwrap_or_default();
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
-            console.set(Scene { config, shaping, tools, views, askable, problems });
+            console.set(offered.into_scene(config, problems));
         }
         state.secrets = match trigger {
             ReloadTrigger::Accept => FileWatch::known(files.all()),

@@ -1,0 +1,127 @@
+//! Conversations that wait for a person, including those from before the start.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use consort_agent::store::{Id, State};
+use consort_agent::{Question, Run, Status, Step, Store, StoreError, What};
+use consort_core::{Caller, Json};
+use serde_json::Value;
+
+use super::{before, blocking, open};
+use crate::route::Refusal;
+use crate::state::Console;
+
+/// Limit of conversations searched for pending requests at the start, the latest first.
+const LOOKED_INTO: usize = 64;
+
+impl Console {
+    /// Adds the pending requests of stored conversations, unless they are in use.
+    pub fn begin(&self) {
+        let console = self.clone();
+        self.0.runs.handle.spawn(async move {
+            if let Err(refusal) = console.find_waiting().await {
+                tracing::warn!(?refusal, "what conversations wait for cannot be told");
+            }
+        });
+    }
+
+    async fn find_waiting(&self) -> Result<(), Refusal> {
+        let Ok(store) = self.0.runs.store() else { return Ok(()) };
+        let from = store.clone();
+        let found = blocking(move || {
+            let mut summaries = from.list()?;
+            summaries.sort_by_key(|summary| std::cmp::Reverse(summary.last));
+            let open =
+                |state: &State| matches!(state, State::Unfinished | State::Over(Status::Waiting));
+            let open = summaries.into_iter().filter(|summary| open(&summary.state));
+            let read = |id: Id| from.read(&id).ok().map(|(_, steps)| (id, steps));
+            let read = open.take(LOOKED_INTO).filter_map(|summary| read(summary.id));
+            Ok(read.collect::<Vec<_>>())
+        })
+        .await?;
+        let caller = Caller::owner();
+        for (id, steps) in found {
+            self.look_for(&store, &id, &caller, &steps, &Run::of(&steps)).await;
+        }
+        Ok(())
+    }
+
+    /// Adds the pending requests of a conversation, if it is not in use.
+    pub(super) async fn look_for(
+        &self,
+        store: &Store,
+        id: &Id,
+        caller: &Caller,
+        steps: &[Step],
+        run: &Run,
+    ) {
+        // Stopped, it does not wait for what it asked.
+        let is_over = run.over().is_some_and(|status| status != Status::Waiting);
+        let mut waiting = if is_over { Vec::new() } else { run.waiting() };
+        if !waiting.is_empty() {
+            let (store, id) = (store.clone(), id.clone());
+            // Whoever goes on with it holds it.
+            let free = blocking(move || match store.open(&id) {
+                Ok(_) => Ok(true),
+                Err(StoreError::InUse { .. }) => Ok(false),
+                Err(error) => Err(error),
+            });
+            if !free.await.unwrap_or(false) {
+                waiting.clear();
+            }
+        }
+        let mut tools: HashMap<&str, &str> = HashMap::new();
+        for step in steps {
+            if let What::Called { call, tool, .. } = &step.what {
+                tools.insert(call, tool);
+            }
+        }
+        let tool = |question: &Question| tools.get(&*question.call).map(|tool| (*tool).to_owned());
+        let waiting = waiting.into_iter().map(|question| {
+            let tool = tool(&question);
+            (question, tool)
+        });
+        self.wait_for(id, caller, waiting.collect());
+    }
+
+    /// Stores an answer, and resumes the conversation once all are given.
+    pub(super) async fn answered(self, id: Id, caller: Caller, question: String, answer: Json) {
+        if let Err(refusal) = self.take_answer(&id, &caller, &question, &answer).await {
+            tracing::warn!(%id, ?refusal, "an answer led to nothing");
+        }
+    }
+
+    async fn take_answer(
+        &self,
+        id: &Id,
+        caller: &Caller,
+        question: &str,
+        answer: &Json,
+    ) -> Result<(), Refusal> {
+        let store = self.0.runs.store()?;
+        let answer: Value = answer.read().unwrap_or_default();
+        // Who dismisses the question may want to answer it another time.
+        if answer["action"] != "cancel" {
+            let place = self.0.runs.place();
+            let conversation = open(&store, id).await?;
+            let (kept, question) = (conversation.clone(), question.to_owned());
+            let keeping = tokio::task::spawn_blocking(move || kept.answer(&question, answer));
+            let refused = |error: String| Refusal::new(http::StatusCode::CONFLICT, error);
+            keeping
+                .await
+                .map_err(|error| refused(error.to_string()))?
+                .map_err(|error| refused(error.to_string()))?;
+            if conversation.waiting().is_empty() {
+                let askable = Arc::clone(&self.scene().askable);
+                let agent = before(&askable, &conversation.run(), caller).await?;
+                self.run(id.clone(), conversation, agent, Vec::new(), place?);
+                return Ok(());
+            }
+        }
+        let (from, of) = (store.clone(), id.clone());
+        let steps = blocking(move || from.read(&of)).await?.1;
+        self.look_for(&store, id, caller, &steps, &Run::of(&steps)).await;
+        Ok(())
+    }
+}

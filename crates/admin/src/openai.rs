@@ -1,0 +1,194 @@
+//! `/v1`: agents and models for clients that use `OpenAI`'s formats and not MCP.
+
+mod path;
+mod run;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use consort_agent::openai::{ApiError, Asked, Format, HandedOut, Listed};
+use consort_config::AgentLimits;
+use consort_core::{BoxFuture, Caller};
+use consort_gateway::{Site, SiteBody, Visit};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::Value;
+
+use crate::served_agents::Askable;
+use path::{Place, What};
+use run::Running;
+
+/// Agents and models, served in `OpenAI`'s formats. Clones share state.
+#[derive(Clone)]
+pub struct OpenAi(Arc<Inner>);
+
+struct Inner {
+    askable: RwLock<Arc<Askable>>,
+    handed_out: HandedOut,
+    /// Time limit for the first token of a streamed answer. An error within it is sent with its HTTP status.
+    first_word: Duration,
+}
+
+impl OpenAi {
+    /// Serves these agents and models.
+    pub fn new(askable: Arc<Askable>, limits: AgentLimits) -> Self {
+        let (askable, handed_out) = (RwLock::new(askable), HandedOut::new(limits.handed_calls));
+        Self(Arc::new(Inner { askable, handed_out, first_word: limits.first_word }))
+    }
+
+    /// Replaces the agents and models. Running requests continue with the old ones.
+    pub fn set(&self, askable: Arc<Askable>) {
+        *self.0.askable.write().unwrap_or_else(PoisonError::into_inner) = askable;
+    }
+
+    async fn respond(
+        self,
+        caller: Caller,
+        request: Request<Bytes>,
+    ) -> Result<Response<SiteBody>, Refusal> {
+        let inner = &self.0;
+        let askable = Arc::clone(&inner.askable.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(Place { profile, what }) = Place::of(request.uri().path()) else {
+            return Err(nothing_there().into());
+        };
+        let profile = profile.as_deref();
+        if profile.is_some_and(|profile| !askable.has(profile)) {
+            return Err(ApiError::refused(404, "there is no such profile").into());
+        }
+        let method = match what {
+            What::Models | What::Model(_) => Method::GET,
+            What::Ask(_) => Method::POST,
+        };
+        if *request.method() != method {
+            let error = ApiError::refused(405, format!("use {method}"));
+            return Err(Refusal { allow: Some(method), ..error.into() });
+        }
+        let listed = || -> Vec<Listed> {
+            let listed = askable.listed(profile, &caller).into_iter();
+            listed.map(|(id, description)| listing(id, description)).collect()
+        };
+        match what {
+            What::Models => Ok(json(StatusCode::OK, &Listed::list(&listed()))),
+            What::Model(id) => match listed().into_iter().find(|listed| listed.id == id) {
+                Some(listed) => Ok(json(StatusCode::OK, &listed.json())),
+                None => Err(ApiError::no_model(&id, None).into()),
+            },
+            What::Ask(format) => {
+                let asked = read(format, &request)?;
+                let found = askable.find(&asked.model, profile, &caller);
+                let found =
+                    found.map_err(|near| ApiError::no_model(&asked.model, near.as_deref()))?;
+                let mut found = found;
+                found.settings.parent = consort_gateway::trace::meta_of(request.headers());
+                let running = Running::start(self.clone(), found, caller, asked);
+                Ok(running.respond().await?)
+            }
+        }
+    }
+}
+
+/// A refused request.
+struct Refusal {
+    error: ApiError,
+    /// The method for the `Allow` header.
+    allow: Option<Method>,
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self { error, allow: None }
+    }
+}
+
+impl Site for OpenAi {
+    fn has(&self, path: &str) -> bool {
+        path == "/v1" || path.starts_with("/v1/") || path.starts_with("/profiles/")
+    }
+
+    fn answer(
+        &self,
+        visit: Visit,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'static, Response<SiteBody>> {
+        let this = self.clone();
+        let caller = visit.caller.expect("it has no open entrance");
+        Box::pin(async move {
+            let responded = this.respond(caller, request).await;
+            responded.unwrap_or_else(|Refusal { error, allow }| {
+                let mut response = refused(&error);
+                let allow = allow.and_then(|allow| HeaderValue::from_str(allow.as_str()).ok());
+                if let Some(allow) = allow {
+                    response.headers_mut().insert(ALLOW, allow);
+                }
+                response
+            })
+        })
+    }
+
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
+        refused(&ApiError::refused(status.as_u16(), message))
+    }
+}
+
+fn nothing_there() -> ApiError {
+    let paths = "`/v1/chat/completions`, `/v1/responses` and `/v1/models`";
+    ApiError::refused(404, format!("nothing is served here: there are {paths}"))
+}
+
+fn read(format: Format, request: &Request<Bytes>) -> Result<Asked, ApiError> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(ApiError::refused(415, "send `Content-Type: application/json`"));
+    }
+    Asked::read(format, request.body())
+}
+
+fn listing(id: String, description: Option<String>) -> Listed {
+    let owner = match id.split_once(':') {
+        Some((provider, _)) => provider.to_owned(),
+        None => "consort".to_owned(),
+    };
+    Listed { id, owner, description }
+}
+
+/// An error response.
+fn refused(error: &ApiError) -> Response<SiteBody> {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(status, &error.json());
+    if let Some(wait) = error.wait {
+        response.headers_mut().insert(RETRY_AFTER, wait.into());
+    }
+    if error.acted {
+        // Clients repeat what failed with such a status on their own; what was called would be called
+        // again.
+        response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+    }
+    response
+}
+
+fn json(status: StatusCode, value: &Value) -> Response<SiteBody> {
+    let mut response = Response::new(SiteBody::Whole(value.to_string().into()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// A unique id.
+fn id() -> String {
+    let random = || RandomState::new().hash_one(0);
+    format!("{:016x}{:08x}", random(), random() & 0xffff_ffff)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+impl std::fmt::Debug for OpenAi {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenAi").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! Reloading: requests to re-read the config, and reports of the result.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use consort_config::ReloadLimits;
+use consort_core::Problem;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+/// The reason for reading the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReloadTrigger {
+    /// A file changed and has settled.
+    Change,
+    /// A reload was requested, by a signal or without accepting changes.
+    Demand,
+    /// A user accepts the rejected changes.
+    Accept,
+    /// The console wrote a file itself.
+    Console,
+    /// A dry run was requested; nothing takes effect.
+    DryRun,
+}
+
+/// A change that did not take effect, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptOut {
+    /// `config`, `lock` or `secrets`.
+    pub what: String,
+    /// Reason, and what stays in force.
+    pub reason: String,
+    /// True if a user may accept the change nevertheless.
+    pub acceptable: bool,
+}
+
+/// A server that cannot be used as it is written. The rest of the config is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnusableServer {
+    /// Its name; absent for an entry without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Problem and its place.
+    pub reason: String,
+    /// Suggested remedy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// True if its last good settings stay in force; otherwise it is omitted.
+    pub keeps_last_good: bool,
+}
+
+/// The outcome of a reload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadReport {
+    /// The config file in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
+    /// Changes since the last load, one per line.
+    pub changes: Vec<String>,
+    /// Changes that did not take effect.
+    pub kept_out: Vec<KeptOut>,
+    /// Servers that cannot be used as they are written.
+    #[serde(default)]
+    pub unusable: Vec<UnusableServer>,
+}
+
+/// Written changes that are not in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotInForce {
+    /// Changes that did not take effect.
+    pub kept_out: Vec<KeptOut>,
+    /// Servers that cannot be used as they are written.
+    pub unusable: Vec<UnusableServer>,
+}
+
+impl NotInForce {
+    /// Returns true if everything that is written is in force.
+    pub fn is_empty(&self) -> bool {
+        self.kept_out.is_empty() && self.unusable.is_empty()
+    }
+}
+
+/// A request to re-read the files.
+#[derive(Debug)]
+pub struct ReloadRequest {
+    /// Reason for reading the files.
+    pub trigger: ReloadTrigger,
+    /// Receiver of the outcome.
+    pub reply: oneshot::Sender<ReloadReport>,
+}
+
+/// A handle for requesting a reload of a running gateway. Clones share state.
+#[derive(Clone, Debug)]
+pub struct ReloadHandle {
+    timeout: Duration,
+    requests: mpsc::Sender<ReloadRequest>,
+    not_in_force: Arc<RwLock<NotInForce>>,
+}
+
+impl ReloadHandle {
+    /// A handle, and the receiver of its requests.
+    pub fn new(limits: ReloadLimits) -> (Self, mpsc::Receiver<ReloadRequest>) {
+        let (requests, received) = mpsc::channel(limits.queue.max(1));
+        (Self { timeout: limits.timeout, requests, not_in_force: Arc::default() }, received)
+    }
+
+    /// Requests a reload and waits for its result; `None` if the gateway ends meanwhile or it takes too long.
+    pub async fn request(&self, trigger: ReloadTrigger) -> Option<ReloadReport> {
+        let (reply, answer) = oneshot::channel();
+        let asking = async {
+            self.requests.send(ReloadRequest { trigger, reply }).await.ok()?;
+            answer.await.ok()
+        };
+        tokio::time::timeout(self.timeout, asking).await.ok()?
+    }
+
+    /// Returns the written changes that are not in force.
+    pub fn not_in_force(&self) -> NotInForce {
+        self.not_in_force.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Publishes the changes that are not in force; false if they are the same as before.
+    pub fn publish(&self, now: NotInForce) -> bool {
+        let mut published = self.not_in_force.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *published != now;
+        *published = now;
+        changed
+    }
+}
+
+impl UnusableServer {
+    /// Returns one for each server, with all its errors. True is beside the problem of a server whose last good settings
+    /// stay in force.
+    pub fn all<'a>(bad: impl IntoIterator<Item = (&'a Problem, bool)>) -> Vec<Self> {
+        let mut servers: Vec<Self> = Vec::new();
+        for (problem, keeps_last_good) in bad {
+            let server = problem.server.as_ref().map(ToString::to_string);
+            let known = servers.iter_mut().find(|known| server.is_some() && known.server == server);
+            if let Some(known) = known {
+                known.reason = format!("{}; {}", known.reason, problem.message);
+                known.hint = known.hint.take().or_else(|| problem.hint.clone());
+                continue;
+            }
+            let (reason, hint) = (problem.message.clone(), problem.hint.clone());
+            servers.push(Self { server, reason, hint, keeps_last_good });
+        }
+        servers
+    }
+}
+
+impl KeptOut {
+    /// A change of `config`, `lock` or `secrets` that did not take effect.
+    pub fn new(what: &str, reason: String, acceptable: bool) -> Self {
+        Self { what: what.to_owned(), reason, acceptable }
+    }
+
+    /// Logs that the last version stays in force.
+    pub fn log(&self) {
+        let Self { reason, acceptable, .. } = self;
+        let hint = acceptable.then_some("accept it with `consort reload --accept`");
+        match self.what.as_str() {
+            "config" => tracing::error!(reason, hint, "the config stays as it was"),
+            "lock" => tracing::error!(reason, hint, "the lock stays as it was"),
+            _ => tracing::error!(reason, hint, "tokens and secrets stay as they were"),
+        }
+    }
+}
+
+impl From<&KeptOut> for Problem {
+    fn from(kept_out: &KeptOut) -> Self {
+        let message = format!("{} change kept out: {}", kept_out.what, kept_out.reason);
+        let problem = Self::error(message);
+        if kept_out.acceptable {
+            return problem.hint("accept it with `consort reload --accept`");
+        }
+        problem
+    }
+}

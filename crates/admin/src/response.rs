@@ -1,0 +1,204 @@
+//! Responses: JSON, event streams, empty success, or a refusal.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use consort_core::{Json, Object};
+use consort_gateway::SiteBody;
+use futures_core::Stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// A response of a route.
+pub(crate) trait Says {
+    fn say(self) -> Response<SiteBody>;
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
+}
+
+/// A JSON response.
+pub(crate) struct Told<T>(pub(crate) T);
+
+impl<T: Serialize + JsonSchema> Says for Told<T> {
+    fn say(self) -> Response<SiteBody> {
+        json(StatusCode::OK, &self.0)
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        (200, content("application/json", &generator.subschema_for::<T>()))
+    }
+}
+
+/// A JSON response that may set a cookie.
+pub(crate) struct WithCookie<T> {
+    pub(crate) body: T,
+    pub(crate) cookie: Option<String>,
+}
+
+impl<T: Serialize + JsonSchema> Says for WithCookie<T> {
+    fn say(self) -> Response<SiteBody> {
+        let mut response = json(StatusCode::OK, &self.body);
+        set_cookie(&mut response, self.cookie);
+        response
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        Told::<T>::describe(generator)
+    }
+}
+
+fn set_cookie(response: &mut Response<SiteBody>, cookie: Option<String>) {
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+        response.headers_mut().insert(http::header::SET_COOKIE, cookie);
+    }
+}
+
+/// A response for a created resource (201).
+pub(crate) struct Made<T>(pub(crate) T);
+
+impl<T: Serialize + JsonSchema> Says for Made<T> {
+    fn say(self) -> Response<SiteBody> {
+        json(StatusCode::CREATED, &self.0)
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        (201, content("application/json", &generator.subschema_for::<T>()))
+    }
+}
+
+/// A response for work that continues in the background (202).
+pub(crate) struct Begun;
+
+impl Says for Begun {
+    fn say(self) -> Response<SiteBody> {
+        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
+        *response.status_mut() = StatusCode::ACCEPTED;
+        response
+    }
+
+    fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
+        (202, json!({ "description": "It has begun." }))
+    }
+}
+
+/// An empty response that may set a cookie.
+#[derive(Default)]
+pub(crate) struct Done {
+    pub(crate) cookie: Option<String>,
+}
+
+impl Says for Done {
+    fn say(self) -> Response<SiteBody> {
+        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        set_cookie(&mut response, self.cookie);
+        response
+    }
+
+    fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
+        (204, json!({ "description": "It is done." }))
+    }
+}
+
+/// A stream of events. `E` is an enum whose JSON is `{event, data}`.
+pub(crate) struct Events<E> {
+    stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
+    endless: bool,
+    of: std::marker::PhantomData<E>,
+}
+
+impl<E: Serialize> Events<E> {
+    /// A stream of events, each made by [`event`].
+    pub(crate) fn new(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self { stream: Box::pin(stream), endless: false, of: std::marker::PhantomData }
+    }
+
+    /// Marks the stream as endless: shutdown does not wait for it.
+    pub(crate) fn endless(mut self) -> Self {
+        self.endless = true;
+        self
+    }
+}
+
+impl<E: JsonSchema> Says for Events<E> {
+    fn say(self) -> Response<SiteBody> {
+        let body = if self.endless { SiteBody::Endless } else { SiteBody::Stream };
+        let mut response = Response::new(body(self.stream));
+        let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        let mut described = content("text/event-stream", &json!({ "type": "string" }));
+        // One line `event: …` and one line `data: …` for each of these.
+        described["content"]["text/event-stream"]["x-events"] =
+            generator.subschema_for::<E>().to_value();
+        (200, described)
+    }
+}
+
+/// Encodes one event. `E`'s JSON is `{event, data}`.
+pub(crate) fn event<E: Serialize>(event: &E) -> Bytes {
+    /// An event whose data stays as the server wrote it.
+    #[derive(Deserialize)]
+    struct Written<'a> {
+        event: Cow<'a, str>,
+        #[serde(borrow, default)]
+        data: Option<&'a RawValue>,
+    }
+    let written = serde_json::to_string(event).unwrap_or_default();
+    let Ok(Written { event, data }) = serde_json::from_str(&written) else { return Bytes::new() };
+    let data = data.map_or("null", RawValue::get);
+    // A line break in JSON is no more than space.
+    let data = if data.contains(['\n', '\r']) {
+        Cow::Owned(data.replace(['\n', '\r'], " "))
+    } else {
+        Cow::Borrowed(data)
+    };
+    Bytes::from(format!("event: {event}\ndata: {data}\n\n"))
+}
+
+fn content(kind: &str, schema: &(impl Serialize + ?Sized)) -> Value {
+    json!({ "description": "As it is now.", "content": { kind: { "schema": schema } } })
+}
+
+/// JSON written by a server, which matches `T` if the server follows the protocol.
+pub(crate) struct Written<T>(pub(crate) Json, pub(crate) std::marker::PhantomData<T>);
+
+impl<T> Written<T> {
+    pub(crate) fn new(object: &Object) -> Self {
+        Self(object.json().clone(), std::marker::PhantomData)
+    }
+}
+
+impl<T> Serialize for Written<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Written<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> schemars::Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// A JSON response.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<SiteBody> {
+    let written = serde_json::to_vec(value).unwrap_or_default();
+    let mut response = Response::new(SiteBody::Whole(written.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
