@@ -4,14 +4,14 @@
 //! [`Toolbox`].
 
 pub mod agents;
-
 pub mod demo;
+pub mod logins;
 pub mod models;
+pub mod run_recorder;
+pub mod servers;
 pub mod shaping;
 pub mod token;
-
-#[cfg(target_os = "linux")]
-pub use consort_wire::keeper;
+pub mod trust;
 
 pub use consort_agent as agent;
 pub use consort_config as config;
@@ -26,6 +26,8 @@ pub use consort_shape::{
     ApprovalLimits, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape,
     Shaped, policy, tokens, transform,
 };
+#[cfg(target_os = "linux")]
+pub use consort_wire::keeper;
 pub use consort_wire::{Command, Endpoint, Server};
 
 /// The Rust of the book, compiled and run.

@@ -1,13 +1,13 @@
 //! The `consort` command.
 
 mod approvals;
+mod browser;
 mod cli;
 mod command;
 mod exit;
 mod gateways;
 mod keyboard;
 mod log;
-mod logins;
 mod orphans;
 mod output;
 mod person;
@@ -15,7 +15,8 @@ mod recording;
 mod running;
 mod survey;
 mod talk;
-mod trust;
+mod trust_prompt;
+mod user;
 
 use std::process::ExitCode;
 

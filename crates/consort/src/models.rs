@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use consort_admin::ModelSource;
 use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, Providers};
 use consort_agent::{Model, Script, Wire};
-use consort_core::BoxFuture;
 use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
 use consort_config::{
@@ -137,24 +135,6 @@ impl Models {
     pub fn is_named(&self, id: &str) -> bool {
         let provider = id.split_once(':').map(|(provider, _)| provider);
         self.named.contains(id) || provider.is_some_and(|provider| self.named.contains(provider))
-    }
-}
-
-impl ModelSource for Models {
-    fn model(&self, name: &str) -> Option<Model> {
-        Self::model(self, name).ok()
-    }
-
-    fn is_named(&self, name: &str) -> bool {
-        Self::is_named(self, name)
-    }
-
-    fn agent_settings(&self, name: &str) -> consort_agent::Settings {
-        Self::agent_settings(self, name)
-    }
-
-    fn default_model(&self) -> BoxFuture<'_, Option<Model>> {
-        Box::pin(async { self.providers.choose(None).await.ok() })
     }
 }
 

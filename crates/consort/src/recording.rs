@@ -1,11 +1,10 @@
 //! The ledger in which commands and gateways record calls and model requests.
 
-mod runs;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort::run_recorder::RunRecorder;
 use consort_agent::RunObserver;
 use consort_config::state_folder;
 use consort_config::{Config, Options};
@@ -17,8 +16,7 @@ use consort_gateway::{LogLimits, Recorded, Records};
 use crate::cli::LedgerChoice;
 use crate::exit::Failure;
 use crate::output::note;
-use crate::running::caller;
-pub(crate) use runs::RunRecorder;
+use crate::user::caller;
 
 const DAY: Duration = Duration::from_hours(24);
 

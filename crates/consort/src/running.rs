@@ -2,7 +2,6 @@
 
 mod folders;
 mod prepare;
-mod servers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use consort::shaping::{Layers, Shaping};
 use consort_config::{Config, Input, InputKind};
 use consort_core::escape::{escape_line, escape_text};
-use consort_core::{CallError, Caller, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
+use consort_core::{CallError, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
 use consort_shape::Exposure;
 use consort_wire::Host;
@@ -23,12 +22,12 @@ use crate::cli::{Common, LedgerChoice};
 use crate::exit::Failure;
 use crate::output::{aside, note};
 use crate::recording::CommandRecords;
+use crate::user::caller;
 pub(crate) use folders::restrict_folders;
 pub(crate) use prepare::{
     ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_of, prepare_source, read_file,
-    read_untrusted, read_usable, refuse_blocking, settings_of, shape, source, wrong,
+    read_untrusted, read_usable, refuse_blocking, shape, source, wrong,
 };
-pub(crate) use servers::{BadServer, LastGood, ResolvedServers, UsableServers};
 
 /// A hub used by commands.
 pub(crate) struct Running {
@@ -340,12 +339,6 @@ fn waiting(servers: usize) -> ProgressBar {
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
-}
-
-/// Returns the user at the terminal as a caller.
-pub(crate) fn caller() -> Caller {
-    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    Caller::person(name.unwrap_or_else(|_| "somebody".to_owned()))
 }
 
 /// Asks the person at the terminal for an input of the config; `None` without a terminal.

@@ -1,6 +1,8 @@
 //! Surveys of the definitions of servers that are started for it.
 
+use consort::servers::{LastGoodServers, hub_settings};
 use consort::shaping::Shaping;
+use consort::trust::TrustedConfig;
 use consort_config::System;
 use consort_config::lock::{DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::{Problem, Toolbox};
@@ -8,7 +10,7 @@ use consort_hub::Connect;
 use consort_shape::pin::Lock;
 
 use crate::running::{self, Need, Running, tell};
-use crate::trust::TrustedConfig;
+use crate::user::caller;
 
 /// Starts the servers in the scope and takes their definitions; `None` if interrupted.
 pub(crate) async fn survey(
@@ -30,7 +32,7 @@ pub(crate) async fn survey(
         () = running.reach(None, Need::Fresh) => true,
         _ = tokio::signal::ctrl_c() => false,
     };
-    let catalog = running.hub.catalog(&running::caller());
+    let catalog = running.hub.catalog(&caller());
     let survey = plan.survey(&catalog, &running.hub.statuses(), agreed, scope);
     running.end().await;
     reached.then_some(survey)
@@ -39,8 +41,7 @@ pub(crate) async fn survey(
 /// A hub for the servers' own definitions: without the transforms of the config, and without Consort's own tools.
 fn running(config: &TrustedConfig) -> Running {
     let resolve = System::asking(running::ask);
-    let (mut settings, servers) =
-        running::settings_of(config, &resolve, &running::LastGood::default());
+    let (mut settings, servers) = hub_settings(config, &resolve, &LastGoodServers::default());
     let bad = servers.bad.into_iter().map(|bad| bad.problem);
     let problems: Vec<Problem> = bad.chain(config.problems.iter().cloned()).collect();
     problems.iter().for_each(tell);

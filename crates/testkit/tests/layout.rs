@@ -235,6 +235,25 @@ fn arrows_point_one_way() {
 }
 
 #[test]
+fn the_library_without_its_command_has_no_command_line() {
+    let tree = cargo(&[
+        "tree",
+        "--package",
+        "consort",
+        "--no-default-features",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--locked",
+    ]);
+    for package in ["clap", "rustyline", "indicatif", "consort-admin", "tracing-subscriber"] {
+        let used = tree.lines().any(|line| line.split(' ').next() == Some(package));
+        assert!(!used, "the library pulls in {package}");
+    }
+}
+
+#[test]
 fn the_core_runs_reads_and_connects_nothing() {
     let tree = cargo(&[
         "tree",

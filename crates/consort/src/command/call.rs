@@ -17,7 +17,8 @@ use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::output::note;
 use crate::person::Person;
-use crate::running::{Need, Running, caller};
+use crate::running::{Need, Running};
+use crate::user::caller;
 use show::Show;
 
 pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {

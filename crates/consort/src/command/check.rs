@@ -7,7 +7,7 @@ use crate::cli::{Check, Common};
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, TerminalText, json, line, styled};
 use crate::running::{read_untrusted, tell};
-use crate::trust;
+use crate::trust_prompt;
 
 pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failure> {
     let Some(config) = read_untrusted(common)? else {
@@ -18,7 +18,7 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         }
         return Ok(Exit::Ok);
     };
-    trust::remark(common, &config);
+    trust_prompt::remark(common, &config);
     let (mut problems, mut exit) = (config.all_problems(), Exit::Ok);
     match serve::rehearse(common, &config).await {
         Ok(found) => problems.extend(found),

@@ -19,7 +19,7 @@ use crate::cli::{Common, ConfigCommand, Source, Target};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
 use crate::running::{read_file, read_untrusted, tell};
-use crate::trust;
+use crate::trust_prompt;
 
 pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failure> {
     match command {
@@ -67,7 +67,7 @@ fn show(common: &Common) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Ok);
     };
-    trust::remark(common, &config);
+    trust_prompt::remark(common, &config);
     report(&config, &[]);
     if common.json {
         json(&config);

@@ -14,7 +14,8 @@ use super::tokens::{Sum, sums};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, TerminalText, json, line, styled, width};
-use crate::running::{Running, caller, not_ready, tell};
+use crate::running::{Running, not_ready, tell};
+use crate::user::caller;
 
 /// The longest tool name that every model provider accepts.
 const LONGEST_NAME: usize = 64;

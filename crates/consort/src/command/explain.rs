@@ -9,7 +9,8 @@ use serde::Serialize;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, TerminalText, json, line, styled};
-use crate::running::{Need, Running, caller};
+use crate::running::{Need, Running};
+use crate::user::caller;
 
 /// Limit of characters shown of a text.
 const SHOWN: usize = 200;

@@ -15,7 +15,7 @@ use crate::cli::{Common, Export, Receiver};
 use crate::exit::{Exit, Failure};
 use crate::output::{json, line, note};
 use crate::running::read_file;
-use crate::trust;
+use crate::trust_prompt;
 
 pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let recipient = Recipient::from(wanted.client);
@@ -114,7 +114,7 @@ fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
         return Err(Failure::usage(message).hint("name a file with --config"));
     }
     // The client names it from then on, as if the user had.
-    trust::confirm(common, read_file(&file)?)?;
+    trust_prompt::confirm(common, read_file(&file)?)?;
     std::path::absolute(&file).map(Some).map_err(|error| failed("find", &file, &error))
 }
 

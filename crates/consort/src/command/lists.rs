@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, TerminalText, json, line, note, styled, width};
-use crate::running::{Need, Running, caller};
+use crate::running::{Need, Running};
+use crate::user::caller;
 
 /// Level of detail of the tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod show;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use consort::trust::TrustedConfig;
 use consort_config::Config;
 use consort_config::lock::{DefinitionSurvey, LockFileError, SurveyScope};
 use consort_core::ServerId;
@@ -18,7 +19,6 @@ use crate::output::{Styled, TerminalText, json, line, note, styled};
 use crate::person::{self, Person};
 use crate::running;
 use crate::survey::survey;
-use crate::trust::TrustedConfig;
 
 pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
     let Some(config) = running::read_usable(common)? else {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use consort::logins;
+use consort::trust::TrustedConfig;
 use consort_config::{LimitSettings, ServerConfig, System, Transport};
 use consort_core::escape::escape_text;
 use consort_login::Login;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;
 
+use crate::browser::Browser;
 use crate::cli::{self, Common};
 use crate::exit::{Exit, Failure};
-use crate::logins::{self, Browser};
 use crate::output::{json, line};
 use crate::running;
-use crate::trust::TrustedConfig;
 
 /// Runs the login flow with a person and stores the result.
 pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, Failure> {
@@ -37,7 +38,7 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
         idle: limits.login_browser * 2,
         ..settings.times
     };
-    let server_with_login = logins::with(settings.server, Arc::clone(&login));
+    let server_with_login = logins::with_login(settings.server, Arc::clone(&login));
     let reaching = async {
         // What a refused call wanted is asked for before the server says again that it lets us in.
         let missing = login.step_up().await.map_err(|error| not_granted(&error))?;

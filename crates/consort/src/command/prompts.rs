@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, json_text, line, styled};
-use crate::running::{Need, Running, caller};
+use crate::running::{Need, Running};
+use crate::user::caller;
 
 pub(super) async fn run(
     running: &Running,

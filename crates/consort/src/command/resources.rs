@@ -11,7 +11,8 @@ use consort_core::escape::escape_text;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{json_text, line, note};
-use crate::running::{Need, Running, caller};
+use crate::running::{Need, Running};
+use crate::user::caller;
 
 pub(super) async fn read(
     running: &Running,

@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Table, json, line, width};
-use crate::running::{Need, Running, caller};
+use crate::running::{Need, Running};
+use crate::user::caller;
 
 #[derive(Serialize)]
 struct Report {

@@ -12,7 +12,7 @@ use crate::cli::{Common, Trust};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, styled, width};
 use crate::running::read_file;
-use crate::trust::{Secrets, describe};
+use crate::trust_prompt::{Secrets, describe};
 
 pub(super) fn run(common: &Common, options: &Trust) -> Result<Exit, Failure> {
     if options.list {

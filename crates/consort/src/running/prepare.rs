@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use consort::servers::{LastGoodServers, RejectedServer, ResolvedServers, hub_settings};
 use consort::shaping::Shaping;
-use consort_config::catalog_folder;
+use consort::trust::TrustedConfig;
 use consort_config::lock;
 use consort_config::{self, Config, ConfigFiles, Folders, Found, System};
 use consort_core::escape::escape_text;
 use consort_core::{Problem, ServerId};
-use consort_hub::{Settings, builtin};
+use consort_hub::Settings;
 use consort_shape::pin::Lock;
 
-use super::servers::{BadServer, LastGood, ResolvedServers};
 use super::{ask, embedded};
 use crate::approvals;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::trust::{self, TrustedConfig};
+use crate::trust_prompt;
 
 /// The text of a config, with the files that it includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) fn read_untrusted(common: &Common) -> Result<Option<Config>, Failure>
 pub(crate) fn read_usable(common: &Common) -> Result<Option<TrustedConfig>, Failure> {
     let config = read_untrusted(common)?;
     config.iter().try_for_each(refuse_blocking)?;
-    config.map(|config| trust::confirm(common, config)).transpose()
+    config.map(|config| trust_prompt::confirm(common, config)).transpose()
 }
 
 /// Fails on errors in options for all servers: nothing may be started without the intended policy.
@@ -120,7 +120,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// All errors and warnings, with their effect on unusable servers.
     pub(crate) fn all_problems(&self) -> Vec<Problem> {
-        let bad = self.servers.bad.iter().map(BadServer::to_problem);
+        let bad = self.servers.bad.iter().map(RejectedServer::to_problem);
         bad.chain(self.problems.iter().cloned()).collect()
     }
 }
@@ -141,9 +141,9 @@ pub(crate) fn prepare_source(
         Some(source) => {
             let config = source.parse()?;
             refuse_blocking(&config)?;
-            let config = trust::confirm(common, config)?;
+            let config = trust_prompt::confirm(common, config)?;
             let lock = locked(common, &config)?;
-            prepare_trusted(common, config, lock, resolve, &LastGood::default())
+            prepare_trusted(common, config, lock, resolve, &LastGoodServers::default())
         }
         None if common.locked || common.profile.is_some() => {
             let flag = if common.locked { "--locked" } else { "--profile" };
@@ -170,10 +170,10 @@ pub(crate) fn prepare_of(
     config: Config,
     lock: Option<Lock>,
     resolve: &System,
-    last_good: &LastGood,
+    last_good: &LastGoodServers,
 ) -> Result<Prepared, Failure> {
     refuse_blocking(&config)?;
-    prepare_trusted(common, trust::verify(common, config)?, lock, resolve, last_good)
+    prepare_trusted(common, trust_prompt::verify(common, config)?, lock, resolve, last_good)
 }
 
 fn prepare_trusted(
@@ -181,9 +181,9 @@ fn prepare_trusted(
     mut config: TrustedConfig,
     lock: Option<Lock>,
     resolve: &System,
-    last_good: &LastGood,
+    last_good: &LastGoodServers,
 ) -> Result<Prepared, Failure> {
-    let (mut settings, servers) = settings_of(&config, resolve, last_good);
+    let (mut settings, servers) = hub_settings(&config, resolve, last_good);
     // What is made of tools, and what the lock says of a server, goes by what is in force of it.
     config.restore_servers(servers.kept());
     let ShapedConfig { shaping, withheld, problems: odd } = shape(common, &config, lock)?;
@@ -250,32 +250,4 @@ pub(crate) fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, F
         return Err(Failure::usage(message).hint("write one with `consort lock`"));
     }
     Ok(found)
-}
-
-/// Builds settings from a config, with its servers resolved.
-pub(crate) fn settings_of(
-    config: &TrustedConfig,
-    resolve: &System,
-    last_good: &LastGood,
-) -> (Settings, ResolvedServers) {
-    let limits = config.options.limits.settings();
-    let mut settings = Settings {
-        kept: catalog_folder(),
-        schemas: limits.schemas,
-        keeper: limits.keeper,
-        lists: limits.lists,
-        stream_ping: limits.stream_ping,
-        resumes: limits.resumes,
-        ..Settings::default()
-    };
-    if config.options.builtin.unwrap_or(true) {
-        settings.local.insert(ServerId::derive("builtin"), builtin());
-    }
-    // Also those that cannot be used or are withheld: nobody else answers to their names.
-    let unusable = config.errors.iter().filter_map(consort_config::ConfigError::server);
-    let named = config.servers.iter().map(|server| &server.name).chain(unusable);
-    settings.reserved = named.cloned().collect();
-    let servers = ResolvedServers::new(config, resolve, last_good);
-    settings.servers = servers.settings();
-    (settings, servers)
 }

@@ -13,7 +13,8 @@ use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unreso
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;
-use crate::running::{Running, caller};
+use crate::running::Running;
+use crate::user::caller;
 
 /// A user message: text and attachments. Words that begin with `@` and name a resource attach it too.
 pub(crate) async fn message(

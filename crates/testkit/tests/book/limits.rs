@@ -193,7 +193,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "agent/src/provider/tags.rs BYTES",
             "agent/src/provider/tags.rs LONGEST",
             "consort/src/command/reload.rs REPLY_BYTES",
-            "consort/src/logins.rs REQUEST",
+            "consort/src/browser.rs REQUEST",
             "gateway/src/ledger/read.rs BUSY",
             "gateway/src/otlp/post.rs LARGEST",
             "hub/src/connection/serve.rs PROBE",

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use consort::servers::{LastGoodServers, RejectedServer, UsableServers};
 use consort::shaping::Shaping;
 use consort_admin::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};
 use consort_config::changes;
@@ -14,7 +15,7 @@ use consort_shape::pin::Lock;
 
 use super::watch::FileWatch;
 use crate::exit::Failure;
-use crate::running::{BadServer, ConfigSource, LastGood, Prepared, UsableServers};
+use crate::running::{ConfigSource, Prepared};
 
 /// The config in force and its source files.
 pub(super) struct InForce {
@@ -33,7 +34,7 @@ pub(super) struct InForce {
     /// The servers in use, kept as a fallback in case their settings become invalid.
     pub(super) usable: UsableServers,
     /// The servers with invalid settings.
-    pub(super) bad: Vec<BadServer>,
+    pub(super) bad: Vec<RejectedServer>,
     /// The secret files that only servers use.
     pub(super) server_files: BTreeSet<PathBuf>,
     /// The included files that are empty.
@@ -163,8 +164,9 @@ impl InForce {
     }
 
     /// Returns the fallback for servers with invalid settings.
-    pub(super) fn last_good(&self, trigger: ReloadTrigger) -> LastGood {
-        let mut last_good = LastGood { servers: self.usable.clone(), ..LastGood::default() };
+    pub(super) fn last_good(&self, trigger: ReloadTrigger) -> LastGoodServers {
+        let mut last_good =
+            LastGoodServers { servers: self.usable.clone(), ..LastGoodServers::default() };
         if trigger != ReloadTrigger::Accept {
             let lost = self.secrets.lost().filter(|file| self.server_files.contains(*file));
             last_good.lost_files = lost.map(Path::to_owned).collect();
@@ -299,6 +301,6 @@ fn appeared() -> Option<PathBuf> {
 }
 
 /// Returns a report for each server that cannot be used.
-pub(super) fn unusable(bad: &[BadServer]) -> Vec<UnusableServer> {
+pub(super) fn unusable(bad: &[RejectedServer]) -> Vec<UnusableServer> {
     UnusableServer::all(bad.iter().map(|bad| (&bad.problem, bad.is_kept)))
 }

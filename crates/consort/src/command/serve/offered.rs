@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use consort::agents::agent;
 use consort::models::Models;
+use consort::run_recorder::RunRecorder;
 use consort::shaping::{Layers, Shaping};
-use consort_admin::{Askable, Attended, Desk, Helper, ProfileView, Scene, ToolViews};
+use consort_admin::{Askable, Attended, Desk, Helper, ModelSource, ProfileView, Scene, ToolViews};
 use consort_agent::sub::Roster;
-use consort_agent::{Agent, RunObserver};
+use consort_agent::{Agent, Model, RunObserver};
 use consort_config::{AgentConfig, Config, Options};
-use consort_core::{Problem, Toolbox};
+use consort_core::{BoxFuture, Problem, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
 use consort_shape::{Elsewhere, Exposure};
 
 use super::settings::naming;
 use crate::exit::Failure;
-use crate::recording::RunRecorder;
 
 /// Everything that a config serves.
 pub(super) struct Offered {
@@ -55,6 +55,27 @@ impl Offered {
             askable,
             problems,
         }
+    }
+}
+
+/// The models of a config, as the admin API asks for them.
+struct ConfigModels(Arc<Models>);
+
+impl ModelSource for ConfigModels {
+    fn model(&self, name: &str) -> Option<Model> {
+        self.0.model(name).ok()
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.0.is_named(name)
+    }
+
+    fn agent_settings(&self, name: &str) -> consort_agent::Settings {
+        self.0.agent_settings(name)
+    }
+
+    fn default_model(&self) -> BoxFuture<'_, Option<Model>> {
+        Box::pin(async { self.0.providers().choose(None).await.ok() })
     }
 }
 
@@ -153,7 +174,7 @@ impl Parts<'_> {
         let made = agents.values().map(|helper| helper.agent.clone()).collect();
         let askable = Askable {
             agents,
-            models,
+            models: Arc::new(ConfigModels(models)),
             named: self.options.models.keys().cloned().collect(),
             whole: Arc::clone(&whole),
             profiles: profiles

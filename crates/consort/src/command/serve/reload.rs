@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use consort::servers::{RejectedServer, ResolvedServers, UsableServers};
 use consort_admin::{
     Console, KeptOut, NotInForce, OpenAi, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger,
 };
@@ -27,9 +28,7 @@ use super::token::{MissingToken, path_of};
 use super::watch::FileWatch;
 use crate::cli::{Common, Serve};
 use crate::exit::Failure;
-use crate::running::{
-    self, BadServer, ConfigSource, Prepared, ResolvedServers, UsableServers, tell,
-};
+use crate::running::{self, ConfigSource, Prepared, tell};
 
 /// Everything needed to follow the config.
 pub(super) struct Following<'a> {
@@ -61,7 +60,7 @@ struct Applied {
     /// Changes, a line each.
     changes: Vec<String>,
     /// The servers with invalid settings.
-    bad: Vec<BadServer>,
+    bad: Vec<RejectedServer>,
 }
 
 /// Everything built from a config and a lock, ready to take effect.
@@ -75,7 +74,7 @@ struct NextConfig {
     access: Access,
     files: SecretFiles,
     usable: UsableServers,
-    bad: Vec<BadServer>,
+    bad: Vec<RejectedServer>,
     /// All errors and warnings.
     problems: Vec<Problem>,
     /// Errors, apart from those of servers.

@@ -1,17 +1,46 @@
-//! The servers of a config: usable ones, and those with invalid settings.
+//! Settings of a hub from a config: its servers resolved, usable ones and rejected ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use consort_config::{Config, ConfigError, ServerConfig, System};
+use consort_config::{Config, ConfigError, ServerConfig, System, catalog_folder};
 use consort_core::{Problem, ServerId};
-use consort_hub::ServerSettings;
+use consort_hub::{ServerSettings, Settings, builtin};
 
 use crate::logins;
+use crate::trust::TrustedConfig;
+
+/// Builds settings from a config, with its servers resolved.
+pub fn hub_settings(
+    config: &TrustedConfig,
+    resolve: &System,
+    last_good: &LastGoodServers,
+) -> (Settings, ResolvedServers) {
+    let limits = config.options.limits.settings();
+    let mut settings = Settings {
+        kept: catalog_folder(),
+        schemas: limits.schemas,
+        keeper: limits.keeper,
+        lists: limits.lists,
+        stream_ping: limits.stream_ping,
+        resumes: limits.resumes,
+        ..Settings::default()
+    };
+    if config.options.builtin.unwrap_or(true) {
+        settings.local.insert(ServerId::derive("builtin"), builtin());
+    }
+    // Also those that cannot be used or are withheld: nobody else answers to their names.
+    let unusable = config.errors.iter().filter_map(ConfigError::server);
+    let named = config.servers.iter().map(|server| &server.name).chain(unusable);
+    settings.reserved = named.cloned().collect();
+    let servers = ResolvedServers::new(config, resolve, last_good);
+    settings.servers = servers.settings();
+    (settings, servers)
+}
 
 /// A usable server.
 #[derive(Clone, Debug)]
-pub(crate) struct UsableServer {
+pub struct UsableServer {
     /// The server as written.
     config: ServerConfig,
     /// The server with its references resolved.
@@ -21,20 +50,20 @@ pub(crate) struct UsableServer {
 }
 
 /// Usable servers, by name.
-pub(crate) type UsableServers = BTreeMap<ServerId, UsableServer>;
+pub type UsableServers = BTreeMap<ServerId, UsableServer>;
 
 /// A server with invalid settings, or an entry without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadServer {
+pub struct RejectedServer {
     /// The error, with its place.
-    pub(crate) problem: Problem,
+    pub problem: Problem,
     /// True if its last good settings stay in force; else it is left out.
-    pub(crate) is_kept: bool,
+    pub is_kept: bool,
 }
 
-impl BadServer {
+impl RejectedServer {
     /// Returns the error and its effect.
-    pub(crate) fn to_problem(&self) -> Problem {
+    pub fn to_problem(&self) -> Problem {
         let effect =
             if self.is_kept { "its last good settings stay in force" } else { "it is left out" };
         let message = format!("{}; {effect}", self.problem.message);
@@ -44,34 +73,34 @@ impl BadServer {
 
 /// Fallback for servers with invalid settings. It is empty at the start.
 #[derive(Debug, Default)]
-pub(crate) struct LastGood {
+pub struct LastGoodServers {
     /// The servers in force.
-    pub(crate) servers: UsableServers,
+    pub servers: UsableServers,
     /// Secret files that had contents and are now empty or missing: servers that refer to them cannot be used.
-    pub(crate) lost_files: Vec<PathBuf>,
+    pub lost_files: Vec<PathBuf>,
 }
 
 /// The servers of a config, resolved.
 #[derive(Debug, Default)]
-pub(crate) struct ResolvedServers {
+pub struct ResolvedServers {
     /// The servers to use: the usable ones, and the last good ones.
-    pub(crate) usable: UsableServers,
+    pub usable: UsableServers,
     /// The servers with invalid settings, with one entry for each error.
-    pub(crate) bad: Vec<BadServer>,
+    pub bad: Vec<RejectedServer>,
     /// The files that references led to, also those of unusable servers.
-    pub(crate) files: BTreeSet<PathBuf>,
+    pub files: BTreeSet<PathBuf>,
 }
 
 impl ResolvedServers {
     /// Resolves the references of every server. One with invalid settings keeps its last good ones.
-    pub(crate) fn new(config: &Config, resolve: &System, last_good: &LastGood) -> Self {
+    pub fn new(config: &Config, resolve: &System, last_good: &LastGoodServers) -> Self {
         let mut resolved = Self::default();
         let limits = config.options.limits.settings();
         let mut mistakes: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
         // Whatever was asked for before is of no server.
         resolve.take_files();
         for server in &config.servers {
-            let made = logins::settings(server, resolve, &limits);
+            let made = logins::server_settings(server, resolve, &limits);
             let files = resolve.take_files();
             resolved.files.extend(files.iter().cloned());
             match made.map_err(|error: ConfigError| Problem::from(&error)) {
@@ -96,18 +125,18 @@ impl ResolvedServers {
                 resolved.files.extend(server.files.iter().cloned());
                 resolved.usable.insert(name.clone(), server.clone());
             }
-            resolved.bad.push(BadServer { problem, is_kept });
+            resolved.bad.push(RejectedServer { problem, is_kept });
         }
         resolved
     }
 
     /// The settings of the servers to use.
-    pub(crate) fn settings(&self) -> Vec<ServerSettings> {
+    pub fn settings(&self) -> Vec<ServerSettings> {
         self.usable.values().map(|server| server.settings.clone()).collect()
     }
 
     /// The last good servers among them, as written.
-    pub(crate) fn kept(&self) -> Vec<ServerConfig> {
+    pub fn kept(&self) -> Vec<ServerConfig> {
         let kept = self.bad.iter().filter(|bad| bad.is_kept);
         let names: BTreeSet<&ServerId> =
             kept.filter_map(|bad| bad.problem.server.as_ref()).collect();
@@ -116,7 +145,7 @@ impl ResolvedServers {
     }
 }
 
-impl LastGood {
+impl LastGoodServers {
     fn lost_file(&self, files: &BTreeSet<PathBuf>) -> Option<Problem> {
         let lost = self.lost_files.iter().find(|file| files.contains(*file))?;
         let message = format!("the file `{}` that it refers to is empty", lost.display());

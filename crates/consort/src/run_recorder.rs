@@ -10,8 +10,9 @@ use consort_core::{BoxFuture, CallingAgent};
 use consort_gateway::ledger::{Class, Cost, ModelUsage};
 use consort_gateway::{ModelRequestRecord, Records, RunRecord};
 
-/// Records runs.
-pub(crate) struct RunRecorder(pub(crate) Records);
+/// Records the runs of agents.
+#[derive(Debug)]
+pub struct RunRecorder(pub Records);
 
 impl RunObserver for RunRecorder {
     fn begin(&self, run: &RunStart<'_>) -> Arc<dyn RunObservation> {
