@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort_config::{Folders, Layout, Reach, Recipient, snippet};
+use consort_config::{ExportClient, ExportMode, FolderLayout, UserFolders, snippet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -90,14 +90,14 @@ fn clients(scene: &Scene, profile: Option<&str>, locked: bool) -> Vec<Recipe> {
         told("codex", "Codex", Some("~/.codex/config.toml".to_owned()), codex(&url, locked)),
     ];
     // The scheme is part of the origin; a plain one must be said to be meant.
-    let reach =
-        Reach::Url { url: format!("http://{url}"), token: locked.then(|| TOKEN.to_owned()) };
+    let mode =
+        ExportMode::Url { url: format!("http://{url}"), token: locked.then(|| TOKEN.to_owned()) };
     for (recipient, id, name) in [
-        (Recipient::ClaudeDesktop, "claude-desktop", "Claude Desktop"),
-        (Recipient::Cursor, "cursor", "Cursor"),
-        (Recipient::VsCode, "vscode", "VS Code"),
+        (ExportClient::ClaudeDesktop, "claude-desktop", "Claude Desktop"),
+        (ExportClient::Cursor, "cursor", "Cursor"),
+        (ExportClient::VsCode, "vscode", "VS Code"),
     ] {
-        let text = snippet(recipient, &reach).replace(&format!("http://{ORIGIN}"), ORIGIN);
+        let text = snippet(recipient, &mode).replace(&format!("http://{ORIGIN}"), ORIGIN);
         // A variable must not be taken for what stands for the token.
         let text = text.replace("CONSORT_TOKEN", "CONSORT_BEARER");
         clients.push(told(id, name, usual_file(recipient), text));
@@ -121,11 +121,14 @@ fn clients(scene: &Scene, profile: Option<&str>, locked: bool) -> Vec<Recipe> {
 }
 
 /// Default path of a client's config, independent of the machine.
-fn usual_file(recipient: Recipient) -> Option<String> {
+fn usual_file(recipient: ExportClient) -> Option<String> {
     let home = PathBuf::from("~");
-    let folders =
-        Folders { current: PathBuf::new(), settings: Some(home.join(".config")), home: Some(home) };
-    Some(recipient.file(&folders, Layout::of_system())?.display().to_string())
+    let folders = UserFolders {
+        current: PathBuf::new(),
+        settings: Some(home.join(".config")),
+        home: Some(home),
+    };
+    Some(recipient.file(&folders, FolderLayout::of_system())?.display().to_string())
 }
 
 fn claude_code(url: &str, locked: bool) -> String {
@@ -162,5 +165,5 @@ fn stdio(scene: &Scene, profile: Option<&str>) -> Option<String> {
     if let Some(profile) = profile {
         arguments.extend(["--profile".to_owned(), profile.to_owned()]);
     }
-    Some(snippet(Recipient::Cursor, &Reach::Program { command, arguments }))
+    Some(snippet(ExportClient::Cursor, &ExportMode::Program { command, arguments }))
 }

@@ -191,9 +191,9 @@ impl Seen {
     fn now(console: &Console) -> Result<Option<Self>, Refusal> {
         let scene = console.scene();
         let Some(config) = &scene.config else { return Ok(None) };
-        let path = lock::path(&config.file);
+        let path = lock::lock_path(&config.file);
         let in_force = scene.lock.as_deref().cloned();
-        let (agreed, problem) = match (lock::read(&path, scene.limits.files.lock), in_force) {
+        let (agreed, problem) = match (lock::read_lock(&path, scene.limits.files.lock), in_force) {
             (Ok(None), Some(lock)) => {
                 let path = path.display();
                 (
@@ -333,7 +333,7 @@ async fn agree(console: Console, asked: Asked, wanted: Agreed) -> Result<Done, R
         let mut lock = seen.agreed.clone().unwrap_or_default();
         lock.update(&seen.survey.now, named);
         if let Some(path) = &seen.path {
-            lock::write(path, &lock).map_err(|error| unusable(&error))?;
+            lock::write_lock(path, &lock).map_err(|error| unusable(&error))?;
         }
         Ok(())
     })

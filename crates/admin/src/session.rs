@@ -1,6 +1,6 @@
 //! Sessions: authentication with the token, and the initial data of the page.
 
-use consort_config::own_config;
+use consort_config::default_config_path;
 use consort_core::{Problem, Severity};
 use consort_gateway::Door;
 use http::StatusCode;
@@ -107,7 +107,7 @@ impl Console {
         if self.0.start.locked {
             return Some("only what the lock agrees to is served (--locked)".to_owned());
         }
-        let nowhere = self.scene().config.is_none() && own_config().is_none();
+        let nowhere = self.scene().config.is_none() && default_config_path().is_none();
         nowhere.then(|| "there is no home folder to keep a config in".to_owned())
     }
 

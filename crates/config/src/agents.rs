@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::period::Period;
+use crate::duration::ConfigDuration;
 
 /// The table `[consort.agents.NAME]`: a model with a selection of tools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -42,13 +42,13 @@ pub struct AgentConfig {
     pub max_cost: Option<f64>,
     /// Time limit of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_time: Option<Period>,
+    pub max_time: Option<ConfigDuration>,
     /// Sampling temperature of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Reasoning effort of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<Thinking>,
+    pub reasoning: Option<ReasoningConfig>,
     /// True to have the model summarize messages that are left out because of its context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarize: Option<bool>,
@@ -63,9 +63,9 @@ pub struct AgentConfig {
 /// Reasoning effort of a model: a level or a number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Thinking {
+pub enum ReasoningConfig {
     /// A level.
-    Word(Effort),
+    Word(ReasoningLevel),
     /// A number of tokens.
     Tokens(u32),
 }
@@ -74,7 +74,7 @@ pub enum Thinking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words explain themselves")]
-pub enum Effort {
+pub enum ReasoningLevel {
     Off,
     Minimal,
     Low,
@@ -83,7 +83,7 @@ pub enum Effort {
     Max,
 }
 
-impl Effort {
+impl ReasoningLevel {
     /// All variants, with their names.
     pub(crate) const ALL: [(&str, Self); 6] = [
         ("off", Self::Off),
@@ -154,7 +154,7 @@ pub struct ProviderConfig {
     pub model: Option<String>,
     /// Idle timeout of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub silence: Option<Period>,
+    pub silence: Option<ConfigDuration>,
     /// Maximum attempts of a request, with the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,

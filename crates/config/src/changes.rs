@@ -9,17 +9,17 @@ use consort_shape::policy::{PolicySpec, RuleSpec};
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::include::Fragment;
-use crate::options::Options;
+use crate::include::ConfigFragment;
+use crate::options::ConsortOptions;
 
 /// Limit of differences of a lock that are named one by one.
 const NAMED_PINS: usize = 20;
 
 /// Returns the reason not to replace a config by another automatically, if there is one: the new one may have been
 /// truncated while it was written.
-pub fn suspicious(old: &Options, new: &Config, may_be_empty: bool) -> Option<String> {
+pub fn suspicious_change(old: &ConsortOptions, new: &Config, may_be_empty: bool) -> Option<String> {
     let empty = new.servers.is_empty() && new.errors.is_empty();
-    if empty && new.options == Options::default() && !may_be_empty {
+    if empty && new.options == ConsortOptions::default() && !may_be_empty {
         return Some("it is empty".to_owned());
     }
     if !old.include.is_empty() && new.options.include.is_empty() {
@@ -48,7 +48,7 @@ fn has_policy(policy: Option<&PolicySpec>) -> bool {
 }
 
 /// Lists the differences between two configs, a line each.
-pub fn of_options(old: &Options, new: &Options) -> Vec<String> {
+pub fn option_changes(old: &ConsortOptions, new: &ConsortOptions) -> Vec<String> {
     let mut lines = Vec::new();
     of_policy("policy", old.policy.as_ref(), new.policy.as_ref(), &mut lines);
     of_tables("profile", &old.profiles, &new.profiles, &mut lines);
@@ -88,10 +88,10 @@ fn of_policy(
         lines.push(format!("{place}: default was `{}`, is `{}`", word(old), word(new)));
     }
     for rule in old.rules.iter().filter(|rule| !new.rules.contains(rule)) {
-        lines.push(format!("{place}: rule removed: {}", shown(rule)));
+        lines.push(format!("{place}: rule removed: {}", show_value(rule)));
     }
     for rule in new.rules.iter().filter(|rule| !old.rules.contains(rule)) {
-        lines.push(format!("{place}: rule added: {}", shown(rule)));
+        lines.push(format!("{place}: rule added: {}", show_value(rule)));
     }
     let same = |rule: &&RuleSpec| old.rules.contains(rule) && new.rules.contains(rule);
     if !old.rules.iter().filter(same).eq(new.rules.iter().filter(same)) {
@@ -106,7 +106,7 @@ fn of_policy(
     lines.extend(others.map(|(name, _)| format!("{place}: {name} changed")));
 }
 
-fn shown(rule: &impl Serialize) -> String {
+fn show_value(rule: &impl Serialize) -> String {
     serde_json::to_string(rule).unwrap_or_default()
 }
 
@@ -129,7 +129,7 @@ fn of_tables<T: PartialEq>(
 }
 
 /// Lists the servers that were removed, added or changed.
-pub fn of_servers(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<String> {
+pub fn server_changes(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<String> {
     let by_id = |servers: &[ServerSettings]| -> BTreeMap<String, ServerSettings> {
         servers.iter().map(|server| (server.id.to_string(), server.clone())).collect()
     };
@@ -139,16 +139,17 @@ pub fn of_servers(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<String>
 }
 
 /// Lists the included files that were removed or added.
-pub fn of_fragments(old: &[Fragment], new: &[Fragment]) -> Vec<String> {
-    let lacks = |all: &[Fragment], one: &Fragment| !all.iter().any(|it| it.file == one.file);
-    let told = |one: &Fragment, what: &str| format!("file `{}` {what}", one.file.display());
+pub fn fragment_changes(old: &[ConfigFragment], new: &[ConfigFragment]) -> Vec<String> {
+    let lacks =
+        |all: &[ConfigFragment], one: &ConfigFragment| !all.iter().any(|it| it.file == one.file);
+    let told = |one: &ConfigFragment, what: &str| format!("file `{}` {what}", one.file.display());
     let gone = old.iter().filter(|one| lacks(new, one)).map(|one| told(one, "no longer included"));
     let added = new.iter().filter(|one| lacks(old, one)).map(|one| told(one, "included"));
     gone.chain(added).collect()
 }
 
 /// Lists the differences between two locks.
-pub fn of_locks(old: Option<&Lock>, new: Option<&Lock>) -> Vec<String> {
+pub fn lock_changes(old: Option<&Lock>, new: Option<&Lock>) -> Vec<String> {
     let (old, new) = match (old, new) {
         (None, None) => return Vec::new(),
         (None, Some(_)) => return vec!["lock: there is one now".to_owned()],
@@ -182,7 +183,7 @@ mod tests {
              [consort.profiles.p]\nservers = ['a']\npolicy = { default = 'ask' }\n",
         )
         .options;
-        let told = |text: &str| suspicious(&old, &config(text), false);
+        let told = |text: &str| suspicious_change(&old, &config(text), false);
         assert_eq!(told("").as_deref(), Some("it is empty"));
         assert_eq!(told("# soon\n").as_deref(), Some("it is empty"));
         let policy = "it has no `[consort.policy]`, and the one in force has";
@@ -194,11 +195,12 @@ mod tests {
         assert_eq!(told(rest), None, "a profile that is gone serves nothing");
         let profile = format!("{rest}[consort.profiles.p]\nservers = ['a']\n");
         let told = told(&profile).unwrap();
-        let included = Options { include: vec!["*.toml".to_owned()], ..Options::default() };
-        let lost = suspicious(&included, &config(rest), false);
+        let included =
+            ConsortOptions { include: vec!["*.toml".to_owned()], ..ConsortOptions::default() };
+        let lost = suspicious_change(&included, &config(rest), false);
         assert_eq!(lost.as_deref(), Some("it has no `include`, and the one in force has"));
         assert_eq!(told, "it has no `[consort.profiles.p.policy]`, and the one in force has");
-        assert_eq!(suspicious(&Options::default(), &config(""), true), None);
+        assert_eq!(suspicious_change(&ConsortOptions::default(), &config(""), true), None);
     }
 
     #[test]
@@ -211,7 +213,7 @@ mod tests {
             "[consort.policy]\n[[consort.policy.rules]]\nservers = ['s']\nthen = 'ask'\n\
              [consort.tokens]\nb = 'env:B'\n[consort]\nnaming = 'never'\n",
         );
-        insta::assert_snapshot!(of_options(&old.options, &new.options).join("\n"), @r#"
+        insta::assert_snapshot!(option_changes(&old.options, &new.options).join("\n"), @r#"
         policy: default was `deny`, is `allow`
         policy: rule removed: {"name":"no","tools":["x"],"then":"deny"}
         policy: rule added: {"servers":["s"],"then":"ask"}
@@ -219,6 +221,6 @@ mod tests {
         token `b` added
         naming changed
         "#);
-        assert_eq!(of_options(&old.options, &old.options), Vec::<String>::new());
+        assert_eq!(option_changes(&old.options, &old.options), Vec::<String>::new());
     }
 }

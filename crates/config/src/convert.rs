@@ -1,12 +1,12 @@
 //! Conversion of servers to the formats of other clients.
 
 mod codex;
+mod common_keys;
 mod consort;
+mod consort_keys;
 mod mcp_servers;
-pub(crate) mod out;
-mod own;
-mod pieces;
-mod spell;
+pub(crate) mod output_value;
+mod reference_syntax;
 mod vscode;
 mod zed;
 
@@ -18,16 +18,18 @@ use consort_core::{Problem, ServerId};
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::names::{listed, shortened};
-use crate::options::Options;
-use crate::server::{Address, Auth, Connect, Era, ServerConfig, Transport};
-use crate::text::Text;
-use out::Out;
+use crate::names::{list_names, shorten_name};
+use crate::options::ConsortOptions;
+use crate::server::{
+    AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, TransportConfig,
+};
+use crate::template::TemplateString;
+use output_value::OutputValue;
 
 /// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Target {
+pub enum TargetFormat {
     /// A map `mcpServers`: Claude, Cursor, Windsurf and many others.
     McpServers,
     /// VS Code's `servers` and `inputs`.
@@ -40,7 +42,7 @@ pub enum Target {
     Consort,
 }
 
-impl Target {
+impl TargetFormat {
     /// All formats, with their names.
     pub const ALL: [(&str, Self); 5] = [
         ("mcpServers", Self::McpServers),
@@ -51,16 +53,16 @@ impl Target {
     ];
 }
 
-impl FromStr for Target {
-    type Err = UnknownTarget;
+impl FromStr for TargetFormat {
+    type Err = UnknownFormat;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         let known = Self::ALL.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
-        known.map(|(_, target)| target).ok_or_else(|| UnknownTarget { word: shortened(word) })
+        known.map(|(_, target)| target).ok_or_else(|| UnknownFormat { word: shorten_name(word) })
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for TargetFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::McpServers => "`mcpServers`",
@@ -74,24 +76,24 @@ impl fmt::Display for Target {
 
 /// The error for an unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format `{word}`: use {}", listed(&Target::ALL.map(|(name, _)| name)))]
-pub struct UnknownTarget {
+#[error("unknown format `{word}`: use {}", list_names(&TargetFormat::ALL.map(|(name, _)| name)))]
+pub struct UnknownFormat {
     word: String,
 }
 
 /// Servers in an output format.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Converted {
+pub struct ConvertedConfig {
     /// The text. Secrets that were written literally are in it.
     pub text: String,
     /// Settings that the format cannot express.
     pub problems: Vec<Problem>,
 }
 
-impl fmt::Debug for Converted {
+impl fmt::Debug for ConvertedConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The text may hold secrets.
-        f.debug_struct("Converted").field("problems", &self.problems).finish_non_exhaustive()
+        f.debug_struct("ConvertedConfig").field("problems", &self.problems).finish_non_exhaustive()
     }
 }
 
@@ -101,15 +103,15 @@ impl fmt::Debug for Converted {
 /// ```
 /// use std::path::Path;
 ///
-/// use consort_config::{Config, Target, convert};
+/// use consort_config::{Config, TargetFormat, convert};
 ///
 /// let text = r#"{"servers": {"x": {"url": "https://x.example/mcp", "headers": {"K": "${env:KEY}"}}}}"#;
 /// let config = Config::parse(Path::new("mcp.json"), text)?;
-/// let converted = convert(&config.servers, Target::Consort);
+/// let converted = convert(&config.servers, TargetFormat::Consort);
 /// assert!(converted.text.contains(r#"K = "env:KEY""#));
 /// # Ok::<(), consort_config::UnusableFile>(())
 /// ```
-pub fn convert(servers: &[ServerConfig], target: Target) -> Converted {
+pub fn convert(servers: &[ServerConfig], target: TargetFormat) -> ConvertedConfig {
     let mut problems = Vec::new();
     let mut names: BTreeSet<&ServerId> = BTreeSet::new();
     let servers: Vec<&ServerConfig> = servers
@@ -123,31 +125,31 @@ pub fn convert(servers: &[ServerConfig], target: Target) -> Converted {
             new
         })
         .collect();
-    let mut writer = Writer { target, reader: Reader::Others, problems };
+    let mut writer = ConfigWriter { target, reader: OutputReader::Others, problems };
     let text = match target {
-        Target::McpServers => mcp_servers::write(&servers, &mut writer),
-        Target::VsCode => vscode::write(&servers, &mut writer),
-        Target::Zed => zed::write(&servers, &mut writer),
-        Target::Codex => codex::write(&servers, &mut writer),
-        Target::Consort => consort::write(&servers, &mut writer),
+        TargetFormat::McpServers => mcp_servers::write(&servers, &mut writer),
+        TargetFormat::VsCode => vscode::write(&servers, &mut writer),
+        TargetFormat::Zed => zed::write(&servers, &mut writer),
+        TargetFormat::Codex => codex::write(&servers, &mut writer),
+        TargetFormat::Consort => consort::write(&servers, &mut writer),
     };
-    Converted { text, problems: writer.problems }
+    ConvertedConfig { text, problems: writer.problems }
 }
 
 impl Config {
     /// Converts the whole config to `target`. Options for all servers fit only in Consort's own format.
-    pub fn convert(&self, target: Target) -> Converted {
+    pub fn convert(&self, target: TargetFormat) -> ConvertedConfig {
         #[derive(Serialize)]
-        struct Whole<'a> {
-            consort: &'a Options,
+        struct OptionsTable<'a> {
+            consort: &'a ConsortOptions,
         }
         let mut converted = convert(&self.servers, target);
-        if self.options == Options::default() {
+        if self.options == ConsortOptions::default() {
             return converted;
         }
-        let whole = Whole { consort: &self.options };
+        let whole = OptionsTable { consort: &self.options };
         match toml::to_string(&whole) {
-            Ok(text) if target == Target::Consort => {
+            Ok(text) if target == TargetFormat::Consort => {
                 converted.text = format!("{text}\n{}", converted.text);
             }
             _ => {
@@ -161,31 +163,31 @@ impl Config {
 
 /// Servers as entries of a file that Consort reads itself: they include Consort's own keys, which every format accepts,
 /// and Consort resolves every kind of reference in them.
-pub(crate) struct Entries {
+pub(crate) struct ServerEntries {
     /// Names and their entries.
-    pub(crate) servers: Vec<(String, Out)>,
+    pub(crate) servers: Vec<(String, OutputValue)>,
     /// Their inputs, if the format supports them.
-    pub(crate) inputs: Vec<Out>,
+    pub(crate) inputs: Vec<OutputValue>,
     /// Settings that the format cannot express.
     pub(crate) problems: Vec<Problem>,
 }
 
-impl Entries {
-    pub(crate) fn new(servers: &[ServerConfig], target: Target) -> Self {
-        let mut writer = Writer { target, reader: Reader::Us, problems: Vec::new() };
+impl ServerEntries {
+    pub(crate) fn new(servers: &[ServerConfig], target: TargetFormat) -> Self {
+        let mut writer = ConfigWriter { target, reader: OutputReader::Us, problems: Vec::new() };
         let write = match target {
-            Target::McpServers => mcp_servers::entry,
-            Target::VsCode => vscode::entry,
-            Target::Zed => zed::entry,
-            Target::Codex => codex::entry,
-            Target::Consort => consort::entry,
+            TargetFormat::McpServers => mcp_servers::entry,
+            TargetFormat::VsCode => vscode::entry,
+            TargetFormat::Zed => zed::entry,
+            TargetFormat::Codex => codex::entry,
+            TargetFormat::Consort => consort::entry,
         };
         let written = servers.iter();
         let written =
             written.map(|server| (server.name.to_string(), write(server, &mut writer))).collect();
-        let asks = !matches!(target, Target::Zed | Target::Codex);
+        let asks = !matches!(target, TargetFormat::Zed | TargetFormat::Codex);
         let inputs = match writer.inputs(&servers.iter().collect::<Vec<_>>()) {
-            Out::List(inputs) if asks => inputs,
+            OutputValue::List(inputs) if asks => inputs,
             _ => Vec::new(),
         };
         Self { servers: written, inputs, problems: writer.problems }
@@ -194,7 +196,7 @@ impl Entries {
 
 /// Reader of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reader {
+enum OutputReader {
     /// The client of the format.
     Others,
     /// Consort, and perhaps others.
@@ -202,13 +204,13 @@ enum Reader {
 }
 
 /// State of a conversion, with the losses so far.
-struct Writer {
-    target: Target,
-    reader: Reader,
+struct ConfigWriter {
+    target: TargetFormat,
+    reader: OutputReader,
     problems: Vec<Problem>,
 }
 
-impl Writer {
+impl ConfigWriter {
     /// Adds a warning about a change.
     fn warn(&mut self, server: &ServerConfig, message: String, hint: Option<&str>) {
         let problem = Problem::warning(message).of(&server.name);
@@ -217,13 +219,13 @@ impl Writer {
 
     /// Returns the keys of a server that a format lacks, in Consort's own terms; `known` are those it has. Unless
     /// Consort reads the output, the result is empty and the omitted keys are reported.
-    fn foreign(&mut self, server: &ServerConfig, known: &[&str]) -> Out {
+    fn foreign(&mut self, server: &ServerConfig, known: &[&str]) -> OutputValue {
         let mut lost = keys(server);
         lost.retain(|key| !known.contains(key));
-        let mut more = Out::Table(Vec::new());
-        if self.reader == Reader::Us {
-            more = own::keys(self, server, &lost);
-            lost.retain(|key| !own::can_say(self.target, key));
+        let mut more = OutputValue::Table(Vec::new());
+        if self.reader == OutputReader::Us {
+            more = consort_keys::keys(self, server, &lost);
+            lost.retain(|key| !consort_keys::can_say(self.target, key));
         }
         if !lost.is_empty() {
             let lost: Vec<String> = lost.iter().map(|key| format!("`{key}`")).collect();
@@ -235,7 +237,9 @@ impl Writer {
 
     /// Warns that a format does not support HTTP+SSE.
     fn without_sse(&mut self, server: &ServerConfig) {
-        if self.reader == Reader::Others && matches!(server.transport, Transport::Sse(_)) {
+        if self.reader == OutputReader::Others
+            && matches!(server.transport, TransportConfig::Sse(_))
+        {
             let message = format!("{} speaks Streamable HTTP, not HTTP+SSE", self.target);
             self.warn(server, message, Some("see whether the server has another address"));
         }
@@ -246,14 +250,14 @@ impl Writer {
         &mut self,
         server: &ServerConfig,
         key: &str,
-        texts: impl IntoIterator<Item = (&'a str, Text)>,
-    ) -> Out {
+        texts: impl IntoIterator<Item = (&'a str, TemplateString)>,
+    ) -> OutputValue {
         let texts = texts.into_iter();
-        Out::Table(
+        OutputValue::Table(
             texts
                 .map(|(name, text)| {
-                    let text = self.spell(server, &format!("{key}.{name}"), &text);
-                    (name.to_owned(), Out::Text(text))
+                    let text = self.write_text(server, &format!("{key}.{name}"), &text);
+                    (name.to_owned(), OutputValue::Text(text))
                 })
                 .collect(),
         )
@@ -265,11 +269,11 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     let (timeout, mut keys) = (&server.timeout, Vec::new());
     let mut used = |key, used: bool| keys.extend(used.then_some(key));
     used("description", server.description.is_some());
-    used("era", server.era != Era::Auto);
-    used("connect", server.connect != Connect::Start);
+    used("era", server.era != EraSetting::Auto);
+    used("connect", server.connect != ConnectTime::Start);
     used("idle_stop", server.idle_stop.is_some());
     used("validate", server.validate.is_some());
-    for (key, value) in server.limits.written() {
+    for (key, value) in server.limits.configured_limits() {
         used(key, value.is_some());
     }
     used("timeout.idle", timeout.idle.is_some());
@@ -281,11 +285,11 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     used("tools", !server.tools.is_empty());
     // Not `insecure`: nobody else asks for it.
     match &server.transport {
-        Transport::Stdio(program) => {
+        TransportConfig::Stdio(program) => {
             used("inherit_env", !program.inherit.is_empty());
-            used("cwd", program.directory.is_some());
+            used("cwd", program.cwd.is_some());
         }
-        Transport::Http(address) | Transport::Sse(address) => {
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
             used("oauth", address.oauth.is_some());
             for (key, _) in address.network.texts() {
                 used(key, true);
@@ -296,7 +300,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
 }
 
 /// The headers of a server, including the one for authentication.
-pub(crate) fn headers(address: &Address) -> Vec<(&str, Text)> {
+pub(crate) fn headers(address: &HttpConfig) -> Vec<(&str, TemplateString)> {
     let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
-    headers.chain(address.auth.as_ref().map(Auth::header)).collect()
+    headers.chain(address.auth.as_ref().map(AuthConfig::header)).collect()
 }

@@ -7,21 +7,25 @@ use std::path::PathBuf;
 
 use consort_core::{Problem, ServerId};
 
-use crate::period::InvalidPeriod;
-use crate::place::{Place, Spot};
-use crate::text::InvalidText;
+use crate::duration::InvalidDuration;
+use crate::source_location::{LineColumn, SourceLocation};
+use crate::template::InvalidTemplate;
 
 /// An error in a config, with its place. The written value is quoted only if it cannot be a secret.
 #[derive(Debug)]
 pub struct ConfigError {
-    place: Place,
+    place: SourceLocation,
     server: Option<ServerId>,
-    mistake: Box<Mistake>,
+    mistake: Box<ConfigErrorKind>,
     blocking: bool,
 }
 
 impl ConfigError {
-    pub(crate) fn new(place: Place, server: Option<&ServerId>, mistake: Mistake) -> Self {
+    pub(crate) fn new(
+        place: SourceLocation,
+        server: Option<&ServerId>,
+        mistake: ConfigErrorKind,
+    ) -> Self {
         Self { place, server: server.cloned(), mistake: Box::new(mistake), blocking: false }
     }
 
@@ -37,7 +41,7 @@ impl ConfigError {
     }
 
     /// Returns the place of the error.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SourceLocation {
         &self.place
     }
 
@@ -111,7 +115,7 @@ impl Error for UnusableFile {
 
 /// Kind of error.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Mistake {
+pub(crate) enum ConfigErrorKind {
     #[error("the config cannot be read")]
     Unreadable(#[source] io::Error),
     #[error("the config is not UTF-8 text")]
@@ -133,9 +137,9 @@ pub(crate) enum Mistake {
     #[error("`{key}` is missing")]
     Missing { key: &'static str, hint: &'static str },
     #[error("neither `{0}` nor `{1}`: one of them says where the server is")]
-    Nowhere(&'static str, &'static str),
+    NoTransport(&'static str, &'static str),
     #[error("both `{0}` and `{1}`: only one can be meant")]
-    Both(String, String),
+    ConflictingKeys(String, String),
     #[error("`{0}` is empty")]
     Empty(String),
     #[error("`{0}` is an empty list, which selects nothing")]
@@ -143,23 +147,23 @@ pub(crate) enum Mistake {
     #[error("unknown key `{key}`")]
     UnknownKey { key: String, near: Option<String> },
     #[error("`{key}` is written twice")]
-    KeyTwice { key: String, first: Spot },
+    KeyTwice { key: String, first: LineColumn },
     #[error("two servers are called `{name}`")]
-    NameTwice { name: ServerId, first: Spot },
+    NameTwice { name: ServerId, first: LineColumn },
     #[error("`{key}` cannot be used: {reason}")]
-    Period { key: String, reason: InvalidPeriod },
+    Duration { key: String, reason: InvalidDuration },
     #[error("`{key}` cannot be read: {reason}")]
-    Text { key: String, reason: InvalidText },
+    Template { key: String, reason: InvalidTemplate },
     #[error("`{key}`: {reason}")]
-    Spec { key: String, reason: String },
+    InvalidValue { key: String, reason: String },
     #[error("in `tools`: {0}")]
     ToolName(consort_core::InvalidName),
     #[error("invalid name of a variable in `{0}`: use one without `=`")]
     VariableName(&'static str),
     #[error("`{key}` is not an address: {reason}")]
-    Address { key: String, reason: &'static str },
+    InvalidUrl { key: String, reason: &'static str },
     #[error("`{0}` is plain http to another machine: everybody on the way can read and change it")]
-    Plain(String),
+    PlainHttp(String),
     #[error("`{0}` is a WebSocket address, which MCP does not use")]
     WebSocket(String),
     #[error("`proxy` is {0}")]
@@ -169,7 +173,7 @@ pub(crate) enum Mistake {
     #[error("a script `{0}` is neither Python nor JavaScript")]
     Script(String),
     #[error("the variable `{name}` is not set")]
-    Unset { name: String },
+    UnsetVariable { name: String },
     #[error("the file `{}` that `{key}` refers to cannot be read", .path.display())]
     File { path: PathBuf, key: String, source: io::Error },
     #[error("no input `{id}` is described")]
@@ -179,7 +183,7 @@ pub(crate) enum Mistake {
     #[error("the home folder is not known")]
     NoHome,
     #[error("no config at the path given by {0}")]
-    Lost(&'static str),
+    NoConfig(&'static str),
     #[error("`{written}` cannot be included: {reason}")]
     Include { written: String, reason: &'static str },
     #[error("`{written}` cannot be included")]
@@ -189,12 +193,12 @@ pub(crate) enum Mistake {
     #[error("an included file includes nothing itself")]
     NestedInclude,
     #[error("two files describe the server `{name}`: {first} and this one")]
-    ServerInTwoFiles { name: ServerId, first: Place },
+    ServerInTwoFiles { name: ServerId, first: SourceLocation },
     #[error("`{key}` is in two files: {first} and this one")]
-    KeyInTwoFiles { key: String, first: Place },
+    KeyInTwoFiles { key: String, first: SourceLocation },
 }
 
-impl Mistake {
+impl ConfigErrorKind {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Yaml => "goose's `extensions` and other YAML files are out of scope: write the \
@@ -219,13 +223,13 @@ impl Mistake {
             Self::NameTwice { first, .. } => {
                 format!("the first is in line {}; give one of them another name", first.line)
             }
-            Self::Text { reason, .. } => return text_hint(*reason),
+            Self::Template { reason, .. } => return text_hint(*reason),
             Self::WebSocket(_) => {
                 "ask the server for its Streamable HTTP address; it starts with https://".into()
             }
-            Self::Plain(_) => "use https, or set `insecure` to true".into(),
+            Self::PlainHttp(_) => "use https, or set `insecure` to true".into(),
             Self::Script(_) => "name one that ends in .py or .js, or write a `command`".into(),
-            Self::Unset { name } => {
+            Self::UnsetVariable { name } => {
                 format!("set it, or write a default: `${{{name}:-default}}`")
             }
             Self::File { .. } => "`file:` names a file to read; to mean the text itself, write it \
@@ -249,24 +253,26 @@ impl Mistake {
                 "neither is used: take one of them out, or give it another name".into()
             }
             Self::KeyInTwoFiles { .. } => "no file has precedence: take one of them out".into(),
-            Self::Lost(_) => "check the path, or leave it out to search the usual places".into(),
+            Self::NoConfig(_) => {
+                "check the path, or leave it out to search the usual places".into()
+            }
             _ => return None,
         };
         Some(hint)
     }
 }
 
-fn text_hint(reason: InvalidText) -> Option<String> {
+fn text_hint(reason: InvalidTemplate) -> Option<String> {
     match reason {
-        InvalidText::Elsewhere(_) => Some(
+        InvalidTemplate::Elsewhere(_) => Some(
             "it means something only inside an editor; use `${env:NAME}` or `${input:id}`".into(),
         ),
-        InvalidText::Unknown | InvalidText::Empty | InvalidText::Unclosed => Some(
+        InvalidTemplate::Unknown | InvalidTemplate::Empty | InvalidTemplate::Unclosed => Some(
             "references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, \
              `${input:id}`, `${workspaceFolder}` and `${userHome}`"
                 .into(),
         ),
-        InvalidText::Name => Some("a name has letters, digits and `_`".into()),
-        InvalidText::Depth | InvalidText::Nul => None,
+        InvalidTemplate::Name => Some("a name has letters, digits and `_`".into()),
+        InvalidTemplate::Depth | InvalidTemplate::Nul => None,
     }
 }

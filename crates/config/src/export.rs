@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
 
-use crate::folders::Folders;
-use crate::import::{Client, Layout, import_sources};
+use crate::folders::UserFolders;
+use crate::import::{FolderLayout, ImportClient, import_sources};
 use crate::tree::json::{OPTIONS, explain};
 
 /// Name of Consort's entry.
@@ -18,7 +18,7 @@ const BRIDGE: &str = "mcp-remote@^0.1.16";
 /// A client whose config the gateway can be added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Recipient {
+pub enum ExportClient {
     /// Claude Desktop.
     ClaudeDesktop,
     /// Cursor.
@@ -29,7 +29,7 @@ pub enum Recipient {
 
 /// Connection from a client to the gateway.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum ExportMode {
     /// The client starts a program and connects over stdio.
     Program {
         /// The program.
@@ -46,7 +46,7 @@ pub enum Reach {
     },
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for ExportMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program { command, arguments } => f
@@ -79,13 +79,13 @@ pub enum ExportError {
     Shape(String),
 }
 
-impl Recipient {
+impl ExportClient {
     /// The same client as an import source.
-    pub fn client(self) -> Client {
+    pub fn client(self) -> ImportClient {
         match self {
-            Self::ClaudeDesktop => Client::ClaudeDesktop,
-            Self::Cursor => Client::Cursor,
-            Self::VsCode => Client::VsCode,
+            Self::ClaudeDesktop => ImportClient::ClaudeDesktop,
+            Self::Cursor => ImportClient::Cursor,
+            Self::VsCode => ImportClient::VsCode,
         }
     }
 
@@ -95,7 +95,7 @@ impl Recipient {
     }
 
     /// The file of its servers: of several, one whose folder exists.
-    pub fn file(self, folders: &Folders, layout: Layout) -> Option<PathBuf> {
+    pub fn file(self, folders: &UserFolders, layout: FolderLayout) -> Option<PathBuf> {
         let sources = import_sources(folders, layout).into_iter();
         let files: Vec<PathBuf> = sources
             .filter(|source| source.client == self.client())
@@ -105,17 +105,17 @@ impl Recipient {
         there.or(files.first()).cloned()
     }
 
-    fn entry(self, reach: &Reach) -> CstInputValue {
+    fn entry(self, mode: &ExportMode) -> CstInputValue {
         let kind = |kind| (self == Self::VsCode).then(|| ("type", text(kind)));
         let bearer =
             |name: &'static str, token: &String| object([(name, text(&format!("Bearer {token}")))]);
-        match (self, reach) {
-            (_, Reach::Program { command, arguments }) => {
+        match (self, mode) {
+            (_, ExportMode::Program { command, arguments }) => {
                 let words = CstInputValue::Array(arguments.iter().map(|word| text(word)).collect());
                 let entry = [("command", text(command)), ("args", words)];
                 object(kind("stdio").into_iter().chain(entry))
             }
-            (Self::ClaudeDesktop, Reach::Url { url, token }) => {
+            (Self::ClaudeDesktop, ExportMode::Url { url, token }) => {
                 let plain = url.starts_with("http://").then_some("--allow-http");
                 // A blank in an argument does not survive on every system, one in a variable does.
                 let header = ["--header", "Authorization:${CONSORT_TOKEN}"];
@@ -125,7 +125,7 @@ impl Recipient {
                 let variables = token.as_ref().map(|token| ("env", bearer("CONSORT_TOKEN", token)));
                 object([("command", text("npx")), ("args", words)].into_iter().chain(variables))
             }
-            (Self::Cursor | Self::VsCode, Reach::Url { url, token }) => {
+            (Self::Cursor | Self::VsCode, ExportMode::Url { url, token }) => {
                 let headers =
                     token.as_ref().map(|token| ("headers", bearer("Authorization", token)));
                 object(kind("http").into_iter().chain([("url", text(url))]).chain(headers))
@@ -146,18 +146,22 @@ fn object(entries: impl IntoIterator<Item = (&'static str, CstInputValue)>) -> C
 /// Returns the config snippet with which a client uses the gateway, for manual editing.
 ///
 /// ```
-/// use consort_config::{Reach, Recipient, snippet};
+/// use consort_config::{ExportMode, ExportClient, snippet};
 ///
-/// let reach = Reach::Url { url: "http://127.0.0.1:8080/mcp".into(), token: None };
-/// assert!(snippet(Recipient::Cursor, &reach).contains(r#""url": "http://127.0.0.1:8080/mcp""#));
+/// let reach = ExportMode::Url { url: "http://127.0.0.1:8080/mcp".into(), token: None };
+/// assert!(snippet(ExportClient::Cursor, &reach).contains(r#""url": "http://127.0.0.1:8080/mcp""#));
 /// ```
-pub fn snippet(recipient: Recipient, reach: &Reach) -> String {
-    export(recipient, reach, "{}\n").expect("an empty object can be added to")
+pub fn snippet(recipient: ExportClient, mode: &ExportMode) -> String {
+    export(recipient, mode, "{}\n").expect("an empty object can be added to")
 }
 
 /// Adds the gateway to a client's config. The rest stays unchanged, comments included. An existing entry of the gateway
 /// is replaced.
-pub fn export(recipient: Recipient, reach: &Reach, text: &str) -> Result<String, ExportError> {
+pub fn export(
+    recipient: ExportClient,
+    mode: &ExportMode,
+    text: &str,
+) -> Result<String, ExportError> {
     let (mark, body) = match text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
         None => ("", text),
@@ -171,7 +175,7 @@ pub fn export(recipient: Recipient, reach: &Reach, text: &str) -> Result<String,
     let object = root.object_value_or_create().ok_or_else(|| shape("the document"))?;
     let key = recipient.key();
     let servers = object.object_value_or_create(key).ok_or_else(|| shape(&format!("`{key}`")))?;
-    let entry = recipient.entry(reach);
+    let entry = recipient.entry(mode);
     match servers.get(NAME) {
         Some(there) => there.set_value(entry),
         None => drop(servers.append(NAME, entry)),
@@ -186,18 +190,18 @@ mod tests {
 
     use super::*;
 
-    fn program() -> Reach {
+    fn program() -> ExportMode {
         let arguments = ["serve", "--stdio"].map(str::to_owned).to_vec();
-        Reach::Program { command: "/bin/consort".into(), arguments }
+        ExportMode::Program { command: "/bin/consort".into(), arguments }
     }
 
-    fn url() -> Reach {
-        Reach::Url { url: "http://127.0.0.1:8080/mcp".into(), token: Some("t0ken".into()) }
+    fn url() -> ExportMode {
+        ExportMode::Url { url: "http://127.0.0.1:8080/mcp".into(), token: Some("t0ken".into()) }
     }
 
     #[test]
     fn every_client_wants_it_in_its_own_words() {
-        let all = [Recipient::ClaudeDesktop, Recipient::Cursor, Recipient::VsCode];
+        let all = [ExportClient::ClaudeDesktop, ExportClient::Cursor, ExportClient::VsCode];
         let texts =
             all.map(|recipient| snippet(recipient, &program()) + &snippet(recipient, &url()));
         assert_snapshot!(texts.concat(), @r#"
@@ -265,7 +269,7 @@ mod tests {
     #[test]
     fn what_is_there_stays_as_it_is_written() {
         let text = "// mine\n{\n\t\"theme\": \"dark\", // odd\n\t\"mcpServers\": {\n\t\t\"a\": {\"command\": \"x\"}, /* kept */\n\t},\n}\n";
-        let once = export(Recipient::Cursor, &program(), text).unwrap();
+        let once = export(ExportClient::Cursor, &program(), text).unwrap();
         assert_snapshot!(once, @r#"
         // mine
         {
@@ -279,8 +283,8 @@ mod tests {
         	},
         }
         "#);
-        assert_eq!(export(Recipient::Cursor, &program(), &once).unwrap(), once, "twice is once");
-        let other = export(Recipient::Cursor, &url(), &once).unwrap();
+        assert_eq!(export(ExportClient::Cursor, &program(), &once).unwrap(), once, "twice is once");
+        let other = export(ExportClient::Cursor, &url(), &once).unwrap();
         assert_snapshot!(other, @r#"
         // mine
         {
@@ -300,9 +304,9 @@ mod tests {
 
     #[test]
     fn an_entry_finds_its_place_wherever_there_is_none() {
-        let fresh = snippet(Recipient::VsCode, &program());
+        let fresh = snippet(ExportClient::VsCode, &program());
         for text in ["", " \n", "{}", "\u{feff}{}", "{\"servers\": {}}", "{\"inputs\": [1]}"] {
-            let made = export(Recipient::VsCode, &program(), text).unwrap();
+            let made = export(ExportClient::VsCode, &program(), text).unwrap();
             let read: Value = serde_json::from_str(made.trim_start_matches('\u{feff}')).unwrap();
             let fresh: Value = serde_json::from_str(&fresh).unwrap();
             assert_eq!(read["servers"], fresh["servers"], "{text}");
@@ -313,7 +317,7 @@ mod tests {
     #[test]
     fn what_cannot_be_added_to_is_left_alone() {
         let wrong =
-            |text: &str| export(Recipient::Cursor, &program(), text).unwrap_err().to_string();
+            |text: &str| export(ExportClient::Cursor, &program(), text).unwrap_err().to_string();
         assert_eq!(wrong("[]"), "the document is not an object");
         assert_eq!(wrong("{\"mcpServers\": []}"), "`mcpServers` is not an object");
         assert_eq!(wrong("{\n\"a\": [}"), "line 2 is not JSON: unexpected close brace");

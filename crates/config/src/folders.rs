@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 /// The files searched in the current folder, in this order.
-pub(crate) const HERE: [&str; 4] = ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
+pub(crate) const WORKING_NAMES: [&str; 4] =
+    ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
 
 /// The files searched in Consort's folder among the user's settings, in this order.
-pub(crate) const AT_HOME: [&str; 2] = ["consort.toml", "mcp.json"];
+pub(crate) const SETTINGS_NAMES: [&str; 2] = ["consort.toml", "mcp.json"];
 
 /// The folders to search, replaceable in tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folders {
+pub struct UserFolders {
     /// The current folder.
     pub current: PathBuf,
     /// The user's home.
@@ -19,7 +20,7 @@ pub struct Folders {
     pub settings: Option<PathBuf>,
 }
 
-impl Folders {
+impl UserFolders {
     /// The folders of this process.
     pub fn of_process() -> Self {
         let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
@@ -34,27 +35,29 @@ impl Folders {
 
     /// The config in a folder, if the search would find one there.
     pub fn config_in(folder: &Path) -> Option<PathBuf> {
-        HERE.map(|name| folder.join(name)).into_iter().find(|file| file.is_file())
+        WORKING_NAMES.map(|name| folder.join(name)).into_iter().find(|file| file.is_file())
     }
 
     /// The file names searched in the working folder, in order.
     pub fn working_names() -> &'static [&'static str] {
-        &HERE
+        &WORKING_NAMES
     }
 
     /// Returns true if a file is the user's own config: one in Consort's folder among their settings.
     pub fn is_own_config(&self, file: &Path) -> bool {
         let own = |folder: &PathBuf| {
             let folder = folder.join("consort");
-            AT_HOME.iter().any(|name| located(&folder.join(name)) == located(file))
+            SETTINGS_NAMES
+                .iter()
+                .any(|name| canonical_location(&folder.join(name)) == canonical_location(file))
         };
-        located(file).is_some() && self.settings.as_ref().is_some_and(own)
+        canonical_location(file).is_some() && self.settings.as_ref().is_some_and(own)
     }
 }
 
 /// The absolute path that identifies a file. Links in its folder are resolved; a link that is the file itself is not,
 /// since the paths in the file are relative to it.
-pub fn located(file: &Path) -> Option<PathBuf> {
+pub fn canonical_location(file: &Path) -> Option<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
     Some(folder.join(file.file_name()?))
@@ -93,8 +96,8 @@ pub fn catalog_folder() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn folders(root: &Path) -> Folders {
-        Folders {
+    fn folders(root: &Path) -> UserFolders {
+        UserFolders {
             current: root.join("project"),
             home: Some(root.to_owned()),
             settings: Some(root.join(".config")),

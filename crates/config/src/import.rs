@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::folders::Folders;
+use crate::folders::UserFolders;
 
 /// A client whose servers can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Client {
+pub enum ImportClient {
     /// Claude Desktop.
     ClaudeDesktop,
     /// Claude Code.
@@ -32,7 +32,7 @@ pub enum Client {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportSource {
     /// The client.
-    pub client: Client,
+    pub client: ImportClient,
     /// The file.
     pub file: PathBuf,
     /// True if it exists.
@@ -41,21 +41,21 @@ pub struct ImportSource {
 
 /// Layout of the user's folders on a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum FolderLayout {
     /// `~/.config`.
     Linux,
     /// `~/Library/Application Support`.
     MacOs,
 }
 
-impl Layout {
+impl FolderLayout {
     /// The layout of this system.
     pub fn of_system() -> Self {
         if cfg!(target_os = "macos") { Self::MacOs } else { Self::Linux }
     }
 }
 
-impl fmt::Display for Client {
+impl fmt::Display for ImportClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::ClaudeDesktop => "Claude Desktop",
@@ -70,24 +70,24 @@ impl fmt::Display for Client {
 }
 
 /// All files in which a known client may store the user's servers.
-pub fn import_sources(folders: &Folders, layout: Layout) -> Vec<ImportSource> {
+pub fn import_sources(folders: &UserFolders, layout: FolderLayout) -> Vec<ImportSource> {
     let (Some(home), Some(settings)) = (&folders.home, &folders.settings) else {
         return Vec::new();
     };
     let applications = match layout {
-        Layout::Linux => settings.clone(),
-        Layout::MacOs => home.join("Library/Application Support"),
+        FolderLayout::Linux => settings.clone(),
+        FolderLayout::MacOs => home.join("Library/Application Support"),
     };
     let files = [
-        (Client::ClaudeDesktop, applications.join("Claude/claude_desktop_config.json")),
-        (Client::ClaudeCode, home.join(".claude.json")),
-        (Client::Cursor, home.join(".cursor/mcp.json")),
-        (Client::Windsurf, home.join(".codeium/windsurf/mcp_config.json")),
-        (Client::VsCode, applications.join("Code/User/mcp.json")),
-        (Client::VsCode, applications.join("Code - Insiders/User/mcp.json")),
+        (ImportClient::ClaudeDesktop, applications.join("Claude/claude_desktop_config.json")),
+        (ImportClient::ClaudeCode, home.join(".claude.json")),
+        (ImportClient::Cursor, home.join(".cursor/mcp.json")),
+        (ImportClient::Windsurf, home.join(".codeium/windsurf/mcp_config.json")),
+        (ImportClient::VsCode, applications.join("Code/User/mcp.json")),
+        (ImportClient::VsCode, applications.join("Code - Insiders/User/mcp.json")),
         // Zed keeps to the folders of Linux on a Mac too.
-        (Client::Zed, settings.join("zed/settings.json")),
-        (Client::Codex, home.join(".codex/config.toml")),
+        (ImportClient::Zed, settings.join("zed/settings.json")),
+        (ImportClient::Codex, home.join(".codex/config.toml")),
     ];
     files
         .into_iter()
@@ -99,8 +99,8 @@ pub fn import_sources(folders: &Folders, layout: Layout) -> Vec<ImportSource> {
 mod tests {
     use super::*;
 
-    fn listed(layout: Layout) -> String {
-        let folders = Folders {
+    fn listed(layout: FolderLayout) -> String {
+        let folders = UserFolders {
             current: PathBuf::new(),
             home: Some("/home/me".into()),
             settings: Some("/home/me/.config".into()),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_client_keeps_its_servers_somewhere_else() {
-        insta::assert_snapshot!(listed(Layout::Linux), @"
+        insta::assert_snapshot!(listed(FolderLayout::Linux), @"
         Claude Desktop: /home/me/.config/Claude/claude_desktop_config.json
         Claude Code: /home/me/.claude.json
         Cursor: /home/me/.cursor/mcp.json
@@ -122,7 +122,7 @@ mod tests {
         Zed: /home/me/.config/zed/settings.json
         Codex: /home/me/.codex/config.toml
         ");
-        insta::assert_snapshot!(listed(Layout::MacOs), @"
+        insta::assert_snapshot!(listed(FolderLayout::MacOs), @"
         Claude Desktop: /home/me/Library/Application Support/Claude/claude_desktop_config.json
         Claude Code: /home/me/.claude.json
         Cursor: /home/me/.cursor/mcp.json
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn without_a_home_there_is_nothing_to_import() {
-        let folders = Folders { current: PathBuf::new(), home: None, settings: None };
-        assert_eq!(import_sources(&folders, Layout::Linux), []);
+        let folders = UserFolders { current: PathBuf::new(), home: None, settings: None };
+        assert_eq!(import_sources(&folders, FolderLayout::Linux), []);
     }
 }

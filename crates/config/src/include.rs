@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use consort_core::Pattern;
 
 use crate::digest::ConfigDigest;
-use crate::error::{ConfigError, Mistake, UnusableFile};
-use crate::find::STDIN;
-use crate::findings::Findings;
-use crate::place::Place;
+use crate::error::{ConfigError, ConfigErrorKind, UnusableFile};
+use crate::problem_collector::ProblemCollector;
 use crate::resolve::expand_variables;
-use crate::tree::Value;
+use crate::search::STDIN;
+use crate::source_location::SourceLocation;
+use crate::tree::SyntaxValue;
 use crate::{read, syntax};
 
 /// Size limit in MiB of a config together with the files that it includes, checked before any key is read. Some clients
@@ -25,7 +25,7 @@ const MOST_FRAGMENTS: usize = 256;
 
 /// A file that a config includes, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fragment {
+pub struct ConfigFragment {
     /// Path of the file.
     pub file: PathBuf,
     /// The path relative to the config, independent of the current folder.
@@ -42,7 +42,7 @@ pub struct ConfigFiles {
     /// Its content.
     pub text: String,
     /// The files that it includes, in the order in which they are merged.
-    pub fragments: Vec<Fragment>,
+    pub fragments: Vec<ConfigFragment>,
     /// The include patterns.
     pub includes: Vec<IncludePattern>,
 }
@@ -55,15 +55,15 @@ impl ConfigFiles {
 
     /// Reads the files that a text includes, as if it were the content of a file.
     pub fn of_text(file: &Path, text: String) -> Result<Self, UnusableFile> {
-        let (mut fragments, mut includes): (Vec<Fragment>, Vec<IncludePattern>) =
+        let (mut fragments, mut includes): (Vec<ConfigFragment>, Vec<IncludePattern>) =
             Default::default();
         let mut bytes = text.len() as u64;
-        let findings = Findings::new(file, unmarked(&text));
-        for (written, at) in written(file, &text) {
+        let findings = ProblemCollector::new(file, strip_byte_order_mark(&text));
+        for (written, at) in include_entries(file, &text) {
             let unusable = |mistake| UnusableFile::new(findings.unusable(at, mistake), []);
             let pattern = IncludePattern::new(file, &written).map_err(unusable)?;
             let files = pattern.names().map_err(|source| {
-                unusable(Mistake::IncludeUnreadable { written: written.clone(), source })
+                unusable(ConfigErrorKind::IncludeUnreadable { written: written.clone(), source })
             })?;
             for name in files {
                 let (path, written) = (pattern.folder.join(&name), pattern.written.join(&name));
@@ -71,14 +71,14 @@ impl ConfigFiles {
                     continue;
                 }
                 if fragments.len() == MOST_FRAGMENTS {
-                    return Err(unusable(Mistake::TooManyFragments(MOST_FRAGMENTS)));
+                    return Err(unusable(ConfigErrorKind::TooManyFragments(MOST_FRAGMENTS)));
                 }
                 let text = read_text(&path)?;
                 bytes += text.len() as u64;
                 if bytes > LARGEST_MIB << 20 {
-                    return Err(unusable(Mistake::TooLarge(LARGEST_MIB)));
+                    return Err(unusable(ConfigErrorKind::TooLarge(LARGEST_MIB)));
                 }
-                fragments.push(Fragment { file: path, written, text });
+                fragments.push(ConfigFragment { file: path, written, text });
             }
             includes.push(pattern);
         }
@@ -87,7 +87,7 @@ impl ConfigFiles {
 
     /// Returns the valid include patterns of a text.
     pub fn includes_of(file: &Path, text: &str) -> Vec<IncludePattern> {
-        let written = written(file, text).into_iter();
+        let written = include_entries(file, text).into_iter();
         written.filter_map(|(written, _)| IncludePattern::new(file, &written).ok()).collect()
     }
 
@@ -113,10 +113,11 @@ pub struct IncludePattern {
 
 impl IncludePattern {
     /// Parses an entry of the `include` of a config.
-    fn new(config: &Path, written: &str) -> Result<Self, Mistake> {
-        let wrong = |reason: &'static str| Mistake::Include { written: written.to_owned(), reason };
+    fn new(config: &Path, written: &str) -> Result<Self, ConfigErrorKind> {
+        let wrong =
+            |reason: &'static str| ConfigErrorKind::Include { written: written.to_owned(), reason };
         let path = expand_variables(written, |name| std::env::var(name).ok())
-            .map_err(|name| Mistake::Unset { name })?;
+            .map_err(|name| ConfigErrorKind::UnsetVariable { name })?;
         let path = Path::new(&path);
         let is_device = config.starts_with("/dev") || config.starts_with("/proc");
         if path.is_relative() && is_device {
@@ -178,15 +179,15 @@ fn is_pattern(text: &str) -> bool {
 }
 
 /// The entries of `include` with their offsets. Errors in them are reported when options are read.
-fn written(file: &Path, text: &str) -> Vec<(String, usize)> {
-    let text = unmarked(text);
-    let findings = Findings::new(file, text);
+fn include_entries(file: &Path, text: &str) -> Vec<(String, usize)> {
+    let text = strip_byte_order_mark(text);
+    let findings = ProblemCollector::new(file, text);
     let Ok(root) = syntax::parse(file, text, &findings) else { return Vec::new() };
     let list = root.table().and_then(|root| {
         root.get(read::options::KEY)?.table()?.get(read::options::INCLUDE)?.list()
     });
     let entries = list.into_iter().flatten().filter_map(|node| match &node.value {
-        Value::Text(text) => Some((text.clone(), node.at)),
+        SyntaxValue::Text(text) => Some((text.clone(), node.at)),
         _ => None,
     });
     entries.collect()
@@ -194,27 +195,27 @@ fn written(file: &Path, text: &str) -> Vec<(String, usize)> {
 
 /// Reads the text of a file; `-` is the standard input.
 pub(crate) fn read_text(file: &Path) -> Result<String, UnusableFile> {
-    let unusable = |mistake| unreadable(file, mistake);
+    let unusable = |mistake| unreadable_file(file, mistake);
     let mut bytes = Vec::new();
     let largest = LARGEST_MIB << 20;
     let source = if file == Path::new(STDIN) { Path::new("/dev/stdin") } else { file };
     File::open(source)
         .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
-        .map_err(|error| unusable(Mistake::Unreadable(error)))?;
+        .map_err(|error| unusable(ConfigErrorKind::Unreadable(error)))?;
     if bytes.len() as u64 > largest {
-        return Err(unusable(Mistake::TooLarge(LARGEST_MIB)));
+        return Err(unusable(ConfigErrorKind::TooLarge(LARGEST_MIB)));
     }
-    String::from_utf8(bytes).map_err(|_| unusable(Mistake::NotText))
+    String::from_utf8(bytes).map_err(|_| unusable(ConfigErrorKind::NotText))
 }
 
 /// A text without its byte order mark.
-pub(crate) fn unmarked(text: &str) -> &str {
+pub(crate) fn strip_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// The error of a file that cannot be read as text.
-pub(crate) fn unreadable(file: &Path, mistake: Mistake) -> UnusableFile {
-    let place = Place { file: file.to_owned(), spot: None };
+pub(crate) fn unreadable_file(file: &Path, mistake: ConfigErrorKind) -> UnusableFile {
+    let place = SourceLocation { file: file.to_owned(), spot: None };
     UnusableFile::new(ConfigError::new(place, None, mistake), [])
 }
 
@@ -276,7 +277,7 @@ mod tests {
         assert!(config.options.policy.is_some() && config.options.tokens.contains_key("ci"));
         // Paths are relative to the config.
         fs::write(folder.path().join("secret"), "s").unwrap();
-        assert!(config.servers[2].to_settings(&crate::System::silent()).is_ok());
+        assert!(config.servers[2].to_settings(&crate::SystemValues::silent()).is_ok());
     }
 
     #[test]

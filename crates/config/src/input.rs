@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use crate::text::Text;
+use crate::template::TemplateString;
 
 /// A prompt to the user, which `${input:id}` refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Input {
+pub struct InputVariable {
     /// Id used by references.
     pub id: String,
     /// Text of the prompt.
@@ -17,10 +17,10 @@ pub struct Input {
     pub kind: InputKind,
     /// Value of an empty answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<Text>,
+    pub default: Option<TemplateString>,
 }
 
-/// Allowed answers to an [`Input`].
+/// Allowed answers to an [`InputVariable`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum InputKind {

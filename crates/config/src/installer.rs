@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::server::Program;
-use crate::text::Text;
+use crate::server::StdioConfig;
+use crate::template::TemplateString;
 
 /// Default time limit for fetching a package and starting it, if `timeout` sets none.
 pub(crate) const INSTALL: Duration = Duration::from_mins(5);
@@ -26,10 +26,10 @@ const WORDS: [(&str, &[&str]); 9] = [
 ];
 
 /// Returns the name of the program if it may fetch a package before it starts a server.
-pub(crate) fn installer(program: &Program) -> Option<String> {
+pub(crate) fn installer(program: &StdioConfig) -> Option<String> {
     let command = program.command.as_literal()?;
     let name = Path::new(&*command).file_name()?.to_str()?;
-    let first = program.arguments.first().and_then(Text::as_literal);
+    let first = program.arguments.first().and_then(TemplateString::as_literal);
     let fetches = |(runner, words): &(&str, &[&str])| {
         *runner == name && first.as_deref().is_some_and(|first| words.contains(&first))
     };

@@ -18,12 +18,12 @@ use std::time::Duration;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::error::Mistake;
-use crate::fields::Fields;
-use crate::names::shortened;
-use crate::period::parse_duration;
-use crate::tree::{Node, Value};
-pub use declare::{Limit, LimitUnit};
+use crate::duration::parse_duration;
+use crate::error::ConfigErrorKind;
+use crate::names::shorten_name;
+use crate::table_reader::TableReader;
+use crate::tree::{SyntaxNode, SyntaxValue};
+pub use declare::{LimitSpec, LimitUnit};
 pub use settings::{
     AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LimitSettings, RecordLimits,
     ReloadLimits,
@@ -35,7 +35,7 @@ pub struct LimitSection {
     /// The heading.
     pub heading: &'static str,
     /// The limits.
-    pub limits: &'static [Limit],
+    pub limits: &'static [LimitSpec],
 }
 
 /// Every limit that `[consort.limits]` sets.
@@ -59,10 +59,10 @@ pub const LIMIT_SECTIONS: &[LimitSection] = &[
 ///
 /// ```
 /// let limit = consort_config::limits().find(|limit| limit.key == "message_bytes").unwrap();
-/// assert_eq!(limit.written(limit.default().unwrap()), "16MiB");
-/// assert_eq!(limit.allowed(), "64KiB to 1GiB");
+/// assert_eq!(limit.format_value(limit.default().unwrap()), "16MiB");
+/// assert_eq!(limit.format_range(), "64KiB to 1GiB");
 /// ```
-pub fn limits() -> impl Iterator<Item = &'static Limit> {
+pub fn limits() -> impl Iterator<Item = &'static LimitSpec> {
     LIMIT_SECTIONS.iter().flat_map(|section| section.limits)
 }
 
@@ -77,7 +77,7 @@ impl LimitsConfig {
     }
 
     /// The value set in the config, in the limit's unit.
-    pub fn get(&self, limit: &Limit) -> Option<u64> {
+    pub fn get(&self, limit: &LimitSpec) -> Option<u64> {
         self.0.get(limit.key).copied()
     }
 
@@ -101,22 +101,22 @@ impl LimitsConfig {
     }
 
     /// Reads `[consort.limits]`.
-    pub(crate) fn read(fields: &Fields<'_>) -> Self {
+    pub(crate) fn read(fields: &TableReader<'_>) -> Self {
         let Some(table) = fields.table("limits") else { return Self::default() };
-        let value = |limit: &Limit| Some((limit.key, read(&table, limit.key, limit)?));
+        let value = |limit: &LimitSpec| Some((limit.key, read(&table, limit.key, limit)?));
         let values = limits().filter_map(value).collect();
         table.finish();
         Self(values)
     }
 
     /// Reads the limits that `[consort.serve]` may set too.
-    pub(crate) fn read_serve(&mut self, serve: &Fields<'_>) {
+    pub(crate) fn read_serve(&mut self, serve: &TableReader<'_>) {
         for limit in limits() {
             let Some(key) = limit.serve_key else { continue };
             let Some(value) = read(serve, key, limit) else { continue };
             if self.0.insert(limit.key, value).is_some() {
                 let both = (format!("limits.{}", limit.key), serve.path(key));
-                serve.error(serve.at_of(key), Mistake::Both(both.0, both.1));
+                serve.error(serve.at_of(key), ConfigErrorKind::ConflictingKeys(both.0, both.1));
             }
         }
     }
@@ -128,7 +128,7 @@ impl Serialize for LimitsConfig {
         for limit in limits() {
             match self.get(limit) {
                 Some(value) if limit.unit == LimitUnit::Time => {
-                    map.serialize_entry(limit.key, &limit.written(value))?;
+                    map.serialize_entry(limit.key, &limit.format_value(value))?;
                 }
                 Some(value) => map.serialize_entry(limit.key, &value)?,
                 None => {}
@@ -139,43 +139,43 @@ impl Serialize for LimitsConfig {
 }
 
 /// Reads one limit, in its unit.
-fn read(fields: &Fields<'_>, key: &'static str, limit: &Limit) -> Option<u64> {
+fn read(fields: &TableReader<'_>, key: &'static str, limit: &LimitSpec) -> Option<u64> {
     let node = fields.get(key)?;
     match parse(node, limit) {
         Ok(value) => Some(value),
-        Err(Invalid::Type(expected)) => fields.wrong(key, node, expected),
-        Err(Invalid::Range(written)) => {
-            let reason = format!("{written} is out of range: use {}", limit.allowed());
-            fields.error(node.at, Mistake::Spec { key: fields.path(key), reason });
+        Err(InvalidLimit::Type(expected)) => fields.report_wrong_type(key, node, expected),
+        Err(InvalidLimit::Range(written)) => {
+            let reason = format!("{written} is out of range: use {}", limit.format_range());
+            fields.error(node.at, ConfigErrorKind::InvalidValue { key: fields.path(key), reason });
             None
         }
     }
 }
 
 /// The reason why a value is refused.
-enum Invalid {
+enum InvalidLimit {
     Type(&'static str),
     Range(String),
 }
 
-fn parse(node: &Node, limit: &Limit) -> Result<u64, Invalid> {
+fn parse(node: &SyntaxNode, limit: &LimitSpec) -> Result<u64, InvalidLimit> {
     let expected = match limit.unit {
         LimitUnit::Time => "a time, such as `30` or `\"30s\"`",
         LimitUnit::Bytes => "a number of bytes, such as `65536` or `\"64KiB\"`",
         LimitUnit::Count => "an integer",
     };
-    let wrong = || Invalid::Type(expected);
+    let wrong = || InvalidLimit::Type(expected);
     let (written, value) = match (&node.value, limit.unit) {
-        (Value::Number(number), LimitUnit::Time) => {
+        (SyntaxValue::Number(number), LimitUnit::Time) => {
             let seconds: f64 = number.parse().map_err(|_| wrong())?;
             let time = Duration::try_from_secs_f64(seconds).ok();
             (number.clone(), time.and_then(milliseconds))
         }
-        (Value::Text(text), LimitUnit::Time) => {
+        (SyntaxValue::Text(text), LimitUnit::Time) => {
             let time = parse_duration(text).map_err(|_| wrong())?;
-            (shortened(text), milliseconds(time))
+            (shorten_name(text), milliseconds(time))
         }
-        (Value::Number(number), _) => {
+        (SyntaxValue::Number(number), _) => {
             if !number
                 .trim_start_matches(['+', '-'])
                 .chars()
@@ -185,13 +185,13 @@ fn parse(node: &Node, limit: &Limit) -> Result<u64, Invalid> {
             }
             (number.clone(), number.parse().ok())
         }
-        (Value::Text(text), LimitUnit::Bytes) => {
-            (shortened(text), Some(parse_bytes(text).ok_or_else(wrong)?))
+        (SyntaxValue::Text(text), LimitUnit::Bytes) => {
+            (shorten_name(text), Some(parse_bytes(text).ok_or_else(wrong)?))
         }
         _ => return Err(wrong()),
     };
     let allowed = limit.min..=limit.max;
-    value.filter(|value| allowed.contains(value)).ok_or(Invalid::Range(written))
+    value.filter(|value| allowed.contains(value)).ok_or(InvalidLimit::Range(written))
 }
 
 /// Milliseconds, rounded up so that a duration never becomes zero.

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use consort_files::Readers;
 use consort_shape::pin::{Launch, Lock, LockError};
 
-use crate::server::{Auth, ServerConfig, Transport};
+use crate::server::{AuthConfig, ServerConfig, TransportConfig};
 
 pub use differences::{changed_parts, describe_launch, diff_lines, new_findings};
 pub use survey::{DefinitionSurvey, SurveyPlan, SurveyScope};
 
 /// Name of the file.
-pub const NAME: &str = "consort.lock";
+pub const LOCK_NAME: &str = "consort.lock";
 
 /// The reason why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -58,12 +58,12 @@ impl LockFileError {
 }
 
 /// Path of a config's lock: beside it.
-pub fn path(config: &Path) -> PathBuf {
-    config.with_file_name(NAME)
+pub fn lock_path(config: &Path) -> PathBuf {
+    config.with_file_name(LOCK_NAME)
 }
 
 /// Reads a lock, up to a size limit in bytes; `None` if the file does not exist.
-pub fn read(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
+pub fn read_lock(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
     let failed = |source| LockFileError::Read { path: path.to_owned(), source };
     let text = match fs::metadata(path) {
         Ok(file) if file.len() > most => {
@@ -78,31 +78,31 @@ pub fn read(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
 }
 
 /// Writes a lock atomically.
-pub fn write(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
+pub fn write_lock(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
     let written = consort_files::replace(path, lock.to_string().as_bytes(), Readers::Anyone);
     written.map_err(|source| LockFileError::Write { path: path.to_owned(), source })
 }
 
 /// Launch command or URL of a server, for a lock. References stay as they are written, so that it is the same on every
 /// machine; likely secrets are `***`; values of variables and headers are left out.
-pub fn launch(server: &ServerConfig) -> Launch {
+pub fn server_launch(server: &ServerConfig) -> Launch {
     match &server.transport {
-        Transport::Stdio(program) => Launch::Program {
+        TransportConfig::Stdio(program) => Launch::Program {
             command: program.command.to_string(),
             arguments: program.arguments.iter().map(ToString::to_string).collect(),
-            variables: program.environment.keys().cloned().collect(),
+            variables: program.env.keys().cloned().collect(),
             inherits: program.inherit.iter().cloned().collect(),
-            directory: program.directory.as_ref().map(ToString::to_string),
+            directory: program.cwd.as_ref().map(ToString::to_string),
         },
-        Transport::Http(address) | Transport::Sse(address) => {
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
             let auth = address.auth.as_ref().map(|auth| match auth {
-                Auth::Bearer(_) => "Authorization".to_owned(),
-                Auth::ApiKey { header, .. } => header.clone(),
+                AuthConfig::Bearer(_) => "Authorization".to_owned(),
+                AuthConfig::ApiKey { header, .. } => header.clone(),
             });
             Launch::Address {
                 url: address.url.to_string(),
                 headers: address.headers.keys().cloned().chain(auth).collect(),
-                sse: matches!(server.transport, Transport::Sse(_)),
+                sse: matches!(server.transport, TransportConfig::Sse(_)),
             }
         }
     }
@@ -116,13 +116,13 @@ mod tests {
     #[test]
     fn a_lock_is_written_read_back_and_absent_before() {
         let folder = tempfile::tempdir().unwrap();
-        let file = path(&folder.path().join("consort.toml"));
-        assert_eq!(read(&file, 1 << 20).unwrap(), None);
-        write(&file, &Lock::default()).unwrap();
-        assert_eq!(read(&file, 1 << 20).unwrap(), Some(Lock::default()));
+        let file = lock_path(&folder.path().join("consort.toml"));
+        assert_eq!(read_lock(&file, 1 << 20).unwrap(), None);
+        write_lock(&file, &Lock::default()).unwrap();
+        assert_eq!(read_lock(&file, 1 << 20).unwrap(), Some(Lock::default()));
         let names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
-        assert_eq!(names, [NAME]);
+        assert_eq!(names, [LOCK_NAME]);
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         }}"#;
         let config = Config::parse(Path::new("mcp.json"), text).unwrap();
         let launches: Vec<String> =
-            config.servers.iter().map(|server| launch(server).json().to_string()).collect();
+            config.servers.iter().map(|server| server_launch(server).json().to_string()).collect();
         assert_eq!(
             launches,
             [

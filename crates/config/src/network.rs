@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::error::Mistake;
-use crate::fields::Fields;
-use crate::text::{Secrecy, Text};
+use crate::error::ConfigErrorKind;
+use crate::table_reader::TableReader;
+use crate::template::{SecretDisplay, TemplateString};
 
 /// The keyword for a direct connection.
 pub const NO_PROXY: &str = "none";
@@ -14,26 +14,27 @@ pub const NO_PROXY: &str = "none";
 pub struct NetworkConfig {
     /// The URL of the proxy, or `none`, instead of that of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<Text>,
+    pub proxy: Option<TemplateString>,
     /// PEM certificates that are trusted in addition to those of the operating system.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ca_file: Option<Text>,
+    pub ca_file: Option<TemplateString>,
     /// The PEM certificate that is presented to the server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_certificate_file: Option<Text>,
+    pub client_certificate_file: Option<TemplateString>,
     /// The PEM private key of that certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_key_file: Option<Text>,
+    pub client_key_file: Option<TemplateString>,
 }
 
 impl NetworkConfig {
     /// Reads the keys of a server.
-    pub(crate) fn read(fields: &Fields<'_>) -> Self {
+    pub(crate) fn read(fields: &TableReader<'_>) -> Self {
         let network = Self {
-            proxy: fields.text(&["proxy"], Secrecy::Address),
-            ca_file: fields.text(&["ca_file"], Secrecy::Looks),
-            client_certificate_file: fields.text(&["client_certificate_file"], Secrecy::Looks),
-            client_key_file: fields.text(&["client_key_file"], Secrecy::Looks),
+            proxy: fields.text(&["proxy"], SecretDisplay::HideInUrl),
+            ca_file: fields.text(&["ca_file"], SecretDisplay::HideLikelySecrets),
+            client_certificate_file: fields
+                .text(&["client_certificate_file"], SecretDisplay::HideLikelySecrets),
+            client_key_file: fields.text(&["client_key_file"], SecretDisplay::HideLikelySecrets),
         };
         let hint = "a client certificate has a certificate file and a key file";
         let (missing, there) = match (&network.client_certificate_file, &network.client_key_file) {
@@ -41,12 +42,12 @@ impl NetworkConfig {
             (None, Some(_)) => ("client_certificate_file", "client_key_file"),
             _ => return network,
         };
-        fields.error(fields.at_of(there), Mistake::Missing { key: missing, hint });
+        fields.error(fields.at_of(there), ConfigErrorKind::Missing { key: missing, hint });
         network
     }
 
     /// Every key with its value.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &Text)> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &TemplateString)> {
         [
             ("proxy", &self.proxy),
             ("ca_file", &self.ca_file),

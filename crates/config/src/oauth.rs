@@ -1,56 +1,59 @@
 //! OAuth settings of a server.
 
-use crate::error::Mistake;
-use crate::fields::Fields;
-use crate::server::{Grant, OAuth};
-use crate::text::Secrecy;
+use crate::error::ConfigErrorKind;
+use crate::server::{OAuthConfig, OAuthGrant};
+use crate::table_reader::TableReader;
+use crate::template::SecretDisplay;
 
 /// Reads `oauth`, with Consort's keys or Claude Code's: `{client_id, client_secret, scope, callback_port, …}`.
-pub(crate) fn read(fields: &Fields<'_>) -> Option<OAuth> {
+pub(crate) fn read(fields: &TableReader<'_>) -> Option<OAuthConfig> {
     let fields = fields.table("oauth")?;
-    let grants = [("code", Grant::Code), ("client_credentials", Grant::ClientCredentials)];
+    let grants =
+        [("code", OAuthGrant::Code), ("client_credentials", OAuthGrant::ClientCredentials)];
     let port = ["callback_port", "callbackPort"]
         .into_iter()
         .find_map(|key| Some((key, fields.count(key)?)));
     let callback_port = port.and_then(|(key, port)| {
         let found = u16::try_from(port).ok();
-        found.or_else(|| fields.wrong(key, fields.get(key)?, "a port: 1 to 65535"))
+        found.or_else(|| fields.report_wrong_type(key, fields.get(key)?, "a port: 1 to 65535"))
     });
-    let oauth = OAuth {
-        client_id: fields.text(&["client_id", "clientId"], Secrecy::Looks),
-        client_secret: fields.text(&["client_secret", "clientSecret"], Secrecy::Secret),
+    let oauth = OAuthConfig {
+        client_id: fields.text(&["client_id", "clientId"], SecretDisplay::HideLikelySecrets),
+        client_secret: fields.text(&["client_secret", "clientSecret"], SecretDisplay::HideAll),
         client_metadata: fields.string("client_metadata").map(str::to_owned),
         scope: scope(&fields, "scope").or_else(|| scope(&fields, "scopes")),
         issuer: fields.string("issuer").map(str::to_owned),
         grant: fields.word("grant", &grants, &[]).unwrap_or_default(),
         callback_port,
     };
-    if oauth.client_id.is_none() && (oauth.client_secret.is_some() || oauth.grant != Grant::Code) {
+    if oauth.client_id.is_none()
+        && (oauth.client_secret.is_some() || oauth.grant != OAuthGrant::Code)
+    {
         let hint = "it is the name under which the authorization server knows you";
-        fields.error(fields.at(), Mistake::Missing { key: "oauth.client_id", hint });
+        fields.error(fields.at(), ConfigErrorKind::Missing { key: "oauth.client_id", hint });
     }
     fields.finish();
     Some(oauth)
 }
 
 /// Reads Cursor's `auth`: `{CLIENT_ID, CLIENT_SECRET, scopes}`.
-pub(crate) fn of_cursor(fields: &Fields<'_>) -> Option<OAuth> {
+pub(crate) fn of_cursor(fields: &TableReader<'_>) -> Option<OAuthConfig> {
     let fields = fields.table("auth")?;
-    let oauth = OAuth {
-        client_id: fields.text(&["CLIENT_ID"], Secrecy::Looks),
-        client_secret: fields.text(&["CLIENT_SECRET"], Secrecy::Secret),
+    let oauth = OAuthConfig {
+        client_id: fields.text(&["CLIENT_ID"], SecretDisplay::HideLikelySecrets),
+        client_secret: fields.text(&["CLIENT_SECRET"], SecretDisplay::HideAll),
         scope: scope(&fields, "scopes"),
-        ..OAuth::default()
+        ..OAuthConfig::default()
     };
     fields.finish();
     Some(oauth)
 }
 
 /// Scopes, as a string or as a list.
-fn scope(fields: &Fields<'_>, key: &'static str) -> Option<String> {
-    use crate::tree::Value;
+fn scope(fields: &TableReader<'_>, key: &'static str) -> Option<String> {
+    use crate::tree::SyntaxValue;
     match &fields.get(key)?.value {
-        Value::List(_) => Some(fields.strings(key).join(" ")),
+        SyntaxValue::List(_) => Some(fields.strings(key).join(" ")),
         _ => fields.string(key).map(str::to_owned),
     }
 }

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use crate::agents::{AgentConfig, ModelConfig, ProviderConfig};
 use crate::limits::LimitsConfig;
-use crate::server::Validate;
+use crate::server::ValidationMode;
 
 /// The table `[consort]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(default)]
-pub struct Options {
+pub struct ConsortOptions {
     /// True to offer the built-in tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin: Option<bool>,
@@ -58,7 +58,7 @@ pub struct Options {
     pub models: BTreeMap<String, ModelConfig>,
     /// Check of the arguments of calls against input schemas: `off`, `warn` or `refuse`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub validate: Option<Validate>,
+    pub validate: Option<ValidationMode>,
     /// Files whose servers and options are part of the config, as paths or patterns such as `conf.d/*.toml`.
     #[serde(skip)]
     pub include: Vec<String>,
@@ -138,7 +138,7 @@ pub struct ProfileConfig {
 }
 
 /// Combines the common policy with the rules of a profile, which come first.
-pub fn merged(everybody: Option<&PolicySpec>, profile: Option<&PolicySpec>) -> PolicySpec {
+pub fn merge_policies(everybody: Option<&PolicySpec>, profile: Option<&PolicySpec>) -> PolicySpec {
     let mut spec = everybody.cloned().unwrap_or_default();
     if let Some(first) = profile.cloned() {
         spec.rules.splice(0..0, first.rules);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::config::Config;
-use crate::detect::{Format, by_key};
 use crate::digest::ConfigDigest;
-use crate::error::{Mistake, UnusableFile};
-use crate::findings::Findings;
-use crate::options::Options;
+use crate::error::{ConfigErrorKind, UnusableFile};
+use crate::format::{ConfigFormat, by_key};
+use crate::options::ConsortOptions;
+use crate::problem_collector::ProblemCollector;
 use crate::read::{aidk, mcp_servers};
 use crate::syntax;
-use crate::tree::Table;
+use crate::tree::SyntaxTable;
 
 impl Config {
     /// Parses a pasted text: a config in any format, or entries of one without the key they are under.
@@ -21,17 +21,17 @@ impl Config {
     ///
     /// use consort_config::Config;
     ///
-    /// let config = Config::pasted(Path::new("pasted"), r#""memory": {"command": "server-memory"},"#)?;
+    /// let config = Config::parse_pasted(Path::new("pasted"), r#""memory": {"command": "server-memory"},"#)?;
     /// assert_eq!(config.servers[0].name.as_str(), "memory");
     /// # Ok::<(), consort_config::UnusableFile>(())
     /// ```
-    pub fn pasted(file: &Path, text: &str) -> Result<Self, UnusableFile> {
+    pub fn parse_pasted(file: &Path, text: &str) -> Result<Self, UnusableFile> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let start = text.trim();
         // An entry out of the middle, with or without the comma after it.
         let whole = start.starts_with('"').then(|| format!("{{{}}}", start.trim_end_matches(',')));
         let text = whole.as_deref().unwrap_or(text);
-        let findings = Findings::new(file, text);
+        let findings = ProblemCollector::new(file, text);
         let root = syntax::parse(file, text, &findings)?;
         let Some(table) = root.table().filter(|table| is_entries(table)) else {
             return Self::parse(file, text);
@@ -40,7 +40,10 @@ impl Config {
             .into_iter()
             .find(|key| table.get(key).is_some_and(|node| node.table().is_none()))
         {
-            return Err(UnusableFile::new(findings.unusable(root.at, Mistake::Nameless(key)), []));
+            return Err(UnusableFile::new(
+                findings.unusable(root.at, ConfigErrorKind::Nameless(key)),
+                [],
+            ));
         }
         let servers = mcp_servers::entries(&findings, &root);
         let (errors, problems) = findings.into_parts();
@@ -49,10 +52,10 @@ impl Config {
             fragments: Vec::new(),
             empty_fragments: Vec::new(),
             digest: ConfigDigest::of(text.as_bytes()),
-            format: Format::McpServers,
+            format: ConfigFormat::McpServers,
             servers,
             projects: BTreeMap::new(),
-            options: Options::default(),
+            options: ConsortOptions::default(),
             errors,
             problems,
         })
@@ -60,7 +63,7 @@ impl Config {
 }
 
 /// Returns true if these are entries, and not a config that has them under a key.
-fn is_entries(table: &Table) -> bool {
+fn is_entries(table: &SyntaxTable) -> bool {
     let other = |key| table.get(key).is_some();
     let connections = table
         .0

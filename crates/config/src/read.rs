@@ -18,42 +18,42 @@ use std::path::PathBuf;
 
 use consort_core::ServerId;
 
-use crate::error::Mistake;
-use crate::fields::{Fields, UnknownKeys};
-use crate::findings::Findings;
-use crate::input::Input;
-use crate::names::{closest, shortened};
-use crate::place::Spot;
-use crate::server::{Origin, ServerConfig};
-use crate::sketch::Sketch;
-use crate::text::Reference;
-use crate::tree::{Node, Value};
+use crate::error::ConfigErrorKind;
+use crate::input::InputVariable;
+use crate::names::{closest_name, shorten_name};
+use crate::partial_server::PartialServer;
+use crate::problem_collector::ProblemCollector;
+use crate::server::{ServerConfig, ServerOrigin};
+use crate::source_location::LineColumn;
+use crate::table_reader::{TableReader, UnknownKeyPolicy};
+use crate::template::ValueReference;
+use crate::tree::{SyntaxNode, SyntaxValue};
 
 /// Collects the servers of one scope, in which every name is unique.
-pub(crate) struct Reader<'a> {
-    findings: &'a Findings<'a>,
-    inputs: Vec<Input>,
+pub(crate) struct ServerReader<'a> {
+    findings: &'a ProblemCollector<'a>,
+    inputs: Vec<InputVariable>,
     project: Option<PathBuf>,
-    names: BTreeMap<ServerId, Spot>,
+    names: BTreeMap<ServerId, LineColumn>,
     servers: Vec<ServerConfig>,
-    unknown: UnknownKeys,
+    unknown: UnknownKeyPolicy,
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(findings: &'a Findings<'a>) -> Self {
+impl<'a> ServerReader<'a> {
+    pub(crate) fn new(findings: &'a ProblemCollector<'a>) -> Self {
         let (names, servers) = (BTreeMap::new(), Vec::new());
-        let unknown = UnknownKeys::Warn;
+        let unknown = UnknownKeyPolicy::Warn;
         Self { findings, inputs: Vec::new(), project: None, names, servers, unknown }
     }
 
     /// Restricts the reader to Consort's own keys.
-    pub(crate) fn own(mut self) -> Self {
-        self.unknown = UnknownKeys::Refuse;
+    pub(crate) fn refuse_unknown_keys(mut self) -> Self {
+        self.unknown = UnknownKeyPolicy::Refuse;
         self
     }
 
     /// Adds inputs for `${input:…}`.
-    pub(crate) fn inputs(&mut self, inputs: Vec<Input>) {
+    pub(crate) fn inputs(&mut self, inputs: Vec<InputVariable>) {
         self.inputs.extend(inputs);
     }
 
@@ -64,9 +64,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a table of servers by name.
-    pub(crate) fn map(&mut self, key: &str, node: &'a Node, read: fn(&Fields<'a>) -> Sketch) {
-        let Value::Table(table) = &node.value else {
-            return self.findings.blocking(|| self.wrong(key, node, "a table of servers"));
+    pub(crate) fn map(
+        &mut self,
+        key: &str,
+        node: &'a SyntaxNode,
+        read: fn(&TableReader<'a>) -> PartialServer,
+    ) {
+        let SyntaxValue::Table(table) = &node.value else {
+            return self
+                .findings
+                .collect_blocking(|| self.report_wrong_type(key, node, "a table of servers"));
         };
         for entry in &table.0 {
             self.add(&entry.key, entry.at, &entry.node, read);
@@ -77,26 +84,28 @@ impl<'a> Reader<'a> {
     pub(crate) fn list(
         &mut self,
         key: &str,
-        node: &'a Node,
+        node: &'a SyntaxNode,
         name: &'static str,
-        read: fn(&Fields<'a>) -> Sketch,
+        read: fn(&TableReader<'a>) -> PartialServer,
     ) {
-        let Value::List(list) = &node.value else {
-            return self.findings.blocking(|| self.wrong(key, node, "a list of servers"));
+        let SyntaxValue::List(list) = &node.value else {
+            return self
+                .findings
+                .collect_blocking(|| self.report_wrong_type(key, node, "a list of servers"));
         };
         for (n, node) in list.iter().enumerate() {
             let Some(table) = node.table() else {
-                self.wrong(&format!("{key}[{n}]"), node, "a table");
+                self.report_wrong_type(&format!("{key}[{n}]"), node, "a table");
                 continue;
             };
             match table.get(name).map(|node| (&node.value, node.at)) {
-                Some((Value::Text(text), at)) => self.add(text, at, node, read),
+                Some((SyntaxValue::Text(text), at)) => self.add(text, at, node, read),
                 // Reports that it is missing or not a string, and that alone.
                 _ => {
-                    let fields = Fields::new(self.findings, None, node.at, table);
+                    let fields = TableReader::new(self.findings, None, node.at, table);
                     if fields.get(name).is_none() {
                         let hint = "every server in a list says its name";
-                        fields.error(node.at, Mistake::Missing { key: name, hint });
+                        fields.error(node.at, ConfigErrorKind::Missing { key: name, hint });
                     }
                     fields.string(name);
                 }
@@ -109,33 +118,33 @@ impl<'a> Reader<'a> {
         &mut self,
         name: &str,
         at: usize,
-        node: &'a Node,
-        read: fn(&Fields<'a>) -> Sketch,
+        node: &'a SyntaxNode,
+        read: fn(&TableReader<'a>) -> PartialServer,
     ) {
         let id = self.name(name, at);
-        let (before, spot) = (self.findings.mistakes(), self.findings.spot(at));
+        let (before, spot) = (self.findings.error_count(), self.findings.spot(at));
         if let Some(first) = self.names.get(&id).copied() {
             // Of no server: the first of that name can be used.
-            return self.findings.error(at, None, Mistake::NameTwice { name: id, first });
+            return self.findings.error(at, None, ConfigErrorKind::NameTwice { name: id, first });
         }
         self.names.insert(id.clone(), spot);
-        let Value::Table(table) = &node.value else {
-            let (key, found) = (shortened(name), node.value.kind());
-            let mistake = Mistake::WrongType { key, expected: "a table", found };
+        let SyntaxValue::Table(table) = &node.value else {
+            let (key, found) = (shorten_name(name), node.value.kind());
+            let mistake = ConfigErrorKind::WrongType { key, expected: "a table", found };
             return self.findings.error(node.at, Some(&id), mistake);
         };
-        let fields = Fields::new(self.findings, Some(id.clone()), node.at, table);
+        let fields = TableReader::new(self.findings, Some(id.clone()), node.at, table);
         let fields = fields.unknown_keys(self.unknown);
-        let sketch = read(&fields);
+        let partial = read(&fields);
         fields.finish();
-        if sketch.left_out {
+        if partial.left_out {
             return;
         }
         let (file, project) = (self.findings.file().to_owned(), self.project.clone());
-        let origin = Origin { file, spot, project, config: None };
-        let Some(mut server) = sketch.into_server(id, origin, &fields) else { return };
+        let origin = ServerOrigin { file, spot, project, config: None };
+        let Some(mut server) = partial.into_server(id, origin, &fields) else { return };
         self.link(&mut server, &fields);
-        if self.findings.mistakes() == before {
+        if self.findings.error_count() == before {
             self.servers.push(server);
         }
     }
@@ -154,12 +163,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Attaches the inputs that a server refers to.
-    fn link(&self, server: &mut ServerConfig, fields: &Fields<'_>) {
+    fn link(&self, server: &mut ServerConfig, fields: &TableReader<'_>) {
         let own = std::mem::take(&mut server.inputs);
-        let mut linked: Vec<Input> = Vec::new();
+        let mut linked: Vec<InputVariable> = Vec::new();
         for (_, text) in server.texts() {
             for reference in text.references() {
-                let Reference::Input(id) = reference else { continue };
+                let ValueReference::Input(id) = reference else { continue };
                 if linked.iter().any(|input| input.id == *id) {
                     continue;
                 }
@@ -168,17 +177,18 @@ impl<'a> Reader<'a> {
                     linked.push(input.clone());
                     continue;
                 }
-                let near = closest(id, known.map(|input| input.id.as_str())).map(str::to_owned);
-                let mistake = Mistake::UnknownInput { id: shortened(id), near };
+                let near =
+                    closest_name(id, known.map(|input| input.id.as_str())).map(str::to_owned);
+                let mistake = ConfigErrorKind::UnknownInput { id: shorten_name(id), near };
                 fields.error_in(text, mistake);
             }
         }
         server.inputs = linked;
     }
 
-    fn wrong(&self, key: &str, node: &Node, expected: &'static str) {
+    fn report_wrong_type(&self, key: &str, node: &SyntaxNode, expected: &'static str) {
         let mistake =
-            Mistake::WrongType { key: key.to_owned(), expected, found: node.value.kind() };
+            ConfigErrorKind::WrongType { key: key.to_owned(), expected, found: node.value.kind() };
         self.findings.error(node.at, None, mistake);
     }
 }

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::fields::requested;
-use crate::keys::{AUTH, OAUTH, SERVER, ServerKey};
-use crate::{Config, Limit, LimitUnit};
-use tables::{FOREIGN, Fields, SAMPLE, SPECS, TABLES};
+use crate::server_keys::{AUTH, OAUTH, SERVER, ServerKey};
+use crate::table_reader::requested;
+use crate::{Config, LimitSpec, LimitUnit};
+use tables::{FOREIGN, SAMPLE, SPECS, StructFields, TABLES};
 
 /// One key: its name, type, default and description.
-struct Key {
+struct ReferenceRow {
     name: String,
     takes: String,
     absent: String,
@@ -21,7 +21,7 @@ struct Key {
 }
 
 /// The fields of a struct, parsed from its source.
-fn fields(fields: &Fields) -> Vec<Key> {
+fn fields(fields: &StructFields) -> Vec<ReferenceRow> {
     let begin = format!("pub struct {} {{\n", fields.structure);
     let (_, rest) = fields.source.split_once(&begin).expect("the struct is there");
     let (body, _) = rest.split_once("\n}").expect("and ends");
@@ -47,7 +47,7 @@ fn fields(fields: &Fields) -> Vec<Key> {
 }
 
 /// A key, from the name, the type and the comment of a field.
-fn described(fields: &Fields, name: &str, kind: &str, said: &str) -> Key {
+fn described(fields: &StructFields, name: &str, kind: &str, said: &str) -> ReferenceRow {
     let inner =
         kind.strip_prefix("Option<").and_then(|kind| kind.strip_suffix('>')).unwrap_or(kind);
     let takes = match inner {
@@ -56,19 +56,21 @@ fn described(fields: &Fields, name: &str, kind: &str, said: &str) -> Key {
         "Vec<String>" => "list of texts",
         "u32" | "u64" | "usize" => "whole number",
         "f64" | "Number" => "number",
-        "Period" => "time",
+        "ConfigDuration" => "time",
         "Value" => "any value",
         "Vec<Value>" => "list of values",
         "Words" => "text or list of texts",
         "WordSpec" => "text, or `{ prefix, suffix }`",
-        "Thinking" => "`off`, `minimal`, `low`, `medium`, `high`, `max`, or a number of tokens",
+        "ReasoningConfig" => {
+            "`off`, `minimal`, `low`, `medium`, `high`, `max`, or a number of tokens"
+        }
         "ExposureSpec" => "a word, or the table below",
         "ModeSpec" => "`individual`, `per-server`, `search`, `auto` or `agent`",
         "Vec<ConditionSpec>" => "list of conditions",
         "Box<ConditionSpec>" | "ConditionSpec" => "condition",
         other if other.starts_with("Vec<") => "list of tables",
         other if other.starts_with("BTreeMap<String, String>") => "table of texts",
-        "Validate" => "`off`, `warn` or `refuse`",
+        "ValidationMode" => "`off`, `warn` or `refuse`",
         _ => "table",
     };
     let said = said.trim_end_matches('.');
@@ -80,11 +82,16 @@ fn described(fields: &Fields, name: &str, kind: &str, said: &str) -> Key {
         write!(says, ": [{page}]({page})").expect("text takes text");
     }
     let absent = absent(fields, name, kind);
-    Key { name: name.to_owned(), takes: takes.to_owned(), absent, says: says.replace('|', "\\|") }
+    ReferenceRow {
+        name: name.to_owned(),
+        takes: takes.to_owned(),
+        absent,
+        says: says.replace('|', "\\|"),
+    }
 }
 
 /// Default of a key: from the values in force, or by its type.
-fn absent(fields: &Fields, name: &str, kind: &str) -> String {
+fn absent(fields: &StructFields, name: &str, kind: &str) -> String {
     let constant = |name: &str| {
         let (_, rest) =
             fields.source.split_once(&format!("const {name}: usize = ")).expect("it is there");
@@ -139,8 +146,8 @@ fn page(table: &str, name: &str) -> Option<&'static str> {
     })
 }
 
-fn rows(keys: &[ServerKey]) -> Vec<Key> {
-    let key = |key: &ServerKey| Key {
+fn rows(keys: &[ServerKey]) -> Vec<ReferenceRow> {
+    let key = |key: &ServerKey| ReferenceRow {
         name: key.name.to_owned(),
         takes: key.takes.in_words(),
         absent: key.absent.to_owned(),
@@ -149,18 +156,18 @@ fn rows(keys: &[ServerKey]) -> Vec<Key> {
     keys.iter().map(key).collect()
 }
 
-fn timeouts() -> Vec<Key> {
-    let row = |(name, time, says): (&str, crate::Period, &str)| Key {
+fn timeouts() -> Vec<ReferenceRow> {
+    let row = |(name, time, says): (&str, crate::ConfigDuration, &str)| ReferenceRow {
         name: name.to_owned(),
         takes: "time".to_owned(),
         absent: format!("{} s", time.get().as_secs()),
         says: says.to_owned(),
     };
-    crate::keys::timeouts().map(row).into()
+    crate::server_keys::timeouts().map(row).into()
 }
 
 /// A key of a limit, from its declaration.
-fn limit_key(limit: &Limit, name: &str) -> Key {
+fn limit_key(limit: &LimitSpec, name: &str) -> ReferenceRow {
     let unit = match limit.unit {
         LimitUnit::Time => "time",
         LimitUnit::Bytes => "bytes",
@@ -168,15 +175,17 @@ fn limit_key(limit: &Limit, name: &str) -> Key {
     };
     let mut says = limit.about.trim_end_matches('.').to_owned();
     says[..1].make_ascii_lowercase();
-    Key {
+    ReferenceRow {
         name: name.to_owned(),
-        takes: format!("{unit}, {}", limit.allowed()),
-        absent: limit.default().map_or_else(|| "none".to_owned(), |value| limit.written(value)),
+        takes: format!("{unit}, {}", limit.format_range()),
+        absent: limit
+            .default()
+            .map_or_else(|| "none".to_owned(), |value| limit.format_value(value)),
         says: says.replace('|', "\\|"),
     }
 }
 
-fn tables() -> Vec<(String, Vec<Key>)> {
+fn tables() -> Vec<(String, Vec<ReferenceRow>)> {
     let mut tables = vec![
         ("mcp.NAME".to_owned(), rows(SERVER)),
         ("mcp.NAME.auth".to_owned(), rows(AUTH)),
@@ -195,7 +204,7 @@ fn tables() -> Vec<(String, Vec<Key>)> {
         tables.iter_mut().find(|(name, _)| name == "consort.policy").expect("it is listed");
     policy.retain(|key| key.name != "callers");
     let (_, options) = tables.iter_mut().find(|(name, _)| name == "consort").expect("it is listed");
-    options.push(Key {
+    options.push(ReferenceRow {
         name: "callers".to_owned(),
         takes: "table".to_owned(),
         absent: String::new(),
@@ -213,7 +222,7 @@ fn the_reference_is_of_every_key() {
             "\n### `[{table}]`\n\n| key | takes | if absent | what it says |\n|---|---|---|---|"
         )
         .expect("text takes text");
-        for Key { name, takes, absent, says } in keys {
+        for ReferenceRow { name, takes, absent, says } in keys {
             writeln!(text, "| `{name}` | {takes} | {absent} | {says} |").expect("text takes text");
         }
     }
@@ -253,14 +262,14 @@ fn every_key_that_is_looked_for_is_in_the_reference_and_no_other() {
 fn the_json_schema_has_every_key_of_the_reference_and_no_other() {
     let named = [
         ("mcp.NAME", "Server"),
-        ("mcp.NAME.auth", "Auth"),
-        ("mcp.NAME.oauth", "OAuth"),
-        ("mcp.NAME.timeout", "Timeout"),
+        ("mcp.NAME.auth", "AuthConfig"),
+        ("mcp.NAME.oauth", "OAuthConfig"),
+        ("mcp.NAME.timeout", "ServerTimeouts"),
         ("consort.limits", "Limits"),
     ];
     let structures = TABLES.iter().chain(SPECS).map(|spec| (spec.table, spec.structure));
     let names: BTreeMap<&str, &str> = named.into_iter().chain(structures).collect();
-    let schema = crate::schema();
+    let schema = crate::config_schema();
     for (table, keys) in tables() {
         let properties = schema["$defs"][names[&*table]]["properties"].as_object();
         let properties = properties.unwrap_or_else(|| panic!("no table {table}"));

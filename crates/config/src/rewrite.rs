@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use consort_core::{Problem, ServerId, utc};
 
 use crate::config::Config;
-use crate::edit::{EditError, Edited};
+use crate::edit::{EditError, EditedConfig};
 use crate::error::UnusableFile;
-use crate::folders::Folders;
+use crate::folders::UserFolders;
 use crate::include::ConfigFiles;
 use crate::trust;
 
@@ -20,7 +20,7 @@ const PASTED: &str = "pasted";
 
 /// Result of rewriting a config.
 #[derive(Debug)]
-pub struct Rewritten {
+pub struct RewrittenConfig {
     /// The backup.
     pub backup: Option<PathBuf>,
     /// Settings of the added servers that the format cannot express.
@@ -64,22 +64,22 @@ impl RewriteError {
 }
 
 /// Changes a config, or creates it: the target if it is a link, and only if it is unchanged since it was read.
-pub fn rewrite(
+pub fn rewrite_config(
     file: &Path,
-    edit: impl FnOnce(&str) -> Result<Edited, RewriteError>,
-) -> Result<Rewritten, RewriteError> {
+    edit: impl FnOnce(&str) -> Result<EditedConfig, RewriteError>,
+) -> Result<RewrittenConfig, RewriteError> {
     let (named, file) = (file, fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()));
     let failed = |what| {
         let file = file.clone();
         move |source| RewriteError::File { what, file, source }
     };
     let before = read(&file).map_err(failed("read"))?;
-    let Edited { text, problems } = edit(before.as_deref().unwrap_or_default())?;
+    let EditedConfig { text, problems } = edit(before.as_deref().unwrap_or_default())?;
     if before.as_ref() == Some(&text) {
-        return Ok(Rewritten { backup: None, problems });
+        return Ok(RewrittenConfig { backup: None, problems });
     }
     let backup = match before {
-        Some(_) => Some(back_up(&file).map_err(failed("copy"))?),
+        Some(_) => Some(back_up_file(&file).map_err(failed("copy"))?),
         None => None,
     };
     // The copy is of what would be replaced.
@@ -91,17 +91,17 @@ pub fn rewrite(
     }
     // Before it is there: a gateway that follows the file looks at it at once.
     let carried = trust::carry_over(named, before.as_deref(), &text);
-    if let Err(error) = replace(&file, &text) {
+    if let Err(error) = replace_file(&file, &text) {
         if let Some(carried) = carried {
             carried.undo();
         }
         return Err(failed("write")(error));
     }
-    Ok(Rewritten { backup, problems })
+    Ok(RewrittenConfig { backup, problems })
 }
 
 /// Fails if a server of one of these names is in a file that a config includes: it is not changed from here.
-pub fn refuse_included<'a>(
+pub fn check_not_included<'a>(
     file: &Path,
     text: &str,
     names: impl IntoIterator<Item = &'a ServerId>,
@@ -121,20 +121,20 @@ pub fn refuse_included<'a>(
 }
 
 /// Parses pasted servers as if they were in a config already: their paths are relative to it.
-pub fn pasted(config: &Path, text: &str) -> Result<Config, UnusableFile> {
-    Config::pasted(&config.with_file_name(PASTED), text)
+pub fn parse_pasted(config: &Path, text: &str) -> Result<Config, UnusableFile> {
+    Config::parse_pasted(&config.with_file_name(PASTED), text)
 }
 
 /// Removes the folder of the pasted text, which is no file, from the message of a problem.
-pub fn of_pasted(config: &Path, mut problem: Problem) -> Problem {
+pub fn strip_pasted_path(config: &Path, mut problem: Problem) -> Problem {
     let name = config.with_file_name(PASTED).display().to_string();
     problem.message = problem.message.replace(&format!("{name}:"), &format!("{PASTED}:"));
     problem
 }
 
 /// Path at which a config is created if there is none.
-pub fn own_config() -> Option<PathBuf> {
-    Some(Folders::of_process().settings?.join("consort").join("consort.toml"))
+pub fn default_config_path() -> Option<PathBuf> {
+    Some(UserFolders::of_process().settings?.join("consort").join("consort.toml"))
 }
 
 fn read(file: &Path) -> io::Result<Option<String>> {
@@ -147,7 +147,7 @@ fn read(file: &Path) -> io::Result<Option<String>> {
 }
 
 /// Copies a file to a name that contains the time.
-pub fn back_up(file: &Path) -> io::Result<PathBuf> {
+pub fn back_up_file(file: &Path) -> io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let digits: String = utc(now).chars().filter(char::is_ascii_digit).collect();
     let (date, time) = digits.split_at(8);
@@ -164,7 +164,7 @@ pub fn back_up(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// Writes a file atomically.
-pub fn replace(file: &Path, text: &str) -> io::Result<()> {
+pub fn replace_file(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -9,10 +9,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::keys::{AUTH, OAUTH, SERVER, ServerKey, timeouts};
-use crate::limits::{Limit, LimitUnit, LimitsConfig, limits};
-use crate::options::Options;
-use crate::period::Period;
+use crate::duration::ConfigDuration;
+use crate::limits::{LimitSpec, LimitUnit, LimitsConfig, limits};
+use crate::options::ConsortOptions;
+use crate::server_keys::{AUTH, OAUTH, SERVER, ServerKey, timeouts};
 
 /// Keys that are comments of people, in formats without comments.
 const NOTES: &str = "^([$_#]|//)";
@@ -34,26 +34,26 @@ const TIME: &str = r"^\s*[0-9]*\.?[0-9]+\s*(ms|s|m|h|d)?\s*$";
 /// Returns the JSON Schema (2020-12) of a config in TOML or JSON.
 ///
 /// ```
-/// let schema = consort_config::schema();
+/// let schema = consort_config::config_schema();
 /// assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
 /// assert_eq!(schema["$defs"]["Limits"]["properties"]["page_items"]["default"], 1000);
 /// ```
-pub fn schema() -> Value {
+pub fn config_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let consort = generator.subschema_for::<Options>().to_value();
+    let consort = generator.subschema_for::<ConsortOptions>().to_value();
     let callers = generator.subschema_for::<BTreeMap<String, CallerSpec>>().to_value();
-    let period = generator.subschema_for::<Period>().to_value();
+    let period = generator.subschema_for::<ConfigDuration>().to_value();
     let mut definitions = generator.take_definitions(true);
     // Written beside `policy`, kept within it.
     let mut callers = callers;
     callers["description"] = json!("What is known of callers, by name.");
-    property(&mut definitions, "Options", "callers", callers);
+    property(&mut definitions, "ConsortOptions", "callers", callers);
     let include = json!({
         "description": "Files whose servers and options are part of the config: paths, or patterns such as `conf.d/*.toml`.",
         "type": "array",
         "items": { "type": "string" },
     });
-    property(&mut definitions, "Options", "include", include);
+    property(&mut definitions, "ConsortOptions", "include", include);
     require(&mut definitions, "AgentConfig", "model");
     require(&mut definitions, "RuleSpec", "then");
     for (name, definition) in &mut definitions {
@@ -69,9 +69,9 @@ pub fn schema() -> Value {
         }
     }
     definitions.insert("Server".to_owned(), table(SERVER));
-    definitions.insert("Auth".to_owned(), table(AUTH));
-    definitions.insert("OAuth".to_owned(), table(OAUTH));
-    definitions.insert("Timeout".to_owned(), timeout(&period));
+    definitions.insert("AuthConfig".to_owned(), table(AUTH));
+    definitions.insert("OAuthConfig".to_owned(), table(OAUTH));
+    definitions.insert("ServerTimeouts".to_owned(), timeout(&period));
     definitions.insert("ClientServer".to_owned(), client_server());
     let servers = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
     json!({
@@ -142,11 +142,11 @@ fn close(schema: &mut Value) {
 /// Sets the effective defaults of keys.
 fn defaults(definitions: &mut Map<String, Value>) {
     let (run, patience) = (consort_agent::Limits::default(), Patience::default());
-    let silence = Period::new(patience.silence).map(|period| period.to_string());
+    let silence = ConfigDuration::new(patience.silence).map(|period| period.to_string());
     let defaults = [
-        ("Options", "naming", json!("auto")),
-        ("Options", "exposure", json!("individual")),
-        ("Options", "validate", json!("warn")),
+        ("ConsortOptions", "naming", json!("auto")),
+        ("ConsortOptions", "exposure", json!("individual")),
+        ("ConsortOptions", "validate", json!("warn")),
         ("AgentConfig", "max_turns", json!(run.turns)),
         ("AgentConfig", "max_calls", json!(run.calls)),
         ("AgentConfig", "summary_tokens", json!(consort_agent::Settings::SUMMARY_TOKENS)),
@@ -197,7 +197,10 @@ fn client_server() -> Value {
     for (key, schema) in [
         ("tools", json!([texts, { "type": "object" }])),
         ("auth", json!([{ "type": "object" }])),
-        ("timeout", json!([{ "$ref": "#/$defs/Timeout" }, { "type": ["number", "string"] }])),
+        (
+            "timeout",
+            json!([{ "$ref": "#/$defs/ServerTimeouts" }, { "type": ["number", "string"] }]),
+        ),
     ] {
         let about = properties[key]["description"].take();
         properties[key] = json!({ "description": about, "anyOf": schema });
@@ -230,9 +233,9 @@ fn sentence(says: &str) -> String {
     text
 }
 
-impl JsonSchema for Period {
+impl JsonSchema for ConfigDuration {
     fn schema_name() -> Cow<'static, str> {
-        "Period".into()
+        "ConfigDuration".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -263,7 +266,7 @@ impl JsonSchema for LimitsConfig {
 }
 
 /// The JSON Schema of a limit.
-fn limit_schema(limit: &Limit) -> Value {
+fn limit_schema(limit: &LimitSpec) -> Value {
     let range = |min: Value, max: Value, kind: &str| json!({ "type": kind, "minimum": min, "maximum": max });
     let integer = || range(json!(limit.min), json!(limit.max), "integer");
     #[expect(clippy::cast_precision_loss, reason = "limits are far below 2^52 milliseconds")]
@@ -282,7 +285,7 @@ fn limit_schema(limit: &Limit) -> Value {
     schema["description"] = json!(format!(
         "{} Allowed: {}. When it is reached: {}.",
         limit.about,
-        limit.allowed(),
+        limit.format_range(),
         limit.reached
     ));
     if let Some(value) = limit.default() {
@@ -291,9 +294,9 @@ fn limit_schema(limit: &Limit) -> Value {
     schema
 }
 
-fn default_of(limit: &Limit, value: u64) -> Value {
+fn default_of(limit: &LimitSpec, value: u64) -> Value {
     match limit.unit {
-        LimitUnit::Time => json!(limit.written(value)),
+        LimitUnit::Time => json!(limit.format_value(value)),
         LimitUnit::Bytes | LimitUnit::Count => json!(value),
     }
 }

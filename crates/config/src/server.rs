@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use consort_core::{ServerId, ToolName};
 use serde::Serialize;
 
-use crate::input::Input;
+use crate::duration::ConfigDuration;
+use crate::input::InputVariable;
 use crate::network::NetworkConfig;
-use crate::period::Period;
-use crate::place::{Place, Spot};
 use crate::server_limits::ServerLimits;
-use crate::text::Text;
+use crate::source_location::{LineColumn, SourceLocation};
+use crate::template::TemplateString;
 
 /// Configuration of one server. References are not resolved yet; see [`ServerConfig::to_settings`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,13 +23,13 @@ pub struct ServerConfig {
     pub description: Option<String>,
     /// Transport and its settings.
     #[serde(flatten)]
-    pub transport: Transport,
+    pub transport: TransportConfig,
     /// Protocol era to use.
     #[serde(skip_serializing_if = "is_default")]
-    pub era: Era,
+    pub era: EraSetting,
     /// Timeouts.
     #[serde(skip_serializing_if = "is_default")]
-    pub timeout: Timeouts,
+    pub timeout: ServerTimeouts,
     /// The tools to keep, as patterns; all if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<String>,
@@ -41,21 +41,21 @@ pub struct ServerConfig {
     pub tools: BTreeMap<ToolName, ToolConfig>,
     /// Time of the first connection.
     #[serde(skip_serializing_if = "is_default")]
-    pub connect: Connect,
+    pub connect: ConnectTime,
     /// Idle time after which it is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_stop: Option<Period>,
+    pub idle_stop: Option<ConfigDuration>,
     /// True if it is disabled.
     #[serde(skip_serializing_if = "is_default")]
     pub disabled: bool,
     /// Check of arguments against the input schema of its tools, if it differs from `[consort]`'s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub validate: Option<Validate>,
+    pub validate: Option<ValidationMode>,
     /// Inputs requested before it can start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<InputVariable>,
     /// Place of its description.
-    pub origin: Origin,
+    pub origin: ServerOrigin,
     /// Limits of calls and connections.
     #[serde(flatten)]
     pub limits: ServerLimits,
@@ -64,48 +64,48 @@ pub struct ServerConfig {
 /// Transport of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "transport", rename_all = "lowercase")]
-pub enum Transport {
+pub enum TransportConfig {
     /// A program's standard input and output.
-    Stdio(Program),
+    Stdio(StdioConfig),
     /// Streamable HTTP, with HTTP+SSE as a fallback.
-    Http(Address),
+    Http(HttpConfig),
     /// HTTP+SSE.
-    Sse(Address),
+    Sse(HttpConfig),
 }
 
 /// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Program {
+pub struct StdioConfig {
     /// The command.
-    pub command: Text,
+    pub command: TemplateString,
     /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub arguments: Vec<Text>,
+    pub arguments: Vec<TemplateString>,
     /// Environment variables set for it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub environment: BTreeMap<String, Text>,
+    pub env: BTreeMap<String, TemplateString>,
     /// Environment variables of Consort passed to it besides the harmless ones; `*` means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inherit: Vec<String>,
     /// Working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub directory: Option<Text>,
+    pub cwd: Option<TemplateString>,
 }
 
 /// URL of a server, with the settings of its connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Address {
+pub struct HttpConfig {
     /// Its URL.
-    pub url: Text,
+    pub url: TemplateString,
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, Text>,
+    pub headers: BTreeMap<String, TemplateString>,
     /// Authentication by a static credential.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub auth: Option<Auth>,
+    pub auth: Option<AuthConfig>,
     /// OAuth settings.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub oauth: Option<OAuth>,
+    pub oauth: Option<OAuthConfig>,
     /// True if plain HTTP to another machine is allowed.
     #[serde(skip_serializing_if = "is_default")]
     pub insecure: bool,
@@ -120,27 +120,27 @@ pub struct Address {
 /// Authentication by a static credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Auth {
+pub enum AuthConfig {
     /// `Authorization: Bearer …`.
-    Bearer(Text),
+    Bearer(TemplateString),
     /// An API key in its own header.
     ApiKey {
         /// Name of the header.
         header: String,
         /// The key.
-        key: Text,
+        key: TemplateString,
     },
 }
 
 /// OAuth settings; most servers need none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct OAuth {
+pub struct OAuthConfig {
     /// Client id, if the client is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_id: Option<Text>,
+    pub client_id: Option<TemplateString>,
     /// Client secret.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_secret: Option<Text>,
+    pub client_secret: Option<TemplateString>,
     /// URL of the client metadata document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_metadata: Option<String>,
@@ -152,7 +152,7 @@ pub struct OAuth {
     pub issuer: Option<String>,
     /// OAuth grant.
     #[serde(skip_serializing_if = "is_default")]
-    pub grant: Grant,
+    pub grant: OAuthGrant,
     /// Port of the redirect URI on this machine, if one was registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_port: Option<u16>,
@@ -161,7 +161,7 @@ pub struct OAuth {
 /// OAuth grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grant {
+pub enum OAuthGrant {
     /// Authorization code: a person consents in a browser.
     #[default]
     Code,
@@ -172,7 +172,7 @@ pub enum Grant {
 /// Protocol era to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Era {
+pub enum EraSetting {
     /// Detected.
     #[default]
     Auto,
@@ -185,7 +185,7 @@ pub enum Era {
 /// Time of the first connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Connect {
+pub enum ConnectTime {
     /// At the start.
     #[default]
     Start,
@@ -196,7 +196,7 @@ pub enum Connect {
 /// Check of the arguments of calls against input schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Validate {
+pub enum ValidationMode {
     /// No check.
     Off,
     /// The call is sent; if its server answers with an error, problems are logged.
@@ -205,7 +205,7 @@ pub enum Validate {
     Refuse,
 }
 
-impl Validate {
+impl ValidationMode {
     /// All variants, with their names in a config.
     pub(crate) const WORDS: [(&'static str, Self); 3] =
         [("off", Self::Off), ("warn", Self::Warn), ("refuse", Self::Refuse)];
@@ -220,31 +220,31 @@ impl Validate {
     }
 }
 
-impl From<Validate> for consort_hub::ArgumentCheck {
-    fn from(validate: Validate) -> Self {
+impl From<ValidationMode> for consort_hub::ArgumentCheck {
+    fn from(validate: ValidationMode) -> Self {
         match validate {
-            Validate::Off => Self::Off,
-            Validate::Warn => Self::Warn,
-            Validate::Refuse => Self::Refuse,
+            ValidationMode::Off => Self::Off,
+            ValidationMode::Warn => Self::Warn,
+            ValidationMode::Refuse => Self::Refuse,
         }
     }
 }
 
 /// Timeouts of a server; absent means the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Timeouts {
+pub struct ServerTimeouts {
     /// Time of a call without a message from it; progress renews it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle: Option<Period>,
+    pub idle: Option<ConfigDuration>,
     /// Total time of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub total: Option<Period>,
+    pub total: Option<ConfigDuration>,
     /// Time from the start of the connection to the end of the handshake.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connect: Option<Period>,
+    pub connect: Option<ConfigDuration>,
     /// The same, for a program that may have to fetch its package first, such as `npx`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub install: Option<Period>,
+    pub install: Option<ConfigDuration>,
 }
 
 /// Settings of one tool.
@@ -252,20 +252,20 @@ pub struct Timeouts {
 pub struct ToolConfig {
     /// Time of a call of it without a message from the server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle: Option<Period>,
+    pub idle: Option<ConfigDuration>,
     /// Total time of a call of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub total: Option<Period>,
+    pub total: Option<ConfigDuration>,
 }
 
 /// Place of a server's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Origin {
+pub struct ServerOrigin {
     /// The file.
     pub file: PathBuf,
     /// The spot in the file.
     #[serde(flatten)]
-    pub spot: Spot,
+    pub spot: LineColumn,
     /// The project it belongs to, if the file describes several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
@@ -276,18 +276,18 @@ pub struct Origin {
 
 impl ServerConfig {
     /// Every text with its key.
-    pub(crate) fn texts(&self) -> Vec<(String, &Text)> {
+    pub(crate) fn texts(&self) -> Vec<(String, &TemplateString)> {
         match &self.transport {
-            Transport::Stdio(program) => {
+            TransportConfig::Stdio(program) => {
                 let mut texts = vec![("command".to_owned(), &program.command)];
                 texts.extend(program.arguments.iter().map(|text| ("args".to_owned(), text)));
-                texts.extend(named("env", &program.environment));
-                texts.extend(program.directory.iter().map(|text| ("cwd".to_owned(), text)));
+                texts.extend(prefix_keys("env", &program.env));
+                texts.extend(program.cwd.iter().map(|text| ("cwd".to_owned(), text)));
                 texts
             }
-            Transport::Http(address) | Transport::Sse(address) => {
+            TransportConfig::Http(address) | TransportConfig::Sse(address) => {
                 let mut texts = vec![("url".to_owned(), &address.url)];
-                texts.extend(named("headers", &address.headers));
+                texts.extend(prefix_keys("headers", &address.headers));
                 texts.extend(address.auth.iter().map(|auth| ("auth".to_owned(), auth.text())));
                 let oauth = address.oauth.iter().flat_map(|oauth| {
                     let id = oauth.client_id.iter().map(|id| ("oauth.client_id", id));
@@ -302,12 +302,12 @@ impl ServerConfig {
         }
     }
 
-    pub(crate) fn place(&self, spot: Spot) -> Place {
-        Place { file: self.origin.file.clone(), spot: Some(spot) }
+    pub(crate) fn place(&self, spot: LineColumn) -> SourceLocation {
+        SourceLocation { file: self.origin.file.clone(), spot: Some(spot) }
     }
 }
 
-impl Transport {
+impl TransportConfig {
     /// Name of the transport in a config.
     pub fn name(&self) -> &'static str {
         match self {
@@ -318,23 +318,23 @@ impl Transport {
     }
 }
 
-impl Auth {
-    pub(crate) fn text(&self) -> &Text {
+impl AuthConfig {
+    pub(crate) fn text(&self) -> &TemplateString {
         match self {
             Self::Bearer(text) | Self::ApiKey { key: text, .. } => text,
         }
     }
 
     /// The header that carries it.
-    pub(crate) fn header(&self) -> (&str, Text) {
+    pub(crate) fn header(&self) -> (&str, TemplateString) {
         match self {
-            Self::Bearer(token) => ("Authorization", token.after("Bearer ")),
+            Self::Bearer(token) => ("Authorization", token.with_prefix("Bearer ")),
             Self::ApiKey { header, key } => (header, key.clone()),
         }
     }
 }
 
-impl Origin {
+impl ServerOrigin {
     /// The folder that files are relative to.
     pub(crate) fn beside(&self) -> &Path {
         self.config.as_ref().unwrap_or(&self.file).parent().unwrap_or(Path::new(""))
@@ -354,10 +354,10 @@ impl Origin {
     }
 }
 
-fn named<'a>(
+fn prefix_keys<'a>(
     map: &'static str,
-    texts: &'a BTreeMap<String, Text>,
-) -> impl Iterator<Item = (String, &'a Text)> {
+    texts: &'a BTreeMap<String, TemplateString>,
+) -> impl Iterator<Item = (String, &'a TemplateString)> {
     texts.iter().map(move |(name, text)| (format!("{map}.{name}"), text))
 }
 

@@ -3,8 +3,8 @@
 use consort_hub::ServerSettings;
 use serde::Serialize;
 
-use crate::fields::Fields;
-use crate::period::Period;
+use crate::duration::ConfigDuration;
+use crate::table_reader::TableReader;
 
 /// Limits of one server's calls and connections; absent means the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -17,17 +17,17 @@ pub struct ServerLimits {
     pub max_queued_calls: Option<u64>,
     /// Time limit for a call to wait for others to end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue_wait: Option<Period>,
+    pub queue_wait: Option<ConfigDuration>,
     /// Connections beyond the first one, for other identities, capabilities and client sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_connections: Option<u64>,
     /// Idle time after which such a connection is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connection_idle: Option<Period>,
+    pub connection_idle: Option<ConfigDuration>,
 }
 
 impl ServerLimits {
-    pub(crate) fn read(fields: &Fields<'_>) -> Self {
+    pub(crate) fn read(fields: &TableReader<'_>) -> Self {
         Self {
             max_concurrent_calls: fields.count("max_concurrent_calls"),
             max_queued_calls: fields.count("max_queued_calls"),
@@ -38,8 +38,8 @@ impl ServerLimits {
     }
 
     /// All keys with the values that are set.
-    pub(crate) fn written(&self) -> [(&'static str, Option<WrittenLimit>); 5] {
-        let (count, period) = (WrittenLimit::Count, WrittenLimit::Period);
+    pub(crate) fn configured_limits(&self) -> [(&'static str, Option<ConfiguredLimit>); 5] {
+        let (count, period) = (ConfiguredLimit::Count, ConfiguredLimit::Duration);
         [
             ("max_concurrent_calls", self.max_concurrent_calls.map(count)),
             ("max_queued_calls", self.max_queued_calls.map(count)),
@@ -62,13 +62,13 @@ impl ServerLimits {
             settings.times.queue = wait.get();
         }
         settings.max_connections = self.max_connections.map(whole);
-        settings.connection_idle = self.connection_idle.map(Period::get);
+        settings.connection_idle = self.connection_idle.map(ConfigDuration::get);
     }
 }
 
 /// The value of a limit as it is written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum WrittenLimit {
+pub(crate) enum ConfiguredLimit {
     Count(u64),
-    Period(Period),
+    Duration(ConfigDuration),
 }

@@ -12,16 +12,17 @@ use consort_wire::{
     Times, ToolTimes,
 };
 
+use crate::duration::ConfigDuration;
 use crate::endpoint;
-use crate::error::{ConfigError, Mistake};
+use crate::error::{ConfigError, ConfigErrorKind};
 use crate::installer;
 use crate::network::{NO_PROXY, NetworkConfig};
-use crate::period::Period;
-use crate::resolve::{Following, Inputs, Resolve};
+use crate::resolve::{InputMode, ReferenceResolver, ValueSource};
 use crate::server::{
-    Address, Auth, Connect, Era, Grant, Program, ServerConfig, Timeouts, ToolConfig, Transport,
+    AuthConfig, ConnectTime, EraSetting, HttpConfig, OAuthGrant, ServerConfig, ServerTimeouts,
+    StdioConfig, ToolConfig, TransportConfig,
 };
-use crate::text::Text;
+use crate::template::TemplateString;
 
 /// URL of a disabled server whose own is not resolved. That domain never exists.
 const UNRESOLVED: &str = "https://unresolved.invalid/";
@@ -30,8 +31,8 @@ impl ServerConfig {
     /// Resolves the references and builds settings. Inputs are requested through `resolve`.
     ///
     /// A disabled server is never started, so none of its references are resolved and no input is requested.
-    pub fn to_settings(&self, resolve: &dyn Resolve) -> Result<ServerSettings, ConfigError> {
-        self.settings(&Following::new(self, resolve, Inputs::Ask))
+    pub fn to_settings(&self, resolve: &dyn ValueSource) -> Result<ServerSettings, ConfigError> {
+        self.settings(&ReferenceResolver::new(self, resolve, InputMode::Ask))
     }
 
     /// Returns the transforms of the server's tools: those to keep, then those to drop.
@@ -53,15 +54,15 @@ impl ServerConfig {
     }
 
     /// Returns problems that would prevent the server from starting, and warnings. No input is requested.
-    pub fn check(&self, resolve: &dyn Resolve) -> Vec<Problem> {
-        let following = Following::new(self, resolve, Inputs::Assume);
+    pub fn check(&self, resolve: &dyn ValueSource) -> Vec<Problem> {
+        let resolver = ReferenceResolver::new(self, resolve, InputMode::Assume);
         let texts = self.texts();
         let errors: Vec<ConfigError> =
-            texts.iter().filter_map(|(key, text)| following.text(key, text).err()).collect();
+            texts.iter().filter_map(|(key, text)| resolver.text(key, text).err()).collect();
         let mut problems: Vec<Problem> = errors.iter().map(Problem::from).collect();
         // A URL with an unanswered question in it is not to be judged.
         if errors.is_empty() && self.inputs.is_empty() {
-            problems.extend(self.settings(&following).err().iter().map(Problem::from));
+            problems.extend(self.settings(&resolver).err().iter().map(Problem::from));
         }
         if self.disabled {
             for problem in &mut problems {
@@ -76,26 +77,26 @@ impl ServerConfig {
         problems
     }
 
-    fn settings(&self, following: &Following<'_>) -> Result<ServerSettings, ConfigError> {
+    fn settings(&self, resolver: &ReferenceResolver<'_>) -> Result<ServerSettings, ConfigError> {
         let server = match &self.transport {
-            Transport::Stdio(program) => Server::Command(self.command(program, following)?),
-            Transport::Http(address) => Server::Http(self.endpoint(address, following)?),
-            Transport::Sse(address) => Server::Sse(self.endpoint(address, following)?),
+            TransportConfig::Stdio(program) => Server::Command(self.command(program, resolver)?),
+            TransportConfig::Http(address) => Server::Http(self.endpoint(address, resolver)?),
+            TransportConfig::Sse(address) => Server::Sse(self.endpoint(address, resolver)?),
         };
         let mut settings = ServerSettings {
             connect: match self.connect {
-                Connect::Start => When::Start,
-                Connect::Call => When::Call,
+                ConnectTime::Start => When::Start,
+                ConnectTime::Call => When::Call,
             },
             speak: match self.era {
-                Era::Auto => Speak::Auto,
-                Era::Legacy => Speak::Legacy,
-                Era::Modern => Speak::Modern,
+                EraSetting::Auto => Speak::Auto,
+                EraSetting::Legacy => Speak::Legacy,
+                EraSetting::Modern => Speak::Modern,
             },
             times: self.times(),
             installer: self.installer(),
             tools: self.tool_times(),
-            idle_stop: self.idle_stop.map(Period::get),
+            idle_stop: self.idle_stop.map(ConfigDuration::get),
             disabled: self.disabled,
             ..ServerSettings::new(self.name.clone(), server)
         };
@@ -105,47 +106,47 @@ impl ServerConfig {
 
     fn command(
         &self,
-        program: &Program,
-        following: &Following<'_>,
+        program: &StdioConfig,
+        resolver: &ReferenceResolver<'_>,
     ) -> Result<Command, ConfigError> {
-        let text = |key: &str, text: &Text| self.text(following, key, text);
+        let text = |key: &str, text: &TemplateString| self.text(resolver, key, text);
         let mut command = Command::new(text("command", &program.command)?);
         for argument in &program.arguments {
             command = command.arguments([text("args", argument)?]);
         }
-        for (name, value) in &program.environment {
+        for (name, value) in &program.env {
             command = command.variable(name, text(&format!("env.{name}"), value)?);
         }
         for name in &program.inherit {
             command = command.inherit(name);
         }
-        match &program.directory {
+        match &program.cwd {
             Some(_) if self.disabled => Ok(command),
-            Some(directory) => Ok(command.directory(following.path("cwd", directory)?)),
+            Some(directory) => Ok(command.directory(resolver.path("cwd", directory)?)),
             None => Ok(command),
         }
     }
 
     fn endpoint(
         &self,
-        address: &Address,
-        following: &Following<'_>,
+        address: &HttpConfig,
+        resolver: &ReferenceResolver<'_>,
     ) -> Result<Endpoint, ConfigError> {
         let url = match address.url.as_literal() {
             None if self.disabled => UNRESOLVED.to_owned(),
-            _ => self.text(following, "url", &address.url)?,
+            _ => self.text(resolver, "url", &address.url)?,
         };
         let mut endpoint = endpoint::endpoint("url", &url, address.insecure)
-            .map_err(|mistake| following.failed(&address.url, mistake))?;
+            .map_err(|mistake| resolver.error_at(&address.url, mistake))?;
         if !self.disabled {
-            endpoint = endpoint.network(address.network.to_settings(following)?);
+            endpoint = endpoint.network(address.network.to_settings(resolver)?);
         }
-        let auth = address.auth.as_ref().map(Auth::header);
+        let auth = address.auth.as_ref().map(AuthConfig::header);
         let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
         for (name, text) in headers.chain(auth) {
-            let value = self.text(following, &format!("headers.{name}"), &text)?;
+            let value = self.text(resolver, &format!("headers.{name}"), &text)?;
             endpoint = endpoint::header(endpoint, name, &value)
-                .map_err(|mistake| following.failed(&text, mistake))?;
+                .map_err(|mistake| resolver.error_at(&text, mistake))?;
         }
         if let Some(name) = &address.session_header {
             endpoint =
@@ -158,9 +159,10 @@ impl ServerConfig {
     /// program.
     pub fn to_login(
         &self,
-        resolve: &dyn Resolve,
+        resolve: &dyn ValueSource,
     ) -> Result<Option<consort_login::Settings>, ConfigError> {
-        let (Transport::Http(address) | Transport::Sse(address)) = &self.transport else {
+        let (TransportConfig::Http(address) | TransportConfig::Sse(address)) = &self.transport
+        else {
             return Ok(None);
         };
         let says = |name: &str| name.eq_ignore_ascii_case("authorization");
@@ -168,42 +170,42 @@ impl ServerConfig {
         {
             return Ok(None);
         }
-        let following = Following::new(self, resolve, Inputs::Ask);
+        let resolver = ReferenceResolver::new(self, resolve, InputMode::Ask);
         let oauth = address.oauth.clone().unwrap_or_default();
-        let text = |key: &str, text: &Option<Text>| {
-            text.as_ref().map(|text| self.text(&following, key, text)).transpose()
+        let text = |key: &str, text: &Option<TemplateString>| {
+            text.as_ref().map(|text| self.text(&resolver, key, text)).transpose()
         };
         let (id, secret) = (
             text("oauth.client_id", &oauth.client_id)?,
             text("oauth.client_secret", &oauth.client_secret)?,
         );
         Ok(Some(consort_login::Settings {
-            server: self.text(&following, "url", &address.url)?,
+            server: self.text(&resolver, "url", &address.url)?,
             identity: id.map(|id| Identity { id, secret }),
             document: oauth.client_metadata,
             scope: oauth.scope,
             issuer: oauth.issuer,
-            alone: oauth.grant == Grant::ClientCredentials,
+            alone: oauth.grant == OAuthGrant::ClientCredentials,
             advice: format!("run `consort login {}`", self.name),
-            network: address.network.to_settings(&following)?,
+            network: address.network.to_settings(&resolver)?,
             limits: LoginLimits::default(),
         }))
     }
 
     fn text(
         &self,
-        following: &Following<'_>,
+        resolver: &ReferenceResolver<'_>,
         key: &str,
-        text: &Text,
+        text: &TemplateString,
     ) -> Result<String, ConfigError> {
-        if self.disabled { Ok(text.to_string()) } else { following.text(key, text) }
+        if self.disabled { Ok(text.to_string()) } else { resolver.text(key, text) }
     }
 
     /// The program that may fetch a package before the server starts.
     fn installer(&self) -> Option<String> {
         match &self.transport {
-            Transport::Stdio(program) => installer::installer(program),
-            Transport::Http(_) | Transport::Sse(_) => None,
+            TransportConfig::Stdio(program) => installer::installer(program),
+            TransportConfig::Http(_) | TransportConfig::Sse(_) => None,
         }
     }
 
@@ -211,8 +213,8 @@ impl ServerConfig {
     fn times(&self) -> Times {
         let mut times = times(&self.timeout);
         if self.installer().is_some() {
-            let Timeouts { connect, install, .. } = self.timeout;
-            let written = install.or(connect).map(Period::get);
+            let ServerTimeouts { connect, install, .. } = self.timeout;
+            let written = install.or(connect).map(ConfigDuration::get);
             times.handshake = written.unwrap_or(installer::INSTALL);
         }
         times
@@ -221,9 +223,12 @@ impl ServerConfig {
     fn tool_times(&self) -> BTreeMap<String, ToolTimes> {
         let most = times(&self.timeout).total;
         let times = |tool: &ToolConfig| ToolTimes {
-            idle: tool.idle.map(Period::get),
+            idle: tool.idle.map(ConfigDuration::get),
             // A tool that may be silent for long may also take long.
-            total: tool.total.map(Period::get).or(tool.idle.map(|idle| idle.get().max(most))),
+            total: tool
+                .total
+                .map(ConfigDuration::get)
+                .or(tool.idle.map(|idle| idle.get().max(most))),
         };
         self.tools.iter().map(|(name, tool)| (name.as_str().to_owned(), times(tool))).collect()
     }
@@ -231,17 +236,20 @@ impl ServerConfig {
 
 impl NetworkConfig {
     /// Resolves the references and builds settings.
-    fn to_settings(&self, following: &Following<'_>) -> Result<NetworkSettings, ConfigError> {
-        let path = |key: &str, text: &Option<Text>| {
-            text.as_ref().map(|text| following.path(key, text)).transpose()
+    fn to_settings(
+        &self,
+        resolver: &ReferenceResolver<'_>,
+    ) -> Result<NetworkSettings, ConfigError> {
+        let path = |key: &str, text: &Option<TemplateString>| {
+            text.as_ref().map(|text| resolver.path(key, text)).transpose()
         };
         let proxy = match &self.proxy {
             None => ProxyChoice::Environment,
-            Some(text) => match following.text("proxy", text)?.as_str() {
+            Some(text) => match resolver.text("proxy", text)?.as_str() {
                 NO_PROXY => ProxyChoice::Direct,
                 url => ProxyChoice::Url(ProxyUrl::parse(url).map_err(|error| {
-                    let mistake = Mistake::Proxy(error);
-                    following.failed(text, mistake)
+                    let mistake = ConfigErrorKind::Proxy(error);
+                    resolver.error_at(text, mistake)
                 })?),
             },
         };
@@ -259,9 +267,9 @@ impl NetworkConfig {
 }
 
 /// Adjusts the idle or the total timeout if only the other is set and would otherwise have no effect.
-fn times(written: &Timeouts) -> Times {
+fn times(written: &ServerTimeouts) -> Times {
     let mut times = Times::default();
-    match (written.idle.map(Period::get), written.total.map(Period::get)) {
+    match (written.idle.map(ConfigDuration::get), written.total.map(ConfigDuration::get)) {
         (Some(idle), Some(total)) => (times.idle, times.total) = (idle, total),
         (Some(idle), None) => (times.idle, times.total) = (idle, times.total.max(idle)),
         (None, Some(total)) => (times.idle, times.total) = (times.idle.min(total), total),

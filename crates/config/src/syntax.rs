@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use crate::error::{Mistake, UnusableFile};
-use crate::findings::Findings;
-use crate::tree::{self, Node};
+use crate::error::{ConfigErrorKind, UnusableFile};
+use crate::problem_collector::ProblemCollector;
+use crate::tree::{self, SyntaxNode};
 
 /// Limit of reported syntax errors.
 const MOST_ERRORS: usize = 5;
 
 /// Language of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum ConfigLanguage {
     Json,
     Toml,
 }
 
-impl Language {
+impl ConfigLanguage {
     /// Detects the language from the start of the text; if that is ambiguous, from the file's name.
-    pub(crate) fn of(file: &Path, text: &str) -> Result<Self, Mistake> {
+    pub(crate) fn detect(file: &Path, text: &str) -> Result<Self, ConfigErrorKind> {
         let named = |names: &[&str]| {
             let extension = file.extension().and_then(|extension| extension.to_str());
             extension.is_some_and(|extension| {
@@ -35,7 +35,7 @@ impl Language {
             return Ok(Self::Toml);
         }
         if named(&["yaml", "yml"]) {
-            return Err(Mistake::Yaml);
+            return Err(ConfigErrorKind::Yaml);
         }
         Ok(if named(&["json", "jsonc", "json5"]) { Self::Json } else { Self::Toml })
     }
@@ -63,20 +63,20 @@ fn after_comments(mut text: &str) -> &str {
 pub(crate) fn parse(
     file: &Path,
     text: &str,
-    findings: &Findings<'_>,
-) -> Result<Node, UnusableFile> {
-    let language = Language::of(file, text)
+    findings: &ProblemCollector<'_>,
+) -> Result<SyntaxNode, UnusableFile> {
+    let language = ConfigLanguage::detect(file, text)
         .map_err(|mistake| UnusableFile::new(findings.unusable(0, mistake), []))?;
     let (name, parsed) = match language {
-        Language::Json => ("JSON", tree::json::parse(text).map_err(|error| vec![error])),
-        Language::Toml => ("TOML", tree::toml::parse(text)),
+        ConfigLanguage::Json => ("JSON", tree::json::parse(text).map_err(|error| vec![error])),
+        ConfigLanguage::Toml => ("TOML", tree::toml::parse(text)),
     };
     parsed.map_err(|mut errors| {
         errors.sort_by_key(|error| error.at);
         // One slip makes a parser stumble several times; the first time on a line says most.
         errors.dedup_by_key(|error| findings.spot(error.at).line);
         let mut errors = errors.into_iter().take(MOST_ERRORS).map(|error| {
-            let mistake = Mistake::Syntax { language: name, message: error.message };
+            let mistake = ConfigErrorKind::Syntax { language: name, message: error.message };
             findings.unusable(error.at, mistake)
         });
         let first = errors.next().expect("a text that cannot be parsed has an error");
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn the_language_is_told_by_the_first_letters() {
-        let of = |file: &str, text: &str| Language::of(Path::new(file), text).ok();
-        let (json, toml) = (Some(Language::Json), Some(Language::Toml));
+        let of = |file: &str, text: &str| ConfigLanguage::detect(Path::new(file), text).ok();
+        let (json, toml) = (Some(ConfigLanguage::Json), Some(ConfigLanguage::Toml));
         assert_eq!(of("x.toml", "{}"), json);
         assert_eq!(of("x", "// note\n /* more */ { }"), json);
         assert_eq!(of("x", "[{}]"), json);

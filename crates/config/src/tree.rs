@@ -3,38 +3,38 @@
 pub(crate) mod json;
 pub(crate) mod toml;
 
-use crate::names::shortened;
+use crate::names::shorten_name;
 
 /// A value and its offset.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
+pub(crate) struct SyntaxNode {
+    pub(crate) value: SyntaxValue,
     pub(crate) at: usize,
 }
 
 /// A value, in either language.
 #[derive(Debug)]
-pub(crate) enum Value {
+pub(crate) enum SyntaxValue {
     Null,
     Bool(bool),
     /// As decimal digits.
     Number(String),
     Text(String),
     Date,
-    List(Vec<Node>),
-    Table(Table),
+    List(Vec<SyntaxNode>),
+    Table(SyntaxTable),
 }
 
 /// Keys and values in written order. A key may occur twice.
 #[derive(Debug, Default)]
-pub(crate) struct Table(pub(super) Vec<Entry>);
+pub(crate) struct SyntaxTable(pub(super) Vec<SyntaxEntry>);
 
 /// A key and its value.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SyntaxEntry {
     pub(crate) key: String,
     pub(crate) at: usize,
-    pub(crate) node: Node,
+    pub(crate) node: SyntaxNode,
 }
 
 /// A syntax error.
@@ -44,7 +44,7 @@ pub(crate) struct SyntaxError {
     pub(crate) message: String,
 }
 
-impl Value {
+impl SyntaxValue {
     /// Converts the value to JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match self {
@@ -58,7 +58,7 @@ impl Value {
             Self::Text(text) => text.clone().into(),
             Self::List(items) => items.iter().map(|item| item.value.to_json()).collect(),
             Self::Table(table) => {
-                let member = |entry: &Entry| (entry.key.clone(), entry.node.value.to_json());
+                let member = |entry: &SyntaxEntry| (entry.key.clone(), entry.node.value.to_json());
                 table.0.iter().map(member).collect::<serde_json::Map<_, _>>().into()
             }
         }
@@ -78,7 +78,7 @@ impl Value {
     }
 }
 
-impl Table {
+impl SyntaxTable {
     /// Shifts all offsets in it.
     fn shift(&mut self, by: usize) {
         for entry in &mut self.0 {
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&SyntaxNode> {
         self.0.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
@@ -96,10 +96,10 @@ impl Table {
     }
 }
 
-impl Node {
-    pub(crate) fn table(&self) -> Option<&Table> {
+impl SyntaxNode {
+    pub(crate) fn table(&self) -> Option<&SyntaxTable> {
         match &self.value {
-            Value::Table(table) => Some(table),
+            SyntaxValue::Table(table) => Some(table),
             _ => None,
         }
     }
@@ -108,8 +108,8 @@ impl Node {
     pub(crate) fn shift(&mut self, by: usize) {
         self.at += by;
         match &mut self.value {
-            Value::List(items) => items.iter_mut().for_each(|item| item.shift(by)),
-            Value::Table(table) => table.shift(by),
+            SyntaxValue::List(items) => items.iter_mut().for_each(|item| item.shift(by)),
+            SyntaxValue::Table(table) => table.shift(by),
             _ => {}
         }
     }
@@ -117,11 +117,11 @@ impl Node {
     /// Returns the path and the offset of the first key of this name, here or further inside.
     pub(crate) fn find(&self, path: &str, key: &str) -> Option<(String, usize)> {
         match &self.value {
-            Value::Table(table) => table.0.iter().find_map(|entry| {
-                let path = format!("{path}.{}", shortened(&entry.key));
+            SyntaxValue::Table(table) => table.0.iter().find_map(|entry| {
+                let path = format!("{path}.{}", shorten_name(&entry.key));
                 if entry.key == key { Some((path, entry.at)) } else { entry.node.find(&path, key) }
             }),
-            Value::List(items) => items
+            SyntaxValue::List(items) => items
                 .iter()
                 .enumerate()
                 .find_map(|(n, item)| item.find(&format!("{path}[{n}]"), key)),
@@ -132,15 +132,15 @@ impl Node {
     /// Returns true for an empty list or table.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.value {
-            Value::List(list) => list.is_empty(),
-            Value::Table(table) => table.0.is_empty(),
+            SyntaxValue::List(list) => list.is_empty(),
+            SyntaxValue::Table(table) => table.0.is_empty(),
             _ => false,
         }
     }
 
-    pub(crate) fn list(&self) -> Option<&[Node]> {
+    pub(crate) fn list(&self) -> Option<&[SyntaxNode]> {
         match &self.value {
-            Value::List(list) => Some(list),
+            SyntaxValue::List(list) => Some(list),
             _ => None,
         }
     }

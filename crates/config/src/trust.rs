@@ -7,14 +7,15 @@ mod store;
 use std::path::{Path, PathBuf};
 
 use crate::digest::ConfigDigest;
-use crate::folders::located;
+use crate::folders::canonical_location;
 use crate::include::ConfigFiles;
 pub use store::{TrustRecord, TrustStore};
 
 /// Trusts a file with this content from now on.
 pub fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord, TrustError> {
     let failed = |reason: String| TrustError { file: file.to_owned(), reason };
-    let place = located(file).ok_or_else(|| failed("its folder cannot be found".to_owned()))?;
+    let place =
+        canonical_location(file).ok_or_else(|| failed("its folder cannot be found".to_owned()))?;
     let store =
         TrustStore::of_user().ok_or_else(|| failed("there is no home folder".to_owned()))?;
     store.put(&place, digest).map_err(|error| failed(error.to_string()))
@@ -30,20 +31,20 @@ pub struct TrustError {
 
 /// Trust carried over to a config that Consort is about to rewrite for the user.
 #[derive(Debug)]
-pub struct CarriedTrust {
+pub struct TrustTransfer {
     file: PathBuf,
     before: Option<ConfigDigest>,
 }
 
 /// Carries trust over from the old content of a config to a new one, before the new one is written. A new file is
 /// trusted; one that was not trusted before is not.
-pub fn carry_over(file: &Path, before: Option<&str>, after: &str) -> Option<CarriedTrust> {
+pub fn carry_over(file: &Path, before: Option<&str>, after: &str) -> Option<TrustTransfer> {
     // Trust covers the files that are included.
     let digest = |text: &str| {
         let files = ConfigFiles::of_text(file, text.to_owned());
         files.ok().map(|files| files.digest())
     };
-    let place = located(file)?;
+    let place = canonical_location(file)?;
     let kept = TrustStore::of_user()?.get(&place);
     let before = match before {
         Some(text) => Some(digest(text)?),
@@ -55,15 +56,18 @@ pub fn carry_over(file: &Path, before: Option<&str>, after: &str) -> Option<Carr
     };
     // Whoever cannot keep it is asked, no more.
     (was_trusted && remember(file, digest(after)?).is_ok())
-        .then(|| CarriedTrust { file: file.to_owned(), before })
+        .then(|| TrustTransfer { file: file.to_owned(), before })
 }
 
-impl CarriedTrust {
+impl TrustTransfer {
     /// Reverts it: the new content was not written.
     pub fn undo(self) {
         match self.before {
             Some(before) => drop(remember(&self.file, before)),
-            None => drop(located(&self.file).map(|file| TrustStore::of_user()?.remove(&file).ok())),
+            None => drop(
+                canonical_location(&self.file)
+                    .map(|file| TrustStore::of_user()?.remove(&file).ok()),
+            ),
         }
     }
 }

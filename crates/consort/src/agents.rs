@@ -8,7 +8,7 @@ use std::time::Duration;
 use consort_agent::provider::{Effort, Reasoning};
 use consort_agent::sub::AGENTS;
 use consort_agent::{Agent, Limits, Model};
-use consort_config::{self, AgentConfig, Thinking};
+use consort_config::{self, AgentConfig, ReasoningConfig};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_shape::transform::{Draft, Transform};
 
@@ -128,16 +128,16 @@ fn instructions(config: &AgentConfig, folder: &Path, most: u64) -> Result<String
     std::fs::read_to_string(&path).map_err(failed)
 }
 
-fn reasoning(thinking: Thinking) -> Reasoning {
+fn reasoning(thinking: ReasoningConfig) -> Reasoning {
     match thinking {
-        Thinking::Tokens(tokens) => Reasoning::Budget(tokens),
-        Thinking::Word(word) => Reasoning::Effort(match word {
-            consort_config::Effort::Off => Effort::Off,
-            consort_config::Effort::Minimal => Effort::Minimal,
-            consort_config::Effort::Low => Effort::Low,
-            consort_config::Effort::Medium => Effort::Medium,
-            consort_config::Effort::High => Effort::High,
-            consort_config::Effort::Max => Effort::Max,
+        ReasoningConfig::Tokens(tokens) => Reasoning::Budget(tokens),
+        ReasoningConfig::Word(word) => Reasoning::Effort(match word {
+            consort_config::ReasoningLevel::Off => Effort::Off,
+            consort_config::ReasoningLevel::Minimal => Effort::Minimal,
+            consort_config::ReasoningLevel::Low => Effort::Low,
+            consort_config::ReasoningLevel::Medium => Effort::Medium,
+            consort_config::ReasoningLevel::High => Effort::High,
+            consort_config::ReasoningLevel::Max => Effort::Max,
         }),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_config::{ConfigError, LimitSettings, Resolve, ServerConfig, state_folder};
+use consort_config::{ConfigError, LimitSettings, ServerConfig, ValueSource, state_folder};
 use consort_hub::ServerSettings;
 use consort_login::{Login, Store};
 use consort_wire::{Endpoint, Server};
@@ -15,7 +15,7 @@ pub fn store() -> Option<Store> {
 /// Settings of a server for the hub, with its login and the limits of the config.
 pub fn server_settings(
     server: &ServerConfig,
-    resolve: &dyn Resolve,
+    resolve: &dyn ValueSource,
     limits: &LimitSettings,
 ) -> Result<ServerSettings, ConfigError> {
     let mut made = server.to_settings(resolve)?;

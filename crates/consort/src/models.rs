@@ -8,8 +8,8 @@ use consort_agent::{Model, Script, Wire};
 use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
 use consort_config::{
-    Config, LimitSettings, ModelConfig, NO_PROXY, Options, ProviderConfig, Resolve, System,
-    expand_variables,
+    Config, ConsortOptions, LimitSettings, ModelConfig, NO_PROXY, ProviderConfig, SystemValues,
+    ValueSource, expand_variables,
 };
 
 /// The model that plays the bundled script over the demo's tools.
@@ -60,12 +60,12 @@ impl ModelError {
 impl Models {
     /// The models of a config, or of none. Keys are read now, and nothing connects.
     pub fn of(config: Option<&Config>) -> Self {
-        let nothing = Options::default();
+        let nothing = ConsortOptions::default();
         let options = config.map_or(&nothing, |config| &config.options);
         let folder = config.and_then(|config| config.file.parent()).unwrap_or(Path::new(""));
         let mut broken = BTreeMap::new();
         let mut specs: BTreeMap<String, ProviderSpec> = BTreeMap::new();
-        let resolve = System::silent();
+        let resolve = SystemValues::silent();
         for (name, provider) in &options.providers {
             match spec(provider, folder, &resolve) {
                 Ok(spec) => drop(specs.insert(name.clone(), spec)),
@@ -142,7 +142,7 @@ impl Models {
 fn spec(
     config: &ProviderConfig,
     folder: &Path,
-    resolve: &dyn Resolve,
+    resolve: &dyn ValueSource,
 ) -> Result<ProviderSpec, String> {
     let mut spec = ProviderSpec {
         wire: config.wire.as_ref().and_then(|wire| wire.parse::<Wire>().ok()),
@@ -176,7 +176,7 @@ fn spec(
 fn network(
     config: &ProviderConfig,
     folder: &Path,
-    resolve: &dyn Resolve,
+    resolve: &dyn ValueSource,
 ) -> Result<NetworkSettings, String> {
     let proxy = match config.proxy.as_deref() {
         None => ProxyChoice::Environment,
@@ -201,7 +201,7 @@ fn network(
     Ok(NetworkSettings { proxy, ca_file: ca_file.transpose()?, ..NetworkSettings::default() })
 }
 
-fn read(file: &str, folder: &Path, resolve: &dyn Resolve) -> Result<String, String> {
+fn read(file: &str, folder: &Path, resolve: &dyn ValueSource) -> Result<String, String> {
     let path = expand_variables(file, |name| resolve.variable(name))
         .map_err(|name| format!("`{file}`: the variable `{name}` is not set"))?;
     let text = resolve.file(&folder.join(path));

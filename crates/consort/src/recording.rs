@@ -7,7 +7,7 @@ use std::time::Duration;
 use consort::run_recorder::RunRecorder;
 use consort_agent::RunObserver;
 use consort_config::state_folder;
-use consort_config::{Config, Options};
+use consort_config::{Config, ConsortOptions};
 use consort_core::Toolbox;
 use consort_core::escape::escape_line;
 use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, WriterRole};
@@ -32,7 +32,7 @@ pub(crate) fn ledger_path() -> Option<PathBuf> {
 }
 
 /// Returns the ledger settings of a config.
-pub(crate) fn ledger_settings(options: &Options, config: Option<&Path>) -> LedgerSettings {
+pub(crate) fn ledger_settings(options: &ConsortOptions, config: Option<&Path>) -> LedgerSettings {
     let (serve, usual) = (&options.serve, options.limits.settings().ledger);
     let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
     LedgerSettings {
@@ -59,7 +59,7 @@ impl CommandRecords {
     pub(crate) fn new(choice: &LedgerChoice, config: Option<&Config>) -> Result<Self, Failure> {
         let path = choice.ledger.clone().or_else(ledger_path).filter(|_| !choice.no_ledger);
         let Some(path) = path else { return Ok(Self::off()) };
-        let usual = Options::default();
+        let usual = ConsortOptions::default();
         let options = config.map_or(&usual, |config| &config.options);
         let settings = LedgerSettings {
             role: WriterRole::Command,

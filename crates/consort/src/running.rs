@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort::shaping::{Layers, Shaping};
-use consort_config::{Config, Input, InputKind};
+use consort_config::{Config, InputKind, InputVariable};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
@@ -342,7 +342,7 @@ fn waiting(servers: usize) -> ProgressBar {
 }
 
 /// Asks the person at the terminal for an input of the config; `None` without a terminal.
-pub(crate) fn ask(input: &Input) -> Option<String> {
+pub(crate) fn ask(input: &InputVariable) -> Option<String> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }

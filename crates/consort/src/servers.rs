@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use consort_config::{Config, ConfigError, ServerConfig, System, catalog_folder};
+use consort_config::{Config, ConfigError, ServerConfig, SystemValues, catalog_folder};
 use consort_core::{Problem, ServerId};
 use consort_hub::{ServerSettings, Settings, builtin};
 
@@ -13,7 +13,7 @@ use crate::trust::TrustedConfig;
 /// Builds settings from a config, with its servers resolved.
 pub fn hub_settings(
     config: &TrustedConfig,
-    resolve: &System,
+    resolve: &SystemValues,
     last_good: &LastGoodServers,
 ) -> (Settings, ResolvedServers) {
     let limits = config.options.limits.settings();
@@ -93,7 +93,7 @@ pub struct ResolvedServers {
 
 impl ResolvedServers {
     /// Resolves the references of every server. One with invalid settings keeps its last good ones.
-    pub fn new(config: &Config, resolve: &System, last_good: &LastGoodServers) -> Self {
+    pub fn new(config: &Config, resolve: &SystemValues, last_good: &LastGoodServers) -> Self {
         let mut resolved = Self::default();
         let limits = config.options.limits.settings();
         let mut mistakes: Vec<Problem> = config.errors.iter().map(Problem::from).collect();

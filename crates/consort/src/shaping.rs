@@ -14,7 +14,8 @@ use consort_agent::Model;
 use consort_agent::RunObserver;
 use consort_agent::sub::{Roster, ServerAgents, WithAgents};
 use consort_config::{
-    Config, LimitSettings, Options, ProfileConfig, ServerConfig, Transport, merged,
+    Config, ConsortOptions, LimitSettings, ProfileConfig, ServerConfig, TransportConfig,
+    merge_policies,
 };
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_shape::exposure::ExposureSpec;
@@ -374,20 +375,20 @@ fn compiled(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {
 }
 
 /// Combines the common policy with the rules of a profile, which come first. An invalid policy denies everything.
-fn policy(options: &Options, profile: Option<&PolicySpec>) -> Policy {
+fn policy(options: &ConsortOptions, profile: Option<&PolicySpec>) -> Policy {
     let closed = || {
         let spec = PolicySpec { default: Some("deny".to_owned()), ..PolicySpec::default() };
         Policy::compile(&spec).expect("it has no rules")
     };
-    Policy::compile(&merged(options.policy.as_ref(), profile)).unwrap_or_else(|_| closed())
+    Policy::compile(&merge_policies(options.policy.as_ref(), profile)).unwrap_or_else(|_| closed())
 }
 
 /// Returns the description of the one tool that represents a server.
 fn about(server: &ServerConfig) -> String {
     let transport = match server.transport {
-        Transport::Stdio(_) => "stdio",
-        Transport::Http(_) => "http",
-        Transport::Sse(_) => "sse",
+        TransportConfig::Stdio(_) => "stdio",
+        TransportConfig::Http(_) => "http",
+        TransportConfig::Sse(_) => "sse",
     };
     let usual = || {
         let name = &server.name;

@@ -3,7 +3,7 @@
 use consort::servers::{LastGoodServers, hub_settings};
 use consort::shaping::Shaping;
 use consort::trust::TrustedConfig;
-use consort_config::System;
+use consort_config::SystemValues;
 use consort_config::lock::{DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::{Problem, Toolbox};
 use consort_hub::Connect;
@@ -40,7 +40,7 @@ pub(crate) async fn survey(
 
 /// A hub for the servers' own definitions: without the transforms of the config, and without Consort's own tools.
 fn running(config: &TrustedConfig) -> Running {
-    let resolve = System::asking(running::ask);
+    let resolve = SystemValues::asking(running::ask);
     let (mut settings, servers) = hub_settings(config, &resolve, &LastGoodServers::default());
     let bad = servers.bad.into_iter().map(|bad| bad.problem);
     let problems: Vec<Problem> = bad.chain(config.problems.iter().cloned()).collect();

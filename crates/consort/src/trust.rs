@@ -6,7 +6,7 @@
 use std::ops::Deref;
 
 use consort_config::trust::{TrustError, TrustStore, remember};
-use consort_config::{Config, Folders, Options, ServerConfig, located};
+use consort_config::{Config, ConsortOptions, ServerConfig, UserFolders, canonical_location};
 
 /// A config whose programs may be started and whose hosts may be reached.
 #[derive(Debug)]
@@ -37,10 +37,11 @@ impl TrustStatus {
     /// trusted.
     pub fn of(config: &Config, choice: ConfigChoice) -> Self {
         let is_named = choice == ConfigChoice::Named;
-        if is_named || is_inert(config) || Folders::of_process().is_own_config(&config.file) {
+        if is_named || is_inert(config) || UserFolders::of_process().is_own_config(&config.file) {
             return Self::Trusted;
         }
-        let stored = located(&config.file).and_then(|place| TrustStore::of_user()?.get(&place));
+        let stored =
+            canonical_location(&config.file).and_then(|place| TrustStore::of_user()?.get(&place));
         match stored {
             Some(stored) if stored.digest == config.digest.to_string() => Self::Trusted,
             Some(_) => Self::Changed,
@@ -51,7 +52,7 @@ impl TrustStatus {
 
 /// Returns true if a config starts nothing, connects to nothing and sets nothing.
 fn is_inert(config: &Config) -> bool {
-    config.servers.is_empty() && config.options == Options::default()
+    config.servers.is_empty() && config.options == ConsortOptions::default()
 }
 
 impl TrustedConfig {

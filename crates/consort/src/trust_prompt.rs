@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use consort::trust::{ConfigChoice, TrustStatus, TrustedConfig};
 use consort_config::trust::TrustError;
-use consort_config::{Config, VARIABLE, located};
+use consort_config::{CONFIG_VARIABLE, Config, canonical_location};
 use consort_core::escape::escape_line;
 
 use crate::cli::Common;
@@ -61,7 +61,7 @@ pub(crate) fn remark(common: &Common, config: &Config) {
 
 /// Returns the way in which the config was chosen.
 fn choice(common: &Common) -> ConfigChoice {
-    let variable = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    let variable = std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
     if common.config.is_some() || variable.is_some() {
         return ConfigChoice::Named;
     }
@@ -88,5 +88,5 @@ fn refusal(config: &Config, status: TrustStatus) -> Failure {
 
 /// The absolute path of a file.
 fn whole(file: &Path) -> PathBuf {
-    located(file).unwrap_or_else(|| file.to_owned())
+    canonical_location(file).unwrap_or_else(|| file.to_owned())
 }

@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use consort_config::{
-    ConfigError, ConfigFiles, EditError, Edited, ServerConfig, System, add_servers, changes,
-    remove_server,
+    ConfigError, ConfigFiles, EditError, EditedConfig, ServerConfig, SystemValues, add_servers,
+    changes, remove_server,
 };
-use consort_config::{RewriteError, of_pasted, own_config, pasted, refuse_included, rewrite};
+use consort_config::{
+    RewriteError, check_not_included, default_config_path, parse_pasted, rewrite_config,
+    strip_pasted_path,
+};
 use consort_core::{Problem, ServerId, Severity};
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -89,10 +92,10 @@ impl Read {
     /// Parses pasted text. A problem that concerns no server blocks all.
     fn new(file: &Path, text: &str) -> Result<Self, Refusal> {
         let refused = |problem: Problem| {
-            let problem = of_pasted(file, problem);
+            let problem = strip_pasted_path(file, problem);
             problem.hint.into_iter().fold(Refusal::bad(problem.message), Refusal::hint)
         };
-        let config = pasted(file, text).map_err(|unusable| {
+        let config = parse_pasted(file, text).map_err(|unusable| {
             let first = unusable.errors().first().map(Problem::from);
             refused(first.unwrap_or_else(|| Problem::error(unusable.to_string())))
         })?;
@@ -103,11 +106,12 @@ impl Read {
             return Err(refused(problem.clone()));
         }
         // Nobody is at a terminal to be asked.
-        let resolve = System::silent();
+        let resolve = SystemValues::silent();
         let asking = config.servers.iter().filter(|server| !server.inputs.is_empty());
         let errors = asking.filter_map(|server| server.to_settings(&resolve).err());
         problems.extend(errors.map(|error| Problem::from(&error)));
-        let problems = problems.into_iter().map(|problem| of_pasted(file, problem)).collect();
+        let problems =
+            problems.into_iter().map(|problem| strip_pasted_path(file, problem)).collect();
         let read = Self { servers: config.servers, problems };
         if read.names().is_empty() {
             return Err(Refusal::bad("no server is described in it")
@@ -165,7 +169,7 @@ fn target(scene: &Scene) -> Result<PathBuf, Refusal> {
     let used = scene.config.as_ref().map(|config| config.file.clone());
     let none =
         || Refusal::new(StatusCode::FORBIDDEN, "there is no home folder to keep a config in");
-    used.or_else(own_config).ok_or_else(none)
+    used.or_else(default_config_path).ok_or_else(none)
 }
 
 /// The names already in use. The first config replaces the demo, so its name is free.
@@ -207,7 +211,7 @@ async fn add(console: Console, asked: Asked, wanted: Addition) -> Result<Told<Ad
             here.would_run(&file, &edited.text, &names)?;
             Ok(edited)
         };
-        rewrite(&file, edit).map_err(|error| refused(&error))?;
+        rewrite_config(&file, edit).map_err(|error| refused(&error))?;
         Ok(names)
     })
     .await??;
@@ -239,12 +243,12 @@ async fn remove(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refu
             return Err(Refusal::new(StatusCode::CONFLICT, error));
         };
         let edit = |text: &str| {
-            refuse_included(&config.file, text, [id])?;
+            check_not_included(&config.file, text, [id])?;
             let text = remove_server(&config.file, text, id)?;
             here.would_run(&config.file, &text, &[])?;
-            Ok(Edited { text, problems: Vec::new() })
+            Ok(EditedConfig { text, problems: Vec::new() })
         };
-        rewrite(&config.file, edit).map_err(|error| refused(&error))?;
+        rewrite_config(&config.file, edit).map_err(|error| refused(&error))?;
         Ok(id.clone())
     })
     .await??;
@@ -278,14 +282,14 @@ impl Console {
         };
         let mut problems: Vec<Problem> =
             config.errors.iter().filter(concerns).map(Problem::from).collect();
-        let resolve = System::silent();
+        let resolve = SystemValues::silent();
         let idle = config.servers.iter().filter(|server| new.contains(&server.name));
         let errors = idle.filter_map(|server| server.to_settings(&resolve).err());
         problems.extend(errors.map(|error| Problem::from(&error)));
         problems.extend((self.0.start.check)(&config));
         let scene = self.scene();
         let old = scene.config.as_ref().map(|config| &config.options);
-        let lost = old.and_then(|old| changes::suspicious(old, &config, true));
+        let lost = old.and_then(|old| changes::suspicious_change(old, &config, true));
         problems.extend(lost.map(Problem::error));
         match problems.into_iter().find(is_error) {
             Some(problem) => Err(RewriteError::Refused(problem)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use consort_config::{Auth, ServerConfig, Transport};
+use consort_config::{AuthConfig, ServerConfig, TransportConfig};
 use consort_hub::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -113,21 +113,20 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn of(server: &ServerConfig) -> Self {
         match &server.transport {
-            Transport::Stdio(program) => {
+            TransportConfig::Stdio(program) => {
                 let words = std::iter::once(&program.command).chain(&program.arguments);
-                let names: BTreeSet<&String> =
-                    program.environment.keys().chain(&program.inherit).collect();
+                let names: BTreeSet<&String> = program.env.keys().chain(&program.inherit).collect();
                 Self {
                     command: Some(words.map(ToString::to_string).collect()),
-                    folder: program.directory.as_ref().map(ToString::to_string),
+                    folder: program.cwd.as_ref().map(ToString::to_string),
                     variables: names.into_iter().cloned().collect(),
                     ..Self::default()
                 }
             }
-            Transport::Http(address) | Transport::Sse(address) => {
+            TransportConfig::Http(address) | TransportConfig::Sse(address) => {
                 let proof = address.auth.as_ref().map(|auth| match auth {
-                    Auth::Bearer(_) => "Authorization".to_owned(),
-                    Auth::ApiKey { header, .. } => header.clone(),
+                    AuthConfig::Bearer(_) => "Authorization".to_owned(),
+                    AuthConfig::ApiKey { header, .. } => header.clone(),
                 });
                 Self {
                     url: Some(address.url.to_string()),
@@ -145,11 +144,11 @@ impl Place {
 }
 
 impl Carrier {
-    pub(super) fn of(transport: &Transport) -> Self {
+    pub(super) fn of(transport: &TransportConfig) -> Self {
         match transport {
-            Transport::Stdio(_) => Self::Stdio,
-            Transport::Http(_) => Self::Http,
-            Transport::Sse(_) => Self::Sse,
+            TransportConfig::Stdio(_) => Self::Stdio,
+            TransportConfig::Http(_) => Self::Http,
+            TransportConfig::Sse(_) => Self::Sse,
         }
     }
 }

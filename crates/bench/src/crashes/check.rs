@@ -82,7 +82,9 @@ impl Held {
     }
 
     fn lock(&mut self, folder: &Path, said: &Said, next: u64) -> Result<bool, Failure> {
-        let Some(lock) = lock::read(&lock_path(folder), u64::MAX)? else { return self.nothing() };
+        let Some(lock) = lock::read_lock(&lock_path(folder), u64::MAX)? else {
+            return self.nothing();
+        };
         let number = number_of(&lock).ok_or("the lock is of nobody")?;
         if lock != lock_of(number) {
             return Err(format!("lock {number} is not whole").into());

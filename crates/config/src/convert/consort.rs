@@ -1,110 +1,135 @@
 //! Writing Consort's own `[mcp.NAME]`.
 
-use super::Writer;
-use super::out::Out;
-use super::own;
-use crate::period::Period;
-use crate::server::{Address, Auth, Connect, Era, Program, ServerConfig, ToolConfig, Transport};
-use crate::server_limits::WrittenLimit;
+use super::ConfigWriter;
+use super::consort_keys;
+use super::output_value::OutputValue;
+use crate::duration::ConfigDuration;
+use crate::server::{
+    AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, StdioConfig, ToolConfig,
+    TransportConfig,
+};
+use crate::server_limits::ConfiguredLimit;
 
-pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
+pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> String {
     let inputs = writer.inputs(servers);
     let servers =
         servers.iter().map(|server| (server.name.to_string(), entry(server, writer))).collect();
-    Out::table([("inputs", inputs), ("mcp", Out::Table(servers))]).to_toml()
+    OutputValue::table([("inputs", inputs), ("mcp", OutputValue::Table(servers))]).to_toml()
 }
 
-pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
-    let start = Out::table([
-        ("transport", Out::text(server.transport.name())),
-        ("description", Out::maybe(server.description.clone(), Out::Text)),
+pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
+    let start = OutputValue::table([
+        ("transport", OutputValue::text(server.transport.name())),
+        ("description", OutputValue::from_option(server.description.clone(), OutputValue::Text)),
     ]);
     let place = match &server.transport {
-        Transport::Stdio(program) => stdio(server, program, writer),
-        Transport::Http(address) | Transport::Sse(address) => http(server, address, writer),
+        TransportConfig::Stdio(program) => stdio(server, program, writer),
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+            http(server, address, writer)
+        }
     };
     let era = match server.era {
-        Era::Auto => Out::Nothing,
-        Era::Legacy => Out::text("legacy"),
-        Era::Modern => Out::text("modern"),
+        EraSetting::Auto => OutputValue::Nothing,
+        EraSetting::Legacy => OutputValue::text("legacy"),
+        EraSetting::Modern => OutputValue::text("modern"),
     };
-    let timeout = Out::table([
-        ("idle", Out::maybe(server.timeout.idle, period)),
-        ("total", Out::maybe(server.timeout.total, period)),
-        ("connect", Out::maybe(server.timeout.connect, period)),
-        ("install", Out::maybe(server.timeout.install, period)),
+    let timeout = OutputValue::table([
+        ("idle", OutputValue::from_option(server.timeout.idle, period)),
+        ("total", OutputValue::from_option(server.timeout.total, period)),
+        ("connect", OutputValue::from_option(server.timeout.connect, period)),
+        ("install", OutputValue::from_option(server.timeout.install, period)),
     ]);
-    let rest = Out::table([
+    let rest = OutputValue::table([
         ("era", era),
-        ("connect", Out::when(server.connect == Connect::Call, Out::text("call"))),
-        ("idle_stop", Out::maybe(server.idle_stop, period)),
-        ("validate", Out::maybe(server.validate, |check| Out::text(check.as_str()))),
-        ("disabled", Out::when(server.disabled, Out::Bool(true))),
-        ("keep", Out::strings(&server.keep)),
-        ("drop", Out::strings(&server.drop)),
+        (
+            "connect",
+            OutputValue::value_if(server.connect == ConnectTime::Call, OutputValue::text("call")),
+        ),
+        ("idle_stop", OutputValue::from_option(server.idle_stop, period)),
+        (
+            "validate",
+            OutputValue::from_option(server.validate, |check| OutputValue::text(check.as_str())),
+        ),
+        ("disabled", OutputValue::value_if(server.disabled, OutputValue::Bool(true))),
+        ("keep", OutputValue::strings(&server.keep)),
+        ("drop", OutputValue::strings(&server.drop)),
         ("timeout", timeout),
         ("tools", tools(server)),
     ]);
-    let limits = server.limits.written();
-    let limits = Out::table(limits.map(|(key, value)| (key, Out::maybe(value, limit))));
-    Out::joined([start, place, rest, limits])
+    let limits = server.limits.configured_limits();
+    let limits = OutputValue::table(
+        limits.map(|(key, value)| (key, OutputValue::from_option(value, limit))),
+    );
+    OutputValue::join_tables([start, place, rest, limits])
 }
 
-fn stdio(server: &ServerConfig, program: &Program, writer: &mut Writer) -> Out {
+fn stdio(server: &ServerConfig, program: &StdioConfig, writer: &mut ConfigWriter) -> OutputValue {
     let mut command = vec![writer.command(server, program)];
-    if let Out::List(arguments) = writer.arguments(server, program) {
+    if let OutputValue::List(arguments) = writer.arguments(server, program) {
         command.extend(arguments);
     }
-    Out::table([
-        ("command", Out::List(command)),
-        ("directory", writer.directory(server, program)),
-        ("inherit_env", Out::strings(&program.inherit)),
-        ("environment", writer.environment(server, program)),
+    OutputValue::table([
+        ("command", OutputValue::List(command)),
+        ("cwd", writer.cwd(server, program)),
+        ("inherit_env", OutputValue::strings(&program.inherit)),
+        ("env", writer.env(server, program)),
     ])
 }
 
-fn http(server: &ServerConfig, address: &Address, writer: &mut Writer) -> Out {
+fn http(server: &ServerConfig, address: &HttpConfig, writer: &mut ConfigWriter) -> OutputValue {
     let auth = match &address.auth {
-        None => Out::Nothing,
-        Some(Auth::Bearer(token)) => {
-            Out::table([("bearer", Out::Text(writer.spell(server, "auth", token)))])
-        }
-        Some(Auth::ApiKey { header, key }) => Out::table([
-            ("api_key", Out::Text(writer.spell(server, "auth", key))),
-            ("header", Out::text(header)),
+        None => OutputValue::Nothing,
+        Some(AuthConfig::Bearer(token)) => OutputValue::table([(
+            "bearer",
+            OutputValue::Text(writer.write_text(server, "auth", token)),
+        )]),
+        Some(AuthConfig::ApiKey { header, key }) => OutputValue::table([
+            ("api_key", OutputValue::Text(writer.write_text(server, "auth", key))),
+            ("header", OutputValue::text(header)),
         ]),
     };
     let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
-    let network = own::network(writer, server, address);
-    let address = Out::table([
+    let network = consort_keys::network(writer, server, address);
+    let address = OutputValue::table([
         ("url", writer.url(server, address)),
-        ("insecure", Out::when(address.insecure, Out::Bool(true))),
-        ("session_header", Out::maybe(address.session_header.as_deref(), Out::text)),
-        ("oauth", Out::maybe(address.oauth.as_ref(), |oauth| own::login(writer, server, oauth))),
+        ("insecure", OutputValue::value_if(address.insecure, OutputValue::Bool(true))),
+        (
+            "session_header",
+            OutputValue::from_option(address.session_header.as_deref(), OutputValue::text),
+        ),
+        (
+            "oauth",
+            OutputValue::from_option(address.oauth.as_ref(), |oauth| {
+                consort_keys::login(writer, server, oauth)
+            }),
+        ),
         ("headers", writer.map(server, "headers", headers)),
         ("auth", auth),
     ]);
-    Out::joined([address, network])
+    OutputValue::join_tables([address, network])
 }
 
-fn tools(server: &ServerConfig) -> Out {
+fn tools(server: &ServerConfig) -> OutputValue {
     let tool = |tool: &ToolConfig| {
-        let (idle, total) = (Out::maybe(tool.idle, period), Out::maybe(tool.total, period));
-        Out::table([("timeout", Out::table([("idle", idle), ("total", total)]))])
+        let (idle, total) = (
+            OutputValue::from_option(tool.idle, period),
+            OutputValue::from_option(tool.total, period),
+        );
+        OutputValue::table([("timeout", OutputValue::table([("idle", idle), ("total", total)]))])
     };
     let tools = server.tools.iter().map(|(name, config)| (name.to_string(), tool(config)));
-    Out::Table(tools.collect())
+    OutputValue::Table(tools.collect())
 }
 
 /// A limit as it is written.
-pub(super) fn limit(limit: WrittenLimit) -> Out {
+pub(super) fn limit(limit: ConfiguredLimit) -> OutputValue {
     match limit {
         #[expect(clippy::cast_precision_loss, reason = "no limit is that large")]
-        WrittenLimit::Count(count) => Out::Number(count as f64),
-        WrittenLimit::Period(written) => period(written),
+        ConfiguredLimit::Count(count) => OutputValue::Number(count as f64),
+        ConfiguredLimit::Duration(written) => period(written),
     }
 }
 
-fn period(period: Period) -> Out {
-    Out::Text(period.to_string())
+fn period(period: ConfigDuration) -> OutputValue {
+    OutputValue::Text(period.to_string())
 }

@@ -1,33 +1,33 @@
 //! Writing `mcpServers`.
 
-use super::out::Out;
-use super::{Writer, headers};
-use crate::server::{ServerConfig, Transport};
+use super::output_value::OutputValue;
+use super::{ConfigWriter, headers};
+use crate::server::{ServerConfig, TransportConfig};
 
-pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
+pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> String {
     let servers =
         servers.iter().map(|server| (server.name.to_string(), entry(server, writer))).collect();
-    Out::table([("mcpServers", Out::Table(servers))]).to_json()
+    OutputValue::table([("mcpServers", OutputValue::Table(servers))]).to_json()
 }
 
-pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
     // Clients do not agree on the unit of `timeout`, so none is written.
     let more = writer.foreign(server, &["cwd"]);
-    let disabled = Out::when(server.disabled, Out::Bool(true));
+    let disabled = OutputValue::value_if(server.disabled, OutputValue::Bool(true));
     let place = match &server.transport {
-        Transport::Stdio(program) => Out::table([
+        TransportConfig::Stdio(program) => OutputValue::table([
             ("command", writer.command(server, program)),
             ("args", writer.arguments(server, program)),
-            ("env", writer.environment(server, program)),
-            ("cwd", writer.directory(server, program)),
+            ("env", writer.env(server, program)),
+            ("cwd", writer.cwd(server, program)),
             ("disabled", disabled),
         ]),
-        Transport::Http(address) | Transport::Sse(address) => Out::table([
-            ("type", Out::text(server.transport.name())),
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => OutputValue::table([
+            ("type", OutputValue::text(server.transport.name())),
             ("url", writer.url(server, address)),
             ("headers", writer.map(server, "headers", headers(address))),
             ("disabled", disabled),
         ]),
     };
-    Out::joined([place, more])
+    OutputValue::join_tables([place, more])
 }

@@ -1,10 +1,10 @@
 //! Writing VS Code's `servers` and `inputs`.
 
-use super::out::Out;
-use super::{Writer, headers};
-use crate::server::{ServerConfig, Transport};
+use super::output_value::OutputValue;
+use super::{ConfigWriter, headers};
+use crate::server::{ServerConfig, TransportConfig};
 
-pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
+pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> String {
     let (disabled, enabled): (Vec<&ServerConfig>, _) =
         servers.iter().partition(|server| server.disabled);
     for server in disabled {
@@ -14,31 +14,34 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     let inputs = writer.inputs(&enabled);
     let servers =
         enabled.iter().map(|server| (server.name.to_string(), entry(server, writer))).collect();
-    Out::joined([
-        Out::table([("inputs", inputs)]),
-        Out::Table(vec![("servers".to_owned(), Out::Table(servers))]),
+    OutputValue::join_tables([
+        OutputValue::table([("inputs", inputs)]),
+        OutputValue::Table(vec![("servers".to_owned(), OutputValue::Table(servers))]),
     ])
     .to_json()
 }
 
-pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
     let more = writer.foreign(server, &["cwd"]);
-    let kind = ("type", Out::text(server.transport.name()));
+    let kind = ("type", OutputValue::text(server.transport.name()));
     let place = match &server.transport {
-        Transport::Stdio(program) => Out::table([
+        TransportConfig::Stdio(program) => OutputValue::table([
             kind,
             ("command", writer.command(server, program)),
             ("args", writer.arguments(server, program)),
-            ("env", writer.environment(server, program)),
-            ("cwd", writer.directory(server, program)),
+            ("env", writer.env(server, program)),
+            ("cwd", writer.cwd(server, program)),
         ]),
-        Transport::Http(address) | Transport::Sse(address) => Out::table([
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => OutputValue::table([
             kind,
             ("url", writer.url(server, address)),
             ("headers", writer.map(server, "headers", headers(address))),
         ]),
     };
     // Only we have such a key, and others were not told of this server.
-    let disabled = Out::table([("disabled", Out::when(server.disabled, Out::Bool(true)))]);
-    Out::joined([place, disabled, more])
+    let disabled = OutputValue::table([(
+        "disabled",
+        OutputValue::value_if(server.disabled, OutputValue::Bool(true)),
+    )]);
+    OutputValue::join_tables([place, disabled, more])
 }

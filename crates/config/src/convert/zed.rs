@@ -1,39 +1,40 @@
 //! Writing Zed's `context_servers`.
 
-use super::out::Out;
-use super::{Reader, Writer, headers};
-use crate::server::{ServerConfig, Transport};
+use super::output_value::OutputValue;
+use super::{ConfigWriter, OutputReader, headers};
+use crate::server::{ServerConfig, TransportConfig};
 
-pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
+pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> String {
     let servers =
         servers.iter().map(|server| (server.name.to_string(), entry(server, writer))).collect();
-    Out::table([("context_servers", Out::Table(servers))]).to_json()
+    OutputValue::table([("context_servers", OutputValue::Table(servers))]).to_json()
 }
 
-pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
     // It takes one time; several are said in our own way.
     let single = server.timeout.total.is_none() && server.timeout.connect.is_none();
     let known: &[&str] =
-        if single || writer.reader == Reader::Others { &["timeout.idle"] } else { &[] };
+        if single || writer.reader == OutputReader::Others { &["timeout.idle"] } else { &[] };
     let more = writer.foreign(server, known);
     writer.without_sse(server);
     // Older versions want it, newer ones do not mind.
-    let source = ("source", Out::text("custom"));
-    let enabled = ("enabled", Out::when(server.disabled, Out::Bool(false)));
+    let source = ("source", OutputValue::text("custom"));
+    let enabled = ("enabled", OutputValue::value_if(server.disabled, OutputValue::Bool(false)));
     // It takes whole seconds.
-    let seconds = |idle: crate::period::Period| idle.get().as_secs_f64().ceil();
+    let seconds = |idle: crate::duration::ConfigDuration| idle.get().as_secs_f64().ceil();
     let idle = server.timeout.idle.filter(|_| !known.is_empty());
-    let timeout = ("timeout", Out::maybe(idle, |idle| Out::Number(seconds(idle))));
+    let timeout =
+        ("timeout", OutputValue::from_option(idle, |idle| OutputValue::Number(seconds(idle))));
     let place = match &server.transport {
-        Transport::Stdio(program) => Out::table([
+        TransportConfig::Stdio(program) => OutputValue::table([
             source,
             enabled,
             ("command", writer.command(server, program)),
             ("args", writer.arguments(server, program)),
-            ("env", writer.environment(server, program)),
+            ("env", writer.env(server, program)),
             timeout,
         ]),
-        Transport::Http(address) | Transport::Sse(address) => Out::table([
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => OutputValue::table([
             source,
             enabled,
             ("url", writer.url(server, address)),
@@ -41,5 +42,5 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
             timeout,
         ]),
     };
-    Out::joined([place, more])
+    OutputValue::join_tables([place, more])
 }

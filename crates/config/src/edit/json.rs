@@ -2,14 +2,14 @@
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 
-use super::{EditError, INPUTS, Out};
+use super::{EditError, INPUTS, OutputValue};
 use crate::tree::json::OPTIONS;
 
 pub(super) fn add(
     body: &str,
     path: &[&str],
-    servers: &[(String, Out)],
-    inputs: &[Out],
+    servers: &[(String, OutputValue)],
+    inputs: &[OutputValue],
 ) -> Result<String, EditError> {
     let body = if body.trim().is_empty() { "{}\n" } else { body };
     let root = parse(body)?;

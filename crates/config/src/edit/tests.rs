@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn pasted(text: &str) -> Vec<ServerConfig> {
-    let config = Config::pasted(Path::new("pasted"), text).unwrap();
+    let config = Config::parse_pasted(Path::new("pasted"), text).unwrap();
     assert!(config.errors.is_empty(), "{:?}", config.errors);
     config.servers
 }
@@ -50,13 +50,13 @@ fn a_json_config_keeps_its_comments_and_commas() {
 #[test]
 fn a_table_is_added_to_in_the_way_it_is_written() {
     let inline = "mcp = { files = { command = \"files\" } } # all\n";
-    assert_snapshot!(added("consort.toml", inline, MEMORY), @r#"mcp = { files = { command = "files" } , memory = { transport = "stdio", command = ["npx", "-y", "server-memory"], environment = { KEY = "env:MEMORY_KEY" } } } # all"#);
+    assert_snapshot!(added("consort.toml", inline, MEMORY), @r#"mcp = { files = { command = "files" } , memory = { transport = "stdio", command = ["npx", "-y", "server-memory"], env = { KEY = "env:MEMORY_KEY" } } } # all"#);
     let dotted = "mcp.files.command = \"files\"\n[consort]\nbuiltin = true\n";
     assert_snapshot!(added("consort.toml", dotted, MEMORY), @r#"
     mcp.files.command = "files"
     mcp.memory.transport = "stdio"
     mcp.memory.command = ["npx", "-y", "server-memory"]
-    mcp.memory.environment = { KEY = "env:MEMORY_KEY" }
+    mcp.memory.env = { KEY = "env:MEMORY_KEY" }
     [consort]
     builtin = true
     "#);
@@ -260,7 +260,7 @@ fn entries_are_understood_without_what_is_around_them() {
     assert_eq!(names("[a]\ncommand = \"a\"\n"), ["a"]);
     assert_eq!(names("[mcp_servers.a]\ncommand = \"a\"\n"), ["a"]);
     assert_eq!(names("{\"context_servers\": {\"a\": {\"command\": {\"path\": \"a\"}}}}"), ["a"]);
-    let alone = Config::pasted(Path::new("pasted"), r#"{"command": "a"}"#).unwrap_err();
+    let alone = Config::parse_pasted(Path::new("pasted"), r#"{"command": "a"}"#).unwrap_err();
     assert_snapshot!(alone, @"pasted:1:1: `command` stands alone: the server has no name");
 }
 

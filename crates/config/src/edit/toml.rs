@@ -2,13 +2,13 @@
 
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, TableLike, Value};
 
-use super::{EditError, INPUTS, Out, consort};
+use super::{EditError, INPUTS, OutputValue, consort};
 
 pub(super) fn add(
     body: &str,
     path: &[&str],
-    servers: &[(String, Out)],
-    inputs: &[Out],
+    servers: &[(String, OutputValue)],
+    inputs: &[OutputValue],
 ) -> Result<String, EditError> {
     let mut document = parse(body)?;
     let (last, outer) = path.split_last().expect("no path is empty");
@@ -43,7 +43,7 @@ pub(super) fn remove(body: &str, path: &[&str], name: &str) -> Result<String, Ed
     let position = container.as_table().and_then(Table::position).unwrap_or(0);
     let table = container.as_table_like_mut().ok_or_else(|| shape("the document"))?;
     let above = table.key(name).and_then(|key| comments(key.leaf_decor().prefix()?.as_str()?));
-    let next = following(table, name);
+    let next = resolver(table, name);
     let gone = table.remove(name);
     // What is written above it may be about something else: the whole file, say.
     let above = match gone {
@@ -90,7 +90,7 @@ fn inner<'a>(item: &'a mut Item, key: &str) -> Result<&'a mut Item, EditError> {
     if item.is_table_like() { Ok(item) } else { Err(shape(key)) }
 }
 
-fn ask(outer: &mut Item, inputs: &[Out]) -> Result<(), EditError> {
+fn ask(outer: &mut Item, inputs: &[OutputValue]) -> Result<(), EditError> {
     let table = outer.as_table_like_mut().ok_or_else(|| shape(INPUTS))?;
     let list = table.entry(INPUTS).or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
     for input in inputs {
@@ -104,7 +104,7 @@ fn ask(outer: &mut Item, inputs: &[Out]) -> Result<(), EditError> {
 }
 
 /// The key that is written after another, if neither has a header.
-fn following(table: &dyn TableLike, name: &str) -> Option<String> {
+fn resolver(table: &dyn TableLike, name: &str) -> Option<String> {
     let plain = |item: &Item| item.is_value() || item.as_table().is_some_and(Table::is_dotted);
     table.get(name).filter(|item| plain(item))?;
     let mut keys = table.iter().skip_while(|(key, _)| *key != name).skip(1);

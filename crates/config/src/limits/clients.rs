@@ -1,10 +1,10 @@
 //! Limits of a gateway: clients, records, the console, reloading.
 
 use super::declare::{DAY, GIB, HOUR, KIB, LimitField, MIB, MINUTE, SECOND};
-use super::{Limit, LimitUnit};
+use super::{LimitSpec, LimitUnit};
 
 /// Limits of clients.
-pub(super) const CLIENTS: &[Limit] = limits! {
+pub(super) const CLIENTS: &[LimitSpec] = limits! {
     /// Bytes of the body of a request.
     request_bytes = gateway.body_bytes, Bytes(KIB..=GIB), "413; on standard input an error";
     /// Time that the body of a request may take.
@@ -105,7 +105,7 @@ pub(super) const CLIENTS: &[Limit] = limits! {
 };
 
 /// Limits of the ledger, metrics and the log.
-pub(super) const RECORDS: &[Limit] = limits! {
+pub(super) const RECORDS: &[LimitSpec] = limits! {
     /// Bytes that the ledger may take.
     ledger_bytes = ledger.size, Bytes(MIB..=1_024 * GIB), "the oldest records are dropped, behind a checkpoint",
         serve "ledger_bytes";
@@ -145,7 +145,7 @@ pub(super) const RECORDS: &[Limit] = limits! {
 };
 
 /// Limits of the console.
-pub(super) const CONSOLE: &[Limit] = limits! {
+pub(super) const CONSOLE: &[LimitSpec] = limits! {
     /// Calls that are kept in memory when they are over.
     kept_calls = feed.calls, Count(1..=1_000_000), "the oldest are found in the ledger only";
     /// News of calls that an open page may be behind.
@@ -172,7 +172,7 @@ pub(super) const CONSOLE: &[Limit] = limits! {
 };
 
 /// Limits of re-reading the config.
-pub(super) const RELOADING: &[Limit] = limits! {
+pub(super) const RELOADING: &[LimitSpec] = limits! {
     /// Time between two looks at the config, its lock, token files and secrets.
     config_poll = reload.poll, Time(10..=HOUR), "a change that two looks in a row see alike takes effect";
     /// Time that a reload request waits for its result.

@@ -6,7 +6,7 @@ use super::LimitSettings;
 
 /// One limit: its key in `[consort.limits]`, its unit, its range and its field.
 #[derive(Debug)]
-pub struct Limit {
+pub struct LimitSpec {
     /// The key in `[consort.limits]`.
     pub key: &'static str,
     /// The key in `[consort.serve]` that sets it too.
@@ -50,19 +50,19 @@ pub(super) const BYTE_UNITS: [(&str, u64); 4] = [("GiB", GIB), ("MiB", MIB), ("K
 /// The units of time, from the longest.
 const TIME_UNITS: [(&str, u64); 4] = [("h", HOUR), ("m", MINUTE), ("s", SECOND), ("ms", 1)];
 
-impl Limit {
+impl LimitSpec {
     /// The value that holds where a config says nothing; none if there is no limit then.
     pub fn default(&self) -> Option<u64> {
-        self.in_force(&LimitSettings::default())
+        self.value_in(&LimitSettings::default())
     }
 
     /// The value that holds by these settings; none if there is no limit.
-    pub fn in_force(&self, settings: &LimitSettings) -> Option<u64> {
+    pub fn value_in(&self, settings: &LimitSettings) -> Option<u64> {
         (self.get)(settings)
     }
 
     /// A value as it can be written in a config.
-    pub fn written(&self, value: u64) -> String {
+    pub fn format_value(&self, value: u64) -> String {
         let units: &[(&str, u64)] = match self.unit {
             LimitUnit::Time if value == 0 => return "0s".to_owned(),
             LimitUnit::Time => &TIME_UNITS,
@@ -75,8 +75,8 @@ impl Limit {
     }
 
     /// The allowed values for people: `1s to 24h`.
-    pub fn allowed(&self) -> String {
-        format!("{} to {}", self.written(self.min), self.written(self.max))
+    pub fn format_range(&self) -> String {
+        format!("{} to {}", self.format_value(self.min), self.format_value(self.max))
     }
 }
 
@@ -127,7 +127,7 @@ impl<T: LimitField + Default> LimitField for Option<T> {
 macro_rules! limits {
     ($($(#[doc = $about:literal])+ $key:ident = $($field:ident).+, $unit:ident($range:expr), $reached:literal
         $(, serve $serve:literal)?;)+) => {
-        &[$(Limit {
+        &[$(LimitSpec {
             key: stringify!($key),
             serve_key: limits!(@serve $($serve)?),
             unit: LimitUnit::$unit,

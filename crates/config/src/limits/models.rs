@@ -1,10 +1,10 @@
 //! Limits of models: runs and providers.
 
 use super::declare::{DAY, GIB, HOUR, KIB, LimitField, MIB};
-use super::{Limit, LimitUnit};
+use super::{LimitSpec, LimitUnit};
 
 /// Limits of what a model is shown, beside `exposure.budget` and `exposure.names`.
-pub(super) const EXPOSURE: &[Limit] = limits! {
+pub(super) const EXPOSURE: &[LimitSpec] = limits! {
     /// Tools that `find_tools` returns unless it is called with another `limit`.
     found_tools = exposure.found, Count(1..=1_000), "the best are returned";
     /// Tools that `find_tools` returns at most.
@@ -32,7 +32,7 @@ pub(super) const EXPOSURE: &[Limit] = limits! {
 };
 
 /// Limits of asking people, and of results that are kept here.
-pub(super) const PEOPLE: &[Limit] = limits! {
+pub(super) const PEOPLE: &[LimitSpec] = limits! {
     /// Time that a person has to approve a call.
     approval_timeout = approvals.answer, Time(1_000..=DAY), "denied";
     /// Bytes of the arguments that the question shows.
@@ -54,7 +54,7 @@ pub(super) const PEOPLE: &[Limit] = limits! {
 };
 
 /// Limits of a run, beside those of each agent (`[consort.agents.NAME]`).
-pub(super) const RUNS: &[Limit] = limits! {
+pub(super) const RUNS: &[LimitSpec] = limits! {
     /// Turns of a run: how often the model is asked, where neither the agent nor a flag says.
     run_turns = run.turns, Count(1..=1_000_000), "`limit_reached` (exit code 8)";
     /// Calls of a run, where neither the agent nor a flag says.
@@ -102,7 +102,7 @@ pub(super) const RUNS: &[Limit] = limits! {
 };
 
 /// Limits of model providers, beside those of each (`[consort.providers.NAME]`).
-pub(super) const PROVIDERS: &[Limit] = limits! {
+pub(super) const PROVIDERS: &[LimitSpec] = limits! {
     /// Time for a connection to a model provider and its TLS handshake.
     provider_connect = patience.connect, Time(1..=HOUR), "the request is repeated";
     /// Silence of a provider before an answer that is not streamed; `silence` of the provider sets it too.

@@ -1,10 +1,10 @@
 //! Limits of servers: calls, messages, connections, input schemas.
 
 use super::declare::{DAY, GIB, HOUR, KIB, LimitField, MIB, MINUTE};
-use super::{Limit, LimitUnit};
+use super::{LimitSpec, LimitUnit};
 
 /// Limits of a call.
-pub(super) const CALLS: &[Limit] = limits! {
+pub(super) const CALLS: &[LimitSpec] = limits! {
     /// Calls in flight on one stdio or HTTP+SSE connection.
     connection_calls = wire.pipe_calls, Count(1..=65_536), "further calls wait";
     /// Calls in flight to one Streamable HTTP server.
@@ -43,7 +43,7 @@ pub(super) const CALLS: &[Limit] = limits! {
 };
 
 /// Limits of messages and lists.
-pub(super) const MESSAGES: &[Limit] = limits! {
+pub(super) const MESSAGES: &[LimitSpec] = limits! {
     /// Bytes of one message of a server, on every transport, counted while reading.
     message_bytes = wire.message_bytes, Bytes(64 * KIB..=GIB),
         "the message is skipped, and the call that it answers ends with an error";
@@ -104,7 +104,7 @@ pub(super) const MESSAGES: &[Limit] = limits! {
 };
 
 /// Limits of connections to servers.
-pub(super) const CONNECTIONS: &[Limit] = limits! {
+pub(super) const CONNECTIONS: &[LimitSpec] = limits! {
     /// Time for a TCP connection and its TLS handshake; never longer than `timeout.connect` of the server.
     tcp_connect = times.connect, Time(1..=HOUR), "the server cannot be reached; the connection is retried";
     /// Time that a stdio server has to answer `server/discover` before `initialize` is sent as well.
@@ -168,7 +168,7 @@ pub(super) const CONNECTIONS: &[Limit] = limits! {
 };
 
 /// Limits of checking arguments against input schemas.
-pub(super) const SCHEMAS: &[Limit] = limits! {
+pub(super) const SCHEMAS: &[LimitSpec] = limits! {
     /// Bytes of an input schema.
     schema_source_bytes = schemas.bytes, Bytes(1..=64 * MIB), "arguments are not checked here; the server checks";
     /// Levels that an input schema may nest. More take more of a thread's stack.
@@ -198,7 +198,7 @@ pub(super) const SCHEMAS: &[Limit] = limits! {
 };
 
 /// Limits of logins at servers.
-pub(super) const LOGINS: &[Limit] = limits! {
+pub(super) const LOGINS: &[LimitSpec] = limits! {
     /// Time that one request of a login may take.
     login_request_timeout = login.request, Time(1..=HOUR), "the login fails";
     /// Bytes of an answer during a login.

@@ -12,12 +12,12 @@ fn read_limits(lines: &str) -> (LimitsConfig, Vec<String>) {
 }
 
 /// A value that a limit takes and that is not its default.
-fn other(limit: &Limit) -> u64 {
+fn other(limit: &LimitSpec) -> u64 {
     let default = limit.default().unwrap_or(limit.min);
     if default < limit.max { default + 1 } else { default - 1 }
 }
 
-fn line(limit: &Limit, value: u64) -> String {
+fn line(limit: &LimitSpec, value: u64) -> String {
     match limit.unit {
         LimitUnit::Time => format!("{} = \"{value}ms\"\n", limit.key),
         LimitUnit::Bytes | LimitUnit::Count => format!("{} = {value}\n", limit.key),
@@ -37,8 +37,8 @@ fn every_key_sets_its_limit_and_no_other() {
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(config.get(limit), Some(other(limit)));
         let settings = config.settings();
-        assert_eq!(limit.in_force(&settings), Some(other(limit)), "{}", limit.key);
-        let others = limits().filter(|other| other.in_force(&settings) != other.in_force(&usual));
+        assert_eq!(limit.value_in(&settings), Some(other(limit)), "{}", limit.key);
+        let others = limits().filter(|other| other.value_in(&settings) != other.value_in(&usual));
         let keys: Vec<&str> = others.map(|limit| limit.key).collect();
         assert_eq!(keys, [limit.key]);
     }
@@ -149,8 +149,8 @@ fn what_is_shown_of_a_limit_can_be_read_again() {
         assert_eq!(again, config, "{shown}");
         for value in [limit.min, limit.max] {
             let quoted = match limit.unit {
-                LimitUnit::Count => limit.written(value),
-                LimitUnit::Time | LimitUnit::Bytes => format!("{:?}", limit.written(value)),
+                LimitUnit::Count => limit.format_value(value),
+                LimitUnit::Time | LimitUnit::Bytes => format!("{:?}", limit.format_value(value)),
             };
             let (again, errors) = read_limits(&format!("{} = {quoted}", limit.key));
             assert!(errors.is_empty(), "{errors:?}");

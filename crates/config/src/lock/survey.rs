@@ -7,7 +7,7 @@ use consort_hub::{State, Status};
 use consort_shape::pin::{Launch, Lock, Locked};
 use consort_shape::scan::{Shadow, shadowing};
 
-use super::launch;
+use super::server_launch;
 use crate::config::Config;
 
 /// Selection of servers to start.
@@ -49,7 +49,7 @@ impl SurveyPlan {
         let disabled = config.servers.iter().filter(|server| server.disabled);
         let off = broken.chain(disabled.map(|server| server.name.clone())).collect();
         let enabled = config.servers.iter().filter(|server| !server.disabled);
-        let launches = enabled.map(|server| (server.name.clone(), launch(server))).collect();
+        let launches = enabled.map(|server| (server.name.clone(), server_launch(server))).collect();
         Self { launches, off }
     }
 

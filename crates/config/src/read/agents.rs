@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 
 use consort_core::secret;
 
-use crate::agents::{AgentConfig, Effort, ModelConfig, PriceConfig, ProviderConfig, Thinking};
-use crate::error::Mistake;
-use crate::fields::Fields;
-use crate::names::{closest, listed, shortened};
+use crate::agents::{
+    AgentConfig, ModelConfig, PriceConfig, ProviderConfig, ReasoningConfig, ReasoningLevel,
+};
+use crate::error::ConfigErrorKind;
+use crate::names::{closest_name, list_names, shorten_name};
 use crate::network::NO_PROXY;
 use crate::options::ProfileConfig;
-use crate::tree::{Node, Value};
+use crate::table_reader::TableReader;
+use crate::tree::{SyntaxNode, SyntaxValue};
 
 /// Limit of characters of an agent's name: `ask_NAME` is the name of a tool.
 const LONGEST: usize = 48;
 
 /// Reads `[consort.agents.NAME]`.
 pub(super) fn agents(
-    fields: &Fields<'_>,
+    fields: &TableReader<'_>,
     profiles: &BTreeMap<String, ProfileConfig>,
 ) -> BTreeMap<String, AgentConfig> {
     named(fields, "agents", "a table of agents", |name, at, agent| {
@@ -25,7 +27,7 @@ pub(super) fn agents(
         if let (Some(_), Some(file)) = (agent.get("instructions"), agent.get("instructions_file")) {
             let both = ["instructions", "instructions_file"].map(|key| agent.path(key));
             let [first, second] = both;
-            agent.error(file.at, Mistake::Both(first, second));
+            agent.error(file.at, ConfigErrorKind::ConflictingKeys(first, second));
         }
         let made = AgentConfig {
             model: model.clone().unwrap_or_default(),
@@ -48,9 +50,9 @@ pub(super) fn agents(
         if !is_name(name) {
             let reason = format!(
                 "invalid name `{}`: use 1 to {LONGEST} letters, digits, `_` or `-`",
-                shortened(name)
+                shorten_name(name)
             );
-            fields.error(at, Mistake::Spec { key: "agents".to_owned(), reason });
+            fields.error(at, ConfigErrorKind::InvalidValue { key: "agents".to_owned(), reason });
             return None;
         }
         model.map(|_| made)
@@ -58,7 +60,7 @@ pub(super) fn agents(
 }
 
 /// Reads `[consort.models."provider:name"]`.
-pub(super) fn models(fields: &Fields<'_>) -> BTreeMap<String, ModelConfig> {
+pub(super) fn models(fields: &TableReader<'_>) -> BTreeMap<String, ModelConfig> {
     named(fields, "models", "a table of models", |name, at, model| {
         let price = model.table("price").map(|price| {
             let made = PriceConfig {
@@ -77,8 +79,8 @@ pub(super) fn models(fields: &Fields<'_>) -> BTreeMap<String, ModelConfig> {
             price,
         };
         if !is_model(name) {
-            let reason = format!("unknown model `{}`: use `provider:name`", shortened(name));
-            fields.error(at, Mistake::Spec { key: "models".to_owned(), reason });
+            let reason = format!("unknown model `{}`: use `provider:name`", shorten_name(name));
+            fields.error(at, ConfigErrorKind::InvalidValue { key: "models".to_owned(), reason });
             return None;
         }
         Some(made)
@@ -86,13 +88,13 @@ pub(super) fn models(fields: &Fields<'_>) -> BTreeMap<String, ModelConfig> {
 }
 
 /// Reads `[consort.providers.NAME]`.
-pub(super) fn providers(fields: &Fields<'_>) -> BTreeMap<String, ProviderConfig> {
+pub(super) fn providers(fields: &TableReader<'_>) -> BTreeMap<String, ProviderConfig> {
     named(fields, "providers", "a table of providers", |_, _, provider| {
         let body = match provider.get("body") {
             None => serde_json::Map::new(),
             Some(node) => match node.value.to_json() {
                 serde_json::Value::Object(body) => body,
-                _ => provider.wrong("body", node, "a table").unwrap_or_default(),
+                _ => provider.report_wrong_type("body", node, "a table").unwrap_or_default(),
             },
         };
         Some(ProviderConfig {
@@ -110,7 +112,7 @@ pub(super) fn providers(fields: &Fields<'_>) -> BTreeMap<String, ProviderConfig>
     })
 }
 
-fn proxy(provider: &Fields<'_>) -> Option<String> {
+fn proxy(provider: &TableReader<'_>) -> Option<String> {
     let text = provider.string("proxy")?;
     let is_reference = text.starts_with("env:") || text.starts_with("file:");
     let reason = if is_reference || text == NO_PROXY {
@@ -122,31 +124,31 @@ fn proxy(provider: &Fields<'_>) -> Option<String> {
     };
     if let Some(reason) = reason {
         let at = provider.at_of("proxy");
-        provider.error(at, Mistake::Spec { key: provider.path("proxy"), reason });
+        provider.error(at, ConfigErrorKind::InvalidValue { key: provider.path("proxy"), reason });
     }
     Some(text.to_owned())
 }
 
-fn wire(provider: &Fields<'_>) -> Option<String> {
+fn wire(provider: &TableReader<'_>) -> Option<String> {
     let word = provider.string("wire")?;
     let known = consort_agent::Wire::ALL.map(consort_agent::Wire::as_str);
     if known.contains(&word) {
         return Some(word.to_owned());
     }
-    let expected = listed(&known);
-    let near = closest(word, known.iter().copied()).map(str::to_owned);
-    let (key, word) = (provider.path("wire"), shortened(word));
+    let expected = list_names(&known);
+    let near = closest_name(word, known.iter().copied()).map(str::to_owned);
+    let (key, word) = (provider.path("wire"), shorten_name(word));
     let at = provider.at_of("wire");
-    provider.error(at, Mistake::UnknownWord { key, word, expected, near });
+    provider.error(at, ConfigErrorKind::UnknownWord { key, word, expected, near });
     None
 }
 
 /// Returns the reference to a key, never the key itself.
-fn key(provider: &Fields<'_>) -> Option<String> {
+fn key(provider: &TableReader<'_>) -> Option<String> {
     let node = provider.get("key")?;
     match &node.value {
-        Value::Text(text) if is_reference(text) => Some(text.clone()),
-        _ => provider.wrong("key", node, REFERENCE),
+        SyntaxValue::Text(text) if is_reference(text) => Some(text.clone()),
+        _ => provider.report_wrong_type("key", node, REFERENCE),
     }
 }
 
@@ -156,23 +158,27 @@ fn is_reference(text: &str) -> bool {
     text.starts_with("env:") || text.starts_with("file:")
 }
 
-fn headers(provider: &Fields<'_>) -> BTreeMap<String, String> {
+fn headers(provider: &TableReader<'_>) -> BTreeMap<String, String> {
     let Some(node) = provider.get("headers") else { return BTreeMap::new() };
-    let Value::Table(table) = &node.value else {
-        return provider.wrong("headers", node, "a table of strings").unwrap_or_default();
+    let SyntaxValue::Table(table) = &node.value else {
+        return provider
+            .report_wrong_type("headers", node, "a table of strings")
+            .unwrap_or_default();
     };
     let mut headers = BTreeMap::new();
     for entry in &table.0 {
-        let key = format!("headers.{}", shortened(&entry.key));
+        let key = format!("headers.{}", shorten_name(&entry.key));
         match &entry.node.value {
-            Value::Text(text) if secret::is_secret_name(&entry.key) && !is_reference(text) => {
-                provider.wrong::<()>(&key, &entry.node, REFERENCE);
+            SyntaxValue::Text(text)
+                if secret::is_secret_name(&entry.key) && !is_reference(text) =>
+            {
+                provider.report_wrong_type::<()>(&key, &entry.node, REFERENCE);
             }
-            Value::Text(text) => {
+            SyntaxValue::Text(text) => {
                 headers.insert(entry.key.clone(), text.clone());
             }
             _ => {
-                provider.wrong::<()>(&key, &entry.node, "a string");
+                provider.report_wrong_type::<()>(&key, &entry.node, "a string");
             }
         }
     }
@@ -180,66 +186,71 @@ fn headers(provider: &Fields<'_>) -> BTreeMap<String, String> {
 }
 
 /// The model of an agent. It is required.
-fn model_of(agent: &Fields<'_>) -> Option<String> {
+fn model_of(agent: &TableReader<'_>) -> Option<String> {
     match agent.string("model") {
         Some(model) if is_model(model) => Some(model.to_owned()),
         Some(model) => {
-            let reason = format!("unknown model `{}`: use `provider:name`", shortened(model));
+            let reason = format!("unknown model `{}`: use `provider:name`", shorten_name(model));
             let at = agent.at_of("model");
-            agent.error(at, Mistake::Spec { key: agent.path("model"), reason });
+            agent.error(at, ConfigErrorKind::InvalidValue { key: agent.path("model"), reason });
             None
         }
         None if agent.get("model").is_some() => None,
         None => {
             let hint = "an agent is of a model: `model = \"provider:name\"`";
-            agent.error(agent.at(), Mistake::Missing { key: "model", hint });
+            agent.error(agent.at(), ConfigErrorKind::Missing { key: "model", hint });
             None
         }
     }
 }
 
 /// The profile of an agent. It must exist.
-fn profile(agent: &Fields<'_>, profiles: &BTreeMap<String, ProfileConfig>) -> Option<String> {
+fn profile(agent: &TableReader<'_>, profiles: &BTreeMap<String, ProfileConfig>) -> Option<String> {
     let name = agent.string("profile")?;
     if !profiles.contains_key(name) {
-        let near = closest(name, profiles.keys().map(String::as_str));
+        let near = closest_name(name, profiles.keys().map(String::as_str));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        let reason = format!("unknown profile `{}`{near}", shortened(name));
-        agent.error(agent.at_of("profile"), Mistake::Spec { key: agent.path("profile"), reason });
+        let reason = format!("unknown profile `{}`{near}", shorten_name(name));
+        agent.error(
+            agent.at_of("profile"),
+            ConfigErrorKind::InvalidValue { key: agent.path("profile"), reason },
+        );
     }
     Some(name.to_owned())
 }
 
-fn thinking(agent: &Fields<'_>) -> Option<Thinking> {
+fn thinking(agent: &TableReader<'_>) -> Option<ReasoningConfig> {
     let node = agent.get("reasoning")?;
-    if matches!(node.value, Value::Number(_)) {
-        return small(agent, "reasoning").map(Thinking::Tokens);
+    if matches!(node.value, SyntaxValue::Number(_)) {
+        return small(agent, "reasoning").map(ReasoningConfig::Tokens);
     }
-    agent.word("reasoning", &Effort::ALL, &[("none", Effort::Off)]).map(Thinking::Word)
+    agent
+        .word("reasoning", &ReasoningLevel::ALL, &[("none", ReasoningLevel::Off)])
+        .map(ReasoningConfig::Word)
 }
 
 /// A count, saturated at `u32::MAX`.
-fn small(fields: &Fields<'_>, key: &'static str) -> Option<u32> {
+fn small(fields: &TableReader<'_>, key: &'static str) -> Option<u32> {
     fields.count(key).map(|count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 /// The valid tables of a table, by name.
 fn named<'a, T>(
-    fields: &Fields<'a>,
+    fields: &TableReader<'a>,
     key: &'static str,
     expected: &'static str,
-    read: impl Fn(&str, usize, &Fields<'a>) -> Option<T>,
+    read: impl Fn(&str, usize, &TableReader<'a>) -> Option<T>,
 ) -> BTreeMap<String, T> {
     let Some(node) = fields.get(key) else { return BTreeMap::new() };
-    let Value::Table(table) = &node.value else {
-        return fields.wrong(key, node, expected).unwrap_or_default();
+    let SyntaxValue::Table(table) = &node.value else {
+        return fields.report_wrong_type(key, node, expected).unwrap_or_default();
     };
     let mut made = BTreeMap::new();
     for entry in &table.0 {
-        let key = format!("{key}.{}", shortened(&entry.key));
-        let node: &Node = &entry.node;
-        let Value::Table(table) = &node.value else {
-            fields.wrong::<()>(&key, node, "a table");
+        let key = format!("{key}.{}", shorten_name(&entry.key));
+        let node: &SyntaxNode = &entry.node;
+        let SyntaxValue::Table(table) = &node.value else {
+            fields.report_wrong_type::<()>(&key, node, "a table");
             continue;
         };
         let inner = fields.inner(&key, node, table);
@@ -264,7 +275,7 @@ fn is_model(text: &str) -> bool {
 mod tests {
     use std::path::Path;
 
-    use crate::{Config, Target};
+    use crate::{Config, TargetFormat};
 
     const WHOLE: &str = r#"
 [consort.agents.researcher]
@@ -311,7 +322,7 @@ command = ["papers"]
         assert!(config.errors.is_empty() && config.problems.is_empty(), "{:?}", config.problems);
         let editor = &config.options.agents["editor"];
         assert_eq!((&*editor.model, editor.max_turns), ("local:small", None));
-        let converted = config.convert(Target::Consort);
+        let converted = config.convert(TargetFormat::Consort);
         let again = Config::parse(Path::new("consort.toml"), &converted.text).unwrap();
         assert_eq!(again.options, config.options);
         assert_eq!(again.options.agents.len(), 2);

@@ -1,11 +1,11 @@
 //! Servers with a `connection` of their own: `{serverName, transport, connection, auth}`.
 
-use super::{Reader, auth};
-use crate::fields::Fields;
-use crate::findings::Findings;
+use super::{ServerReader, auth};
+use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
+use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::sketch::{Count, Keys, Sketch, USUAL};
-use crate::tree::{Node, Value};
+use crate::table_reader::TableReader;
+use crate::tree::{SyntaxNode, SyntaxValue};
 
 /// The key of a server's name.
 pub(crate) const NAME: &str = "serverName";
@@ -13,15 +13,18 @@ pub(crate) const NAME: &str = "serverName";
 /// The key of a server's connection.
 pub(crate) const CONNECTION: &str = "connection";
 
-const KEYS: Keys = Keys { transport: &["transport"], ..USUAL };
+const KEYS: FieldNames = FieldNames { transport: &["transport"], ..COMMON_NAMES };
 
 /// Reads one server, a list of them, or a table of them by name.
-pub(crate) fn read<'a>(findings: &'a Findings<'a>, root: &'a Node) -> Vec<ServerConfig> {
-    let mut reader = Reader::new(findings);
+pub(crate) fn read<'a>(
+    findings: &'a ProblemCollector<'a>,
+    root: &'a SyntaxNode,
+) -> Vec<ServerConfig> {
+    let mut reader = ServerReader::new(findings);
     match &root.value {
-        Value::List(_) => reader.list("", root, NAME, server),
-        Value::Table(table) => match table.get(NAME).map(|node| (&node.value, node.at)) {
-            Some((Value::Text(name), at)) => reader.add(name, at, root, server),
+        SyntaxValue::List(_) => reader.list("", root, NAME, server),
+        SyntaxValue::Table(table) => match table.get(NAME).map(|node| (&node.value, node.at)) {
+            Some((SyntaxValue::Text(name), at)) => reader.add(name, at, root, server),
             _ => reader.map("", root, server),
         },
         _ => {}
@@ -29,14 +32,14 @@ pub(crate) fn read<'a>(findings: &'a Findings<'a>, root: &'a Node) -> Vec<Server
     reader.into_servers()
 }
 
-fn server(fields: &Fields<'_>) -> Sketch {
+fn server(fields: &TableReader<'_>) -> PartialServer {
     fields.get(NAME);
-    let mut sketch = Sketch::read(fields, &KEYS);
+    let mut partial = PartialServer::read(fields, &KEYS);
     if let Some(connection) = fields.table(CONNECTION) {
-        sketch.locate(&connection, &KEYS);
+        partial.read_transport(&connection, &KEYS);
         connection.finish();
     }
-    sketch.timeout(fields, Count::Unclear);
-    sketch.auth = auth::read(fields);
-    sketch
+    partial.timeout(fields, TimeoutUnit::Unclear);
+    partial.auth = auth::read(fields);
+    partial
 }

@@ -1,55 +1,55 @@
 //! Authentication at a server.
 
-use crate::error::Mistake;
-use crate::fields::Fields;
-use crate::server::Auth;
-use crate::text::{Secrecy, Text};
+use crate::error::ConfigErrorKind;
+use crate::server::AuthConfig;
+use crate::table_reader::TableReader;
+use crate::template::{SecretDisplay, TemplateString};
 
 /// The default header of an API key.
 const API_KEY: &str = "X-API-Key";
 
 /// Reads `auth`: `{bearer}`, `{api_key, header}`, or `{type: bearer|api_key|custom, token, header}`.
-pub(super) fn read(fields: &Fields<'_>) -> Option<Auth> {
+pub(super) fn read(fields: &TableReader<'_>) -> Option<AuthConfig> {
     let fields = fields.table("auth")?;
     let auth = short(&fields).or_else(|| long(&fields));
     fields.finish();
     auth
 }
 
-fn short(fields: &Fields<'_>) -> Option<Auth> {
-    if let Some(token) = fields.text(&["bearer"], Secrecy::Secret) {
-        return Some(Auth::Bearer(token));
+fn short(fields: &TableReader<'_>) -> Option<AuthConfig> {
+    if let Some(token) = fields.text(&["bearer"], SecretDisplay::HideAll) {
+        return Some(AuthConfig::Bearer(token));
     }
-    let key = fields.text(&["api_key"], Secrecy::Secret)?;
+    let key = fields.text(&["api_key"], SecretDisplay::HideAll)?;
     Some(api_key(fields, key, API_KEY))
 }
 
-fn long(fields: &Fields<'_>) -> Option<Auth> {
-    type Make = fn(&Fields<'_>, Text) -> Auth;
+fn long(fields: &TableReader<'_>) -> Option<AuthConfig> {
+    type Make = fn(&TableReader<'_>, TemplateString) -> AuthConfig;
     const KINDS: [(&str, Make); 3] = [
-        ("bearer", |_, token| Auth::Bearer(token)),
+        ("bearer", |_, token| AuthConfig::Bearer(token)),
         ("api_key", |fields, token| api_key(fields, token, API_KEY)),
         // Nothing is added to it: whoever wrote it knows what the server wants.
         ("custom", |fields, token| api_key(fields, token, "Authorization")),
     ];
     let make = fields.word("type", &KINDS, &[]);
-    let token = fields.text(&["token"], Secrecy::Secret);
+    let token = fields.text(&["token"], SecretDisplay::HideAll);
     match (make, token) {
         (Some(make), Some(token)) => Some(make(fields, token)),
         (_, None) if fields.get("token").is_none() && fields.get("bearer").is_none() => {
             let hint = "write `bearer = \"env:NAME\"`, or `type` and `token`";
-            fields.error(fields.at(), Mistake::Missing { key: "auth.token", hint });
+            fields.error(fields.at(), ConfigErrorKind::Missing { key: "auth.token", hint });
             None
         }
         (None, Some(_)) if fields.get("type").is_none() => {
             let hint = "use `bearer`, `api_key` or `custom`";
-            fields.error(fields.at(), Mistake::Missing { key: "auth.type", hint });
+            fields.error(fields.at(), ConfigErrorKind::Missing { key: "auth.type", hint });
             None
         }
         _ => None,
     }
 }
 
-fn api_key(fields: &Fields<'_>, key: Text, usual: &str) -> Auth {
-    Auth::ApiKey { header: fields.string("header").unwrap_or(usual).to_owned(), key }
+fn api_key(fields: &TableReader<'_>, key: TemplateString, usual: &str) -> AuthConfig {
+    AuthConfig::ApiKey { header: fields.string("header").unwrap_or(usual).to_owned(), key }
 }

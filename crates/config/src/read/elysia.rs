@@ -1,13 +1,13 @@
 //! A list of servers with scripts: `servers: [{name, type, url | server_script_path, ...}]`.
 
-use super::{Reader, inputs};
-use crate::error::Mistake;
-use crate::fields::Fields;
-use crate::findings::Findings;
+use super::{ServerReader, inputs};
+use crate::error::ConfigErrorKind;
+use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
+use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::sketch::{Count, Sketch, USUAL};
-use crate::text::{Part, Secrecy, Text};
-use crate::tree::Table;
+use crate::table_reader::TableReader;
+use crate::template::{SecretDisplay, TemplatePart, TemplateString};
+use crate::tree::SyntaxTable;
 
 /// The key of the list.
 pub(crate) const KEY: &str = "servers";
@@ -15,8 +15,11 @@ pub(crate) const KEY: &str = "servers";
 const SCRIPT: &str = "server_script_path";
 
 /// Reads the list.
-pub(crate) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Vec<ServerConfig> {
-    let mut reader = Reader::new(findings);
+pub(crate) fn read<'a>(
+    findings: &'a ProblemCollector<'a>,
+    root: &'a SyntaxTable,
+) -> Vec<ServerConfig> {
+    let mut reader = ServerReader::new(findings);
     if let Some(node) = root.get("inputs") {
         reader.inputs(inputs::read(findings, node));
     }
@@ -26,36 +29,42 @@ pub(crate) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Vec<Serve
     reader.into_servers()
 }
 
-fn server(fields: &Fields<'_>) -> Sketch {
+fn server(fields: &TableReader<'_>) -> PartialServer {
     fields.get("name");
-    let mut sketch = Sketch::read(fields, &USUAL);
-    sketch.timeout(fields, Count::Unclear);
+    let mut partial = PartialServer::read(fields, &COMMON_NAMES);
+    partial.timeout(fields, TimeoutUnit::Unclear);
     if let Some(node) = fields.get("inputs") {
-        sketch.inputs = inputs::read(fields.findings(), node);
+        partial.inputs = inputs::read(fields.findings(), node);
     }
-    let Some(script) = fields.text(&[SCRIPT], Secrecy::Looks) else { return sketch };
+    let Some(script) = fields.text(&[SCRIPT], SecretDisplay::HideLikelySecrets) else {
+        return partial;
+    };
     if fields.get("command").is_some() {
-        let mistake = Mistake::Both("command".to_owned(), SCRIPT.to_owned());
+        let mistake = ConfigErrorKind::ConflictingKeys("command".to_owned(), SCRIPT.to_owned());
         fields.error(fields.at_of(SCRIPT), mistake);
-        return sketch;
+        return partial;
     }
     match interpreter(&script) {
         Some(program) => {
-            let arguments = std::mem::take(&mut sketch.arguments);
+            let arguments = std::mem::take(&mut partial.arguments);
             let arguments = std::iter::once(script.clone()).chain(arguments).collect();
-            sketch.run(fields.at_of(SCRIPT), Text::literal(program, script.spot()), arguments);
+            partial.run(
+                fields.at_of(SCRIPT),
+                TemplateString::literal(program, script.spot()),
+                arguments,
+            );
         }
         None => {
-            fields.error(fields.at_of(SCRIPT), Mistake::Script(script.to_string()));
-            sketch.left_out = true;
+            fields.error(fields.at_of(SCRIPT), ConfigErrorKind::Script(script.to_string()));
+            partial.left_out = true;
         }
     }
-    sketch
+    partial
 }
 
 /// Interpreter of a script, by its file extension.
-fn interpreter(script: &Text) -> Option<&'static str> {
-    let Some(Part::Literal(end)) = script.parts().last() else { return None };
+fn interpreter(script: &TemplateString) -> Option<&'static str> {
+    let Some(TemplatePart::Literal(end)) = script.parts().last() else { return None };
     let (_, extension) = end.rsplit_once('.')?;
     match extension {
         "py" => Some("python3"),

@@ -9,15 +9,15 @@ use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};
 use consort_shape::transform::TransformSpec;
 
 use super::agents;
-use crate::error::Mistake;
-use crate::fields::{Fields, UnknownKeys};
-use crate::findings::Findings;
+use crate::error::ConfigErrorKind;
 use crate::limits::LimitsConfig;
 use crate::listen::{ListenAddress, is_origin};
-use crate::names::{closest, shortened};
-use crate::options::{Options, ProfileConfig, ServeConfig, merged};
-use crate::server::Validate;
-use crate::tree::{Entry, Node, Table, Value};
+use crate::names::{closest_name, shorten_name};
+use crate::options::{ConsortOptions, ProfileConfig, ServeConfig, merge_policies};
+use crate::problem_collector::ProblemCollector;
+use crate::server::ValidationMode;
+use crate::table_reader::{TableReader, UnknownKeyPolicy};
+use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the section.
 pub(crate) const KEY: &str = "consort";
@@ -50,32 +50,38 @@ const SELECTIONS: [&str; 2] = ["servers", "tools"];
 const FREE: [&str; 3] = ["body", "arguments", "provider"];
 
 /// Reads the options for all servers.
-pub(crate) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
-    findings.blocking(|| {
-        misspelt(findings, root);
+pub(crate) fn read<'a>(
+    findings: &'a ProblemCollector<'a>,
+    root: &'a SyntaxTable,
+) -> ConsortOptions {
+    findings.collect_blocking(|| {
+        check_section_name(findings, root);
         section(findings, root)
     })
 }
 
-fn section<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
+fn section<'a>(findings: &'a ProblemCollector<'a>, root: &'a SyntaxTable) -> ConsortOptions {
     let mut written = root.0.iter().filter(|entry| entry.key == KEY);
-    let Some(Entry { node, at, .. }) = written.next() else { return Options::default() };
+    let Some(SyntaxEntry { node, at, .. }) = written.next() else {
+        return ConsortOptions::default();
+    };
     for again in written {
         let first = findings.spot(*at);
-        findings.error(again.at, None, Mistake::KeyTwice { key: KEY.to_owned(), first });
+        findings.error(again.at, None, ConfigErrorKind::KeyTwice { key: KEY.to_owned(), first });
     }
-    let Value::Table(table) = &node.value else {
+    let SyntaxValue::Table(table) = &node.value else {
         let (key, expected, found) = (KEY.to_owned(), "a table", node.value.kind());
-        findings.error(node.at, None, Mistake::WrongType { key, expected, found });
-        return Options::default();
+        findings.error(node.at, None, ConfigErrorKind::WrongType { key, expected, found });
+        return ConsortOptions::default();
     };
-    let fields = Fields::new(findings, None, node.at, table).unknown_keys(UnknownKeys::Refuse);
+    let fields =
+        TableReader::new(findings, None, node.at, table).unknown_keys(UnknownKeyPolicy::Refuse);
     // Rules may be about roles, so who has them is read first.
     let known = PolicySpec { callers: callers(&fields), ..PolicySpec::default() };
     let policy = with_callers(policy(&fields, Some(&known)), known);
     let profiles = profiles(&fields, policy.as_ref());
     let mut limits = LimitsConfig::read(&fields);
-    let options = Options {
+    let options = ConsortOptions {
         builtin: fields.bool("builtin"),
         naming: fields.string("naming").map(str::to_owned),
         transforms: transforms(&fields),
@@ -89,61 +95,61 @@ fn section<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
         providers: agents::providers(&fields),
         limits,
         models: agents::models(&fields),
-        validate: fields.word("validate", &Validate::WORDS, &[]),
+        validate: fields.word("validate", &ValidationMode::WORDS, &[]),
         include: fields.strings(INCLUDE),
     };
     fields.finish();
-    overlooked(findings, "", node);
+    check_values(findings, "", node);
     options
 }
 
 /// Refuses a section whose name is a misspelling of `consort`, in a file that has keys of others too.
-fn misspelt(findings: &Findings<'_>, root: &Table) {
+fn check_section_name(findings: &ProblemCollector<'_>, root: &SyntaxTable) {
     for entry in root.0.iter().filter(|entry| entry.key != KEY) {
-        let ours = |table: &Table| table.keys().any(|key| KEYS.contains(&key));
-        if closest(&entry.key, [KEY]).is_some()
+        let ours = |table: &SyntaxTable| table.keys().any(|key| KEYS.contains(&key));
+        if closest_name(&entry.key, [KEY]).is_some()
             && entry.node.table().is_some_and(ours)
             && !findings.has_error(entry.at)
         {
-            let (key, near) = (shortened(&entry.key), Some(KEY.to_owned()));
-            findings.error(entry.at, None, Mistake::UnknownKey { key, near });
+            let (key, near) = (shorten_name(&entry.key), Some(KEY.to_owned()));
+            findings.error(entry.at, None, ConfigErrorKind::UnknownKey { key, near });
         }
     }
 }
 
 /// Refuses values that would silently have no effect: dates, empty selections, and duplicate keys.
-fn overlooked(findings: &Findings<'_>, within: &str, node: &Node) {
-    let error = |at: usize, mistake: Mistake| {
+fn check_values(findings: &ProblemCollector<'_>, within: &str, node: &SyntaxNode) {
+    let error = |at: usize, mistake: ConfigErrorKind| {
         if !findings.has_error(at) {
             findings.error(at, None, mistake);
         }
     };
     match &node.value {
-        Value::Date => {
+        SyntaxValue::Date => {
             let (key, expected) = (within.to_owned(), "a string, a number, a list or a table");
-            error(node.at, Mistake::WrongType { key, expected, found: node.value.kind() });
+            error(node.at, ConfigErrorKind::WrongType { key, expected, found: node.value.kind() });
         }
-        Value::List(items) => {
+        SyntaxValue::List(items) => {
             for (n, item) in items.iter().enumerate() {
-                overlooked(findings, &format!("{within}[{n}]"), item);
+                check_values(findings, &format!("{within}[{n}]"), item);
             }
         }
-        Value::Table(table) => {
+        SyntaxValue::Table(table) => {
             let mut seen = BTreeMap::new();
             for entry in &table.0 {
                 let dot = if within.is_empty() { "" } else { "." };
-                let key = format!("{within}{dot}{}", shortened(&entry.key));
+                let key = format!("{within}{dot}{}", shorten_name(&entry.key));
                 if let Some(first) = seen.insert(&entry.key, entry.at) {
                     let first = findings.spot(first);
-                    error(entry.at, Mistake::KeyTwice { key: key.clone(), first });
+                    error(entry.at, ConfigErrorKind::KeyTwice { key: key.clone(), first });
                 }
                 if SELECTIONS.contains(&entry.key.as_str())
                     && entry.node.list().is_some_and(<[_]>::is_empty)
                 {
-                    error(entry.node.at, Mistake::EmptyList(key.clone()));
+                    error(entry.node.at, ConfigErrorKind::EmptyList(key.clone()));
                 }
                 if !FREE.contains(&entry.key.as_str()) {
-                    overlooked(findings, &key, &entry.node);
+                    check_values(findings, &key, &entry.node);
                 }
             }
         }
@@ -152,12 +158,12 @@ fn overlooked(findings: &Findings<'_>, within: &str, node: &Node) {
 }
 
 /// Reads `[[consort.transforms]]`, each checked at its place.
-fn transforms(fields: &Fields<'_>) -> Vec<TransformSpec> {
+fn transforms(fields: &TableReader<'_>) -> Vec<TransformSpec> {
     fields.specs("transforms", |spec: &TransformSpec| spec.compile().map(drop))
 }
 
 /// Reads `exposure = "WORD"` or `[consort.exposure]`.
-fn exposure(fields: &Fields<'_>) -> Option<ExposureSpec> {
+fn exposure(fields: &TableReader<'_>) -> Option<ExposureSpec> {
     let check = |spec: &ExposureSpec| spec.compile(&BTreeMap::new()).map(drop);
     // As a table it tells which of its keys is unknown.
     match fields.get("exposure")?.table() {
@@ -169,14 +175,14 @@ fn exposure(fields: &Fields<'_>) -> Option<ExposureSpec> {
 }
 
 /// Reads `[consort.policy]`.
-fn policy(fields: &Fields<'_>, everybody: Option<&PolicySpec>) -> Option<PolicySpec> {
+fn policy(fields: &TableReader<'_>, everybody: Option<&PolicySpec>) -> Option<PolicySpec> {
     fields.spec("policy", |spec: &PolicySpec| {
         let failed = |error: &PolicyError| match error.hint() {
             Some(hint) => format!("{error} ({hint})"),
             None => error.to_string(),
         };
         let failed = |errors: Vec<PolicyError>| errors.iter().map(failed).collect::<Vec<_>>();
-        let whole = merged(everybody, Some(spec));
+        let whole = merge_policies(everybody, Some(spec));
         Policy::compile(&whole).map(drop).map_err(|errors| failed(errors).join("; "))
     })
 }
@@ -192,24 +198,26 @@ fn with_callers(policy: Option<PolicySpec>, known: PolicySpec) -> Option<PolicyS
 }
 
 /// Reads `[consort.callers.NAME]`: facts about callers for rules.
-fn callers(fields: &Fields<'_>) -> BTreeMap<String, CallerSpec> {
+fn callers(fields: &TableReader<'_>) -> BTreeMap<String, CallerSpec> {
     fields.spec("callers", |_| Ok(())).unwrap_or_default()
 }
 
 /// Reads `[consort.profiles.NAME]`.
 fn profiles(
-    fields: &Fields<'_>,
+    fields: &TableReader<'_>,
     everybody: Option<&PolicySpec>,
 ) -> BTreeMap<String, ProfileConfig> {
     let Some(node) = fields.get("profiles") else { return BTreeMap::new() };
-    let Value::Table(table) = &node.value else {
-        return fields.wrong("profiles", node, "a table of profiles").unwrap_or_default();
+    let SyntaxValue::Table(table) = &node.value else {
+        return fields
+            .report_wrong_type("profiles", node, "a table of profiles")
+            .unwrap_or_default();
     };
     let mut profiles = BTreeMap::new();
     for entry in &table.0 {
-        let key = format!("profiles.{}", shortened(&entry.key));
-        let Value::Table(table) = &entry.node.value else {
-            fields.wrong::<()>(&key, &entry.node, "a table");
+        let key = format!("profiles.{}", shorten_name(&entry.key));
+        let SyntaxValue::Table(table) = &entry.node.value else {
+            fields.report_wrong_type::<()>(&key, &entry.node, "a table");
             continue;
         };
         let profile = fields.inner(&key, &entry.node, table);
@@ -228,22 +236,28 @@ fn profiles(
 }
 
 /// Reads `[consort.serve]`.
-fn serve(fields: &Fields<'_>, limits: &mut LimitsConfig) -> ServeConfig {
+fn serve(fields: &TableReader<'_>, limits: &mut LimitsConfig) -> ServeConfig {
     let Some(serve) = fields.table("serve") else { return ServeConfig::default() };
     let allowed_origins = serve.strings("allowed_origins");
     if let Some(wrong) = allowed_origins.iter().find(|origin| !is_origin(origin)) {
         let reason = format!(
             "`{}` is no origin: write scheme, host and port, as in `http://localhost:6274`",
-            shortened(wrong)
+            shorten_name(wrong)
         );
         let at = serve.at_of("allowed_origins");
-        serve.error(at, Mistake::Spec { key: serve.path("allowed_origins"), reason });
+        serve.error(
+            at,
+            ConfigErrorKind::InvalidValue { key: serve.path("allowed_origins"), reason },
+        );
     }
     let log_server_output = serve.string("log_server_output").map(str::to_owned);
     if let Some(word) = log_server_output.as_deref().filter(|it| !matches!(*it, "end" | "live")) {
-        let reason = format!("`{}` is not known: use `end` or `live`", shortened(word));
+        let reason = format!("`{}` is not known: use `end` or `live`", shorten_name(word));
         let at = serve.at_of("log_server_output");
-        serve.error(at, Mistake::Spec { key: serve.path("log_server_output"), reason });
+        serve.error(
+            at,
+            ConfigErrorKind::InvalidValue { key: serve.path("log_server_output"), reason },
+        );
     }
     limits.read_serve(&serve);
     let made = ServeConfig {
@@ -265,45 +279,53 @@ fn serve(fields: &Fields<'_>, limits: &mut LimitsConfig) -> ServeConfig {
 
 /// A value parsed from a string.
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
-    serve: &Fields<'_>,
+    serve: &TableReader<'_>,
     key: &'static str,
 ) -> Option<String> {
     let text = serve.string(key)?;
     if let Err(error) = text.parse::<T>() {
-        let reason = format!("`{}`: {error}", shortened(text));
-        serve.error(serve.at_of(key), Mistake::Spec { key: serve.path(key), reason });
+        let reason = format!("`{}`: {error}", shorten_name(text));
+        serve.error(
+            serve.at_of(key),
+            ConfigErrorKind::InvalidValue { key: serve.path(key), reason },
+        );
     }
     Some(text.to_owned())
 }
 
-fn trusted_proxies(serve: &Fields<'_>) -> Vec<String> {
+fn trusted_proxies(serve: &TableReader<'_>) -> Vec<String> {
     const KEY: &str = "trusted_proxies";
     let proxies = serve.strings(KEY);
     for proxy in &proxies {
         if let Err(error) = proxy.parse::<TrustedProxy>() {
-            let reason = format!("`{}`: {error}", shortened(proxy));
-            serve.error(serve.at_of(KEY), Mistake::Spec { key: serve.path(KEY), reason });
+            let reason = format!("`{}`: {error}", shorten_name(proxy));
+            serve.error(
+                serve.at_of(KEY),
+                ConfigErrorKind::InvalidValue { key: serve.path(KEY), reason },
+            );
         }
     }
     proxies
 }
 
 /// Reads `[consort.tokens]`.
-fn tokens(fields: &Fields<'_>) -> BTreeMap<String, String> {
+fn tokens(fields: &TableReader<'_>) -> BTreeMap<String, String> {
     const EXPECTED: &str = "a text that says where the secret is: `env:NAME` or `file:PATH`";
     let Some(node) = fields.get("tokens") else { return BTreeMap::new() };
-    let Value::Table(table) = &node.value else {
-        return fields.wrong("tokens", node, "a table of names and secrets").unwrap_or_default();
+    let SyntaxValue::Table(table) = &node.value else {
+        return fields
+            .report_wrong_type("tokens", node, "a table of names and secrets")
+            .unwrap_or_default();
     };
     let mut tokens = BTreeMap::new();
     for entry in &table.0 {
         match &entry.node.value {
-            Value::Text(text) if text.starts_with("env:") || text.starts_with("file:") => {
+            SyntaxValue::Text(text) if text.starts_with("env:") || text.starts_with("file:") => {
                 tokens.insert(entry.key.clone(), text.clone());
             }
             _ => {
-                let key = format!("tokens.{}", shortened(&entry.key));
-                fields.wrong::<()>(&key, &entry.node, EXPECTED);
+                let key = format!("tokens.{}", shorten_name(&entry.key));
+                fields.report_wrong_type::<()>(&key, &entry.node, EXPECTED);
             }
         }
     }

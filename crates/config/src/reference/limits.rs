@@ -19,10 +19,10 @@ fn the_reference_of_limits_is_of_every_key() {
         )
         .expect("text takes text");
         for limit in section.limits {
-            let default = limit.default().map(|value| limit.written(value));
+            let default = limit.default().map(|value| limit.format_value(value));
             let default = default.unwrap_or_else(|| "none".to_owned());
             let about = limit.about.trim_end_matches('.').replace('|', "\\|");
-            let (key, allowed, reached) = (limit.key, limit.allowed(), limit.reached);
+            let (key, allowed, reached) = (limit.key, limit.format_range(), limit.reached);
             writeln!(text, "| `{key}` | {default} | {allowed} | {about} | {reached} |")
                 .expect("text takes text");
         }

@@ -5,40 +5,44 @@ pub(super) const FOREIGN: &[&str] =
     &["env_vars", "http_headers", "env_http_headers", "bearer_token_env_var"];
 
 /// A table whose keys are the fields of a struct, described by their comments.
-pub(super) struct Fields {
+pub(super) struct StructFields {
     pub(super) table: &'static str,
     pub(super) source: &'static str,
     pub(super) structure: &'static str,
 }
 
-pub(super) const TABLES: &[Fields] = &[
-    Fields { table: "consort", source: include_str!("../options.rs"), structure: "Options" },
-    Fields {
+pub(super) const TABLES: &[StructFields] = &[
+    StructFields {
+        table: "consort",
+        source: include_str!("../options.rs"),
+        structure: "ConsortOptions",
+    },
+    StructFields {
         table: "consort.profiles.NAME",
         source: include_str!("../options.rs"),
         structure: "ProfileConfig",
     },
-    Fields {
+    StructFields {
         table: "consort.serve",
         source: include_str!("../options.rs"),
         structure: "ServeConfig",
     },
-    Fields {
+    StructFields {
         table: "consort.agents.NAME",
         source: include_str!("../agents.rs"),
         structure: "AgentConfig",
     },
-    Fields {
+    StructFields {
         table: "consort.providers.NAME",
         source: include_str!("../agents.rs"),
         structure: "ProviderConfig",
     },
-    Fields {
+    StructFields {
         table: "consort.models.NAME",
         source: include_str!("../agents.rs"),
         structure: "ModelConfig",
     },
-    Fields {
+    StructFields {
         table: "consort.models.NAME.price",
         source: include_str!("../agents.rs"),
         structure: "PriceConfig",
@@ -49,29 +53,29 @@ const TRANSFORM: &str = include_str!("../../../shape/src/transform/spec.rs");
 const POLICY: &str = include_str!("../../../shape/src/policy/spec.rs");
 
 /// Tables deserialized by serde, which refuses unknown keys.
-pub(super) const SPECS: &[Fields] = &[
-    Fields { table: "[consort.transforms]", source: TRANSFORM, structure: "TransformSpec" },
-    Fields { table: "consort.transforms.hints", source: TRANSFORM, structure: "HintSpec" },
-    Fields {
+pub(super) const SPECS: &[StructFields] = &[
+    StructFields { table: "[consort.transforms]", source: TRANSFORM, structure: "TransformSpec" },
+    StructFields { table: "consort.transforms.hints", source: TRANSFORM, structure: "HintSpec" },
+    StructFields {
         table: "consort.transforms.arguments.NAME",
         source: TRANSFORM,
         structure: "ArgumentSpec",
     },
-    Fields { table: "consort.transforms.result", source: TRANSFORM, structure: "ResultSpec" },
-    Fields {
+    StructFields { table: "consort.transforms.result", source: TRANSFORM, structure: "ResultSpec" },
+    StructFields {
         table: "consort.exposure",
         source: include_str!("../../../shape/src/exposure/spec.rs"),
         structure: "TableSpec",
     },
-    Fields { table: "consort.policy", source: POLICY, structure: "PolicySpec" },
-    Fields { table: "[consort.policy.rules]", source: POLICY, structure: "RuleSpec" },
-    Fields {
+    StructFields { table: "consort.policy", source: POLICY, structure: "PolicySpec" },
+    StructFields { table: "[consort.policy.rules]", source: POLICY, structure: "RuleSpec" },
+    StructFields {
         table: "consort.policy.rules.when",
         source: include_str!("../../../shape/src/policy/condition.rs"),
         structure: "ConditionSpec",
     },
-    Fields { table: "consort.callers.NAME", source: POLICY, structure: "CallerSpec" },
-    Fields {
+    StructFields { table: "consort.callers.NAME", source: POLICY, structure: "CallerSpec" },
+    StructFields {
         table: "[consort.cache]",
         source: include_str!("../../../shape/src/cached.rs"),
         structure: "CacheSpec",

@@ -4,7 +4,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, ast, parse_to_ast};
 
-use super::{Entry, Node, SyntaxError, Table, Value};
+use super::{SyntaxEntry, SyntaxError, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// Syntax that editors accept in their settings; anything more is an error, not a dialect.
 pub(crate) const OPTIONS: ParseOptions = ParseOptions {
@@ -20,11 +20,13 @@ pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
+pub(crate) fn parse(text: &str) -> Result<SyntaxNode, SyntaxError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS)
         .map_err(|error| SyntaxError { at: error.range().start, message: explain(error.kind()) })?;
     // Nothing written is a table with nothing in it.
-    Ok(parsed.value.map_or(Node { value: Value::Table(Table::default()), at: 0 }, node))
+    Ok(parsed
+        .value
+        .map_or(SyntaxNode { value: SyntaxValue::Table(SyntaxTable::default()), at: 0 }, node))
 }
 
 pub(crate) fn explain(kind: &ParseErrorKind) -> String {
@@ -37,22 +39,24 @@ pub(crate) fn explain(kind: &ParseErrorKind) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-fn node(value: ast::Value<'_>) -> Node {
+fn node(value: ast::Value<'_>) -> SyntaxNode {
     let at = value.range().start;
     let value = match value {
-        ast::Value::NullKeyword(_) => Value::Null,
-        ast::Value::BooleanLit(literal) => Value::Bool(literal.value),
-        ast::Value::NumberLit(literal) => Value::Number(literal.value.to_owned()),
-        ast::Value::StringLit(literal) => Value::Text(literal.value.into_owned()),
-        ast::Value::Array(array) => Value::List(array.elements.into_iter().map(node).collect()),
+        ast::Value::NullKeyword(_) => SyntaxValue::Null,
+        ast::Value::BooleanLit(literal) => SyntaxValue::Bool(literal.value),
+        ast::Value::NumberLit(literal) => SyntaxValue::Number(literal.value.to_owned()),
+        ast::Value::StringLit(literal) => SyntaxValue::Text(literal.value.into_owned()),
+        ast::Value::Array(array) => {
+            SyntaxValue::List(array.elements.into_iter().map(node).collect())
+        }
         ast::Value::Object(object) => {
-            Value::Table(Table(object.properties.into_iter().map(entry).collect()))
+            SyntaxValue::Table(SyntaxTable(object.properties.into_iter().map(entry).collect()))
         }
     };
-    Node { value, at }
+    SyntaxNode { value, at }
 }
 
-fn entry(property: ast::ObjectProp<'_>) -> Entry {
+fn entry(property: ast::ObjectProp<'_>) -> SyntaxEntry {
     let at = property.name.range().start;
-    Entry { key: property.name.into_string(), at, node: node(property.value) }
+    SyntaxEntry { key: property.name.into_string(), at, node: node(property.value) }
 }

@@ -3,12 +3,12 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Entry, Node, SyntaxError, Table, Value};
+use super::{SyntaxEntry, SyntaxError, SyntaxNode, SyntaxTable, SyntaxValue};
 
-pub(crate) fn parse(text: &str) -> Result<Node, Vec<SyntaxError>> {
+pub(crate) fn parse(text: &str) -> Result<SyntaxNode, Vec<SyntaxError>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
-        return Ok(Node { value: Value::Table(table(document.into_inner())), at: 0 });
+        return Ok(SyntaxNode { value: SyntaxValue::Table(table(document.into_inner())), at: 0 });
     }
     let errors = errors.into_iter().map(|error| SyntaxError {
         at: error.span().map_or(0, |span| span.start),
@@ -17,10 +17,10 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<SyntaxError>> {
     Err(errors.collect())
 }
 
-fn table(table: DeTable<'_>) -> Table {
-    let mut entries: Vec<Entry> = table
+fn table(table: DeTable<'_>) -> SyntaxTable {
+    let mut entries: Vec<SyntaxEntry> = table
         .into_iter()
-        .map(|(key, value)| Entry {
+        .map(|(key, value)| SyntaxEntry {
             at: key.span().start,
             key: key.into_inner().into_owned(),
             node: node(value),
@@ -28,26 +28,26 @@ fn table(table: DeTable<'_>) -> Table {
         .collect();
     // The parser sorts them by name; people expect their own order.
     entries.sort_by_key(|entry| entry.at);
-    Table(entries)
+    SyntaxTable(entries)
 }
 
-fn node(value: Spanned<DeValue<'_>>) -> Node {
+fn node(value: Spanned<DeValue<'_>>) -> SyntaxNode {
     let at = value.span().start;
     let value = match value.into_inner() {
-        DeValue::String(text) => Value::Text(text.into_owned()),
-        DeValue::Boolean(value) => Value::Bool(value),
+        DeValue::String(text) => SyntaxValue::Text(text.into_owned()),
+        DeValue::Boolean(value) => SyntaxValue::Bool(value),
         DeValue::Integer(number) => {
             // A number too large for this is too large for anything.
-            Value::Number(
+            SyntaxValue::Number(
                 i128::from_str_radix(number.as_str(), number.radix())
                     .unwrap_or(i128::MAX)
                     .to_string(),
             )
         }
-        DeValue::Float(number) => Value::Number(number.as_str().to_owned()),
-        DeValue::Datetime(_) => Value::Date,
-        DeValue::Array(array) => Value::List(array.into_iter().map(node).collect()),
-        DeValue::Table(inner) => Value::Table(table(inner)),
+        DeValue::Float(number) => SyntaxValue::Number(number.as_str().to_owned()),
+        DeValue::Datetime(_) => SyntaxValue::Date,
+        DeValue::Array(array) => SyntaxValue::List(array.into_iter().map(node).collect()),
+        DeValue::Table(inner) => SyntaxValue::Table(table(inner)),
     };
-    Node { value, at }
+    SyntaxNode { value, at }
 }

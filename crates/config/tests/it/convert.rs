@@ -1,6 +1,6 @@
 //! From every format to every other.
 
-use consort_config::{Config, Origin, ServerConfig, Spot, Target, convert};
+use consort_config::{Config, LineColumn, ServerConfig, ServerOrigin, TargetFormat, convert};
 use insta::assert_snapshot;
 
 use crate::{read, sample};
@@ -22,19 +22,20 @@ const SAMPLES: [&str; 13] = [
 ];
 
 /// The text with what was lost on the way.
-fn converted(config: &Config, target: Target) -> String {
+fn converted(config: &Config, target: TargetFormat) -> String {
     let converted = convert(&config.servers, target);
     format!("{}{}", converted.text, crate::listed(&converted.problems))
 }
 
 /// The servers, wherever they are written.
 fn anywhere(servers: &[ServerConfig]) -> Vec<ServerConfig> {
-    let origin = Origin { file: "x".into(), spot: Spot::default(), project: None, config: None };
+    let origin =
+        ServerOrigin { file: "x".into(), spot: LineColumn::default(), project: None, config: None };
     servers.iter().map(|server| ServerConfig { origin: origin.clone(), ..server.clone() }).collect()
 }
 
 /// The servers after they were written for somebody and read again.
-fn there_and_back(servers: &[ServerConfig], target: Target) -> Vec<ServerConfig> {
+fn there_and_back(servers: &[ServerConfig], target: TargetFormat) -> Vec<ServerConfig> {
     let text = convert(servers, target).text;
     let config = read("x", &text);
     assert_eq!(crate::complaints(&config), "", "{text}");
@@ -45,7 +46,7 @@ fn there_and_back(servers: &[ServerConfig], target: Target) -> Vec<ServerConfig>
 fn our_own_format_can_say_everything() {
     for name in SAMPLES {
         let servers = anywhere(&sample(name).servers);
-        assert_eq!(there_and_back(&servers, Target::Consort), servers, "{name}");
+        assert_eq!(there_and_back(&servers, TargetFormat::Consort), servers, "{name}");
     }
 }
 
@@ -55,7 +56,7 @@ fn a_second_conversion_loses_nothing_more() {
         let mut servers = sample(name).servers;
         // Only we refuse its plain address, so only we have a word to allow it.
         servers.retain(|server| server.name.as_str() != "intranet");
-        for (_, target) in Target::ALL {
+        for (_, target) in TargetFormat::ALL {
             let once = there_and_back(&servers, target);
             assert_eq!(there_and_back(&once, target), once, "{name} as {target}");
         }
@@ -65,10 +66,10 @@ fn a_second_conversion_loses_nothing_more() {
 #[test]
 fn every_format_keeps_what_it_can_say() {
     for (name, target) in [
-        ("claude_desktop_config.json", Target::McpServers),
-        ("project/.vscode/mcp.json", Target::VsCode),
-        ("zed_settings.json", Target::Zed),
-        ("codex.toml", Target::Codex),
+        ("claude_desktop_config.json", TargetFormat::McpServers),
+        ("project/.vscode/mcp.json", TargetFormat::VsCode),
+        ("zed_settings.json", TargetFormat::Zed),
+        ("codex.toml", TargetFormat::Codex),
     ] {
         let servers = anywhere(&sample(name).servers);
         assert_eq!(there_and_back(&servers, target), servers, "{name}");
@@ -77,7 +78,7 @@ fn every_format_keeps_what_it_can_say() {
 
 #[test]
 fn our_own_format_is_readable() {
-    assert_snapshot!(converted(&sample("consort.toml"), Target::Consort), @r#"
+    assert_snapshot!(converted(&sample("consort.toml"), TargetFormat::Consort), @r#"
     [[inputs]]
     id = "pin"
     type = "promptString"
@@ -88,7 +89,7 @@ fn our_own_format_is_readable() {
     transport = "stdio"
     command = ["python", "-m", "weather_mcp_server"]
 
-    [mcp.weather.environment]
+    [mcp.weather.env]
     WEATHER_API_KEY = "env:WEATHER_API_KEY"
 
     [mcp.database]
@@ -124,7 +125,7 @@ fn our_own_format_is_readable() {
     [mcp.vault]
     transport = "stdio"
     command = ["vault-mcp", "--pin", "${input:pin}"]
-    directory = "state"
+    cwd = "state"
     inherit_env = ["SSH_AUTH_SOCK"]
     disabled = true
 
@@ -141,7 +142,7 @@ fn our_own_format_is_readable() {
 
 #[test]
 fn mcp_servers_has_variables_and_headers() {
-    assert_snapshot!(converted(&sample("consort.toml"), Target::McpServers), @r#"
+    assert_snapshot!(converted(&sample("consort.toml"), TargetFormat::McpServers), @r#"
     {
       "mcpServers": {
         "weather": {
@@ -197,7 +198,7 @@ fn mcp_servers_has_variables_and_headers() {
 
 #[test]
 fn vs_code_has_inputs() {
-    assert_snapshot!(converted(&sample("consort.toml"), Target::VsCode), @r#"
+    assert_snapshot!(converted(&sample("consort.toml"), TargetFormat::VsCode), @r#"
     {
       "servers": {
         "weather": {
@@ -243,7 +244,7 @@ fn vs_code_has_inputs() {
 
 #[test]
 fn zed_follows_no_references() {
-    assert_snapshot!(converted(&sample("consort.toml"), Target::Zed), @r#"
+    assert_snapshot!(converted(&sample("consort.toml"), TargetFormat::Zed), @r#"
     {
       "context_servers": {
         "weather": {
@@ -311,7 +312,7 @@ fn zed_follows_no_references() {
 
 #[test]
 fn codex_has_its_own_keys_for_variables() {
-    assert_snapshot!(converted(&sample("claude_code.mcp.json"), Target::Codex), @r#"
+    assert_snapshot!(converted(&sample("claude_code.mcp.json"), TargetFormat::Codex), @r#"
     [mcp_servers.api-server]
     url = "${API_BASE_URL:-https://api.example.com}/mcp"
     bearer_token_env_var = "API_KEY"
@@ -334,7 +335,7 @@ fn codex_has_its_own_keys_for_variables() {
         "a": {"command": "x", "env": {"TOKEN": "${TOKEN}", "OTHER": "${TOKEN}", "PLAIN": "1"}},
         "b": {"url": "https://x.example/mcp", "headers": {"X-Key": "env:KEY", "X-Mixed": "k=${KEY}"}}
     }}"#;
-    assert_snapshot!(converted(&read(".mcp.json", text), Target::Codex), @r#"
+    assert_snapshot!(converted(&read(".mcp.json", text), TargetFormat::Codex), @r#"
     [mcp_servers.a]
     command = "x"
     env_vars = ["TOKEN"]
@@ -362,12 +363,12 @@ fn codex_has_its_own_keys_for_variables() {
 fn two_servers_of_one_name_cannot_both_be_written() {
     let servers = sample("cursor.json").servers;
     let twice: Vec<ServerConfig> = [&servers[..], &servers[..1]].concat();
-    let problems = convert(&twice, Target::McpServers).problems;
+    let problems = convert(&twice, TargetFormat::McpServers).problems;
     assert_snapshot!(problems[0], @"linear: left out: another server is called `linear`");
 }
 
 #[test]
 fn a_format_nobody_knows_is_refused_with_those_we_know() {
-    assert_eq!("VSCode".parse(), Ok(Target::VsCode));
-    assert_snapshot!("goose".parse::<Target>().unwrap_err(), @"unknown format `goose`: use `mcpServers`, `vscode`, `zed`, `codex` or `consort`");
+    assert_eq!("VSCode".parse(), Ok(TargetFormat::VsCode));
+    assert_snapshot!("goose".parse::<TargetFormat>().unwrap_err(), @"unknown format `goose`: use `mcpServers`, `vscode`, `zed`, `codex` or `consort`");
 }

@@ -38,7 +38,7 @@ fn claude_desktop_keeps_programs_and_their_keys() {
             "GITHUB_PERSONAL_ACCESS_TOKEN",
             "ghcr.io/github/github-mcp-server"
           ],
-          "environment": {
+          "env": {
             "GITHUB_PERSONAL_ACCESS_TOKEN": "***",
             "GITHUB_TOOLSETS": "repos,issues"
           },
@@ -52,7 +52,7 @@ fn claude_desktop_keeps_programs_and_their_keys() {
           "name": "my-notes",
           "transport": "stdio",
           "command": "/Users/me/My Tools/notes",
-          "environment": {
+          "env": {
             "NOTES_PORT": "3000",
             "NOTES_SYNC": "true"
           },
@@ -212,7 +212,7 @@ fn cursor_refers_to_folders_and_variables() {
             "--root",
             "${userHome}${/}data"
           ],
-          "directory": "${workspaceFolder}",
+          "cwd": "${workspaceFolder}",
           "disabled": true,
           "origin": {
             "file": "cursor.json",
@@ -295,7 +295,7 @@ fn vs_code_asks_and_comments() {
             "server-perplexity-ask",
             "--region=${input:region}"
           ],
-          "environment": {
+          "env": {
             "CACHE": "${workspaceFolder}/.cache/${workspaceFolderBasename}",
             "LOG": "${env:LOG_LEVEL}",
             "PERPLEXITY_API_KEY": "${input:perplexity-key}"
@@ -354,7 +354,7 @@ fn zed_has_two_shapes_and_extensions() {
           "arguments": [
             "--stdio"
           ],
-          "environment": {
+          "env": {
             "DATABASE_URL": "postgres://***@localhost/app"
           },
           "timeout": {
@@ -373,7 +373,7 @@ fn zed_has_two_shapes_and_extensions() {
           "arguments": [
             "server.js"
           ],
-          "environment": {
+          "env": {
             "DEBUG": "1"
           },
           "origin": {
@@ -419,7 +419,7 @@ fn codex_names_variables_instead_of_writing_values() {
             "-y",
             "@upstash/context7-mcp"
           ],
-          "environment": {
+          "env": {
             "MY_ENV_VAR": "MY_ENV_VALUE"
           },
           "inherit": [
@@ -479,7 +479,7 @@ fn our_own_format_says_everything() {
             "-m",
             "weather_mcp_server"
           ],
-          "environment": {
+          "env": {
             "WEATHER_API_KEY": "env:WEATHER_API_KEY"
           },
           "origin": {
@@ -543,7 +543,7 @@ fn our_own_format_says_everything() {
           "inherit": [
             "SSH_AUTH_SOCK"
           ],
-          "directory": "state",
+          "cwd": "state",
           "disabled": true,
           "inputs": [
             {
@@ -642,7 +642,7 @@ fn a_connection_of_its_own_is_read_with_its_auth() {
             "@modelcontextprotocol/server-filesystem",
             "/path/to/allowed/dir"
           ],
-          "environment": {
+          "env": {
             "DEBUG": "mcp"
           },
           "origin": {

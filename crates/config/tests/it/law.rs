@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use consort_config::{Config, ConfigError, System, Target, convert};
+use consort_config::{Config, ConfigError, SystemValues, TargetFormat, convert};
 use consort_core::Problem;
 
 /// Names that say of a text what language and whose it is.
@@ -27,12 +27,12 @@ pub(super) fn survive(name: &str, text: &str) {
     };
     serde_json::to_string(&config).expect("a config can be shown");
     config.errors.iter().for_each(|error| placed(error, text));
-    let silent = System::silent();
+    let silent = SystemValues::silent();
     for server in &config.servers {
         let _ = server.to_settings(&silent);
         let _ = server.check(&silent);
     }
-    for (_, target) in Target::ALL {
+    for (_, target) in TargetFormat::ALL {
         let converted = convert(&config.servers, target).text;
         assert!(Config::parse(Path::new("x"), &converted).is_ok(), "{converted}");
     }

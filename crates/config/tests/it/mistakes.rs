@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use consort_config::{Config, ConfigError, Format};
+use consort_config::{Config, ConfigError, ConfigFormat, TransportConfig};
 use consort_core::Problem;
 use insta::assert_snapshot;
 
@@ -62,7 +62,7 @@ fn a_file_with_nothing_in_it_is_fine() {
         let config = read(name, text);
         assert_eq!((config.servers.len(), complaints(&config).as_str()), (0, ""));
     }
-    assert_eq!(read("mcp.json", "{\"mcpServers\": {}}").format, Format::McpServers);
+    assert_eq!(read("mcp.json", "{\"mcpServers\": {}}").format, ConfigFormat::McpServers);
 }
 
 #[test]
@@ -107,11 +107,28 @@ fn unknown_keys_are_errors_in_our_own_format_and_warnings_in_others() {
 }
 
 #[test]
+fn a_key_by_its_old_name_is_read_with_a_warning() {
+    let config = read(
+        "consort.toml",
+        "[mcp.x]\ncommand = 'x'\nenvironment = { A = '1' }\ndirectory = 'd'\n",
+    );
+    assert_snapshot!(complaints(&config), @"
+    warning: x: consort.toml:3:15: `environment` is now called `env`
+      hint: rename it: the old name will not be read forever
+    warning: x: consort.toml:4:13: `directory` is now called `cwd`
+      hint: rename it: the old name will not be read forever
+    ");
+    let TransportConfig::Stdio(program) = &config.servers[0].transport else { panic!("a program") };
+    assert_eq!(program.env.keys().collect::<Vec<_>>(), ["A"]);
+    assert_eq!(program.cwd.as_ref().unwrap().to_string(), "d");
+}
+
+#[test]
 fn a_value_of_the_wrong_type_is_told_the_right_one() {
-    assert_snapshot!(toml("command = 5\nargs = 'x'\nenvironment = []\nheaders = { a = { b = 1 } }\ndisabled = 'no'\nidle_stop = true"), @r#"
+    assert_snapshot!(toml("command = 5\nargs = 'x'\nenv = []\nheaders = { a = { b = 1 } }\ndisabled = 'no'\nidle_stop = true"), @r#"
     error: x: consort.toml:2:11: `command` is a number, but should be a string or a list of strings
     error: x: consort.toml:3:8: `args` is a string, but should be a list of strings
-    error: x: consort.toml:4:15: `environment` is a list, but should be a table of strings
+    error: x: consort.toml:4:7: `env` is a list, but should be a table of strings
     error: x: consort.toml:5:17: `headers.a` is a table, but should be a string
     error: x: consort.toml:6:12: `disabled` is a string, but should be true or false
     error: x: consort.toml:7:13: `idle_stop` is a boolean, but should be a time, such as `30` or `"30s"`
@@ -146,7 +163,7 @@ fn a_server_is_in_exactly_one_place() {
     assert_snapshot!(toml("command = []"), @"error: x: consort.toml:2:11: `command` is empty");
     assert_snapshot!(toml("command = ''"), @"error: x: consort.toml:2:11: `command` is empty");
     assert_snapshot!(json(r#""a": {"url": "https://x.example", "serverUrl": "https://y.example"}"#), @"error: a: .mcp.json:2:48: both `url` and `serverUrl`: only one can be meant");
-    assert_snapshot!(toml("env = { A = '1' }\nenvironment = { A = '2' }\ncommand = 'x'"), @"error: x: consort.toml:2:7: both `environment` and `env`: only one can be meant");
+    assert_snapshot!(toml("env = { A = '1' }\nenvironment = { A = '2' }\ncommand = 'x'"), @"error: x: consort.toml:3:15: both `env` and `environment`: only one can be meant");
 }
 
 #[test]
@@ -336,7 +353,7 @@ fn vs_code_settings_and_a_server_called_servers_are_told_apart() {
     let settings =
         r#"{"editor.fontSize": 12, "mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}}"#;
     let config = read("settings.json", settings);
-    assert_eq!((config.format, config.servers.len()), (Format::VsCode, 1));
+    assert_eq!((config.format, config.servers.len()), (ConfigFormat::VsCode, 1));
     let ours = read("consort.toml", "[mcp.servers]\ncommand = 'x'\n");
-    assert_eq!((ours.format, ours.servers.len()), (Format::Consort, 1));
+    assert_eq!((ours.format, ours.servers.len()), (ConfigFormat::Consort, 1));
 }

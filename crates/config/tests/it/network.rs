@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use consort_config::{Config, System, Target, convert};
+use consort_config::{Config, SystemValues, TargetFormat, convert};
 use consort_wire::{Endpoint, Server};
 
 const TEXT: &str = "[mcp.web]\nurl = \"https://x.example/mcp\"\nproxy = \"http://me:hunter2@proxy:3128\"\n\
@@ -11,7 +11,7 @@ const TEXT: &str = "[mcp.web]\nurl = \"https://x.example/mcp\"\nproxy = \"http:/
 fn endpoint(text: &str) -> Endpoint {
     let config = Config::parse(Path::new("/x/consort.toml"), text).unwrap();
     assert_eq!(config.errors.len(), 0, "{:?}", config.errors);
-    let settings = config.servers[0].to_settings(&System::silent()).unwrap();
+    let settings = config.servers[0].to_settings(&SystemValues::silent()).unwrap();
     let Server::Http(endpoint) = settings.server else { panic!("it has a URL") };
     endpoint
 }
@@ -19,20 +19,20 @@ fn endpoint(text: &str) -> Endpoint {
 #[test]
 fn it_is_converted_or_told_to_be_lost() {
     let config = Config::parse(Path::new("/x/consort.toml"), TEXT).unwrap();
-    for (name, target) in Target::ALL {
+    for (name, target) in TargetFormat::ALL {
         let converted = convert(&config.servers, target);
         let is_same = endpoint(&converted.text) == endpoint(TEXT);
         let is_told =
             converted.problems.iter().any(|problem| problem.message.ends_with("left out"));
         assert!(is_same != is_told, "{name}: {}", converted.text);
-        assert!(is_same || target != Target::Consort);
+        assert!(is_same || target != TargetFormat::Consort);
     }
 }
 
 #[test]
 fn a_login_uses_the_same_and_no_password_shows() {
     let config = Config::parse(Path::new("/x/consort.toml"), TEXT).unwrap();
-    let login = config.servers[0].to_login(&System::silent()).unwrap().unwrap();
+    let login = config.servers[0].to_login(&SystemValues::silent()).unwrap().unwrap();
     assert!(login.network.client_certificate.is_some() && login.network.ca_file.is_some());
     let shown = format!("{:?} {}", login.network, serde_json::to_string(&config.servers).unwrap());
     assert!(shown.contains("proxy:3128") && !shown.contains("hunter2"), "{shown}");
@@ -49,7 +49,7 @@ fn mistakes_are_told_with_what_would_be_right() {
                     config.errors.iter().map(ToString::to_string).collect();
                 let servers = config.servers.iter();
                 errors.extend(servers.filter_map(|server| {
-                    server.to_settings(&System::silent()).err().map(|error| error.to_string())
+                    server.to_settings(&SystemValues::silent()).err().map(|error| error.to_string())
                 }));
                 errors.join("\n")
             }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use consort_config::{Config, System, Target, convert};
+use consort_config::{Config, SystemValues, TargetFormat, convert};
 
 fn login(file: &str, text: &str) -> consort_login::Settings {
     let config = Config::parse(Path::new(file), text).unwrap();
     assert_eq!(config.errors.len(), 0, "{:?}", config.errors);
-    config.servers[0].to_login(&System::silent()).unwrap().unwrap()
+    config.servers[0].to_login(&SystemValues::silent()).unwrap().unwrap()
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn it_is_converted_or_told_to_be_lost() {
     let text = "[mcp.web]\nurl = \"https://x.example/mcp\"\n[mcp.web.oauth]\nclient_id = \"me\"\n\
                 client_metadata = \"https://me.example\"\nscope = \"a\"\nissuer = \"https://as.example\"\ngrant = \"client_credentials\"\ncallback_port = 7070\n";
     let config = Config::parse(Path::new("consort.toml"), text).unwrap();
-    for (name, target) in Target::ALL {
+    for (name, target) in TargetFormat::ALL {
         let converted = convert(&config.servers, target);
         let read = Config::parse(Path::new("x"), &converted.text).unwrap();
-        let is_same = read.servers[0].to_login(&System::silent()).unwrap()
-            == config.servers[0].to_login(&System::silent()).unwrap();
+        let is_same = read.servers[0].to_login(&SystemValues::silent()).unwrap()
+            == config.servers[0].to_login(&SystemValues::silent()).unwrap();
         let is_told = converted.problems.iter().any(|problem| problem.message.contains("`oauth`"));
         assert!(is_same != is_told, "{name}: {}", converted.text);
-        assert!(is_same || target != Target::Consort);
+        assert!(is_same || target != TargetFormat::Consort);
     }
 }
 
@@ -59,7 +59,7 @@ fn whoever_is_known_otherwise_needs_no_login() {
     ] {
         let text = format!("[mcp.web]\nurl = \"https://x.example/mcp\"\n{more}\n");
         let config = Config::parse(Path::new("consort.toml"), &text).unwrap();
-        assert!(config.servers[0].to_login(&System::silent()).unwrap().is_none(), "{more}");
+        assert!(config.servers[0].to_login(&SystemValues::silent()).unwrap().is_none(), "{more}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use consort_config::{Input, Resolve, ServerConfig};
+use consort_config::{InputVariable, ServerConfig, ValueSource};
 use consort_core::Problem;
 use consort_hub::ServerSettings;
 use consort_wire::Server;
@@ -21,7 +21,7 @@ struct World {
     answers: BTreeMap<&'static str, &'static str>,
 }
 
-impl Resolve for World {
+impl ValueSource for World {
     fn variable(&self, name: &str) -> Option<String> {
         self.variables.get(name).map(|value| (*value).to_owned())
     }
@@ -31,7 +31,7 @@ impl Resolve for World {
         Ok((*file).to_owned())
     }
 
-    fn input(&self, input: &Input) -> Option<String> {
+    fn input(&self, input: &InputVariable) -> Option<String> {
         self.answers.get(input.id.as_str()).map(|answer| (*answer).to_owned())
     }
 
@@ -238,21 +238,21 @@ fn the_system_asks_once_and_reads_small_files() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use consort_config::{InputKind, System};
+    use consort_config::{InputKind, SystemValues};
 
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let system = System::asking(move |_| {
+    let system = SystemValues::asking(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
         Some("1234".to_owned())
     });
     let kind = InputKind::PromptString { password: true };
-    let input = Input { id: "pin".to_owned(), description: None, kind, default: None };
+    let input = InputVariable { id: "pin".to_owned(), description: None, kind, default: None };
     assert_eq!(system.input(&input).as_deref(), Some("1234"));
     assert_eq!(system.input(&input).as_deref(), Some("1234"));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    assert_eq!(format!("{system:?}"), "System { .. }");
-    assert_eq!(System::silent().input(&input), None);
+    assert_eq!(format!("{system:?}"), "SystemValues { .. }");
+    assert_eq!(SystemValues::silent().input(&input), None);
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use consort_config::{Config, schema};
+use consort_config::{Config, config_schema};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
 fn validator() -> Validator {
-    let schema = schema();
+    let schema = config_schema();
     jsonschema::meta::validate(&schema).unwrap();
     jsonschema::draft202012::new(&schema).unwrap()
 }
@@ -119,7 +119,7 @@ fn a_reference_to_the_schema_is_read_over() {
 
 #[test]
 fn every_key_has_a_description() {
-    let schema = schema();
+    let schema = config_schema();
     for (table, definition) in schema["$defs"].as_object().unwrap() {
         for (key, property) in definition["properties"].as_object().into_iter().flatten() {
             assert!(property["description"].is_string(), "{table}.{key}");
@@ -151,6 +151,6 @@ assert list(validator.iter_errors(bad))
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    python.stdin.take().unwrap().write_all(schema().to_string().as_bytes()).unwrap();
+    python.stdin.take().unwrap().write_all(config_schema().to_string().as_bytes()).unwrap();
     assert!(python.wait().unwrap().success());
 }

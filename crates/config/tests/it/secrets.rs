@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort_config::{Config, Input, Resolve, Target, convert};
+use consort_config::{Config, InputVariable, TargetFormat, ValueSource, convert};
 use consort_core::Problem;
 
 use crate::{complaints, listed};
@@ -16,7 +16,7 @@ const MEANT: &str = "CANARY-meant";
 /// Every reference leads to a secret.
 struct Secrets;
 
-impl Resolve for Secrets {
+impl ValueSource for Secrets {
     fn variable(&self, _: &str) -> Option<String> {
         Some(MEANT.to_owned())
     }
@@ -25,7 +25,7 @@ impl Resolve for Secrets {
         Ok(MEANT.to_owned())
     }
 
-    fn input(&self, _: &Input) -> Option<String> {
+    fn input(&self, _: &InputVariable) -> Option<String> {
         Some(MEANT.to_owned())
     }
 
@@ -37,7 +37,7 @@ impl Resolve for Secrets {
 /// Nothing leads anywhere.
 struct Nothing;
 
-impl Resolve for Nothing {
+impl ValueSource for Nothing {
     fn variable(&self, _: &str) -> Option<String> {
         None
     }
@@ -46,7 +46,7 @@ impl Resolve for Nothing {
         Err(io::Error::other(MEANT))
     }
 
-    fn input(&self, _: &Input) -> Option<String> {
+    fn input(&self, _: &InputVariable) -> Option<String> {
         None
     }
 
@@ -67,7 +67,7 @@ fn seen(name: &str, text: &str) -> String {
     let shown = serde_json::to_string(&config).unwrap();
     let mut seen = vec![format!("{config:?}"), shown, complaints(&config)];
     for server in &config.servers {
-        for resolve in [&Secrets as &dyn Resolve, &Nothing] {
+        for resolve in [&Secrets as &dyn ValueSource, &Nothing] {
             seen.push(match server.to_settings(resolve) {
                 // Everybody on the machine sees arguments, and so does `Command` show them.
                 Ok(_) if text.contains("args") => String::new(),
@@ -77,7 +77,7 @@ fn seen(name: &str, text: &str) -> String {
             seen.push(listed(&server.check(resolve)));
         }
     }
-    for (_, target) in Target::ALL {
+    for (_, target) in TargetFormat::ALL {
         let converted = convert(&config.servers, target);
         seen.push(format!("{converted:?}\n{}", listed(&converted.problems)));
     }
@@ -134,7 +134,7 @@ fn secrets_are_never_shown() {
 fn a_conversion_writes_what_was_written_and_nothing_more() {
     let text = "[mcp.x]\ncommand = 'x'\nenv = { A_TOKEN = 'CANARY-written', B_TOKEN = 'env:B' }\n";
     let config = crate::read("consort.toml", text);
-    let converted = convert(&config.servers, Target::McpServers);
+    let converted = convert(&config.servers, TargetFormat::McpServers);
     assert!(converted.text.contains(WRITTEN));
     assert!(converted.text.contains("${B}"));
     assert!(!converted.text.contains("***"));

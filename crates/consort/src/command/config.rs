@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use consort_config::{
-    Client, Config, Folders, Found, ImportSource, Layout, ServerConfig, Transport, add_servers,
-    convert, find, import_sources,
+    Config, ConfigLocation, FolderLayout, ImportClient, ImportSource, ServerConfig,
+    TransportConfig, UserFolders, add_servers, convert, find_config, import_sources,
 };
-use consort_config::{own_config, rewrite};
+use consort_config::{default_config_path, rewrite_config};
 use consort_core::escape::escape_line;
 use consort_core::{Problem, ServerId};
 use serde_json::json;
@@ -103,7 +103,7 @@ fn show(common: &Common) -> Result<Exit, Failure> {
 
 /// Prints the JSON Schema of the config.
 fn schema(common: &Common) {
-    let schema = consort_config::schema();
+    let schema = consort_config::config_schema();
     if common.json {
         return json(&schema);
     }
@@ -113,25 +113,26 @@ fn schema(common: &Common) {
 /// The command line or URL of a server, with secrets hidden.
 fn place(server: &ServerConfig) -> String {
     match &server.transport {
-        Transport::Stdio(program) => {
+        TransportConfig::Stdio(program) => {
             let words = std::iter::once(&program.command).chain(&program.arguments);
             words.map(ToString::to_string).collect::<Vec<_>>().join(" ")
         }
-        Transport::Http(address) | Transport::Sse(address) => address.url.to_string(),
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => address.url.to_string(),
     }
 }
 
 fn path(common: &Common) -> Result<Exit, Failure> {
-    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
-    let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let lookup =
+        find_config(common.config.as_deref(), variable.as_deref(), &UserFolders::of_process())
+            .map_err(|error| Failure::usage(error.to_string()))?;
     if common.json {
         json(&lookup);
         return Ok(Exit::Ok);
     }
     let used = match &lookup.found {
-        Found::File(path) => Some(path),
-        Found::Embedded => None,
+        ConfigLocation::File(path) => Some(path),
+        ConfigLocation::Embedded => None,
     };
     for place in &lookup.searched {
         let is_used = used == Some(&place.file);
@@ -162,8 +163,8 @@ fn import(
     output: Option<PathBuf>,
     dry_run: bool,
 ) -> Result<Exit, Failure> {
-    let folders = Folders::of_process();
-    let Some(target) = output.or_else(own_config) else {
+    let folders = UserFolders::of_process();
+    let Some(target) = output.or_else(default_config_path) else {
         return Err(
             Failure::usage("there is no home folder to write to").hint("name a file with --output")
         );
@@ -174,10 +175,10 @@ fn import(
         .flat_map(|config| &config.servers)
         .map(|server| server.name.clone())
         .collect();
-    let wanted: Vec<Client> = from.iter().map(|source| (*source).into()).collect();
+    let wanted: Vec<ImportClient> = from.iter().map(|source| (*source).into()).collect();
     let mut taken: Vec<ServerConfig> = Vec::new();
     let mut table = Table::new(&["SERVER", "FROM", "WHERE"]);
-    for source in import_sources(&folders, Layout::of_system()) {
+    for source in import_sources(&folders, FolderLayout::of_system()) {
         if !source.exists || !wanted.is_empty() && !wanted.contains(&source.client) {
             continue;
         }
@@ -194,7 +195,7 @@ fn import(
             }
         }
     }
-    convert(&taken, consort_config::Target::Consort).problems.iter().for_each(tell);
+    convert(&taken, consort_config::TargetFormat::Consort).problems.iter().for_each(tell);
     if common.json {
         json(&json!({ "target": target, "servers": taken }));
     } else if taken.is_empty() {
@@ -203,7 +204,7 @@ fn import(
         line(table.render(width()));
     }
     if !taken.is_empty() && !dry_run {
-        let written = rewrite(&target, |text| Ok(add_servers(&target, text, &taken)?));
+        let written = rewrite_config(&target, |text| Ok(add_servers(&target, text, &taken)?));
         let written = written.map_err(edit::failed)?;
         written.problems.iter().for_each(tell);
         note(format!("{} servers added to {}", taken.len(), target.display()));
@@ -237,7 +238,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path)).map_err(failed)
 }
 
-impl From<Target> for consort_config::Target {
+impl From<Target> for consort_config::TargetFormat {
     fn from(target: Target) -> Self {
         match target {
             Target::McpServers => Self::McpServers,
@@ -249,7 +250,7 @@ impl From<Target> for consort_config::Target {
     }
 }
 
-impl From<Source> for Client {
+impl From<Source> for ImportClient {
     fn from(source: Source) -> Self {
         match source {
             Source::ClaudeDesktop => Self::ClaudeDesktop,

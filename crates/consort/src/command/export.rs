@@ -5,8 +5,11 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use consort_config::{Folders, Found, Layout, Reach, Recipient, STDIN, export, find, snippet};
-use consort_config::{back_up, replace};
+use consort_config::{
+    ConfigLocation, ExportClient, ExportMode, FolderLayout, STDIN, UserFolders, export,
+    find_config, snippet,
+};
+use consort_config::{back_up_file, replace_file};
 use consort_core::escape::escape_line;
 use consort_wire::Endpoint;
 use serde_json::json;
@@ -18,14 +21,14 @@ use crate::running::read_file;
 use crate::trust_prompt;
 
 pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
-    let recipient = Recipient::from(wanted.client);
-    let reach = reach(common, wanted)?;
+    let recipient = ExportClient::from(wanted.client);
+    let mode = mode(common, wanted)?;
     if wanted.print {
-        crate::output::file(&snippet(recipient, &reach));
-        warn_of_demo(&reach);
+        crate::output::file(&snippet(recipient, &mode));
+        warn_of_demo(&mode);
         return Ok(Exit::Ok);
     }
-    let own = || recipient.file(&Folders::of_process(), Layout::of_system());
+    let own = || recipient.file(&UserFolders::of_process(), FolderLayout::of_system());
     let Some(file) = wanted.output.clone().or_else(own) else {
         return Err(
             Failure::usage("there is no home folder to write to").hint("name a file with --output")
@@ -39,22 +42,24 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
         Err(error) => return Err(failed("read", &file, &error)),
     };
     let after =
-        export(recipient, &reach, before.as_deref().unwrap_or_default()).map_err(|error| {
+        export(recipient, &mode, before.as_deref().unwrap_or_default()).map_err(|error| {
             let message = format!("cannot add to `{}`: {error}", file.display());
             Failure::usage(escape_line(&message)).hint("see what to write with --print")
         })?;
     let changed = before.as_ref() != Some(&after);
     let backup = match before {
-        Some(_) if changed => Some(back_up(&file).map_err(|error| failed("copy", &file, &error))?),
+        Some(_) if changed => {
+            Some(back_up_file(&file).map_err(|error| failed("copy", &file, &error))?)
+        }
         _ => None,
     };
     if changed {
-        replace(&file, &after).map_err(|error| failed("write", &file, &error))?;
+        replace_file(&file, &after).map_err(|error| failed("write", &file, &error))?;
     }
     tell(common, recipient, &file, backup.as_deref(), changed);
-    warn_of_demo(&reach);
+    warn_of_demo(&mode);
     let open = fs::metadata(&file).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
-    if open && matches!(reach, Reach::Url { token: Some(_), .. }) {
+    if open && matches!(mode, ExportMode::Url { token: Some(_), .. }) {
         let name = escape_line(&file.display().to_string());
         note(format!("warning: others on this machine can read the token in {name}"));
     }
@@ -62,15 +67,21 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
 }
 
 /// Warns that a client gets the demo because there is no config.
-fn warn_of_demo(reach: &Reach) {
-    let Reach::Program { arguments, .. } = reach else { return };
+fn warn_of_demo(mode: &ExportMode) {
+    let ExportMode::Program { arguments, .. } = mode else { return };
     if !arguments.iter().any(|argument| argument == "--config") {
         note("warning: there is no config: the client gets the bundled demo server");
         note("   hint: name one with --config, or add a server with `consort config add`");
     }
 }
 
-fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path>, changed: bool) {
+fn tell(
+    common: &Common,
+    recipient: ExportClient,
+    file: &Path,
+    backup: Option<&Path>,
+    changed: bool,
+) {
     let (client, name) = (recipient.client(), escape_line(&file.display().to_string()));
     if common.json {
         json(&json!({ "client": client, "file": file, "backup": backup, "changed": changed }));
@@ -88,11 +99,11 @@ fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path
 }
 
 /// Returns the connection settings that the client uses to reach the gateway.
-fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
+fn mode(common: &Common, wanted: &Export) -> Result<ExportMode, Failure> {
     if let Some(url) = &wanted.url {
         Endpoint::plain(url).map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
         let token = wanted.token_file.as_deref().map(token).transpose()?;
-        return Ok(Reach::Url { url: url.clone(), token });
+        return Ok(ExportMode::Url { url: url.clone(), token });
     }
     let program = std::env::current_exe()
         .map_err(|error| Failure::usage(format!("cannot find this program: {error}")))?;
@@ -100,15 +111,16 @@ fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
     if let Some(config) = config(common)? {
         arguments.extend(["--config".to_owned(), config.display().to_string()]);
     }
-    Ok(Reach::Program { command: program.display().to_string(), arguments })
+    Ok(ExportMode::Program { command: program.display().to_string(), arguments })
 }
 
 /// The config in force here. A client is started in another folder, and perhaps with another home.
 fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
-    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
-    let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
-        .map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
-    let Found::File(file) = lookup.found else { return Ok(None) };
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let lookup =
+        find_config(common.config.as_deref(), variable.as_deref(), &UserFolders::of_process())
+            .map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
+    let ConfigLocation::File(file) = lookup.found else { return Ok(None) };
     if file == Path::new(STDIN) {
         let message = "the client cannot read the config from the standard input of this command";
         return Err(Failure::usage(message).hint("name a file with --config"));
@@ -133,7 +145,7 @@ fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
     Failure::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
 }
 
-impl From<Receiver> for Recipient {
+impl From<Receiver> for ExportClient {
     fn from(receiver: Receiver) -> Self {
         match receiver {
             Receiver::ClaudeDesktop => Self::ClaudeDesktop,

@@ -25,8 +25,9 @@ pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Fai
         let failure = Failure::usage("there is no config, and so nothing to lock");
         return Err(failure.hint("see where it is looked for with `consort config path`"));
     };
-    let path = options.file.unwrap_or_else(|| consort_config::lock::path(&config.file));
-    let agreed = consort_config::lock::read(&path, config.options.limits.settings().files.lock)?;
+    let path = options.file.unwrap_or_else(|| consort_config::lock::lock_path(&config.file));
+    let agreed =
+        consort_config::lock::read_lock(&path, config.options.limits.settings().files.lock)?;
     let job = Job { common, path: &path, yes: options.yes };
     match agreed {
         Some(agreed) if options.check => job.check(config, &agreed).await,
@@ -148,7 +149,7 @@ impl Job<'_> {
                 None => return Ok(Exit::Interrupted),
             }
         }
-        consort_config::lock::write(self.path, lock)?;
+        consort_config::lock::write_lock(self.path, lock)?;
         if !self.common.json {
             line(styled(Styled::Good, format!("{} is written", shown(self.path))));
         }

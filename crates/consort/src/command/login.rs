@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort::logins;
 use consort::trust::TrustedConfig;
-use consort_config::{LimitSettings, ServerConfig, System, Transport};
+use consort_config::{LimitSettings, ServerConfig, SystemValues, TransportConfig};
 use consort_core::escape::escape_text;
 use consort_login::Login;
 use consort_wire::{Client, Settings, ShelfKind, Times};
@@ -19,7 +19,7 @@ use crate::running;
 /// Runs the login flow with a person and stores the result.
 pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, Failure> {
     let (server, limits) = configured(common, &wanted.server)?;
-    let resolve = System::asking(running::ask);
+    let resolve = SystemValues::asking(running::ask);
     let wrong = |error| running::wrong(&error);
     let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
         return Err(nothing_to_do(&server));
@@ -66,7 +66,7 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
 /// Deletes a stored login.
 pub(super) fn logout(common: &Common, wanted: &str) -> Result<Exit, Failure> {
     let (server, _) = configured(common, wanted)?;
-    let login = server.to_login(&System::silent()).map_err(|error| running::wrong(&error))?;
+    let login = server.to_login(&SystemValues::silent()).map_err(|error| running::wrong(&error))?;
     let Some(login) = login else { return Err(nothing_to_do(&server)) };
     let removed = match logins::store() {
         Some(store) => store
@@ -126,7 +126,7 @@ fn configured(common: &Common, name: &str) -> Result<(ServerConfig, LimitSetting
 fn nothing_to_do(server: &ServerConfig) -> Failure {
     let name = &server.name;
     match &server.transport {
-        Transport::Stdio(_) => {
+        TransportConfig::Stdio(_) => {
             Failure::usage(format!("`{name}` is a program: it lets you in by itself"))
                 .hint("what it needs to know goes into its `env`")
         }
@@ -153,7 +153,9 @@ fn not_granted(error: &consort_login::LoginError) -> Failure {
 
 fn port(server: &ServerConfig) -> Option<u16> {
     match &server.transport {
-        Transport::Http(address) | Transport::Sse(address) => address.oauth.as_ref()?.callback_port,
-        Transport::Stdio(_) => None,
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+            address.oauth.as_ref()?.callback_port
+        }
+        TransportConfig::Stdio(_) => None,
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use consort_admin::{ReloadReport, UnusableServer};
-use consort_config::{self, Folders, Found, ListenAddress};
+use consort_config::{self, ConfigLocation, ListenAddress, UserFolders};
 use consort_core::escape::escape_text;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -46,12 +46,13 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
 
 /// The selected config file; `None` for the embedded one.
 fn config_file(common: &Common) -> Result<Option<PathBuf>, Failure> {
-    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
-    let folders = Folders::of_process();
-    let lookup = consort_config::find(common.config.as_deref(), variable.as_deref(), &folders);
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let folders = UserFolders::of_process();
+    let lookup =
+        consort_config::find_config(common.config.as_deref(), variable.as_deref(), &folders);
     match lookup.map_err(|error| wrong(&error))?.found {
-        Found::File(file) => Ok(std::path::absolute(file).ok()),
-        Found::Embedded => Ok(None),
+        ConfigLocation::File(file) => Ok(std::path::absolute(file).ok()),
+        ConfigLocation::Embedded => Ok(None),
     }
 }
 

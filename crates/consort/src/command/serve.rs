@@ -22,7 +22,7 @@ use std::sync::Arc;
 use consort::shaping::Shaping;
 use consort_admin::{Console, Desk, OpenAi, ReloadHandle, Start};
 use consort_agent::sub::Roster;
-use consort_config::{Config, Options, STDIN, System};
+use consort_config::{Config, ConsortOptions, STDIN, SystemValues};
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
@@ -168,13 +168,13 @@ async fn known_servers(hub: Hub) {
 /// Everything built from the config before anything starts.
 struct Setup {
     prepared: Prepared,
-    options: Options,
+    options: ConsortOptions,
     gateway_settings: consort_gateway::Settings,
     places: Places,
     /// The owner's token, if one is needed.
     kept: Option<Kept>,
     in_force: InForce,
-    resolve: System,
+    resolve: SystemValues,
 }
 
 impl Setup {
@@ -184,7 +184,7 @@ impl Setup {
             let message = "the standard input cannot hold the config and the client's messages";
             return Err(Failure::usage(message).hint("name a file with --config"));
         }
-        let resolve = System::asking(running::ask);
+        let resolve = SystemValues::asking(running::ask);
         let source = running::source(common)?;
         let mut prepared = running::prepare_source(common, source.as_ref(), &resolve)?;
         prepared.all_problems().iter().for_each(tell);

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use consort_config::trust::{TrustStore, remember};
-use consort_config::{Folders, located};
+use consort_config::{UserFolders, canonical_location};
 use consort_core::escape::escape_line;
 use serde_json::json;
 
@@ -56,10 +56,10 @@ fn remove(common: &Common, path: &Path) -> Result<Exit, Failure> {
     let store = store()?;
     // A file that is gone can still be forgotten; of a folder, whichever configs are trusted.
     let places: Vec<PathBuf> = if path.is_dir() {
-        let names = Folders::working_names().iter();
-        names.filter_map(|name| located(&path.join(name))).collect()
+        let names = UserFolders::working_names().iter();
+        names.filter_map(|name| canonical_location(&path.join(name))).collect()
     } else {
-        located(path).into_iter().collect()
+        canonical_location(path).into_iter().collect()
     };
     let mut removed = Vec::new();
     for place in places {
@@ -83,9 +83,9 @@ fn file(path: &Path) -> Result<PathBuf, Failure> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    Folders::config_in(path).ok_or_else(|| {
+    UserFolders::config_in(path).ok_or_else(|| {
         let shown = escape_line(&path.display().to_string());
-        let names = Folders::working_names().join("`, `");
+        let names = UserFolders::working_names().join("`, `");
         Failure::usage(format!("there is no config in `{shown}`: none of `{names}`"))
     })
 }

@@ -7,7 +7,7 @@ use consort::servers::{LastGoodServers, RejectedServer, ResolvedServers, hub_set
 use consort::shaping::Shaping;
 use consort::trust::TrustedConfig;
 use consort_config::lock;
-use consort_config::{self, Config, ConfigFiles, Folders, Found, System};
+use consort_config::{self, Config, ConfigFiles, ConfigLocation, SystemValues, UserFolders};
 use consort_core::escape::escape_text;
 use consort_core::{Problem, ServerId};
 use consort_hub::Settings;
@@ -66,13 +66,16 @@ pub(crate) fn source(common: &Common) -> Result<Option<ConfigSource>, Failure> {
     if common.bundled {
         return Ok(None);
     }
-    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
-    let lookup =
-        consort_config::find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
-            .map_err(|error| wrong(&error))?;
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let lookup = consort_config::find_config(
+        common.config.as_deref(),
+        variable.as_deref(),
+        &UserFolders::of_process(),
+    )
+    .map_err(|error| wrong(&error))?;
     match lookup.found {
-        Found::Embedded => Ok(None),
-        Found::File(path) => ConfigSource::read(&path).map(Some),
+        ConfigLocation::Embedded => Ok(None),
+        ConfigLocation::File(path) => ConfigSource::read(&path).map(Some),
     }
 }
 
@@ -127,7 +130,7 @@ impl Prepared {
 
 /// Prepares the config in force.
 pub(crate) fn prepare(common: &Common) -> Result<Prepared, Failure> {
-    let resolve = System::asking(ask);
+    let resolve = SystemValues::asking(ask);
     prepare_source(common, source(common)?.as_ref(), &resolve)
 }
 
@@ -135,7 +138,7 @@ pub(crate) fn prepare(common: &Common) -> Result<Prepared, Failure> {
 pub(crate) fn prepare_source(
     common: &Common,
     source: Option<&ConfigSource>,
-    resolve: &System,
+    resolve: &SystemValues,
 ) -> Result<Prepared, Failure> {
     match source {
         Some(source) => {
@@ -169,7 +172,7 @@ pub(crate) fn prepare_of(
     common: &Common,
     config: Config,
     lock: Option<Lock>,
-    resolve: &System,
+    resolve: &SystemValues,
     last_good: &LastGoodServers,
 ) -> Result<Prepared, Failure> {
     refuse_blocking(&config)?;
@@ -180,7 +183,7 @@ fn prepare_trusted(
     common: &Common,
     mut config: TrustedConfig,
     lock: Option<Lock>,
-    resolve: &System,
+    resolve: &SystemValues,
     last_good: &LastGoodServers,
 ) -> Result<Prepared, Failure> {
     let (mut settings, servers) = hub_settings(&config, resolve, last_good);
@@ -209,7 +212,8 @@ pub(crate) fn shape(
     let (mut withheld, mut problems) = (Vec::new(), Vec::new());
     if let Some(lock) = &lock {
         for server in &config.servers {
-            let Some(reason) = lock.withheld_server(&server.name, &lock::launch(server)) else {
+            let Some(reason) = lock.withheld_server(&server.name, &lock::server_launch(server))
+            else {
                 continue;
             };
             let hint = format!("agree with `consort lock --update {}`", server.name);
@@ -243,8 +247,8 @@ pub(crate) fn shape(
 
 /// The lock beside a config, if there is one.
 pub(crate) fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, Failure> {
-    let path = lock::path(&config.file);
-    let found = lock::read(&path, config.options.limits.settings().files.lock)?;
+    let path = lock::lock_path(&config.file);
+    let found = lock::read_lock(&path, config.options.limits.settings().files.lock)?;
     if common.locked && found.is_none() {
         let message = format!("there is no lock `{}`", path.display());
         return Err(Failure::usage(message).hint("write one with `consort lock`"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use consort_config::{Config, ServerConfig, Text, Transport};
+use consort_config::{Config, ServerConfig, TemplateString, TransportConfig};
 
 use consort_core::escape::escape_line;
 
@@ -51,25 +51,25 @@ pub(crate) fn describe(config: &Config, secrets: Secrets) -> Vec<String> {
 }
 
 fn server_lines(server: &ServerConfig, secrets: Secrets) -> Vec<String> {
-    let show = |text: &Text| match secrets {
-        Secrets::Shown => text.written(),
+    let show = |text: &TemplateString| match secrets {
+        Secrets::Shown => text.to_plain_string(),
         Secrets::Hidden => text.to_string(),
     };
     let off = if server.disabled { " (disabled)" } else { "" };
     let name = &server.name;
     match &server.transport {
-        Transport::Stdio(program) => {
+        TransportConfig::Stdio(program) => {
             let words = std::iter::once(&program.command).chain(&program.arguments);
             let words: Vec<String> = words.map(|word| shell_word(&show(word))).collect();
             let mut lines = vec![format!("server {name}{off} runs: {}", words.join(" "))];
-            lines.extend(program.directory.iter().map(|folder| format!("  in: {}", show(folder))));
-            lines.extend(pairs("env", &program.environment));
+            lines.extend(program.cwd.iter().map(|folder| format!("  in: {}", show(folder))));
+            lines.extend(pairs("env", &program.env));
             if !program.inherit.is_empty() {
                 lines.push(format!("  gets of your environment: {}", program.inherit.join(", ")));
             }
             lines
         }
-        Transport::Http(address) | Transport::Sse(address) => {
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
             let mut lines = vec![format!("server {name}{off} is at: {}", show(&address.url))];
             lines.extend(pairs("headers", &address.headers));
             lines.extend(address.auth.as_ref().map(|_| "  with a credential (`auth`)".to_owned()));

@@ -35,9 +35,9 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "the server does not start",
         "a secret that the config refers to is read while the config is",
     ),
-    ("config/src/text.rs", "DEEPEST", "the value is refused", "part of the config's syntax"),
+    ("config/src/template.rs", "DEEPEST", "the value is refused", "part of the config's syntax"),
     (
-        "config/src/period.rs",
+        "config/src/duration.rs",
         "LONGEST",
         "the value is refused",
         "part of the config's syntax; limits have ranges of their own",
@@ -219,9 +219,9 @@ const OTHERS: &[(&str, &[&str])] = &[
     (
         "a parameter of an algorithm, a format or another's interface",
         &[
-            "config/src/period.rs SHORTEST",
+            "config/src/duration.rs SHORTEST",
             "config/src/read/aether.rs TIMEOUT",
-            "config/src/sketch.rs MOST_SECONDS",
+            "config/src/partial_server.rs MOST_SECONDS",
             "consort/src/demo.rs MESSAGE_BYTES",
             "core/src/elicitation/punycode.rs LEAST",
             "core/src/elicitation/punycode.rs MOST",

@@ -28,7 +28,7 @@ fn every_format_in_toml_is_added_to_in_its_own_words() {
     [mcp.memory]
     transport = "stdio"
     command = ["npx", "-y", "server-memory"]
-    environment = { KEY = "env:MEMORY_KEY" }
+    env = { KEY = "env:MEMORY_KEY" }
 
     [mcp.web]
     transport = "sse"
@@ -47,7 +47,7 @@ fn every_format_in_toml_is_added_to_in_its_own_words() {
     [mcp.memory]
     transport = "stdio"
     command = ["npx", "-y", "server-memory"]
-    environment = { KEY = "env:MEMORY_KEY" }
+    env = { KEY = "env:MEMORY_KEY" }
 
     [mcp.web]
     transport = "sse"

@@ -3,9 +3,12 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use consort_config::{ConfigError, Edited, Folders, Found, add_servers, find, remove_server};
 use consort_config::{
-    RewriteError, Rewritten, of_pasted, own_config, pasted, refuse_included, rewrite,
+    ConfigError, ConfigLocation, EditedConfig, UserFolders, add_servers, find_config, remove_server,
+};
+use consort_config::{
+    RewriteError, RewrittenConfig, check_not_included, default_config_path, parse_pasted,
+    rewrite_config, strip_pasted_path,
 };
 use consort_core::escape::escape_line;
 use consort_core::{ServerId, Severity};
@@ -20,14 +23,14 @@ use crate::running::tell;
 pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
     let file = target(common)?;
     let text = if wanted.paste { standard_input()? } else { written(wanted)? };
-    let new = pasted(&file, &text).map_err(|unusable| {
+    let new = parse_pasted(&file, &text).map_err(|unusable| {
         let failure = Failure::usage(escape_line(&unusable.to_string()));
         match unusable.errors().first().and_then(ConfigError::hint) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
     })?;
-    let problems = new.all_problems().into_iter().map(|problem| of_pasted(&file, problem));
+    let problems = new.all_problems().into_iter().map(|problem| strip_pasted_path(&file, problem));
     let mut broken = false;
     for problem in problems {
         broken |= problem.severity == Severity::Error;
@@ -40,10 +43,10 @@ pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
         return Err(Failure::usage("there is no server in it").hint("paste an `mcp.json`, say"));
     }
     let edit = |text: &str| {
-        refuse_included(&file, text, new.servers.iter().map(|server| &server.name))?;
+        check_not_included(&file, text, new.servers.iter().map(|server| &server.name))?;
         Ok(add_servers(&file, text, &new.servers)?)
     };
-    let rewritten = rewrite(&file, edit).map_err(failed)?;
+    let rewritten = rewrite_config(&file, edit).map_err(failed)?;
     rewritten.problems.iter().for_each(tell);
     if common.json {
         let added: Vec<&ServerId> = new.servers.iter().map(|server| &server.name).collect();
@@ -61,11 +64,11 @@ pub(super) fn remove(common: &Common, name: &str) -> Result<Exit, Failure> {
     let file = target(common)?;
     let id = name.parse().unwrap_or_else(|_| ServerId::derive(name));
     let edit = |text: &str| {
-        refuse_included(&file, text, [&id])?;
+        check_not_included(&file, text, [&id])?;
         let text = remove_server(&file, text, &id)?;
-        Ok(Edited { text, problems: Vec::new() })
+        Ok(EditedConfig { text, problems: Vec::new() })
     };
-    let rewritten = rewrite(&file, edit).map_err(failed)?;
+    let rewritten = rewrite_config(&file, edit).map_err(failed)?;
     if common.json {
         json(&json!({ "file": file, "backup": rewritten.backup, "removed": id }));
     } else {
@@ -77,17 +80,17 @@ pub(super) fn remove(common: &Common, name: &str) -> Result<Exit, Failure> {
 
 /// The config in use, or the path where one is created.
 fn target(common: &Common) -> Result<PathBuf, Failure> {
-    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
     let variable = variable.filter(|path| !path.as_os_str().is_empty());
     // One that is named is made if it is not there.
     if let Some(named) = common.config.clone().or(variable) {
         return Ok(named);
     }
-    let lookup = find(None, None, &Folders::of_process())
+    let lookup = find_config(None, None, &UserFolders::of_process())
         .map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
     match lookup.found {
-        Found::File(file) => Ok(file),
-        Found::Embedded => own_config().ok_or_else(|| {
+        ConfigLocation::File(file) => Ok(file),
+        ConfigLocation::Embedded => default_config_path().ok_or_else(|| {
             Failure::usage("there is no home folder to write to").hint("name a file with --config")
         }),
     }
@@ -125,7 +128,7 @@ fn pairs(flag: &str, written: &[String]) -> Result<Map<String, Value>, Failure> 
     written.iter().map(pair).collect()
 }
 
-fn tell_where(file: &Path, rewritten: &Rewritten) {
+fn tell_where(file: &Path, rewritten: &RewrittenConfig) {
     note(format!("in {}", escape_line(&file.display().to_string())));
     if let Some(backup) = &rewritten.backup {
         let backup = escape_line(&backup.display().to_string());

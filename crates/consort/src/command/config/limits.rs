@@ -1,6 +1,6 @@
 //! `consort config limits`: every limit, and the value in force.
 
-use consort_config::{LIMIT_SECTIONS, Limit, LimitSettings, LimitUnit, LimitsConfig};
+use consort_config::{LIMIT_SECTIONS, LimitSettings, LimitSpec, LimitUnit, LimitsConfig};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
@@ -14,7 +14,7 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
     let written = config.map(|config| config.options.limits).unwrap_or_default();
     let settings = written.settings();
     let word = word.map(str::to_lowercase);
-    let fits = |limit: &&Limit| match &word {
+    let fits = |limit: &&LimitSpec| match &word {
         Some(word) => limit.key.contains(word) || limit.about.to_lowercase().contains(word),
         None => true,
     };
@@ -28,7 +28,7 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
     }
     let mut found = false;
     for section in LIMIT_SECTIONS {
-        let limits: Vec<&Limit> = section.limits.iter().filter(fits).collect();
+        let limits: Vec<&LimitSpec> = section.limits.iter().filter(fits).collect();
         if limits.is_empty() {
             continue;
         }
@@ -40,10 +40,10 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
         let mut table = Table::new(&["KEY", "IN FORCE", "DEFAULT", "ALLOWED", "LIMIT"]);
         for limit in limits {
             let text = |value: Option<u64>| match value {
-                Some(value) => limit.written(value),
+                Some(value) => limit.format_value(value),
                 None => "none".to_owned(),
             };
-            let (value, default) = (limit.in_force(&settings), limit.default());
+            let (value, default) = (limit.value_in(&settings), limit.default());
             let cell = if value == default {
                 Cell::from(text(value))
             } else {
@@ -53,7 +53,7 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
                 Cell::from(limit.key),
                 cell,
                 Cell::from(text(default)),
-                Cell::from(limit.allowed()),
+                Cell::from(limit.format_range()),
                 Cell::from(limit.about.trim_end_matches('.')),
             ]);
         }
@@ -66,7 +66,12 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
 }
 
 /// A limit as JSON: durations are in milliseconds.
-fn row(section: &str, limit: &Limit, written: &LimitsConfig, settings: &LimitSettings) -> Value {
+fn row(
+    section: &str,
+    limit: &LimitSpec,
+    written: &LimitsConfig,
+    settings: &LimitSettings,
+) -> Value {
     let unit = match limit.unit {
         LimitUnit::Time => "milliseconds",
         LimitUnit::Bytes => "bytes",
@@ -76,7 +81,7 @@ fn row(section: &str, limit: &Limit, written: &LimitsConfig, settings: &LimitSet
         "key": limit.key,
         "section": section,
         "unit": unit,
-        "value": limit.in_force(settings),
+        "value": limit.value_in(settings),
         "default": limit.default(),
         "min": limit.min,
         "max": limit.max,

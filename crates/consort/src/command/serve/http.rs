@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use consort_admin::Console;
-use consort_config::{ListenAddress, Reach, Recipient, snippet};
+use consort_config::{ExportClient, ExportMode, ListenAddress, snippet};
 use consort_gateway::{BasePath, Gateway};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -171,11 +171,11 @@ fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<
         Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
     }
     let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
-    let reach = Reach::Url { url: endpoint, token };
+    let reach = ExportMode::Url { url: endpoint, token };
     for (recipient, name) in [
-        (Recipient::ClaudeDesktop, "Claude Desktop"),
-        (Recipient::Cursor, "Cursor"),
-        (Recipient::VsCode, "VS Code"),
+        (ExportClient::ClaudeDesktop, "Claude Desktop"),
+        (ExportClient::Cursor, "Cursor"),
+        (ExportClient::VsCode, "VS Code"),
     ] {
         line(format!("\n{name}:\n{}", snippet(recipient, &reach).trim_end()));
     }

@@ -8,7 +8,9 @@ use consort::shaping::Shaping;
 use consort_admin::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};
 use consort_config::changes;
 use consort_config::lock;
-use consort_config::{Config, ConfigFiles, Folders, Found, Options, STDIN, find};
+use consort_config::{
+    Config, ConfigFiles, ConfigLocation, ConsortOptions, STDIN, UserFolders, find_config,
+};
 use consort_core::{Problem, Severity};
 use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;
@@ -22,7 +24,7 @@ pub(super) struct InForce {
     pub(super) source: Option<ConfigSource>,
     /// The config file, if there is one or one has appeared.
     pub(super) file: Option<PathBuf>,
-    pub(super) options: Options,
+    pub(super) options: ConsortOptions,
     pub(super) servers: Vec<ServerSettings>,
     pub(super) lock: Option<Lock>,
     /// Errors in the config.
@@ -57,7 +59,7 @@ impl SecretFiles {
         tokens: impl IntoIterator<Item = PathBuf>,
         config: Option<&Path>,
         shaping: &Shaping,
-        options: &Options,
+        options: &ConsortOptions,
     ) -> Self {
         let mut others: BTreeSet<PathBuf> = tokens.into_iter().collect();
         others.extend(shaping.models().into_iter().flat_map(|models| models.files().clone()));
@@ -147,14 +149,15 @@ impl InForce {
         &self,
         source: &ConfigSource,
         servers: &[ServerSettings],
-        options: &Options,
+        options: &ConsortOptions,
         lock: Option<&Lock>,
     ) -> Vec<String> {
         let before = self.source.as_ref().map(|source| source.0.fragments.as_slice());
-        let mut changes = changes::of_fragments(before.unwrap_or_default(), &source.0.fragments);
-        changes.extend(changes::of_servers(&self.servers, servers));
-        changes.extend(changes::of_options(&self.options, options));
-        changes.extend(changes::of_locks(self.lock.as_ref(), lock));
+        let mut changes =
+            changes::fragment_changes(before.unwrap_or_default(), &source.0.fragments);
+        changes.extend(changes::server_changes(&self.servers, servers));
+        changes.extend(changes::option_changes(&self.options, options));
+        changes.extend(changes::lock_changes(self.lock.as_ref(), lock));
         changes
     }
 
@@ -237,15 +240,15 @@ impl InForce {
             return Some(format!("the included file `{}` is empty", file.display()));
         }
         // Whoever takes the last server out at the console sees that it is the last one.
-        changes::suspicious(&self.options, config, trigger == ReloadTrigger::Console)
+        changes::suspicious_change(&self.options, config, trigger == ReloadTrigger::Console)
     }
 
     /// The current lock, or the one in force if it is missing or cannot be read.
     pub(super) fn read_lock(&mut self, trigger: ReloadTrigger) -> Option<Lock> {
         let file = self.file.as_deref()?;
-        let path = lock::path(file);
+        let path = lock::lock_path(file);
         let (reason, acceptable) =
-            match lock::read(&path, self.options.limits.settings().files.lock) {
+            match lock::read_lock(&path, self.options.limits.settings().files.lock) {
                 Ok(None) if self.lock.is_some() && trigger != ReloadTrigger::Accept => {
                     let reason = "is gone: the last one stays in force";
                     (format!("the lock `{}` {reason}", path.display()), true)
@@ -270,7 +273,7 @@ pub(super) fn lost(file: &Path) -> String {
 
 fn watches(file: Option<&Path>) -> (FileWatch, FileWatch) {
     let followed = file.filter(|file| is_reread(file)).map(Path::to_owned);
-    (FileWatch::new(followed), FileWatch::new(file.map(lock::path)))
+    (FileWatch::new(followed), FileWatch::new(file.map(lock::lock_path)))
 }
 
 /// Returns true for a config that is read again after a change. A pipe is read once.
@@ -294,9 +297,9 @@ pub(super) fn key(problem: &Problem) -> String {
 
 /// Returns a config file that has appeared since a start without one.
 fn appeared() -> Option<PathBuf> {
-    match find(None, None, &Folders::of_process()).ok()?.found {
-        Found::File(file) => Some(file),
-        Found::Embedded => None,
+    match find_config(None, None, &UserFolders::of_process()).ok()?.found {
+        ConfigLocation::File(file) => Some(file),
+        ConfigLocation::Embedded => None,
     }
 }
 

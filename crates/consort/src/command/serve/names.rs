@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort_config::{ConfigDigest, located};
+use consort_config::{ConfigDigest, canonical_location};
 use consort_core::ServerId;
 use consort_files::Readers;
 
@@ -26,7 +26,7 @@ pub(super) fn adopt_earlier(common: &Common, folder: &Path) -> io::Result<()> {
 /// Directory name for the data of a config.
 pub(super) fn of_config(file: Option<&Path>) -> String {
     let Some(file) = file else { return "demo".to_owned() };
-    let file = located(file).unwrap_or_else(|| file.to_owned());
+    let file = canonical_location(file).unwrap_or_else(|| file.to_owned());
     let digest = ConfigDigest::of(file.as_os_str().as_encoded_bytes()).to_string();
     format!("config-{}", &digest["sha256:".len()..][..16])
 }

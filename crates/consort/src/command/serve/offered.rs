@@ -11,7 +11,7 @@ use consort::shaping::{Layers, Shaping};
 use consort_admin::{Askable, Attended, Desk, Helper, ModelSource, ProfileView, Scene, ToolViews};
 use consort_agent::sub::Roster;
 use consort_agent::{Agent, Model, RunObserver};
-use consort_config::{AgentConfig, Config, Options};
+use consort_config::{AgentConfig, Config, ConsortOptions};
 use consort_core::{BoxFuture, Problem, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
@@ -99,7 +99,7 @@ fn views<'a>(layers: &Layers<'_>, profiles: impl Iterator<Item = &'a str>) -> To
 pub(super) struct Parts<'a> {
     pub(super) hub: &'a Hub,
     pub(super) records: &'a Records,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a ConsortOptions,
     /// Path of the config, if there is one.
     pub(super) file: Option<PathBuf>,
     /// The profile that is served alone, if one is.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use consort_config::Options;
+use consort_config::ConsortOptions;
 use consort_gateway::feed::Feed;
 use consort_gateway::ledger::{Ledger, Search, search};
 use consort_gateway::metrics::{Extra, Metrics};
@@ -30,7 +30,7 @@ pub(super) struct Recording {
 impl Recording {
     pub(super) fn start(
         serve: &Serve,
-        options: &Options,
+        options: &ConsortOptions,
         config: Option<&Path>,
         states: &States,
         hub: &Hub,
@@ -88,7 +88,7 @@ impl Recording {
 }
 
 /// Applies the config of metrics and the log.
-pub(super) fn configure(records: &Records, serve: &Serve, options: &Options) {
+pub(super) fn configure(records: &Records, serve: &Serve, options: &ConsortOptions) {
     let all = options.limits.settings();
     let limits = all.records;
     records.metrics.limit(all.metrics);

@@ -11,7 +11,7 @@ use consort_admin::{
     Console, KeptOut, NotInForce, OpenAi, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger,
 };
 use consort_agent::sub::Roster;
-use consort_config::{Config, Options, System};
+use consort_config::{Config, ConsortOptions, SystemValues};
 use consort_core::{Problem, Severity};
 use consort_gateway::{Access, Gateway, Records};
 use consort_hub::{Hub, Settings};
@@ -43,7 +43,7 @@ pub(super) struct Following<'a> {
     pub(super) console: Option<&'a Console>,
     pub(super) roster: &'a Arc<Roster>,
     /// Resolver of references. It remembers user input, so that it is requested once.
-    pub(super) resolve: &'a System,
+    pub(super) resolve: &'a SystemValues,
     pub(super) handle: &'a ReloadHandle,
 }
 
@@ -68,7 +68,7 @@ struct NextConfig {
     source: ConfigSource,
     lock: Option<Lock>,
     config: Option<Config>,
-    options: Options,
+    options: ConsortOptions,
     settings: Settings,
     offered: Offered,
     access: Access,
@@ -229,7 +229,7 @@ impl Following<'_> {
             if trigger == ReloadTrigger::DryRun {
                 return Ok(Applied::default());
             }
-            self.gateway.set_access(&self.access(&Options::default(), None)?.0);
+            self.gateway.set_access(&self.access(&ConsortOptions::default(), None)?.0);
             state.secrets.mark();
             return Ok(Applied::default());
         };
@@ -333,7 +333,7 @@ impl Following<'_> {
     /// Returns the authentication settings, and the files they come from.
     fn access(
         &self,
-        options: &Options,
+        options: &ConsortOptions,
         file: Option<&Path>,
     ) -> Result<(Access, Vec<PathBuf>), Refused> {
         let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
@@ -348,7 +348,7 @@ impl Following<'_> {
 
 /// The files that contain tokens.
 pub(super) fn token_files(
-    options: &Options,
+    options: &ConsortOptions,
     config: Option<&Path>,
     owner: Option<&Path>,
 ) -> Vec<PathBuf> {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use consort_config::{ListenAddress, Options};
+use consort_config::{ConsortOptions, ListenAddress};
 use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{
     Access, BasePath, Naming, Permissions, ProxyHeaders, Settings, Token, TrustedProxy,
@@ -21,7 +21,7 @@ use crate::exit::Failure;
 pub(super) fn of(
     common: &Common,
     serve: &Serve,
-    options: &Options,
+    options: &ConsortOptions,
     file: Option<&Path>,
     missing: MissingToken,
 ) -> Result<(Settings, Option<Kept>), Failure> {
@@ -50,7 +50,7 @@ const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8808)
 /// Returns the addresses to listen on.
 pub(super) fn places(
     serve: &Serve,
-    options: &Options,
+    options: &ConsortOptions,
     activated: ActivatedSockets,
 ) -> Result<Places, Failure> {
     let main = match &serve.listen {
@@ -69,24 +69,24 @@ pub(super) fn places(
 }
 
 /// The lame-duck time: zero by default if only this machine can reach the gateway.
-pub(super) fn lame_duck(serve: &Serve, options: &Options, places: &Places) -> Duration {
+pub(super) fn lame_duck(serve: &Serve, options: &ConsortOptions, places: &Places) -> Duration {
     let local = places.addresses().all(ListenAddress::is_local);
     let limits = &options.limits;
     let usual = (!local || limits.is_set("lame_duck")).then(|| limits.settings().lame_duck);
     serve.lame_duck.or(usual).unwrap_or_default()
 }
 
-fn base_path(options: &Options) -> Result<BasePath, Failure> {
+fn base_path(options: &ConsortOptions) -> Result<BasePath, Failure> {
     let written = options.serve.base_path.as_deref().unwrap_or_default();
     written.parse().map_err(|error| wrong("base_path", &error))
 }
 
-fn trusted_proxies(options: &Options) -> Result<Vec<TrustedProxy>, Failure> {
+fn trusted_proxies(options: &ConsortOptions) -> Result<Vec<TrustedProxy>, Failure> {
     let written = options.serve.trusted_proxies.iter();
     written.map(|text| text.parse().map_err(|error| wrong("trusted_proxies", &error))).collect()
 }
 
-fn proxy_headers(options: &Options) -> Result<ProxyHeaders, Failure> {
+fn proxy_headers(options: &ConsortOptions) -> Result<ProxyHeaders, Failure> {
     let written = options.serve.proxy_headers.as_deref().map(str::parse);
     Ok(written.transpose().map_err(|error| wrong("proxy_headers", &error))?.unwrap_or_default())
 }
@@ -96,7 +96,7 @@ fn wrong(key: &str, error: &dyn std::error::Error) -> Failure {
 }
 
 /// Returns the permissions of callers and pages other than the owner and Consort's own.
-pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
+pub(super) fn permissions(serve: &Serve, options: &ConsortOptions) -> Permissions {
     let (flags, config) = (&serve.allow_origin, &options.serve);
     Permissions {
         origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
@@ -111,7 +111,7 @@ pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
 /// Returns the authentication settings of a config in this file, and the owner's token if one is needed.
 pub(super) fn access(
     serve: &Serve,
-    options: &Options,
+    options: &ConsortOptions,
     file: Option<&Path>,
     missing: MissingToken,
 ) -> Result<(Access, Option<Kept>), Failure> {

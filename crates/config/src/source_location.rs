@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A line and a column, both counted from 1; columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Spot {
+pub struct LineColumn {
     /// Line number.
     pub line: usize,
     /// Column number.
@@ -17,32 +17,32 @@ pub struct Spot {
 /// A file and, if known, the spot in it.
 ///
 /// ```
-/// use consort_config::{Place, Spot};
+/// use consort_config::{SourceLocation, LineColumn};
 ///
-/// let place = Place { file: "consort.toml".into(), spot: Some(Spot { line: 3, column: 7 }) };
+/// let place = SourceLocation { file: "consort.toml".into(), spot: Some(LineColumn { line: 3, column: 7 }) };
 /// assert_eq!(place.to_string(), "consort.toml:3:7");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as it was named.
     pub file: PathBuf,
     /// The spot in the file.
     #[serde(flatten)]
-    pub spot: Option<Spot>,
+    pub spot: Option<LineColumn>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
         match self.spot {
-            Some(Spot { line, column }) => write!(f, ":{line}:{column}"),
+            Some(LineColumn { line, column }) => write!(f, ":{line}:{column}"),
             None => Ok(()),
         }
     }
 }
 
 /// Converts offsets in the texts of files to spots. The offsets of each file continue those of the one before.
-pub(crate) struct Lines<'a> {
+pub(crate) struct LineIndex<'a> {
     files: Vec<FileLines<'a>>,
 }
 
@@ -55,7 +55,7 @@ struct FileLines<'a> {
     starts: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineIndex<'a> {
     pub(crate) fn new(file: &'a Path, text: &'a str) -> Self {
         Self::of_files([(file, text)])
     }
@@ -88,19 +88,19 @@ impl<'a> Lines<'a> {
         self.files.iter().position(|known| known.file == file).unwrap_or(self.files.len())
     }
 
-    pub(crate) fn spot(&self, offset: usize) -> Spot {
+    pub(crate) fn spot(&self, offset: usize) -> LineColumn {
         let FileLines { text, begin, starts, .. } = self.file_at(offset);
         let offset = (offset - begin).min(text.len());
         let line = starts.partition_point(|start| *start <= offset);
         let before = &text.as_bytes()[starts[line - 1]..offset];
         // Counts the bytes that start a character, so an offset inside one does no harm.
         let column = before.iter().filter(|byte| **byte & 0xc0 != 0x80).count() + 1;
-        Spot { line, column }
+        LineColumn { line, column }
     }
 
-    pub(crate) fn place(&self, offset: usize) -> Place {
+    pub(crate) fn place(&self, offset: usize) -> SourceLocation {
         let file = self.file_at(offset).file.to_owned();
-        Place { file, spot: Some(self.spot(offset)) }
+        SourceLocation { file, spot: Some(self.spot(offset)) }
     }
 
     fn file_at(&self, offset: usize) -> &FileLines<'a> {
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn columns_count_characters_and_lines_end_at_the_newline() {
-        let lines = Lines::new(Path::new("x"), "é=1\n\nb");
+        let lines = LineIndex::new(Path::new("x"), "é=1\n\nb");
         let spot = |offset| {
-            let Spot { line, column } = lines.spot(offset);
+            let LineColumn { line, column } = lines.spot(offset);
             (line, column)
         };
         assert_eq!(spot(0), (1, 1));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_offset_belongs_to_the_file_in_which_it_is() {
-        let lines = Lines::of_files([
+        let lines = LineIndex::of_files([
             (Path::new("x"), "a\nb"),
             (Path::new("y"), ""),
             (Path::new("z"), "c"),

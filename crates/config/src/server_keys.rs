@@ -5,10 +5,10 @@ use std::time::Duration;
 use consort_wire::Times;
 use serde_json::{Value, json};
 
+use crate::duration::ConfigDuration;
 use crate::installer;
 #[cfg(test)]
-use crate::names::listed;
-use crate::period::Period;
+use crate::names::list_names;
 
 /// A key of a server's table.
 pub(crate) struct ServerKey {
@@ -59,7 +59,7 @@ impl KeyType {
             Self::Port | Self::Count => "whole number",
             Self::Patterns => "list of patterns",
             Self::Called(words) => words,
-            Self::Words(words, _) => return listed(words),
+            Self::Words(words, _) => return list_names(words),
             Self::Table(_) | Self::Tools => "table",
             Self::Timeout => "table, or a time for `idle`",
         };
@@ -78,7 +78,7 @@ impl KeyType {
             Self::TextOrTexts => json!({ "type": ["string", "array"], "items": scalar() }),
             Self::TextMap => json!({ "type": "object", "additionalProperties": scalar() }),
             Self::Bool => json!({ "type": "boolean" }),
-            Self::Time => json!({ "$ref": "#/$defs/Period" }),
+            Self::Time => json!({ "$ref": "#/$defs/ConfigDuration" }),
             Self::Count => json!({ "type": "integer", "minimum": 0 }),
             Self::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65_535 }),
             Self::Words(words, others) => {
@@ -87,7 +87,7 @@ impl KeyType {
             }
             Self::Table(name) => json!({ "$ref": format!("#/$defs/{name}") }),
             Self::Timeout => {
-                json!({ "anyOf": [{ "$ref": "#/$defs/Timeout" }, { "$ref": "#/$defs/Period" }] })
+                json!({ "anyOf": [{ "$ref": "#/$defs/ServerTimeouts" }, { "$ref": "#/$defs/ConfigDuration" }] })
             }
             Self::Tools => json!({
                 "type": "object",
@@ -130,25 +130,31 @@ pub(crate) const SERVER: &[ServerKey] = &[
     ),
     also("args", &["arguments"], KeyType::Texts, "none", "its arguments (also `arguments`)"),
     also(
-        "environment",
-        &["env"],
+        "env",
+        &["environment"],
         KeyType::TextMap,
         "none",
-        "variables that are set for it (also `env`)",
+        "environment variables set for it (formerly `environment`)",
     ),
     key(
         "inherit_env",
         KeyType::Patterns,
         "none",
-        "variables of ours that it gets besides the harmless ones; `*` is all, with a warning",
+        "environment variables passed on to it besides the default ones; `*` passes all, with a warning",
     ),
-    also("directory", &["cwd"], KeyType::Text, "ours", "where it starts (also `cwd`)"),
+    also(
+        "cwd",
+        &["directory"],
+        KeyType::Text,
+        "that of Consort",
+        "its working directory (formerly `directory`)",
+    ),
     key("url", KeyType::Text, "", "the address to reach; this or `command`"),
     key("headers", KeyType::TextMap, "none", "headers of every request"),
-    key("auth", KeyType::Table("Auth"), "none", "how we prove who we are: see below"),
+    key("auth", KeyType::Table("AuthConfig"), "none", "how we prove who we are: see below"),
     key(
         "oauth",
-        KeyType::Table("OAuth"),
+        KeyType::Table("OAuthConfig"),
         "none",
         "what a login needs to know beforehand; most need nothing: [logins.md](logins.md)",
     ),
@@ -326,9 +332,9 @@ pub(crate) const OAUTH: &[ServerKey] = &[
 ];
 
 /// The keys of `[mcp.NAME.timeout]`, with their defaults.
-pub(crate) fn timeouts() -> [(&'static str, Period, &'static str); 4] {
+pub(crate) fn timeouts() -> [(&'static str, ConfigDuration, &'static str); 4] {
     let times = Times::default();
-    let period = |time: Duration| Period::new(time).expect("a default is a usual time");
+    let period = |time: Duration| ConfigDuration::new(time).expect("a default is a usual time");
     [
         ("idle", period(times.idle), "a call without a word from the server"),
         ("total", period(times.total), "a call altogether; as long as `idle` if that is longer"),

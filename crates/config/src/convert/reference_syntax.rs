@@ -1,12 +1,12 @@
 //! References in the syntax of each format.
 
-use super::{Reader, Target, Writer};
+use super::{ConfigWriter, OutputReader, TargetFormat};
 use crate::server::ServerConfig;
-use crate::text::{Part, Reference, Text};
+use crate::template::{TemplatePart, TemplateString, ValueReference};
 
 /// Losses while a text was written.
 #[derive(Default)]
-struct Trouble {
+struct ConversionLoss {
     /// True if the format does not resolve a reference.
     stuck: bool,
     /// Defaults that the format does not support.
@@ -15,23 +15,28 @@ struct Trouble {
     asked: bool,
 }
 
-impl Writer {
+impl ConfigWriter {
     /// Writes a text, and warns of parts that the target does not understand.
-    pub(super) fn spell(&mut self, server: &ServerConfig, key: &str, text: &Text) -> String {
-        let mut trouble = Trouble::default();
+    pub(super) fn write_text(
+        &mut self,
+        server: &ServerConfig,
+        key: &str,
+        text: &TemplateString,
+    ) -> String {
+        let mut trouble = ConversionLoss::default();
         let spelled = match (self.target, text.parts()) {
             (
-                Target::Consort,
-                [Part::Reference(Reference::Variable { name, default: None }, _)],
+                TargetFormat::Consort,
+                [TemplatePart::Reference(ValueReference::Variable { name, default: None }, _)],
             ) => {
                 format!("env:{name}")
             }
-            (Target::Consort, [Part::Reference(Reference::File(path), _)])
+            (TargetFormat::Consort, [TemplatePart::Reference(ValueReference::File(path), _)])
                 if !path.starts_with("//") =>
             {
                 format!("file:{path}")
             }
-            (target, parts) => spelled((target, self.reader), parts, &mut trouble),
+            (target, parts) => write_parts((target, self.reader), parts, &mut trouble),
         };
         let (target, reader) = (self.target, self.reader);
         let mut warn = |message, hint: &str| self.warn(server, message, Some(hint));
@@ -44,19 +49,19 @@ impl Writer {
             warn(message, "set the variable");
         }
         // Where we read it, it is said by who checks the file.
-        if text.holds_secret() && reader == Reader::Others {
+        if text.holds_secret() && reader == OutputReader::Others {
             warn(format!("`{key}` holds a secret, which is written out"), "write a reference");
         }
         if trouble.asked {
-            self.asked(server, text);
+            self.warn_of_inputs(server, text);
         }
         spelled
     }
 
     /// Warns of the inputs of a text that became variables.
-    pub(super) fn asked(&mut self, server: &ServerConfig, text: &Text) {
+    pub(super) fn warn_of_inputs(&mut self, server: &ServerConfig, text: &TemplateString) {
         for reference in text.references() {
-            if let Reference::Input(id) = reference {
+            if let ValueReference::Input(id) = reference {
                 let message =
                     format!("{} does not ask: the input `{id}` is a variable", self.target);
                 self.warn(server, message, Some(&format!("set `{}`", variable_for(id))));
@@ -66,14 +71,14 @@ impl Writer {
 }
 
 /// The output format and its reader.
-type Hand = (Target, Reader);
+type WriterTarget = (TargetFormat, OutputReader);
 
-fn spelled(hand: Hand, parts: &[Part], trouble: &mut Trouble) -> String {
+fn write_parts(hand: WriterTarget, parts: &[TemplatePart], trouble: &mut ConversionLoss) -> String {
     let mut text = String::new();
     for part in parts {
         match part {
-            Part::Literal(literal) => text.push_str(literal),
-            Part::Reference(reference, _) => {
+            TemplatePart::Literal(literal) => text.push_str(literal),
+            TemplatePart::Reference(reference, _) => {
                 text.push_str(&reference_for(hand, reference, trouble));
             }
         }
@@ -81,29 +86,34 @@ fn spelled(hand: Hand, parts: &[Part], trouble: &mut Trouble) -> String {
     text
 }
 
-fn reference_for(hand: Hand, reference: &Reference, trouble: &mut Trouble) -> String {
-    use Reference::{File, Folder, FolderName, Home, Input, Separator, Variable};
+fn reference_for(
+    hand: WriterTarget,
+    reference: &ValueReference,
+    trouble: &mut ConversionLoss,
+) -> String {
+    use ValueReference::{File, Folder, FolderName, Home, Input, Separator, Variable};
     let (target, reader) = hand;
-    let asks = reader == Reader::Us && !matches!(target, Target::Zed | Target::Codex);
+    let asks =
+        reader == OutputReader::Us && !matches!(target, TargetFormat::Zed | TargetFormat::Codex);
     let follows = match (target, reference) {
-        _ if reader == Reader::Us => true,
-        (Target::Consort, _) | (Target::McpServers, Variable { .. } | Input(_)) => true,
-        (Target::VsCode, reference) => !matches!(reference, File(_)),
-        (Target::McpServers | Target::Zed | Target::Codex, _) => false,
+        _ if reader == OutputReader::Us => true,
+        (TargetFormat::Consort, _) | (TargetFormat::McpServers, Variable { .. } | Input(_)) => true,
+        (TargetFormat::VsCode, reference) => !matches!(reference, File(_)),
+        (TargetFormat::McpServers | TargetFormat::Zed | TargetFormat::Codex, _) => false,
     };
     trouble.stuck |= !follows;
     match (target, reference) {
-        (Target::VsCode, Variable { name, default })
-            if default.is_none() || reader == Reader::Others =>
+        (TargetFormat::VsCode, Variable { name, default })
+            if default.is_none() || reader == OutputReader::Others =>
         {
             trouble.defaults.extend(default.is_some().then(|| name.clone()));
             format!("${{env:{name}}}")
         }
         (_, Variable { name, default: None }) => format!("${{{name}}}"),
         (_, Variable { name, default: Some(default) }) => {
-            format!("${{{name}:-{}}}", spelled(hand, default, trouble))
+            format!("${{{name}:-{}}}", write_parts(hand, default, trouble))
         }
-        (Target::VsCode | Target::Consort, Input(id)) => format!("${{input:{id}}}"),
+        (TargetFormat::VsCode | TargetFormat::Consort, Input(id)) => format!("${{input:{id}}}"),
         (_, Input(id)) if asks => format!("${{input:{id}}}"),
         (_, Input(id)) => {
             trouble.asked = true;

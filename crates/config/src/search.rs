@@ -4,29 +4,29 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::error::{ConfigError, Mistake};
-use crate::folders::{AT_HOME, Folders, HERE};
-use crate::place::Place;
+use crate::error::{ConfigError, ConfigErrorKind};
+use crate::folders::{SETTINGS_NAMES, UserFolders, WORKING_NAMES};
+use crate::source_location::SourceLocation;
 
 /// The variable that names the config.
-pub const VARIABLE: &str = "CONSORT_CONFIG";
+pub const CONFIG_VARIABLE: &str = "CONSORT_CONFIG";
 
 /// The name of the standard input, as a config path.
 pub const STDIN: &str = "-";
 
 /// Result of the search, with all places searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lookup {
+pub struct ConfigSearch {
     /// The config to use.
-    pub found: Found,
+    pub found: ConfigLocation,
     /// All places, in order of precedence.
-    pub searched: Vec<Searched>,
+    pub searched: Vec<SearchedPlace>,
 }
 
 /// The config to use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Found {
+pub enum ConfigLocation {
     /// This file.
     File(PathBuf),
     /// The config embedded in the program.
@@ -35,11 +35,11 @@ pub enum Found {
 
 /// A place where a config may be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Searched {
+pub struct SearchedPlace {
     /// The file.
     pub file: PathBuf,
     /// The reason to search there.
-    pub reason: Reason,
+    pub reason: SearchReason,
     /// True if it exists.
     pub exists: bool,
 }
@@ -47,10 +47,10 @@ pub struct Searched {
 /// The reason to search a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reason {
+pub enum SearchReason {
     /// It was given as an argument.
     Argument,
-    /// It was given in [`VARIABLE`].
+    /// It was given in [`CONFIG_VARIABLE`].
     Variable,
     /// It is in the current folder.
     Current,
@@ -60,47 +60,47 @@ pub enum Reason {
 
 /// Searches for a config: the one named by the argument, else the one named by the variable, else the first that
 /// exists. A named config must exist.
-pub fn find(
+pub fn find_config(
     argument: Option<&Path>,
     variable: Option<&Path>,
-    folders: &Folders,
-) -> Result<Lookup, ConfigError> {
+    folders: &UserFolders,
+) -> Result<ConfigSearch, ConfigError> {
     let variable = variable.filter(|path| !path.as_os_str().is_empty());
     let named = [
-        argument.map(|path| (path, Reason::Argument, "`--config`")),
-        variable.map(|path| (path, Reason::Variable, "`CONSORT_CONFIG`")),
+        argument.map(|path| (path, SearchReason::Argument, "`--config`")),
+        variable.map(|path| (path, SearchReason::Variable, "`CONSORT_CONFIG`")),
     ];
-    let here = HERE.map(|name| (folders.current.join(name), Reason::Current));
-    let settings = folders
-        .settings
-        .iter()
-        .flat_map(|folder| AT_HOME.map(|name| (folder.join("consort").join(name), Reason::User)));
+    let here = WORKING_NAMES.map(|name| (folders.current.join(name), SearchReason::Current));
+    let settings = folders.settings.iter().flat_map(|folder| {
+        SETTINGS_NAMES.map(|name| (folder.join("consort").join(name), SearchReason::User))
+    });
     let named_files = named.iter().flatten().map(|(path, reason, _)| ((*path).to_owned(), *reason));
-    let searched: Vec<Searched> = named_files
+    let searched: Vec<SearchedPlace> = named_files
         .chain(here)
         .chain(settings)
-        .map(|(file, reason)| Searched { exists: file.is_file(), file, reason })
+        .map(|(file, reason)| SearchedPlace { exists: file.is_file(), file, reason })
         .collect();
     if let Some((path, _, how)) = named.into_iter().flatten().next() {
         // A pipe is no file, and can be read all the same.
         if path != Path::new(STDIN) && !path.exists() {
-            let place = Place { file: path.to_owned(), spot: None };
-            return Err(ConfigError::new(place, None, Mistake::Lost(how)));
+            let place = SourceLocation { file: path.to_owned(), spot: None };
+            return Err(ConfigError::new(place, None, ConfigErrorKind::NoConfig(how)));
         }
-        let found = Found::File(path.to_owned());
-        return Ok(Lookup { found, searched });
+        let found = ConfigLocation::File(path.to_owned());
+        return Ok(ConfigSearch { found, searched });
     }
     let first = searched.iter().find(|place| place.exists);
-    let found = first.map_or(Found::Embedded, |place| Found::File(place.file.clone()));
-    Ok(Lookup { found, searched })
+    let found =
+        first.map_or(ConfigLocation::Embedded, |place| ConfigLocation::File(place.file.clone()));
+    Ok(ConfigSearch { found, searched })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn folders(root: &Path) -> Folders {
-        Folders {
+    fn folders(root: &Path) -> UserFolders {
+        UserFolders {
             current: root.join("project"),
             home: Some(root.to_owned()),
             settings: Some(root.join(".config")),
@@ -117,8 +117,8 @@ mod tests {
     fn the_first_that_is_there_wins() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        let found = || find(None, None, &folders(root)).unwrap().found;
-        assert_eq!(found(), Found::Embedded);
+        let found = || find_config(None, None, &folders(root)).unwrap().found;
+        assert_eq!(found(), ConfigLocation::Embedded);
         for file in [
             ".config/consort/mcp.json",
             ".config/consort/consort.toml",
@@ -128,7 +128,7 @@ mod tests {
             "project/consort.toml",
         ] {
             write(root, file);
-            assert_eq!(found(), Found::File(root.join(file)));
+            assert_eq!(found(), ConfigLocation::File(root.join(file)));
         }
     }
 
@@ -139,9 +139,12 @@ mod tests {
         write(root, "project/consort.toml");
         write(root, "named.json");
         let (named, lost) = (root.join("named.json"), Path::new("lost.json"));
-        let find = |argument, variable| find(argument, variable, &folders(root));
-        assert_eq!(find(Some(&named), Some(lost)).unwrap().found, Found::File(named.clone()));
-        assert_eq!(find(None, Some(&named)).unwrap().found, Found::File(named.clone()));
+        let find = |argument, variable| find_config(argument, variable, &folders(root));
+        assert_eq!(
+            find(Some(&named), Some(lost)).unwrap().found,
+            ConfigLocation::File(named.clone())
+        );
+        assert_eq!(find(None, Some(&named)).unwrap().found, ConfigLocation::File(named.clone()));
         assert_eq!(find(None, Some(Path::new(""))).unwrap().searched.len(), 6);
         let error = find(None, Some(lost)).unwrap_err();
         insta::assert_snapshot!(error, @"lost.json: no config at the path given by `CONSORT_CONFIG`");

@@ -6,7 +6,7 @@ use std::fmt;
 use consort_core::secret;
 use serde::{Serialize, Serializer};
 
-use crate::place::Spot;
+use crate::source_location::LineColumn;
 
 /// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
 const DEEPEST: usize = 8;
@@ -23,26 +23,26 @@ const DEEPEST: usize = 8;
 /// | `${workspaceFolder}`, `${workspaceFolderBasename}` | the folder the config is for, and its name |
 /// | `${userHome}`, `${pathSeparator}`, `${/}` | the user's home, the path separator |
 #[derive(Clone)]
-pub struct Text {
-    parts: Vec<Part>,
-    spot: Spot,
-    secrecy: Secrecy,
+pub struct TemplateString {
+    parts: Vec<TemplatePart>,
+    spot: LineColumn,
+    secrecy: SecretDisplay,
 }
 
 /// A part of a text.
 #[derive(Clone, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TemplatePart {
     /// Literal text.
     Literal(String),
     /// A reference, and its spelling.
-    Reference(Reference, String),
+    Reference(ValueReference, String),
 }
 
 /// Target of a reference.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Reference {
+pub(crate) enum ValueReference {
     /// An environment variable of Consort.
-    Variable { name: String, default: Option<Vec<Part>> },
+    Variable { name: String, default: Option<Vec<TemplatePart>> },
     /// The text of a file.
     File(String),
     /// The answer of the user.
@@ -59,25 +59,25 @@ pub(crate) enum Reference {
 
 /// Extent to which a text may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Secrecy {
+pub(crate) enum SecretDisplay {
     /// All but likely secrets.
-    Looks,
+    HideLikelySecrets,
     /// A URL: all but credentials and keys.
-    Address,
+    HideInUrl,
     /// Nothing.
-    Secret,
+    HideAll,
 }
 
-impl Secrecy {
+impl SecretDisplay {
     /// Returns the secrecy of a value with this name.
     pub(crate) fn of(name: &str) -> Self {
-        if secret::is_secret_name(name) { Self::Secret } else { Self::Looks }
+        if secret::is_secret_name(name) { Self::HideAll } else { Self::HideLikelySecrets }
     }
 }
 
 /// The reason why a text cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidText {
+pub(crate) enum InvalidTemplate {
     /// The start is shown only if it is one of these words: the rest may be a secret.
     #[error("a reference `${{{0}:…}}` cannot be followed here")]
     Elsewhere(&'static str),
@@ -98,22 +98,26 @@ pub(crate) enum InvalidText {
 /// References that only editors can resolve.
 const EDITORS: [&str; 4] = ["command", "config", "workspaceFolder", "extensionInstallFolder"];
 
-impl Text {
+impl TemplateString {
     /// Parses the references in a text.
-    pub(crate) fn parse(text: &str, spot: Spot, secrecy: Secrecy) -> Result<Self, InvalidText> {
+    pub(crate) fn parse(
+        text: &str,
+        spot: LineColumn,
+        secrecy: SecretDisplay,
+    ) -> Result<Self, InvalidTemplate> {
         if text.contains('\0') {
-            return Err(InvalidText::Nul);
+            return Err(InvalidTemplate::Nul);
         }
-        let whole = |reference| vec![Part::Reference(reference, text.to_owned())];
+        let whole = |reference| vec![TemplatePart::Reference(reference, text.to_owned())];
         let parts = match text.split_once(':') {
             Some(("env", name)) if is_name(name) => {
-                whole(Reference::Variable { name: name.to_owned(), default: None })
+                whole(ValueReference::Variable { name: name.to_owned(), default: None })
             }
-            Some(("env", _)) => return Err(InvalidText::Name),
-            Some(("file", "")) => return Err(InvalidText::Empty),
+            Some(("env", _)) => return Err(InvalidTemplate::Name),
+            Some(("file", "")) => return Err(InvalidTemplate::Empty),
             // `file://` starts an address, which servers take as an argument.
             Some(("file", path)) if !path.starts_with("//") => {
-                whole(Reference::File(path.to_owned()))
+                whole(ValueReference::File(path.to_owned()))
             }
             _ => parts(text, 0)?,
         };
@@ -121,34 +125,38 @@ impl Text {
     }
 
     /// A text without references.
-    pub(crate) fn literal(text: &str, spot: Spot) -> Self {
-        Self { parts: vec![Part::Literal(text.to_owned())], spot, secrecy: Secrecy::Looks }
+    pub(crate) fn literal(text: &str, spot: LineColumn) -> Self {
+        Self {
+            parts: vec![TemplatePart::Literal(text.to_owned())],
+            spot,
+            secrecy: SecretDisplay::HideLikelySecrets,
+        }
     }
 
     /// A single reference to a variable.
-    pub(crate) fn variable(name: &str, spot: Spot) -> Result<Self, InvalidText> {
-        Self::parse(&format!("env:{name}"), spot, Secrecy::Secret)
+    pub(crate) fn variable(name: &str, spot: LineColumn) -> Result<Self, InvalidTemplate> {
+        Self::parse(&format!("env:{name}"), spot, SecretDisplay::HideAll)
     }
 
     /// The text with a prefix.
-    pub(crate) fn after(&self, prefix: &str) -> Self {
+    pub(crate) fn with_prefix(&self, prefix: &str) -> Self {
         let mut text = self.clone();
-        text.parts.insert(0, Part::Literal(prefix.to_owned()));
+        text.parts.insert(0, TemplatePart::Literal(prefix.to_owned()));
         text
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[TemplatePart] {
         &self.parts
     }
 
-    pub(crate) fn spot(&self) -> Spot {
+    pub(crate) fn spot(&self) -> LineColumn {
         self.spot
     }
 
     /// The text exactly as written, including secrets: for users who must see all of it before they approve it.
-    pub fn written(&self) -> String {
-        let written = |part: &Part| match part {
-            Part::Literal(text) | Part::Reference(_, text) => text.clone(),
+    pub fn to_plain_string(&self) -> String {
+        let written = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) | TemplatePart::Reference(_, text) => text.clone(),
         };
         self.parts.iter().map(written).collect()
     }
@@ -157,12 +165,12 @@ impl Text {
     pub(crate) fn as_literal(&self) -> Option<Cow<'_, str>> {
         match self.parts.as_slice() {
             [] => Some(Cow::Borrowed("")),
-            [Part::Literal(text)] => Some(Cow::Borrowed(text)),
+            [TemplatePart::Literal(text)] => Some(Cow::Borrowed(text)),
             parts => parts
                 .iter()
                 .map(|part| match part {
-                    Part::Literal(text) => Some(text.as_str()),
-                    Part::Reference(..) => None,
+                    TemplatePart::Literal(text) => Some(text.as_str()),
+                    TemplatePart::Reference(..) => None,
                 })
                 .collect::<Option<String>>()
                 .map(Cow::Owned),
@@ -175,7 +183,7 @@ impl Text {
     }
 
     /// All references, including those in defaults.
-    pub(crate) fn references(&self) -> Vec<&Reference> {
+    pub(crate) fn references(&self) -> Vec<&ValueReference> {
         let mut found = Vec::new();
         collect(&self.parts, &mut found);
         found
@@ -183,26 +191,29 @@ impl Text {
 
     fn hidden<'a>(&self, literal: &'a str) -> Cow<'a, str> {
         match self.secrecy {
-            Secrecy::Looks => secret::hide_if_secret(literal),
-            Secrecy::Address => secret::hide_in_url(literal),
-            Secrecy::Secret => secret::hide(literal),
+            SecretDisplay::HideLikelySecrets => secret::hide_if_secret(literal),
+            SecretDisplay::HideInUrl => secret::hide_in_url(literal),
+            SecretDisplay::HideAll => secret::hide(literal),
         }
     }
 
-    fn shown(&self, parts: &[Part]) -> String {
-        let show = |part: &Part| match part {
-            Part::Literal(text) => self.hidden(text).into_owned(),
-            Part::Reference(Reference::Variable { name, default: Some(default) }, _) => {
-                format!("${{{name}:-{}}}", self.shown(default))
+    fn format_parts(&self, parts: &[TemplatePart]) -> String {
+        let show = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) => self.hidden(text).into_owned(),
+            TemplatePart::Reference(
+                ValueReference::Variable { name, default: Some(default) },
+                _,
+            ) => {
+                format!("${{{name}:-{}}}", self.format_parts(default))
             }
-            Part::Reference(_, spelled) => spelled.clone(),
+            TemplatePart::Reference(_, spelled) => spelled.clone(),
         };
         parts.iter().map(show).collect()
     }
 }
 
 /// References are equal if their targets are; `env:A` is `${A}`.
-impl PartialEq for Part {
+impl PartialEq for TemplatePart {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Literal(text), Self::Literal(other)) => text == other,
@@ -213,60 +224,60 @@ impl PartialEq for Part {
 }
 
 /// Texts are equal if their parts are; their places do not matter.
-impl PartialEq for Text {
+impl PartialEq for TemplateString {
     fn eq(&self, other: &Self) -> bool {
         self.parts == other.parts
     }
 }
 
-impl Eq for Text {}
+impl Eq for TemplateString {}
 
-impl fmt::Display for Text {
+impl fmt::Display for TemplateString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.shown(&self.parts))
+        f.pad(&self.format_parts(&self.parts))
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for TemplateString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.shown(&self.parts))
+        write!(f, "{:?}", self.format_parts(&self.parts))
     }
 }
 
-impl Serialize for Text {
+impl Serialize for TemplateString {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-fn collect<'a>(parts: &'a [Part], found: &mut Vec<&'a Reference>) {
+fn collect<'a>(parts: &'a [TemplatePart], found: &mut Vec<&'a ValueReference>) {
     for part in parts {
-        if let Part::Reference(reference, _) = part {
+        if let TemplatePart::Reference(reference, _) = part {
             found.push(reference);
-            if let Reference::Variable { default: Some(default), .. } = reference {
+            if let ValueReference::Variable { default: Some(default), .. } = reference {
                 collect(default, found);
             }
         }
     }
 }
 
-fn parts(mut text: &str, depth: usize) -> Result<Vec<Part>, InvalidText> {
+fn parts(mut text: &str, depth: usize) -> Result<Vec<TemplatePart>, InvalidTemplate> {
     let mut parts = Vec::new();
     let mut literal = String::new();
     while let Some(start) = text.find("${") {
-        let length = closing(&text[start + 2..]).ok_or(InvalidText::Unclosed)?;
+        let length = closing(&text[start + 2..]).ok_or(InvalidTemplate::Unclosed)?;
         literal.push_str(&text[..start]);
         let (inside, end) = (&text[start + 2..start + 2 + length], start + 3 + length);
         let reference = reference(inside, depth)?;
         if !literal.is_empty() {
-            parts.push(Part::Literal(std::mem::take(&mut literal)));
+            parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
         }
-        parts.push(Part::Reference(reference, text[start..end].to_owned()));
+        parts.push(TemplatePart::Reference(reference, text[start..end].to_owned()));
         text = &text[end..];
     }
     literal.push_str(text);
     if !literal.is_empty() {
-        parts.push(Part::Literal(literal));
+        parts.push(TemplatePart::Literal(literal));
     }
     Ok(parts)
 }
@@ -288,44 +299,44 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn reference(inside: &str, depth: usize) -> Result<Reference, InvalidText> {
+fn reference(inside: &str, depth: usize) -> Result<ValueReference, InvalidTemplate> {
     let named = |rest: &str| {
-        if rest.is_empty() { Err(InvalidText::Empty) } else { Ok(rest.to_owned()) }
+        if rest.is_empty() { Err(InvalidTemplate::Empty) } else { Ok(rest.to_owned()) }
     };
     match inside {
-        "" => return Err(InvalidText::Empty),
-        "workspaceFolder" => return Ok(Reference::Folder),
-        "workspaceFolderBasename" => return Ok(Reference::FolderName),
-        "userHome" => return Ok(Reference::Home),
-        "pathSeparator" | "/" => return Ok(Reference::Separator),
+        "" => return Err(InvalidTemplate::Empty),
+        "workspaceFolder" => return Ok(ValueReference::Folder),
+        "workspaceFolderBasename" => return Ok(ValueReference::FolderName),
+        "userHome" => return Ok(ValueReference::Home),
+        "pathSeparator" | "/" => return Ok(ValueReference::Separator),
         _ => {}
     }
     match inside.split_once(':') {
-        Some(("input", id)) => named(id).map(Reference::Input),
-        Some(("file", path)) => named(path).map(Reference::File),
+        Some(("input", id)) => named(id).map(ValueReference::Input),
+        Some(("file", path)) => named(path).map(ValueReference::File),
         Some(("env", rest)) => variable(rest, depth),
         Some((word, rest)) if !rest.starts_with('-') => {
             let editor = EDITORS.into_iter().find(|known| *known == word);
-            Err(editor.map_or(InvalidText::Unknown, InvalidText::Elsewhere))
+            Err(editor.map_or(InvalidTemplate::Unknown, InvalidTemplate::Elsewhere))
         }
         _ => variable(inside, depth),
     }
 }
 
-fn variable(text: &str, depth: usize) -> Result<Reference, InvalidText> {
+fn variable(text: &str, depth: usize) -> Result<ValueReference, InvalidTemplate> {
     let (name, default) = match text.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (text, None),
     };
     if !is_name(name) {
-        return Err(InvalidText::Unknown);
+        return Err(InvalidTemplate::Unknown);
     }
     let default = match default {
-        Some(_) if depth == DEEPEST => return Err(InvalidText::Depth),
+        Some(_) if depth == DEEPEST => return Err(InvalidTemplate::Depth),
         Some(default) => Some(parts(default, depth + 1)?),
         None => None,
     };
-    Ok(Reference::Variable { name: name.to_owned(), default })
+    Ok(ValueReference::Variable { name: name.to_owned(), default })
 }
 
 /// Returns true for a valid variable name.
@@ -338,19 +349,19 @@ pub(crate) fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str, secrecy: Secrecy) -> Result<String, InvalidText> {
-        let text = Text::parse(text, Spot::default(), secrecy)?;
+    fn read(text: &str, secrecy: SecretDisplay) -> Result<String, InvalidTemplate> {
+        let text = TemplateString::parse(text, LineColumn::default(), secrecy)?;
         let kinds: String = text
             .references()
             .into_iter()
             .map(|reference| match reference {
-                Reference::Variable { name, .. } => format!(" {name}"),
-                Reference::File(path) => format!(" file({path})"),
-                Reference::Input(id) => format!(" input({id})"),
-                Reference::Folder => " folder".to_owned(),
-                Reference::FolderName => " folder name".to_owned(),
-                Reference::Home => " home".to_owned(),
-                Reference::Separator => " separator".to_owned(),
+                ValueReference::Variable { name, .. } => format!(" {name}"),
+                ValueReference::File(path) => format!(" file({path})"),
+                ValueReference::Input(id) => format!(" input({id})"),
+                ValueReference::Folder => " folder".to_owned(),
+                ValueReference::FolderName => " folder name".to_owned(),
+                ValueReference::Home => " home".to_owned(),
+                ValueReference::Separator => " separator".to_owned(),
             })
             .collect();
         Ok(format!("{text} ->{kinds}"))
@@ -376,13 +387,13 @@ mod tests {
             ("$HOME $$ {A}", "$HOME $$ {A} ->"),
             ("", " ->"),
         ] {
-            assert_eq!(read(text, Secrecy::Looks).as_deref(), Ok(found));
+            assert_eq!(read(text, SecretDisplay::HideLikelySecrets).as_deref(), Ok(found));
         }
     }
 
     #[test]
     fn what_only_looks_like_a_reference_is_refused() {
-        use InvalidText::{Depth, Elsewhere, Empty, Name, Nul, Unclosed, Unknown};
+        use InvalidTemplate::{Depth, Elsewhere, Empty, Name, Nul, Unclosed, Unknown};
         let deep = format!("{}{}", "${A:-".repeat(9), "}".repeat(9));
         for (text, why) in [
             ("env:MY-TOKEN", Name),
@@ -399,24 +410,25 @@ mod tests {
             ("a\0b", Nul),
             (&deep, Depth),
         ] {
-            assert_eq!(read(text, Secrecy::Looks), Err(why), "{text}");
+            assert_eq!(read(text, SecretDisplay::HideLikelySecrets), Err(why), "{text}");
         }
     }
 
     #[test]
     fn literals_are_hidden_where_a_secret_is_expected_or_seen() {
         for (text, secrecy, shown) in [
-            ("hunter2", Secrecy::Secret, "*** ->"),
-            ("Bearer hunter2", Secrecy::Secret, "Bearer *** ->"),
-            ("${A:-hunter2}", Secrecy::Secret, "${A:-***} -> A"),
-            ("Bearer ${A}", Secrecy::Secret, "Bearer ${A} -> A"),
-            ("ghp_0123456789ab", Secrecy::Looks, "*** ->"),
-            ("production", Secrecy::Looks, "production ->"),
-            ("https://x/?key=hunter2", Secrecy::Address, "https://x/?key=*** ->"),
+            ("hunter2", SecretDisplay::HideAll, "*** ->"),
+            ("Bearer hunter2", SecretDisplay::HideAll, "Bearer *** ->"),
+            ("${A:-hunter2}", SecretDisplay::HideAll, "${A:-***} -> A"),
+            ("Bearer ${A}", SecretDisplay::HideAll, "Bearer ${A} -> A"),
+            ("ghp_0123456789ab", SecretDisplay::HideLikelySecrets, "*** ->"),
+            ("production", SecretDisplay::HideLikelySecrets, "production ->"),
+            ("https://x/?key=hunter2", SecretDisplay::HideInUrl, "https://x/?key=*** ->"),
         ] {
             assert_eq!(read(text, secrecy).as_deref(), Ok(shown));
         }
-        let text = Text::parse("hunter2", Spot::default(), Secrecy::Secret).unwrap();
+        let text = TemplateString::parse("hunter2", LineColumn::default(), SecretDisplay::HideAll)
+            .unwrap();
         assert_eq!(format!("{text:?}"), r#""***""#);
         assert!(text.holds_secret());
     }

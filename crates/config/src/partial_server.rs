@@ -5,34 +5,34 @@ use std::mem::take;
 
 use consort_core::{ServerId, ToolName};
 
+use crate::duration::ConfigDuration;
 use crate::endpoint::{check_header, check_url};
-use crate::error::Mistake;
-use crate::fields::Fields;
-use crate::input::Input;
+use crate::error::ConfigErrorKind;
+use crate::input::InputVariable;
 use crate::network::NetworkConfig;
 use crate::oauth;
-use crate::period::Period;
 use crate::server::{
-    Address, Auth, Connect, Era, OAuth, Origin, Program, ServerConfig, Timeouts, ToolConfig,
-    Transport, Validate,
+    AuthConfig, ConnectTime, EraSetting, HttpConfig, OAuthConfig, ServerConfig, ServerOrigin,
+    ServerTimeouts, StdioConfig, ToolConfig, TransportConfig, ValidationMode,
 };
 use crate::server_limits::ServerLimits;
-use crate::text::{Secrecy, Text};
-use crate::tree::{Node, Value};
+use crate::table_reader::TableReader;
+use crate::template::{SecretDisplay, TemplateString};
+use crate::tree::{SyntaxNode, SyntaxValue};
 
 /// The names of transports.
-const TRANSPORTS: [(&str, Kind); 3] =
-    [("stdio", Kind::Stdio), ("http", Kind::Http), ("sse", Kind::Sse)];
+const TRANSPORTS: [(&str, TransportKind); 3] =
+    [("stdio", TransportKind::Stdio), ("http", TransportKind::Http), ("sse", TransportKind::Sse)];
 
 /// Aliases used by some clients.
-const ALIASES: [(&str, Kind); 7] = [
-    ("streamable-http", Kind::Http),
-    ("streamable_http", Kind::Http),
-    ("streamableHttp", Kind::Http),
-    ("local", Kind::Stdio),
-    ("remote", Kind::Http),
-    ("websocket", Kind::WebSocket),
-    ("ws", Kind::WebSocket),
+const ALIASES: [(&str, TransportKind); 7] = [
+    ("streamable-http", TransportKind::Http),
+    ("streamable_http", TransportKind::Http),
+    ("streamableHttp", TransportKind::Http),
+    ("local", TransportKind::Stdio),
+    ("remote", TransportKind::Http),
+    ("websocket", TransportKind::WebSocket),
+    ("ws", TransportKind::WebSocket),
 ];
 
 /// The keys that are for programs only, in any format.
@@ -59,7 +59,7 @@ const MOST_SECONDS: f64 = 3_600.0;
 
 /// A named transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TransportKind {
     Stdio,
     Http,
     Sse,
@@ -67,28 +67,28 @@ pub(crate) enum Kind {
 }
 
 /// Names of the keys in a format.
-pub(crate) struct Keys {
+pub(crate) struct FieldNames {
     pub(crate) transport: &'static [&'static str],
     pub(crate) arguments: &'static [&'static str],
-    pub(crate) environment: &'static [&'static str],
-    pub(crate) directory: &'static [&'static str],
+    pub(crate) env: &'static [&'static str],
+    pub(crate) cwd: &'static [&'static str],
     pub(crate) url: &'static [&'static str],
     pub(crate) headers: &'static [&'static str],
 }
 
 /// The usual names.
-pub(crate) const USUAL: Keys = Keys {
+pub(crate) const COMMON_NAMES: FieldNames = FieldNames {
     transport: &["type"],
     arguments: &["args"],
-    environment: &["env"],
-    directory: &["cwd"],
+    env: &["env"],
+    cwd: &["cwd"],
     url: &["url"],
     headers: &["headers"],
 };
 
 /// Unit of a bare number as a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum TimeoutUnit {
     Seconds,
     /// Seconds or milliseconds, depending on the client.
     Unclear,
@@ -96,31 +96,31 @@ pub(crate) enum Count {
 
 /// The parts of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Sketch {
-    pub(crate) kind: Option<Kind>,
-    pub(crate) command: Option<Text>,
-    pub(crate) arguments: Vec<Text>,
-    pub(crate) environment: BTreeMap<String, Text>,
+pub(crate) struct PartialServer {
+    pub(crate) kind: Option<TransportKind>,
+    pub(crate) command: Option<TemplateString>,
+    pub(crate) arguments: Vec<TemplateString>,
+    pub(crate) env: BTreeMap<String, TemplateString>,
     pub(crate) inherit: Vec<String>,
-    pub(crate) directory: Option<Text>,
-    pub(crate) url: Option<Text>,
-    pub(crate) headers: BTreeMap<String, Text>,
-    pub(crate) auth: Option<Auth>,
-    pub(crate) oauth: Option<OAuth>,
+    pub(crate) cwd: Option<TemplateString>,
+    pub(crate) url: Option<TemplateString>,
+    pub(crate) headers: BTreeMap<String, TemplateString>,
+    pub(crate) auth: Option<AuthConfig>,
+    pub(crate) oauth: Option<OAuthConfig>,
     pub(crate) insecure: bool,
     pub(crate) session_header: Option<String>,
     pub(crate) network: NetworkConfig,
     pub(crate) description: Option<String>,
-    pub(crate) era: Era,
-    pub(crate) timeout: Timeouts,
+    pub(crate) era: EraSetting,
+    pub(crate) timeout: ServerTimeouts,
     pub(crate) keep: Vec<String>,
     pub(crate) drop: Vec<String>,
     pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
-    pub(crate) connect: Connect,
-    pub(crate) validate: Option<Validate>,
-    pub(crate) idle_stop: Option<Period>,
+    pub(crate) connect: ConnectTime,
+    pub(crate) validate: Option<ValidationMode>,
+    pub(crate) idle_stop: Option<ConfigDuration>,
     pub(crate) disabled: bool,
-    pub(crate) inputs: Vec<Input>,
+    pub(crate) inputs: Vec<InputVariable>,
     pub(crate) limits: ServerLimits,
     /// True if the reason for leaving the server out was already reported.
     pub(crate) left_out: bool,
@@ -128,42 +128,46 @@ pub(crate) struct Sketch {
     url_at: Option<(&'static str, usize)>,
 }
 
-impl Sketch {
+impl PartialServer {
     /// Reads the keys that formats have in common, by these names, and Consort's own keys, which every format accepts.
-    pub(crate) fn read(fields: &Fields<'_>, keys: &Keys) -> Self {
-        let mut sketch = Self::own(fields);
-        sketch.kind = transport(fields, keys.transport);
-        sketch.locate(fields, keys);
-        sketch
+    pub(crate) fn read(fields: &TableReader<'_>, keys: &FieldNames) -> Self {
+        let mut partial = Self::read_consort_keys(fields);
+        partial.kind = transport(fields, keys.transport);
+        partial.read_transport(fields, keys);
+        partial
     }
 
     /// Reads the keys of the transport.
-    pub(crate) fn locate(&mut self, fields: &Fields<'_>, keys: &Keys) {
+    pub(crate) fn read_transport(&mut self, fields: &TableReader<'_>, keys: &FieldNames) {
         self.command(fields);
-        if let Some((key, node)) = fields.any(keys.arguments) {
+        if let Some((key, node)) = fields.any_of(keys.arguments) {
             self.arguments.extend(fields.texts(key, node));
         }
-        self.environment.extend(fields.text_map(keys.environment));
-        self.directory = fields.text(keys.directory, Secrecy::Looks).or(self.directory.take());
-        if let Some((key, node)) = fields.any(keys.url) {
+        self.env.extend(fields.text_map(keys.env));
+        self.cwd = fields.text(keys.cwd, SecretDisplay::HideLikelySecrets).or(self.cwd.take());
+        if let Some((key, node)) = fields.any_of(keys.url) {
             self.url_at = Some((key, node.at));
-            self.url = fields.text(&[key], Secrecy::Address);
+            self.url = fields.text(&[key], SecretDisplay::HideInUrl);
         }
         self.headers.extend(fields.text_map(keys.headers));
     }
 
     /// Reads Consort's own keys, which every format accepts.
-    pub(crate) fn own(fields: &Fields<'_>) -> Self {
-        let eras = [("auto", Era::Auto), ("legacy", Era::Legacy), ("modern", Era::Modern)];
-        let connects = [("start", Connect::Start), ("call", Connect::Call)];
+    pub(crate) fn read_consort_keys(fields: &TableReader<'_>) -> Self {
+        let eras = [
+            ("auto", EraSetting::Auto),
+            ("legacy", EraSetting::Legacy),
+            ("modern", EraSetting::Modern),
+        ];
+        let connects = [("start", ConnectTime::Start), ("call", ConnectTime::Call)];
         let inherit = fields.strings("inherit_env");
         if inherit.iter().any(|name| name == "*") {
             let hint = "name the variables it needs".to_owned();
             let message = "`inherit_env` hands every variable of ours to the server, secrets too";
             fields.warn(fields.at_of("inherit_env"), message, Some(hint));
         }
-        if fields.get("keep").is_some_and(Node::is_empty) {
-            fields.error(fields.at_of("keep"), Mistake::EmptyList("keep".to_owned()));
+        if fields.get("keep").is_some_and(SyntaxNode::is_empty) {
+            fields.error(fields.at_of("keep"), ConfigErrorKind::EmptyList("keep".to_owned()));
         }
         Self {
             inherit,
@@ -175,8 +179,8 @@ impl Sketch {
             era: fields.word("era", &eras, &[]).unwrap_or_default(),
             connect: fields.word("connect", &connects, &[]).unwrap_or_default(),
             idle_stop: fields.period("idle_stop"),
-            validate: fields.word("validate", &Validate::WORDS, &[]),
-            disabled: disabled(fields),
+            validate: fields.word("validate", &ValidationMode::WORDS, &[]),
+            disabled: read_disabled(fields),
             keep: fields.strings("keep"),
             drop: fields.strings("drop"),
             limits: ServerLimits::read(fields),
@@ -185,12 +189,13 @@ impl Sketch {
     }
 
     /// Reads `command`: a program, or a program with its arguments.
-    pub(crate) fn command(&mut self, fields: &Fields<'_>) {
+    pub(crate) fn command(&mut self, fields: &TableReader<'_>) {
         let Some(node) = fields.get("command") else { return };
         self.command_at = Some(node.at);
         match &node.value {
-            Value::Text(text) => {
-                self.command = fields.parse("command", text, node.at, Secrecy::Looks);
+            SyntaxValue::Text(text) => {
+                self.command =
+                    fields.parse("command", text, node.at, SecretDisplay::HideLikelySecrets);
                 let blanks = text.trim().contains(char::is_whitespace);
                 // A path may have blanks; a name that has them is a line meant for a shell.
                 if blanks && !text.contains(['/', '\\']) && fields.get("args").is_none() {
@@ -199,31 +204,36 @@ impl Sketch {
                     fields.warn(node.at, message, Some(hint.to_owned()));
                 }
             }
-            Value::List(_) => {
+            SyntaxValue::List(_) => {
                 let mut words = fields.texts("command", node).into_iter();
                 self.command = words.next();
                 self.arguments = words.collect();
                 if self.command.is_none() {
-                    fields.error(node.at, Mistake::Empty("command".to_owned()));
+                    fields.error(node.at, ConfigErrorKind::Empty("command".to_owned()));
                 }
             }
             _ => {
-                fields.wrong::<()>("command", node, "a string or a list of strings");
+                fields.report_wrong_type::<()>("command", node, "a string or a list of strings");
             }
         }
     }
 
     /// Sets a program that was not written as `command`.
-    pub(crate) fn run(&mut self, at: usize, command: Text, arguments: Vec<Text>) {
+    pub(crate) fn run(
+        &mut self,
+        at: usize,
+        command: TemplateString,
+        arguments: Vec<TemplateString>,
+    ) {
         (self.command_at, self.command, self.arguments) = (Some(at), Some(command), arguments);
     }
 
     /// Reads `timeout`: a duration, or a table of them.
-    pub(crate) fn timeout(&mut self, fields: &Fields<'_>, count: Count) {
+    pub(crate) fn timeout(&mut self, fields: &TableReader<'_>, count: TimeoutUnit) {
         let Some(node) = fields.get("timeout") else { return };
-        if let Value::Table(table) = &node.value {
+        if let SyntaxValue::Table(table) = &node.value {
             let fields = fields.inner("timeout", node, table);
-            self.timeout = Timeouts {
+            self.timeout = ServerTimeouts {
                 idle: fields.period("idle"),
                 total: fields.period("total"),
                 connect: fields.period("connect"),
@@ -236,11 +246,11 @@ impl Sketch {
             return fields.finish();
         }
         let number = match &node.value {
-            Value::Number(number) => number.parse().unwrap_or(f64::NAN),
+            SyntaxValue::Number(number) => number.parse().unwrap_or(f64::NAN),
             _ => 0.0,
         };
         let unit = match count {
-            Count::Unclear if number > MOST_SECONDS => {
+            TimeoutUnit::Unclear if number > MOST_SECONDS => {
                 let hint = "write a unit, such as `\"60s\"`, if something else is meant";
                 let message = format!("`timeout` is read as {number} milliseconds");
                 fields.warn(node.at, &message, Some(hint.to_owned()));
@@ -255,31 +265,44 @@ impl Sketch {
     pub(crate) fn into_server(
         mut self,
         name: ServerId,
-        origin: Origin,
-        fields: &Fields<'_>,
+        origin: ServerOrigin,
+        fields: &TableReader<'_>,
     ) -> Option<ServerConfig> {
         let url_key = self.url_at.map_or("url", |(key, _)| key);
         let kind = match (self.command_at.is_some(), self.url_at.is_some(), self.kind) {
             (true, true, _) => {
-                let mistake = Mistake::Both("command".to_owned(), url_key.to_owned());
-                return failed(fields, mistake);
+                let mistake =
+                    ConfigErrorKind::ConflictingKeys("command".to_owned(), url_key.to_owned());
+                return report_error(fields, mistake);
             }
-            (true, false, None | Some(Kind::Stdio)) => Kind::Stdio,
-            (false, true, None) => Kind::Http,
-            (false, true, Some(kind @ (Kind::Http | Kind::Sse | Kind::WebSocket))) => kind,
-            (false, _, Some(Kind::Stdio)) => {
+            (true, false, None | Some(TransportKind::Stdio)) => TransportKind::Stdio,
+            (false, true, None) => TransportKind::Http,
+            (
+                false,
+                true,
+                Some(kind @ (TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket)),
+            ) => kind,
+            (false, _, Some(TransportKind::Stdio)) => {
                 let hint = "a server with the transport `stdio` is a program to start";
-                return missing(fields, "command", hint);
+                return report_missing(fields, "command", hint);
             }
             (_, false, Some(_)) => {
-                return missing(fields, "url", "a server with this transport has an address");
+                return report_missing(
+                    fields,
+                    "url",
+                    "a server with this transport has an address",
+                );
             }
-            (false, false, None) => return failed(fields, Mistake::Nowhere("command", url_key)),
+            (false, false, None) => {
+                return report_error(fields, ConfigErrorKind::NoTransport("command", url_key));
+            }
         };
         let transport = match kind {
-            Kind::Stdio => Transport::Stdio(self.program(fields)?),
-            Kind::Sse => Transport::Sse(self.address(fields)?),
-            Kind::Http | Kind::WebSocket => Transport::Http(self.address(fields)?),
+            TransportKind::Stdio => TransportConfig::Stdio(self.program(fields)?),
+            TransportKind::Sse => TransportConfig::Sse(self.address(fields)?),
+            TransportKind::Http | TransportKind::WebSocket => {
+                TransportConfig::Http(self.address(fields)?)
+            }
         };
         Some(ServerConfig {
             name,
@@ -300,30 +323,30 @@ impl Sketch {
         })
     }
 
-    fn program(&mut self, fields: &Fields<'_>) -> Option<Program> {
+    fn program(&mut self, fields: &TableReader<'_>) -> Option<StdioConfig> {
         let (command, at) = (self.command.take()?, self.command_at?);
         if command.as_literal().is_some_and(|text| text.trim().is_empty()) {
-            fields.error(at, Mistake::Empty("command".to_owned()));
+            fields.error(at, ConfigErrorKind::Empty("command".to_owned()));
         }
         let wrong = |name: &str| name.is_empty() || name.contains(['=', '\0']);
-        for (_, value) in self.environment.iter().filter(|(name, _)| wrong(name)) {
-            fields.error_in(value, Mistake::VariableName("env"));
+        for (_, value) in self.env.iter().filter(|(name, _)| wrong(name)) {
+            fields.error_in(value, ConfigErrorKind::VariableName("env"));
         }
         if self.inherit.iter().any(|name| wrong(name)) {
-            fields.error(fields.at(), Mistake::VariableName("inherit_env"));
+            fields.error(fields.at(), ConfigErrorKind::VariableName("inherit_env"));
         }
-        fields.unused(&FOR_ADDRESSES, "the server is a program");
-        Some(Program {
+        fields.warn_unused(&FOR_ADDRESSES, "the server is a program");
+        Some(StdioConfig {
             command,
             arguments: take(&mut self.arguments),
-            environment: take(&mut self.environment),
+            env: take(&mut self.env),
             inherit: take(&mut self.inherit),
-            directory: self.directory.take(),
+            cwd: self.cwd.take(),
         })
     }
 
-    fn address(&mut self, fields: &Fields<'_>) -> Option<Address> {
-        fields.unused(&FOR_PROGRAMS, "the server has an address");
+    fn address(&mut self, fields: &TableReader<'_>) -> Option<HttpConfig> {
+        fields.warn_unused(&FOR_PROGRAMS, "the server has an address");
         let ((key, at), url) = (self.url_at?, self.url.take()?);
         let (headers, auth, insecure) = (take(&mut self.headers), self.auth.take(), self.insecure);
         let (session_header, oauth) = (self.session_header.take(), self.oauth.take());
@@ -331,7 +354,7 @@ impl Sketch {
             fields.error(fields.at_of("session_header"), mistake);
         }
         let network = take(&mut self.network);
-        let address = Address { url, headers, auth, oauth, insecure, session_header, network };
+        let address = HttpConfig { url, headers, auth, oauth, insecure, session_header, network };
         if let Err(mistake) = check_url(key, &address) {
             fields.error(at, mistake);
         }
@@ -346,12 +369,14 @@ impl Sketch {
                 fields.error_in(&text, mistake);
             }
             if address.oauth.is_some() {
-                let mistake = Mistake::Both("auth".to_owned(), "oauth".to_owned());
+                let mistake =
+                    ConfigErrorKind::ConflictingKeys("auth".to_owned(), "oauth".to_owned());
                 fields.error_in(&text, mistake);
             }
-            let same = |(name, _): &(&String, &Text)| name.eq_ignore_ascii_case(header);
+            let same = |(name, _): &(&String, &TemplateString)| name.eq_ignore_ascii_case(header);
             if let Some((name, value)) = address.headers.iter().find(same) {
-                let mistake = Mistake::Both("auth".to_owned(), format!("headers.{name}"));
+                let mistake =
+                    ConfigErrorKind::ConflictingKeys("auth".to_owned(), format!("headers.{name}"));
                 fields.error_in(value, mistake);
             }
         }
@@ -359,10 +384,10 @@ impl Sketch {
     }
 }
 
-fn transport(fields: &Fields<'_>, keys: &[&'static str]) -> Option<Kind> {
-    let (key, _) = fields.any(keys)?;
+fn transport(fields: &TableReader<'_>, keys: &[&'static str]) -> Option<TransportKind> {
+    let (key, _) = fields.any_of(keys)?;
     let kind = fields.word(key, &TRANSPORTS, &ALIASES)?;
-    if kind == Kind::WebSocket {
+    if kind == TransportKind::WebSocket {
         let message = format!("`{key}` is read as `http`: MCP has no transport over WebSocket");
         let hint = "write `http`, for Streamable HTTP".to_owned();
         fields.warn(fields.at_of(key), &message, Some(hint));
@@ -371,20 +396,20 @@ fn transport(fields: &Fields<'_>, keys: &[&'static str]) -> Option<Kind> {
 }
 
 /// Reads `disabled`, or its inverse `enabled`.
-fn disabled(fields: &Fields<'_>) -> bool {
+fn read_disabled(fields: &TableReader<'_>) -> bool {
     let (disabled, enabled) = (fields.bool("disabled"), fields.bool("enabled"));
     if disabled.is_some() && enabled.is_some() {
-        let mistake = Mistake::Both("disabled".to_owned(), "enabled".to_owned());
+        let mistake = ConfigErrorKind::ConflictingKeys("disabled".to_owned(), "enabled".to_owned());
         fields.error(fields.at_of("enabled"), mistake);
     }
     disabled.or(enabled.map(|enabled| !enabled)).unwrap_or_default()
 }
 
-fn failed<T>(fields: &Fields<'_>, mistake: Mistake) -> Option<T> {
+fn report_error<T>(fields: &TableReader<'_>, mistake: ConfigErrorKind) -> Option<T> {
     fields.error(fields.at(), mistake);
     None
 }
 
-fn missing<T>(fields: &Fields<'_>, key: &'static str, hint: &'static str) -> Option<T> {
-    failed(fields, Mistake::Missing { key, hint })
+fn report_missing<T>(fields: &TableReader<'_>, key: &'static str, hint: &'static str) -> Option<T> {
+    report_error(fields, ConfigErrorKind::Missing { key, hint })
 }

@@ -5,37 +5,37 @@ use std::path::Path;
 
 use consort_core::{Problem, ServerId};
 
-use crate::error::{ConfigError, Mistake};
-use crate::place::{Lines, Place, Spot};
+use crate::error::{ConfigError, ConfigErrorKind};
+use crate::source_location::{LineColumn, LineIndex, SourceLocation};
 
 /// Collects errors and warnings while a file is read, so that one error does not hide the next.
-pub(crate) struct Findings<'a> {
-    lines: Lines<'a>,
+pub(crate) struct ProblemCollector<'a> {
+    lines: LineIndex<'a>,
     errors: RefCell<Vec<ConfigError>>,
     problems: RefCell<Vec<(usize, Problem)>>,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> ProblemCollector<'a> {
     pub(crate) fn new(file: &'a Path, text: &'a str) -> Self {
         Self {
-            lines: Lines::new(file, text),
+            lines: LineIndex::new(file, text),
             errors: RefCell::default(),
             problems: RefCell::default(),
         }
     }
 
-    /// Collects the findings of several files, at least one: see [`Lines::of_files`].
+    /// Collects the findings of several files, at least one: see [`LineIndex::of_files`].
     pub(crate) fn of_files(files: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Self {
-        let lines = Lines::of_files(files);
+        let lines = LineIndex::of_files(files);
         Self { lines, errors: RefCell::default(), problems: RefCell::default() }
     }
 
     /// The offset of the first byte of each file.
-    pub(crate) fn begins(&self) -> Vec<usize> {
+    pub(crate) fn file_offsets(&self) -> Vec<usize> {
         self.lines.begins()
     }
 
-    pub(crate) fn place(&self, at: usize) -> Place {
+    pub(crate) fn place(&self, at: usize) -> SourceLocation {
         self.lines.place(at)
     }
 
@@ -43,18 +43,18 @@ impl<'a> Findings<'a> {
         self.lines.file()
     }
 
-    pub(crate) fn spot(&self, at: usize) -> Spot {
+    pub(crate) fn spot(&self, at: usize) -> LineColumn {
         self.lines.spot(at)
     }
 
     /// Adds an error: something cannot be used.
-    pub(crate) fn error(&self, at: usize, server: Option<&ServerId>, mistake: Mistake) {
+    pub(crate) fn error(&self, at: usize, server: Option<&ServerId>, mistake: ConfigErrorKind) {
         self.error_at(self.lines.place(at), server, mistake);
     }
 
     /// Reads options for all servers: their errors block the whole config.
-    pub(crate) fn blocking<T>(&self, read: impl FnOnce() -> T) -> T {
-        let before = self.mistakes();
+    pub(crate) fn collect_blocking<T>(&self, read: impl FnOnce() -> T) -> T {
+        let before = self.error_count();
         let made = read();
         let mut errors = self.errors.borrow_mut();
         let found = errors.split_off(before);
@@ -68,7 +68,12 @@ impl<'a> Findings<'a> {
         self.errors.borrow().iter().any(|error| *error.place() == place)
     }
 
-    pub(crate) fn error_at(&self, place: Place, server: Option<&ServerId>, mistake: Mistake) {
+    pub(crate) fn error_at(
+        &self,
+        place: SourceLocation,
+        server: Option<&ServerId>,
+        mistake: ConfigErrorKind,
+    ) {
         self.errors.borrow_mut().push(ConfigError::new(place, server, mistake));
     }
 
@@ -86,12 +91,12 @@ impl<'a> Findings<'a> {
     }
 
     /// An error of the whole file.
-    pub(crate) fn unusable(&self, at: usize, mistake: Mistake) -> ConfigError {
+    pub(crate) fn unusable(&self, at: usize, mistake: ConfigErrorKind) -> ConfigError {
         ConfigError::new(self.lines.place(at), None, mistake)
     }
 
     /// Returns the number of errors so far.
-    pub(crate) fn mistakes(&self) -> usize {
+    pub(crate) fn error_count(&self) -> usize {
         self.errors.borrow().len()
     }
 

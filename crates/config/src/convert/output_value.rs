@@ -5,17 +5,17 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 /// A value to be written.
-pub(crate) enum Out {
+pub(crate) enum OutputValue {
     /// No value; a table leaves the key out.
     Nothing,
     Bool(bool),
     Number(f64),
     Text(String),
-    List(Vec<Out>),
-    Table(Vec<(String, Out)>),
+    List(Vec<OutputValue>),
+    Table(Vec<(String, OutputValue)>),
 }
 
-impl Out {
+impl OutputValue {
     /// A table without absent or empty values.
     pub(super) fn table<const N: usize>(entries: [(&str, Self); N]) -> Self {
         let given = entries.into_iter().filter(|(_, value)| !value.is_empty());
@@ -23,7 +23,7 @@ impl Out {
     }
 
     /// The keys of several tables, one after the other.
-    pub(super) fn joined<const N: usize>(tables: [Self; N]) -> Self {
+    pub(super) fn join_tables<const N: usize>(tables: [Self; N]) -> Self {
         let entries = tables.into_iter().flat_map(|table| match table {
             Self::Table(entries) => entries,
             _ => Vec::new(),
@@ -36,11 +36,11 @@ impl Out {
     }
 
     /// The value if the condition holds, else nothing.
-    pub(super) fn when(condition: bool, value: Self) -> Self {
+    pub(super) fn value_if(condition: bool, value: Self) -> Self {
         if condition { value } else { Self::Nothing }
     }
 
-    pub(super) fn maybe<T>(value: Option<T>, write: impl FnOnce(T) -> Self) -> Self {
+    pub(super) fn from_option<T>(value: Option<T>, write: impl FnOnce(T) -> Self) -> Self {
         value.map_or(Self::Nothing, write)
     }
 
@@ -123,7 +123,7 @@ impl Out {
     }
 }
 
-impl Serialize for Out {
+impl Serialize for OutputValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Nothing => serializer.serialize_none(),

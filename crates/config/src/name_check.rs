@@ -5,7 +5,7 @@ use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
 
 use crate::config::Config;
-use crate::names::{closest, shortened};
+use crate::names::{closest_name, shorten_name};
 
 /// Servers that exist without being configured: Consort's own tools, and agents.
 const BUILT_IN: [&str; 2] = ["builtin", consort_agent::sub::AGENTS];
@@ -18,21 +18,21 @@ impl Config {
         let servers = self.servers.iter().map(|server| &server.name).chain(broken);
         let servers = servers.map(ServerId::as_str).chain(BUILT_IN).collect();
         let profiles = self.options.profiles.keys().map(String::as_str).collect();
-        let mut names = Names { config: self, servers, profiles, problems: Vec::new() };
+        let mut names = NameChecker { config: self, servers, profiles, problems: Vec::new() };
         names.options();
         names.problems
     }
 }
 
 /// The known names, and the problems found.
-struct Names<'a> {
+struct NameChecker<'a> {
     config: &'a Config,
     servers: Vec<&'a str>,
     profiles: Vec<&'a str>,
     problems: Vec<Problem>,
 }
 
-impl Names<'_> {
+impl NameChecker<'_> {
     fn options(&mut self) {
         let options = &self.config.options;
         self.policy("policy", options.policy.as_ref());
@@ -44,7 +44,7 @@ impl Names<'_> {
             self.tools(&format!("cache[{n}].tools"), &spec.tools);
         }
         for (name, profile) in &options.profiles {
-            let path = format!("profiles.{}", shortened(name));
+            let path = format!("profiles.{}", shorten_name(name));
             for server in &profile.servers {
                 let known = self.servers.contains(&ServerId::derive(server).as_str());
                 if !known {
@@ -59,7 +59,7 @@ impl Names<'_> {
             }
         }
         for (name, agent) in &options.agents {
-            self.tools(&format!("agents.{}.tools", shortened(name)), &agent.tools);
+            self.tools(&format!("agents.{}.tools", shorten_name(name)), &agent.tools);
         }
     }
 
@@ -111,9 +111,9 @@ impl Names<'_> {
 
     fn missing(&mut self, path: &str, kind: &str, name: &str) {
         let known = if kind == "server" { &self.servers } else { &self.profiles };
-        let near = closest(name, known.iter().copied());
+        let near = closest_name(name, known.iter().copied());
         let file = self.config.file.display();
-        let message = format!("{file}: `{path}`: there is no {kind} `{}`", shortened(name));
+        let message = format!("{file}: `{path}`: there is no {kind} `{}`", shorten_name(name));
         let hint = near.map(|near| format!("did you mean `{near}`?"));
         self.problems.push(Problem { hint, ..Problem::warning(message) });
     }

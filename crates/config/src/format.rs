@@ -5,17 +5,17 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::error::Mistake;
-use crate::names::{closest, shortened};
+use crate::error::ConfigErrorKind;
+use crate::names::{closest_name, shorten_name};
 use crate::read::options;
 use crate::read::{aether, aidk, codex, consort, mcp_servers, vscode, zed};
-use crate::tree::{Node, Table, Value};
+use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// Format of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Format {
+pub enum ConfigFormat {
     /// A map `mcpServers`: Claude, Cursor, Windsurf and many others.
     #[serde(rename = "mcpServers")]
     McpServers,
@@ -35,7 +35,7 @@ pub enum Format {
     Elysia,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ConfigFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::McpServers => "mcpServers",
@@ -51,21 +51,24 @@ impl fmt::Display for Format {
 }
 
 /// A format and the root key by which it was detected.
-pub(crate) type Sign = (Format, &'static str);
+pub(crate) type DetectedFormat = (ConfigFormat, &'static str);
 
-impl Format {
+impl ConfigFormat {
     /// All possible formats of the root, the likeliest first.
-    pub(crate) fn of(file: &Path, root: &Node) -> Result<Vec<Sign>, Mistake> {
+    pub(crate) fn detect_all(
+        file: &Path,
+        root: &SyntaxNode,
+    ) -> Result<Vec<DetectedFormat>, ConfigErrorKind> {
         let mut signs = match &root.value {
-            Value::Table(table) => by_key(table),
-            Value::List(list) if list.iter().any(|node| has(node, aidk::NAME)) => {
+            SyntaxValue::Table(table) => by_key(table),
+            SyntaxValue::List(list) if list.iter().any(|node| has(node, aidk::NAME)) => {
                 vec![(Self::Aidk, aidk::NAME)]
             }
             _ => Vec::new(),
         };
         if signs.is_empty() {
-            let Value::Table(table) = &root.value else {
-                return Err(Mistake::NoServers { near: None });
+            let SyntaxValue::Table(table) = &root.value else {
+                return Err(ConfigErrorKind::NoServers { near: None });
             };
             signs.push(without_key(table).ok_or_else(|| no_servers(table))?);
         }
@@ -76,31 +79,37 @@ impl Format {
 }
 
 /// The formats that have a root key of their own.
-pub(crate) fn by_key(root: &Table) -> Vec<Sign> {
+pub(crate) fn by_key(root: &SyntaxTable) -> Vec<DetectedFormat> {
     let mut signs = Vec::new();
     let is_list = |key: &str| root.get(key).is_some_and(|node| node.list().is_some());
-    let mut known = |key: &'static str, format: Format| {
+    let mut known = |key: &'static str, format: ConfigFormat| {
         if root.get(key).is_some() {
             signs.push((format, key));
         }
     };
-    known(mcp_servers::KEY, Format::McpServers);
-    known(aether::OUTER, Format::Aether);
-    known(codex::KEY, if is_list(aether::KEY) { Format::Aether } else { Format::Codex });
-    known(vscode::KEY, if is_list(vscode::KEY) { Format::Elysia } else { Format::VsCode });
-    known(zed::KEY, Format::Zed);
+    known(mcp_servers::KEY, ConfigFormat::McpServers);
+    known(aether::OUTER, ConfigFormat::Aether);
+    known(
+        codex::KEY,
+        if is_list(aether::KEY) { ConfigFormat::Aether } else { ConfigFormat::Codex },
+    );
+    known(
+        vscode::KEY,
+        if is_list(vscode::KEY) { ConfigFormat::Elysia } else { ConfigFormat::VsCode },
+    );
+    known(zed::KEY, ConfigFormat::Zed);
     known(
         consort::KEY,
-        if vscode_settings(root).is_some() { Format::VsCode } else { Format::Consort },
+        if vscode_settings(root).is_some() { ConfigFormat::VsCode } else { ConfigFormat::Consort },
     );
     if signs.is_empty() && root.get(options::KEY).is_some() {
-        signs.push((Format::Consort, options::KEY));
+        signs.push((ConfigFormat::Consort, options::KEY));
     }
     signs
 }
 
 /// `mcp` as in VS Code's settings, with `servers` inside.
-pub(crate) fn vscode_settings(root: &Table) -> Option<&Table> {
+pub(crate) fn vscode_settings(root: &SyntaxTable) -> Option<&SyntaxTable> {
     let settings = root.get(consort::KEY)?.table()?;
     let servers = settings.get(vscode::KEY)?.table()?;
     // A server of ours may be called `servers`.
@@ -108,28 +117,28 @@ pub(crate) fn vscode_settings(root: &Table) -> Option<&Table> {
 }
 
 /// The formats that only their entries reveal.
-fn without_key(root: &Table) -> Option<Sign> {
+fn without_key(root: &SyntaxTable) -> Option<DetectedFormat> {
     let inside = |keys: &[&str]| {
-        let known = |node: &Node| keys.iter().any(|key| has(node, key));
+        let known = |node: &SyntaxNode| keys.iter().any(|key| has(node, key));
         !root.0.is_empty() && root.0.iter().all(|entry| known(&entry.node))
     };
-    let projects = root.get(mcp_servers::PROJECTS).and_then(Node::table);
+    let projects = root.get(mcp_servers::PROJECTS).and_then(SyntaxNode::table);
     if projects.is_some_and(|all| all.0.iter().any(|entry| has(&entry.node, mcp_servers::KEY))) {
-        return Some((Format::McpServers, mcp_servers::PROJECTS));
+        return Some((ConfigFormat::McpServers, mcp_servers::PROJECTS));
     }
     if root.get(aidk::NAME).is_some() || inside(&[aidk::CONNECTION, "command", "url"]) {
-        return Some((Format::Aidk, aidk::NAME));
+        return Some((ConfigFormat::Aidk, aidk::NAME));
     }
     // Nothing is described, and nothing is wrong.
-    root.0.is_empty().then_some((Format::Consort, consort::KEY))
+    root.0.is_empty().then_some((ConfigFormat::Consort, consort::KEY))
 }
 
-fn has(node: &Node, key: &str) -> bool {
+fn has(node: &SyntaxNode, key: &str) -> bool {
     node.table().is_some_and(|table| table.get(key).is_some())
 }
 
-fn no_servers(root: &Table) -> Mistake {
+fn no_servers(root: &SyntaxTable) -> ConfigErrorKind {
     let known = [mcp_servers::KEY, vscode::KEY, zed::KEY, codex::KEY, consort::KEY, aether::OUTER];
-    let near = root.keys().find_map(|key| Some((shortened(key), closest(key, known)?)));
-    Mistake::NoServers { near }
+    let near = root.keys().find_map(|key| Some((shorten_name(key), closest_name(key, known)?)));
+    ConfigErrorKind::NoServers { near }
 }

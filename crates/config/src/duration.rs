@@ -21,37 +21,37 @@ const UNITS: [(&str, u64); 5] =
 /// ```
 /// use std::time::Duration;
 ///
-/// use consort_config::Period;
+/// use consort_config::ConfigDuration;
 ///
-/// let period: Period = "5m".parse()?;
+/// let period: ConfigDuration = "5m".parse()?;
 /// assert_eq!(period.get(), Duration::from_secs(300));
-/// assert_eq!("0.5".parse::<Period>()?.to_string(), "500ms");
+/// assert_eq!("0.5".parse::<ConfigDuration>()?.to_string(), "500ms");
 /// assert_eq!(
-///     "2 weeks".parse::<Period>().unwrap_err().to_string(),
+///     "2 weeks".parse::<ConfigDuration>().unwrap_err().to_string(),
 ///     "write a number of seconds, or a number with `ms`, `s`, `m` or `h`"
 /// );
-/// # Ok::<(), consort_config::InvalidPeriod>(())
+/// # Ok::<(), consort_config::InvalidDuration>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Period(Duration);
+pub struct ConfigDuration(Duration);
 
-impl Period {
+impl ConfigDuration {
     /// The duration, if it is in range.
-    pub fn new(duration: Duration) -> Result<Self, InvalidPeriod> {
+    pub fn new(duration: Duration) -> Result<Self, InvalidDuration> {
         match duration {
-            _ if duration < SHORTEST => Err(InvalidPeriod::TooShort),
-            _ if duration > LONGEST => Err(InvalidPeriod::TooLong),
+            _ if duration < SHORTEST => Err(InvalidDuration::TooShort),
+            _ if duration > LONGEST => Err(InvalidDuration::TooLong),
             _ => Ok(Self(duration)),
         }
     }
 
     /// A duration in seconds.
-    pub fn from_seconds(seconds: f64) -> Result<Self, InvalidPeriod> {
+    pub fn from_seconds(seconds: f64) -> Result<Self, InvalidDuration> {
         match Duration::try_from_secs_f64(seconds) {
             Ok(duration) => Self::new(duration),
-            Err(_) if seconds < 0.0 => Err(InvalidPeriod::TooShort),
-            Err(_) if seconds.is_nan() => Err(InvalidPeriod::NotATime),
-            Err(_) => Err(InvalidPeriod::TooLong),
+            Err(_) if seconds < 0.0 => Err(InvalidDuration::TooShort),
+            Err(_) if seconds.is_nan() => Err(InvalidDuration::NotATime),
+            Err(_) => Err(InvalidDuration::TooLong),
         }
     }
 
@@ -61,8 +61,8 @@ impl Period {
     }
 }
 
-impl FromStr for Period {
-    type Err = InvalidPeriod;
+impl FromStr for ConfigDuration {
+    type Err = InvalidDuration;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::from_seconds(parse_seconds(text)?)
@@ -70,27 +70,27 @@ impl FromStr for Period {
 }
 
 /// Parses a duration of any length.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, InvalidPeriod> {
-    Duration::try_from_secs_f64(parse_seconds(text)?).map_err(|_| InvalidPeriod::NotATime)
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
+    Duration::try_from_secs_f64(parse_seconds(text)?).map_err(|_| InvalidDuration::NotATime)
 }
 
 /// Parses a duration to seconds.
-fn parse_seconds(text: &str) -> Result<f64, InvalidPeriod> {
+fn parse_seconds(text: &str) -> Result<f64, InvalidDuration> {
     let text = text.trim();
     let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = (text[..end].trim_end(), &text[end..]);
     let plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
-    let number: f64 = number.parse().ok().filter(|_| plain).ok_or(InvalidPeriod::NotATime)?;
+    let number: f64 = number.parse().ok().filter(|_| plain).ok_or(InvalidDuration::NotATime)?;
     let milliseconds = match UNITS.iter().find(|(name, _)| *name == unit) {
         Some((_, milliseconds)) => *milliseconds,
         None if unit.is_empty() => 1_000,
-        None => return Err(InvalidPeriod::NotATime),
+        None => return Err(InvalidDuration::NotATime),
     };
     #[expect(clippy::cast_precision_loss, reason = "the units are far below 2^52")]
     Ok(number * milliseconds as f64 / 1_000.0)
 }
 
-impl fmt::Display for Period {
+impl fmt::Display for ConfigDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let milliseconds = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
         let (unit, size) = UNITS
@@ -103,13 +103,13 @@ impl fmt::Display for Period {
     }
 }
 
-impl fmt::Debug for Period {
+impl fmt::Debug for ConfigDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl Serialize for Period {
+impl Serialize for ConfigDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -117,7 +117,7 @@ impl Serialize for Period {
 
 /// The reason why a duration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidPeriod {
+pub enum InvalidDuration {
     /// It is not a duration.
     #[error("write a number of seconds, or a number with `ms`, `s`, `m` or `h`")]
     NotATime,
@@ -146,13 +146,16 @@ mod tests {
             ("1d", "24h"),
             (" 3 m", "3m"),
         ] {
-            assert_eq!(written.parse::<Period>().map(|p| p.to_string()), Ok(shown.to_owned()));
+            assert_eq!(
+                written.parse::<ConfigDuration>().map(|p| p.to_string()),
+                Ok(shown.to_owned())
+            );
         }
     }
 
     #[test]
     fn what_is_no_time_is_refused() {
-        use InvalidPeriod::{NotATime, TooLong, TooShort};
+        use InvalidDuration::{NotATime, TooLong, TooShort};
         for (written, why) in [
             ("", NotATime),
             ("s", NotATime),
@@ -167,10 +170,10 @@ mod tests {
             ("25h", TooLong),
             ("99999999999999999999999999999999999999999", TooLong),
         ] {
-            assert_eq!(written.parse::<Period>(), Err(why), "{written}");
+            assert_eq!(written.parse::<ConfigDuration>(), Err(why), "{written}");
         }
-        assert_eq!(Period::from_seconds(f64::NAN), Err(NotATime));
-        assert_eq!(Period::from_seconds(f64::NEG_INFINITY), Err(TooShort));
-        assert_eq!(Period::from_seconds(f64::INFINITY), Err(TooLong));
+        assert_eq!(ConfigDuration::from_seconds(f64::NAN), Err(NotATime));
+        assert_eq!(ConfigDuration::from_seconds(f64::NEG_INFINITY), Err(TooShort));
+        assert_eq!(ConfigDuration::from_seconds(f64::INFINITY), Err(TooLong));
     }
 }
