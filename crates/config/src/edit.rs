@@ -305,7 +305,7 @@ fn join_literals(parts: &[TemplatePart]) -> Vec<TemplatePart> {
         match (joined.last_mut(), part) {
             (_, TemplatePart::Literal(text)) if text.is_empty() => {}
             (Some(TemplatePart::Literal(start)), TemplatePart::Literal(text)) => {
-                start.push_str(text)
+                start.push_str(text);
             }
             _ => joined.push(part.clone()),
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::error::ConfigErrorKind;
 use crate::table_reader::TableReader;
-use crate::template::{SecretDisplay, TemplateString};
+use crate::template::{SecretMasking, TemplateString};
 
 /// The keyword for a direct connection.
 pub const NO_PROXY: &str = "none";
@@ -30,11 +30,11 @@ impl NetworkConfig {
     /// Reads the keys of a server.
     pub(crate) fn read(fields: &TableReader<'_>) -> Self {
         let network = Self {
-            proxy: fields.text(&["proxy"], SecretDisplay::HideInUrl),
-            ca_file: fields.text(&["ca_file"], SecretDisplay::HideLikelySecrets),
+            proxy: fields.text(&["proxy"], SecretMasking::UrlCredentials),
+            ca_file: fields.text(&["ca_file"], SecretMasking::LikelySecrets),
             client_certificate_file: fields
-                .text(&["client_certificate_file"], SecretDisplay::HideLikelySecrets),
-            client_key_file: fields.text(&["client_key_file"], SecretDisplay::HideLikelySecrets),
+                .text(&["client_certificate_file"], SecretMasking::LikelySecrets),
+            client_key_file: fields.text(&["client_key_file"], SecretMasking::LikelySecrets),
         };
         let hint = "a client certificate has a certificate file and a key file";
         let (missing, there) = match (&network.client_certificate_file, &network.client_key_file) {

@@ -3,7 +3,7 @@
 use crate::error::ConfigErrorKind;
 use crate::server::{OAuthConfig, OAuthGrant};
 use crate::table_reader::TableReader;
-use crate::template::SecretDisplay;
+use crate::template::SecretMasking;
 
 /// Reads `oauth`, with Consort's keys or Claude Code's: `{client_id, client_secret, scope, callback_port, …}`.
 pub(crate) fn read(fields: &TableReader<'_>) -> Option<OAuthConfig> {
@@ -18,8 +18,8 @@ pub(crate) fn read(fields: &TableReader<'_>) -> Option<OAuthConfig> {
         found.or_else(|| fields.report_wrong_type(key, fields.get(key)?, "a port: 1 to 65535"))
     });
     let oauth = OAuthConfig {
-        client_id: fields.text(&["client_id", "clientId"], SecretDisplay::HideLikelySecrets),
-        client_secret: fields.text(&["client_secret", "clientSecret"], SecretDisplay::HideAll),
+        client_id: fields.text(&["client_id", "clientId"], SecretMasking::LikelySecrets),
+        client_secret: fields.text(&["client_secret", "clientSecret"], SecretMasking::Everything),
         client_metadata: fields.string("client_metadata").map(str::to_owned),
         scope: scope(&fields, "scope").or_else(|| scope(&fields, "scopes")),
         issuer: fields.string("issuer").map(str::to_owned),
@@ -40,8 +40,8 @@ pub(crate) fn read(fields: &TableReader<'_>) -> Option<OAuthConfig> {
 pub(crate) fn of_cursor(fields: &TableReader<'_>) -> Option<OAuthConfig> {
     let fields = fields.table("auth")?;
     let oauth = OAuthConfig {
-        client_id: fields.text(&["CLIENT_ID"], SecretDisplay::HideLikelySecrets),
-        client_secret: fields.text(&["CLIENT_SECRET"], SecretDisplay::HideAll),
+        client_id: fields.text(&["CLIENT_ID"], SecretMasking::LikelySecrets),
+        client_secret: fields.text(&["CLIENT_SECRET"], SecretMasking::Everything),
         scope: scope(&fields, "scopes"),
         ..OAuthConfig::default()
     };

@@ -17,7 +17,7 @@ use crate::server::{
 };
 use crate::server_limits::ServerLimits;
 use crate::table_reader::TableReader;
-use crate::template::{SecretDisplay, TemplateString};
+use crate::template::{SecretMasking, TemplateString};
 use crate::tree::{SyntaxNode, SyntaxValue};
 
 /// The names of transports.
@@ -144,10 +144,10 @@ impl PartialServer {
             self.arguments.extend(fields.texts(key, node));
         }
         self.env.extend(fields.text_map(keys.env));
-        self.cwd = fields.text(keys.cwd, SecretDisplay::HideLikelySecrets).or(self.cwd.take());
+        self.cwd = fields.text(keys.cwd, SecretMasking::LikelySecrets).or(self.cwd.take());
         if let Some((key, node)) = fields.any_of(keys.url) {
             self.url_at = Some((key, node.at));
-            self.url = fields.text(&[key], SecretDisplay::HideInUrl);
+            self.url = fields.text(&[key], SecretMasking::UrlCredentials);
         }
         self.headers.extend(fields.text_map(keys.headers));
     }
@@ -194,8 +194,7 @@ impl PartialServer {
         self.command_at = Some(node.at);
         match &node.value {
             SyntaxValue::Text(text) => {
-                self.command =
-                    fields.parse("command", text, node.at, SecretDisplay::HideLikelySecrets);
+                self.command = fields.parse("command", text, node.at, SecretMasking::LikelySecrets);
                 let blanks = text.trim().contains(char::is_whitespace);
                 // A path may have blanks; a name that has them is a line meant for a shell.
                 if blanks && !text.contains(['/', '\\']) && fields.get("args").is_none() {

@@ -166,7 +166,7 @@ impl<'a> ReferenceResolver<'a> {
             match part {
                 TemplatePart::Literal(text) => meaning.push_str(text),
                 TemplatePart::Reference(reference, _) => {
-                    meaning.push_str(&self.reference(key, reference)?)
+                    meaning.push_str(&self.reference(key, reference)?);
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::names::{closest_name, list_names, shorten_name};
 use crate::problem_collector::ProblemCollector;
 use crate::renamed_keys::is_renamed;
 use crate::source_location::SourceLocation;
-use crate::template::{SecretDisplay, TemplateString};
+use crate::template::{SecretMasking, TemplateString};
 use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// A table that is being read. Requested keys are known; the rest is reported by [`TableReader::finish`].
@@ -145,7 +145,7 @@ impl<'a> TableReader<'a> {
     pub(crate) fn text(
         &self,
         keys: &[&'static str],
-        secrecy: SecretDisplay,
+        secrecy: SecretMasking,
     ) -> Option<TemplateString> {
         let (key, node) = self.any_of(keys)?;
         match &node.value {
@@ -159,7 +159,7 @@ impl<'a> TableReader<'a> {
         let SyntaxValue::List(list) = &node.value else {
             return self.report_wrong_type(key, node, "a list of strings").unwrap_or_default();
         };
-        let mut secrecy = SecretDisplay::HideLikelySecrets;
+        let mut secrecy = SecretMasking::LikelySecrets;
         let mut texts = Vec::new();
         for (n, node) in list.iter().enumerate() {
             let key = format!("{key}[{n}]");
@@ -169,8 +169,7 @@ impl<'a> TableReader<'a> {
             };
             texts.extend(self.parse(&self.path(&key), &text, node.at, secrecy));
             let flag = text.starts_with('-') && !text.contains('=');
-            secrecy =
-                if flag { SecretDisplay::of(&text) } else { SecretDisplay::HideLikelySecrets };
+            secrecy = if flag { SecretMasking::of(&text) } else { SecretMasking::LikelySecrets };
         }
         texts
     }
@@ -192,7 +191,7 @@ impl<'a> TableReader<'a> {
                 continue;
             };
             if let Some(text) =
-                self.parse(&self.path(&key), &text, node.at, SecretDisplay::of(name))
+                self.parse(&self.path(&key), &text, node.at, SecretMasking::of(name))
             {
                 texts.insert(name.clone(), text);
             }
@@ -367,7 +366,7 @@ impl<'a> TableReader<'a> {
         key: &str,
         text: &str,
         at: usize,
-        secrecy: SecretDisplay,
+        secrecy: SecretMasking,
     ) -> Option<TemplateString> {
         let failed =
             |reason| self.error(at, ConfigErrorKind::Template { key: key.to_owned(), reason });

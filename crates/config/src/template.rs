@@ -26,7 +26,7 @@ const DEEPEST: usize = 8;
 pub struct TemplateString {
     parts: Vec<TemplatePart>,
     spot: LineColumn,
-    secrecy: SecretDisplay,
+    secrecy: SecretMasking,
 }
 
 /// A part of a text.
@@ -57,21 +57,21 @@ pub(crate) enum ValueReference {
     Separator,
 }
 
-/// Extent to which a text may be shown.
+/// The part of a text that is shown as `***`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SecretDisplay {
-    /// All but likely secrets.
-    HideLikelySecrets,
-    /// A URL: all but credentials and keys.
-    HideInUrl,
-    /// Nothing.
-    HideAll,
+pub(crate) enum SecretMasking {
+    /// Likely secrets in it.
+    LikelySecrets,
+    /// The credentials and keys of a URL.
+    UrlCredentials,
+    /// All of it.
+    Everything,
 }
 
-impl SecretDisplay {
-    /// Returns the secrecy of a value with this name.
+impl SecretMasking {
+    /// Returns the masking of a value with this name.
     pub(crate) fn of(name: &str) -> Self {
-        if secret::is_secret_name(name) { Self::HideAll } else { Self::HideLikelySecrets }
+        if secret::is_secret_name(name) { Self::Everything } else { Self::LikelySecrets }
     }
 }
 
@@ -103,7 +103,7 @@ impl TemplateString {
     pub(crate) fn parse(
         text: &str,
         spot: LineColumn,
-        secrecy: SecretDisplay,
+        secrecy: SecretMasking,
     ) -> Result<Self, InvalidTemplate> {
         if text.contains('\0') {
             return Err(InvalidTemplate::Nul);
@@ -129,13 +129,13 @@ impl TemplateString {
         Self {
             parts: vec![TemplatePart::Literal(text.to_owned())],
             spot,
-            secrecy: SecretDisplay::HideLikelySecrets,
+            secrecy: SecretMasking::LikelySecrets,
         }
     }
 
     /// A single reference to a variable.
     pub(crate) fn variable(name: &str, spot: LineColumn) -> Result<Self, InvalidTemplate> {
-        Self::parse(&format!("env:{name}"), spot, SecretDisplay::HideAll)
+        Self::parse(&format!("env:{name}"), spot, SecretMasking::Everything)
     }
 
     /// The text with a prefix.
@@ -191,9 +191,9 @@ impl TemplateString {
 
     fn hidden<'a>(&self, literal: &'a str) -> Cow<'a, str> {
         match self.secrecy {
-            SecretDisplay::HideLikelySecrets => secret::hide_if_secret(literal),
-            SecretDisplay::HideInUrl => secret::hide_in_url(literal),
-            SecretDisplay::HideAll => secret::hide(literal),
+            SecretMasking::LikelySecrets => secret::hide_if_secret(literal),
+            SecretMasking::UrlCredentials => secret::hide_in_url(literal),
+            SecretMasking::Everything => secret::hide(literal),
         }
     }
 
@@ -349,7 +349,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str, secrecy: SecretDisplay) -> Result<String, InvalidTemplate> {
+    fn read(text: &str, secrecy: SecretMasking) -> Result<String, InvalidTemplate> {
         let text = TemplateString::parse(text, LineColumn::default(), secrecy)?;
         let kinds: String = text
             .references()
@@ -387,7 +387,7 @@ mod tests {
             ("$HOME $$ {A}", "$HOME $$ {A} ->"),
             ("", " ->"),
         ] {
-            assert_eq!(read(text, SecretDisplay::HideLikelySecrets).as_deref(), Ok(found));
+            assert_eq!(read(text, SecretMasking::LikelySecrets).as_deref(), Ok(found));
         }
     }
 
@@ -410,25 +410,26 @@ mod tests {
             ("a\0b", Nul),
             (&deep, Depth),
         ] {
-            assert_eq!(read(text, SecretDisplay::HideLikelySecrets), Err(why), "{text}");
+            assert_eq!(read(text, SecretMasking::LikelySecrets), Err(why), "{text}");
         }
     }
 
     #[test]
     fn literals_are_hidden_where_a_secret_is_expected_or_seen() {
         for (text, secrecy, shown) in [
-            ("hunter2", SecretDisplay::HideAll, "*** ->"),
-            ("Bearer hunter2", SecretDisplay::HideAll, "Bearer *** ->"),
-            ("${A:-hunter2}", SecretDisplay::HideAll, "${A:-***} -> A"),
-            ("Bearer ${A}", SecretDisplay::HideAll, "Bearer ${A} -> A"),
-            ("ghp_0123456789ab", SecretDisplay::HideLikelySecrets, "*** ->"),
-            ("production", SecretDisplay::HideLikelySecrets, "production ->"),
-            ("https://x/?key=hunter2", SecretDisplay::HideInUrl, "https://x/?key=*** ->"),
+            ("hunter2", SecretMasking::Everything, "*** ->"),
+            ("Bearer hunter2", SecretMasking::Everything, "Bearer *** ->"),
+            ("${A:-hunter2}", SecretMasking::Everything, "${A:-***} -> A"),
+            ("Bearer ${A}", SecretMasking::Everything, "Bearer ${A} -> A"),
+            ("ghp_0123456789ab", SecretMasking::LikelySecrets, "*** ->"),
+            ("production", SecretMasking::LikelySecrets, "production ->"),
+            ("https://x/?key=hunter2", SecretMasking::UrlCredentials, "https://x/?key=*** ->"),
         ] {
             assert_eq!(read(text, secrecy).as_deref(), Ok(shown));
         }
-        let text = TemplateString::parse("hunter2", LineColumn::default(), SecretDisplay::HideAll)
-            .unwrap();
+        let text =
+            TemplateString::parse("hunter2", LineColumn::default(), SecretMasking::Everything)
+                .unwrap();
         assert_eq!(format!("{text:?}"), r#""***""#);
         assert!(text.holds_secret());
     }

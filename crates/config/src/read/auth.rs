@@ -3,7 +3,7 @@
 use crate::error::ConfigErrorKind;
 use crate::server::AuthConfig;
 use crate::table_reader::TableReader;
-use crate::template::{SecretDisplay, TemplateString};
+use crate::template::{SecretMasking, TemplateString};
 
 /// The default header of an API key.
 const API_KEY: &str = "X-API-Key";
@@ -17,10 +17,10 @@ pub(super) fn read(fields: &TableReader<'_>) -> Option<AuthConfig> {
 }
 
 fn short(fields: &TableReader<'_>) -> Option<AuthConfig> {
-    if let Some(token) = fields.text(&["bearer"], SecretDisplay::HideAll) {
+    if let Some(token) = fields.text(&["bearer"], SecretMasking::Everything) {
         return Some(AuthConfig::Bearer(token));
     }
-    let key = fields.text(&["api_key"], SecretDisplay::HideAll)?;
+    let key = fields.text(&["api_key"], SecretMasking::Everything)?;
     Some(api_key(fields, key, API_KEY))
 }
 
@@ -33,7 +33,7 @@ fn long(fields: &TableReader<'_>) -> Option<AuthConfig> {
         ("custom", |fields, token| api_key(fields, token, "Authorization")),
     ];
     let make = fields.word("type", &KINDS, &[]);
-    let token = fields.text(&["token"], SecretDisplay::HideAll);
+    let token = fields.text(&["token"], SecretMasking::Everything);
     match (make, token) {
         (Some(make), Some(token)) => Some(make(fields, token)),
         (_, None) if fields.get("token").is_none() && fields.get("bearer").is_none() => {

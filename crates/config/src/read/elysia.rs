@@ -6,7 +6,7 @@ use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
 use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
 use crate::table_reader::TableReader;
-use crate::template::{SecretDisplay, TemplatePart, TemplateString};
+use crate::template::{SecretMasking, TemplatePart, TemplateString};
 use crate::tree::SyntaxTable;
 
 /// The key of the list.
@@ -36,7 +36,7 @@ fn server(fields: &TableReader<'_>) -> PartialServer {
     if let Some(node) = fields.get("inputs") {
         partial.inputs = inputs::read(fields.findings(), node);
     }
-    let Some(script) = fields.text(&[SCRIPT], SecretDisplay::HideLikelySecrets) else {
+    let Some(script) = fields.text(&[SCRIPT], SecretMasking::LikelySecrets) else {
         return partial;
     };
     if fields.get("command").is_some() {

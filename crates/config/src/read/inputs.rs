@@ -4,7 +4,7 @@ use crate::error::ConfigErrorKind;
 use crate::input::{InputKind, InputVariable};
 use crate::problem_collector::ProblemCollector;
 use crate::table_reader::TableReader;
-use crate::template::SecretDisplay;
+use crate::template::SecretMasking;
 use crate::tree::{SyntaxNode, SyntaxValue};
 
 /// Reads a list of inputs.
@@ -46,7 +46,7 @@ fn input<'a>(
         Some(true) => InputKind::PickString { options: options(&fields) },
         _ => InputKind::PromptString { password },
     };
-    let secrecy = if password { SecretDisplay::HideAll } else { SecretDisplay::HideLikelySecrets };
+    let secrecy = if password { SecretMasking::Everything } else { SecretMasking::LikelySecrets };
     let default = fields.text(&["default"], secrecy);
     fields.finish();
     Some(InputVariable { id: id?.to_owned(), description, kind, default })

@@ -5,7 +5,7 @@ use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
 use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
 use crate::table_reader::TableReader;
-use crate::template::SecretDisplay;
+use crate::template::SecretMasking;
 use crate::tree::{SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
@@ -53,7 +53,7 @@ fn nested(fields: &TableReader<'_>) -> PartialServer {
         Some(node) => command.texts("args", node),
         None => Vec::new(),
     };
-    match command.text(&["path"], SecretDisplay::HideLikelySecrets) {
+    match command.text(&["path"], SecretMasking::LikelySecrets) {
         Some(path) => partial.run(command.at(), path, arguments),
         None if command.get("path").is_none() => {
             let hint = "it names the program to start";

@@ -49,7 +49,7 @@ impl TableReader<'_> {
                 .and_then(|(field, near)| Some((node.find(&self.path(key), field)?, near)));
             match unknown {
                 Some(((key, at), near)) => {
-                    self.error(at, ConfigErrorKind::UnknownKey { key, near })
+                    self.error(at, ConfigErrorKind::UnknownKey { key, near });
                 }
                 None => self
                     .error(node.at, ConfigErrorKind::InvalidValue { key: self.path(key), reason }),
