@@ -8,11 +8,11 @@ use consort_shape::pin::Lock;
 use consort_shape::policy::{Decision, Policy};
 use consort_shape::transform::Transform;
 
-use crate::served_agents::Askable;
+use crate::served_agents::ServedAgents;
 use crate::tool_views::ToolViews;
 
 /// The config in force, and everything built from it.
-pub struct Scene {
+pub struct ActiveConfig {
     /// The config, if there is one.
     pub config: Option<Config>,
     /// The limits of the config.
@@ -20,7 +20,7 @@ pub struct Scene {
     /// The names of all profiles.
     pub profiles: Vec<String>,
     /// The profile that is served alone, if one is.
-    pub only: Option<String>,
+    pub only_profile: Option<String>,
     /// The policy of the endpoint of everything.
     pub policy: Policy,
     /// The transforms of the endpoint of everything.
@@ -32,26 +32,26 @@ pub struct Scene {
     /// The same as exposed to models.
     pub views: ToolViews,
     /// Agents and models that can be used.
-    pub askable: Arc<Askable>,
+    pub agents: Arc<ServedAgents>,
     /// Problems of the config.
     pub problems: Vec<Problem>,
 }
 
-impl Scene {
+impl ActiveConfig {
     /// Returns the decision of the policy on a tool, before its arguments are known; `None` if the policy allows
     /// everything.
     pub(crate) fn decision(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
-        self.policy.decide_on_entry(caller, self.only.as_deref(), entry)
+        self.policy.decide_on_entry(caller, self.only_profile.as_deref(), entry)
     }
 
     /// Returns true if the policy lets a caller see a tool.
-    pub(crate) fn shows(&self, caller: &Caller, entry: &Entry) -> bool {
+    pub(crate) fn is_visible(&self, caller: &Caller, entry: &Entry) -> bool {
         self.decision(caller, entry).is_none_or(|decision| decision.shows())
     }
 }
 
-impl std::fmt::Debug for Scene {
+impl std::fmt::Debug for ActiveConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scene").field("profiles", &self.profiles).finish_non_exhaustive()
+        f.debug_struct("ActiveConfig").field("profiles", &self.profiles).finish_non_exhaustive()
     }
 }

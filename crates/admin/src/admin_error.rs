@@ -14,14 +14,14 @@ const INVALID_PARAMS: i64 = -32602;
 
 /// A refused request.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct AdminError {
     status: StatusCode,
-    told: Refused,
+    body: ErrorBody,
 }
 
 /// Error and suggested remedy.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Refused {
+pub(crate) struct ErrorBody {
     /// Error message.
     error: String,
     /// Suggested remedy.
@@ -29,32 +29,32 @@ pub(crate) struct Refused {
     hint: Option<String>,
 }
 
-impl Refusal {
+impl AdminError {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, told: Refused { error: error.into(), hint: None } }
+        Self { status, body: ErrorBody { error: error.into(), hint: None } }
     }
 
     /// A malformed request.
-    pub(crate) fn bad(error: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
     /// An unknown name.
-    pub(crate) fn missing(error: impl Into<String>) -> Self {
+    pub(crate) fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.told.hint = Some(hint.into());
+        self.body.hint = Some(hint.into());
         self
     }
 
-    pub(crate) fn say(&self) -> Response<SiteBody> {
-        json(self.status, &self.told)
+    pub(crate) fn to_response(&self) -> Response<SiteBody> {
+        json(self.status, &self.body)
     }
 }
 
-impl Refusal {
+impl AdminError {
     /// A name that is unknown or ambiguous.
     pub(crate) fn unresolved(error: &Unresolved) -> Self {
         let status = match error {
@@ -72,22 +72,22 @@ impl Refusal {
     }
 
     /// An internal error.
-    pub(crate) fn broken(error: impl Into<String>) -> Self {
+    pub(crate) fn internal(error: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
     /// The shown state is outdated.
-    pub(crate) fn changed(error: impl Into<String>) -> Self {
+    pub(crate) fn conflict(error: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, error)
     }
 
     /// The request is well-formed and cannot be carried out.
-    pub(crate) fn unfit(error: impl Into<String>) -> Self {
+    pub(crate) fn unprocessable(error: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, error)
     }
 }
 
-impl From<CallError> for Refusal {
+impl From<CallError> for AdminError {
     fn from(error: CallError) -> Self {
         let status = match &error {
             CallError::Unknown { .. } => StatusCode::NOT_FOUND,

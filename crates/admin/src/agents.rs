@@ -8,20 +8,20 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::route::{Asked, Nothing, Refusal, Route, Told, get};
-use crate::served_agents::Askable;
-use crate::state::Console;
+use crate::route::{AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, get};
+use crate::served_agents::ServedAgents;
+use crate::state::AdminState;
 
 /// Prefix of the file of a script.
 const SCRIPTED: &str = "scripted:";
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![get("/api/agents", "Who can be talked to: agents first, then models.", list)]
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![get("/api/agents", "Lists the agents and models that can be used: agents first.", list)]
 }
 
 /// An agent of the config, or a model with all tools.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Listed {
+pub(crate) struct AgentListing {
     name: String,
     /// Description of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub(crate) struct Listed {
     default: bool,
 }
 
-impl Listed {
+impl AgentListing {
     fn new(agent: &Agent, caller: &Caller) -> Self {
         Self {
             name: agent.settings.name.clone(),
@@ -53,20 +53,24 @@ impl Listed {
     }
 }
 
-async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Listed>>, Refusal> {
-    let (askable, caller) = (Arc::clone(&console.scene().askable), asked.caller()?);
-    let mut listed: Vec<Listed> = Vec::new();
-    for (agent, description, profile) in askable.agents(&caller) {
-        listed.push(Listed { description, profile, ..Listed::new(&agent, &caller) });
+async fn list(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<Vec<AgentListing>>, AdminError> {
+    let (agents, caller) = (Arc::clone(&state.active().agents), context.caller()?);
+    let mut listed: Vec<AgentListing> = Vec::new();
+    for (agent, description, profile) in agents.agents(&caller) {
+        listed.push(AgentListing { description, profile, ..AgentListing::new(&agent, &caller) });
     }
-    let agents = listed.len();
-    listed.extend(askable.named().iter().map(|agent| Listed::new(agent, &caller)));
-    let usual = if agents > 0 { None } else { askable.usual().await };
+    let count = listed.len();
+    listed.extend(agents.named().iter().map(|agent| AgentListing::new(agent, &caller)));
+    let usual = if count > 0 { None } else { agents.default_agent().await };
     let default = match usual {
         Some(agent) => {
             let known = listed.iter().position(|listed| listed.name == agent.settings.name);
             known.unwrap_or_else(|| {
-                listed.push(Listed::new(&agent, &caller));
+                listed.push(AgentListing::new(&agent, &caller));
                 listed.len() - 1
             })
         }
@@ -75,20 +79,24 @@ async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Lis
     if let Some(listed) = listed.get_mut(default) {
         listed.default = true;
     }
-    Ok(Told(listed))
+    Ok(JsonResponse(listed))
 }
 
 /// Finds an agent or model by name, set up for the console.
-pub(crate) async fn find(askable: &Askable, name: &str, caller: &Caller) -> Result<Agent, Refusal> {
-    let near = match askable.find(name, None, caller) {
-        Ok(agent) => return Ok(at_work(agent, caller)),
+pub(crate) async fn find_agent(
+    agents: &ServedAgents,
+    name: &str,
+    caller: &Caller,
+) -> Result<Agent, AdminError> {
+    let near = match agents.find(name, None, caller) {
+        Ok(agent) => return Ok(prepare_agent(agent, caller)),
         Err(near) => near,
     };
-    if let Some(agent) = askable.usual().await.filter(|agent| agent.settings.name == name) {
-        return Ok(at_work(agent, caller));
+    if let Some(agent) = agents.default_agent().await.filter(|agent| agent.settings.name == name) {
+        return Ok(prepare_agent(agent, caller));
     }
     let error = format!("nobody called `{name}` can be asked");
-    let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error);
+    let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, error);
     Err(match near {
         Some(near) => refusal.hint(format!("did you mean `{near}`?")),
         None => refusal.hint("see /api/agents for those who can"),
@@ -96,7 +104,7 @@ pub(crate) async fn find(askable: &Askable, name: &str, caller: &Caller) -> Resu
 }
 
 /// Sets up an agent for a user of the console: it may ask the user, and so may servers.
-pub(crate) fn at_work(mut agent: Agent, caller: &Caller) -> Agent {
+pub(crate) fn prepare_agent(mut agent: Agent, caller: &Caller) -> Agent {
     let settings = &mut agent.settings;
     settings.caller = caller.clone();
     settings.person = true;

@@ -8,20 +8,20 @@ use consort_core::{
     RejectReason, Reply, ServerId, ShelfKind, Toolbox,
 };
 
-use crate::pending_requests::{Desk, Kind, Question, Slip};
+use crate::pending_requests::{PendingEntry, PendingRequest, PendingRequests, RequestKind};
 
 /// A toolbox whose calls can be approved by a person at the console. It wraps the policy layer: an approval is
 /// requested from the console as well as from the caller, and the first answer counts. While no console is open, it
 /// passes calls through.
-pub struct Attended {
+pub struct ApprovalToolbox {
     inner: Arc<dyn Toolbox>,
-    desk: Arc<Desk>,
+    pending: Arc<PendingRequests>,
     /// Time limit for the answer of a person.
     answer: Duration,
 }
 
 /// A call that may need approval.
-struct Subject {
+struct ApprovalSubject {
     caller: Caller,
     server: Option<String>,
     tool: String,
@@ -29,27 +29,27 @@ struct Subject {
     asks: bool,
 }
 
-impl Attended {
+impl ApprovalToolbox {
     /// Wraps the policy layer; `answer` is the time limit for the answer of a person.
-    pub fn new(inner: Arc<dyn Toolbox>, desk: Arc<Desk>, answer: Duration) -> Self {
-        Self { inner, desk, answer }
+    pub fn new(inner: Arc<dyn Toolbox>, pending: Arc<PendingRequests>, answer: Duration) -> Self {
+        Self { inner, pending, answer }
     }
 
     /// Passes the events of a call through and adds its approvals to the pending requests.
-    fn attend(&self, mut events: Events, subject: Subject) -> Events {
-        let (desk, answer) = (Arc::clone(&self.desk), self.answer);
+    fn watch_approvals(&self, mut events: Events, subject: ApprovalSubject) -> Events {
+        let (pending, answer) = (Arc::clone(&self.pending), self.answer);
         Events::new(|emitter| async move {
             // What is asked now; dropped, it is taken from the desk.
-            let mut open: Vec<Arc<Open>> = Vec::new();
+            let mut open: Vec<Arc<OpenApproval>> = Vec::new();
             loop {
                 match events.next().await {
                     Some(Event::Approval(Asked { method, params, reply: Some(reply) }))
-                        if desk.is_attended() =>
+                        if pending.has_open_console() =>
                     {
                         let question = subject.question(&params, answer);
-                        let asked = Open::put(&desk, question, reply);
-                        let reply = subject.asks.then(|| asked.reply(&desk));
-                        open.push(asked);
+                        let approval = OpenApproval::put(&pending, question, reply);
+                        let reply = subject.asks.then(|| approval.reply(&pending));
+                        open.push(approval);
                         if reply.is_some() {
                             emitter.emit(Event::Approval(Asked { method, params, reply })).await;
                         }
@@ -67,61 +67,61 @@ impl Attended {
     }
 }
 
-impl Subject {
-    fn question(&self, params: &consort_core::Object, answer: Duration) -> Question {
-        let question = Question::new(Kind::Approval, self.caller.label(), params);
+impl ApprovalSubject {
+    fn question(&self, params: &consort_core::Object, answer: Duration) -> PendingRequest {
+        let question = PendingRequest::new(RequestKind::Approval, self.caller.label(), params);
         let (server, tool) = (self.server.clone(), Some(self.tool.clone()));
-        Question { server, tool, ..question }.within(answer)
+        PendingRequest { server, tool, ..question }.expires_in(answer)
     }
 }
 
 /// A request with two ways to answer it.
-struct Open(Mutex<Asking>);
+struct OpenApproval(Mutex<ApprovalReply>);
 
 #[derive(Default)]
-struct Asking {
+struct ApprovalReply {
     /// Reply to the party that waits for the answer.
     reply: Option<Reply>,
-    slip: Option<Slip>,
+    entry: Option<PendingEntry>,
 }
 
-impl Open {
+impl OpenApproval {
     /// Adds a pending request.
-    fn put(desk: &Arc<Desk>, question: Question, reply: Reply) -> Arc<Self> {
-        let open = Arc::new(Self(Mutex::new(Asking { reply: Some(reply), slip: None })));
+    fn put(pending: &Arc<PendingRequests>, question: PendingRequest, reply: Reply) -> Arc<Self> {
+        let open = Arc::new(Self(Mutex::new(ApprovalReply { reply: Some(reply), entry: None })));
         let there = Arc::downgrade(&open);
-        let slip = desk.put(question, Reply::new(move |answer| settle(&there, answer)));
-        open.lock().slip = Some(slip);
+        let entry = pending.add(question, Reply::new(move |answer| settle(&there, answer)));
+        open.lock().entry = Some(entry);
         open
     }
 
     /// Another way to answer it. A refusal leaves it pending while a console is open.
-    fn reply(self: &Arc<Self>, desk: &Arc<Desk>) -> Reply {
-        let (there, desk) = (Arc::downgrade(self), Arc::clone(desk));
+    fn reply(self: &Arc<Self>, pending: &Arc<PendingRequests>) -> Reply {
+        let (there, pending) = (Arc::downgrade(self), Arc::clone(pending));
         Reply::new(move |answer| {
-            if answer.is_ok() || !desk.is_attended() {
+            if answer.is_ok() || !pending.has_open_console() {
                 settle(&there, answer);
             }
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Asking> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ApprovalReply> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Answers a request unless it is answered, and removes it from the pending requests.
-fn settle(open: &Weak<Open>, answer: Result<Json, Refusal>) {
+fn settle(open: &Weak<OpenApproval>, answer: Result<Json, Refusal>) {
     let Some(open) = open.upgrade() else { return };
     // The slip is dropped outside the lock: that comes back here.
-    let Asking { reply, slip } = std::mem::take(&mut *open.lock());
+    let ApprovalReply { reply, entry } = std::mem::take(&mut *open.lock());
     if let Some(reply) = reply {
         reply.send(answer);
     }
-    drop(slip);
+    drop(entry);
 }
 
-impl Toolbox for Attended {
+impl Toolbox for ApprovalToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         self.inner.catalog(caller)
     }
@@ -130,15 +130,15 @@ impl Toolbox for Attended {
         let asks = call.client.as_ref().is_some_and(|client| client.offers.form);
         // An agent or the console asks at the desk already.
         let asks_itself = asks && call.client.as_ref().is_some_and(|client| client.is_local);
-        let target = call.tool_target().filter(|_| !asks_itself && self.desk.is_attended());
+        let target = call.tool_target().filter(|_| !asks_itself && self.pending.has_open_console());
         let Some(target) = target else { return self.inner.call(call) };
-        let subject = Subject {
+        let subject = ApprovalSubject {
             caller: call.caller.clone(),
             server: Some(target.server.to_string()),
             tool: target.name.clone(),
             asks,
         };
-        self.attend(self.inner.call(call), subject)
+        self.watch_approvals(self.inner.call(call), subject)
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -159,9 +159,9 @@ impl Toolbox for Attended {
     }
 }
 
-impl std::fmt::Debug for Attended {
+impl std::fmt::Debug for ApprovalToolbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attended").finish_non_exhaustive()
+        f.debug_struct("ApprovalToolbox").finish_non_exhaustive()
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    fn attended(desk: &Arc<Desk>) -> Attended {
+    fn attended(pending: &Arc<PendingRequests>) -> ApprovalToolbox {
         let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
         let tool = consort_core::Tool::new("delete", "", &schema.into());
         let mut catalog = Catalog::default();
@@ -201,17 +201,17 @@ mod tests {
         let entry = consort_core::Entry { route, name, definition: tool.definition().clone() };
         catalog.set(ShelfKind::Tools, vec![entry]);
         let spec: PolicySpec = serde_json::from_value(json!({ "default": "ask" })).unwrap();
-        let looked = Arc::clone(desk);
+        let presence = Arc::clone(pending);
         let guard = Guard {
             policy: Policy::compile(&spec).unwrap(),
             profile: None,
             approved: Arc::default(),
             limits: ApprovalLimits::default(),
-            elsewhere: Elsewhere::new(move || looked.is_attended()),
+            elsewhere: Elsewhere::new(move || presence.has_open_console()),
         };
         let guarded = Guarded::new(Arc::new(One(Arc::new(catalog))), guard);
         let answer = ApprovalLimits::default().answer;
-        Attended::new(Arc::new(guarded), Arc::clone(desk), answer)
+        ApprovalToolbox::new(Arc::new(guarded), Arc::clone(pending), answer)
     }
 
     fn call(form: bool) -> Call {
@@ -239,30 +239,30 @@ mod tests {
         }
     }
 
-    fn answer(desk: &Desk, content: &Value) {
-        let id = desk.waiting()[0].id.clone();
-        desk.settle(&id, Ok(json!({ "action": "accept", "content": content }).into()));
+    fn answer(pending: &PendingRequests, content: &Value) {
+        let id = pending.entries()[0].id.clone();
+        pending.answer(&id, Ok(json!({ "action": "accept", "content": content }).into()));
     }
 
     #[tokio::test]
     async fn who_cannot_be_asked_waits_for_whoever_looks() {
-        let desk = Arc::new(Desk::default());
-        let attended = attended(&desk);
+        let pending = Arc::new(PendingRequests::default());
+        let attended = attended(&pending);
         let error = consort_core::end(attended.call(call(false))).await.unwrap_err();
         assert!(error.to_string().contains("this client cannot ask one"), "{error}");
-        let _looking = desk.look();
+        let _presence = pending.register_console();
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
-        let asked = &desk.waiting()[0];
+        let asked = &pending.entries()[0];
         let about = (&*asked.caller, asked.server.as_deref(), asked.tool.as_deref());
         assert_eq!(about, ("client:ada", Some("files"), Some("delete")));
         assert!(asked.expires.is_some() && asked.schema.is_some());
-        answer(&desk, &json!({ "decision": "once", "arguments": r#"{"path":"/b"}"# }));
+        answer(&pending, &json!({ "decision": "once", "arguments": r#"{"path":"/b"}"# }));
         assert_eq!(given(events.next().await), json!({ "path": "/b" }));
-        assert!(desk.waiting().is_empty());
+        assert!(pending.entries().is_empty());
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
-        answer(&desk, &json!({ "decision": "deny", "reason": "not now" }));
+        answer(&pending, &json!({ "decision": "deny", "reason": "not now" }));
         let Some(Event::End(Err(CallError::Denied { reason, .. }))) = events.next().await else {
             panic!("it was denied")
         };
@@ -271,20 +271,20 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_answer_counts_wherever_it_comes_from() {
-        let desk = Arc::new(Desk::default());
-        let attended = attended(&desk);
-        let _looking = desk.look();
+        let pending = Arc::new(PendingRequests::default());
+        let attended = attended(&pending);
+        let _presence = pending.register_console();
         let yes = json!({ "action": "accept", "content": { "decision": "once" } });
         let mut events = attended.call(call(true));
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
-        assert_eq!(desk.waiting().len(), 1);
+        assert_eq!(pending.entries().len(), 1);
         asked.reply.unwrap().send(Ok(yes.clone().into()));
-        assert!(desk.waiting().is_empty());
+        assert!(pending.entries().is_empty());
         assert_eq!(given(events.next().await), json!({ "path": "/a" }));
         // And the other way round: what a client says then is not heard.
         let mut events = attended.call(call(true));
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
-        answer(&desk, &json!({ "decision": "deny", "reason": "no" }));
+        answer(&pending, &json!({ "decision": "deny", "reason": "no" }));
         asked.reply.unwrap().send(Ok(yes.into()));
         assert!(matches!(events.next().await, Some(Event::End(Err(CallError::Denied { .. })))));
         // A client that fails to ask has not said no.
@@ -292,19 +292,19 @@ mod tests {
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
         drop(asked);
         assert!(waits(&mut events).await.is_none());
-        answer(&desk, &json!({ "decision": "once" }));
+        answer(&pending, &json!({ "decision": "once" }));
         assert_eq!(given(events.next().await), json!({ "path": "/a" }));
     }
 
     #[tokio::test]
     async fn a_call_that_is_given_up_is_no_question_any_more() {
-        let desk = Arc::new(Desk::default());
-        let attended = attended(&desk);
-        let _looking = desk.look();
+        let pending = Arc::new(PendingRequests::default());
+        let attended = attended(&pending);
+        let _presence = pending.register_console();
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
-        assert_eq!(desk.waiting().len(), 1);
+        assert_eq!(pending.entries().len(), 1);
         drop(events);
-        assert!(desk.waiting().is_empty());
+        assert!(pending.entries().is_empty());
     }
 }

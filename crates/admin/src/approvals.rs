@@ -7,25 +7,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::pending_requests::Question;
-use crate::route::{Asked, Done, Nothing, Refusal, Route, Told, get, post};
-use crate::state::Console;
+use crate::pending_requests::PendingRequest;
+use crate::route::{
+    AdminError, ApiRoute, EmptyResponse, JsonResponse, NoInput, RequestContext, get, post,
+};
+use crate::state::AdminState;
 
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/questions", "Every question that waits for a person.", list),
-        post("/api/questions/{id}", "Answers one.", answer),
+        get(
+            "/api/pending-requests",
+            "Lists pending requests for a person: approvals, elicitations, sampling.",
+            list,
+        ),
+        post("/api/pending-requests/{id}", "Answers a pending request.", answer),
     ]
 }
 
-async fn list(console: Console, _: Asked, _: Nothing) -> Result<Told<Vec<Question>>, Refusal> {
-    Ok(Told(console.0.desk.waiting()))
+async fn list(
+    state: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<Vec<PendingRequest>>, AdminError> {
+    Ok(JsonResponse(state.0.pending.entries()))
 }
 
 /// Answer of a person.
 #[derive(Deserialize, JsonSchema)]
-struct Said {
-    action: Action,
+struct ElicitationAnswer {
+    action: ElicitationAction,
     /// Form values, if accepted.
     #[serde(default)]
     content: Option<Map<String, Value>>,
@@ -34,29 +44,33 @@ struct Said {
 /// Action, as in MCP elicitation.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum ElicitationAction {
     Accept,
     Decline,
     Cancel,
 }
 
-async fn answer(console: Console, asked: Asked, said: Said) -> Result<Done, Refusal> {
-    let desk = &console.0.desk;
+async fn answer(
+    state: AdminState,
+    context: RequestContext,
+    input: ElicitationAnswer,
+) -> Result<EmptyResponse, AdminError> {
+    let pending = &state.0.pending;
     let gone = || {
-        let refusal = Refusal::missing("no such question waits");
+        let refusal = AdminError::not_found("no such question waits");
         refusal.hint("it was answered elsewhere, or nobody waits for the answer any more")
     };
-    let id = asked.at.first().map(String::as_str).unwrap_or_default();
-    let question = desk.get(id).ok_or_else(gone)?;
-    let mut answer = json!({ "action": said.action });
-    if said.action == Action::Accept {
-        let content = Value::Object(said.content.unwrap_or_default());
-        if let Some(schema) = &question.schema {
+    let id = context.at.first().map(String::as_str).unwrap_or_default();
+    let request = pending.get(id).ok_or_else(gone)?;
+    let mut answer = json!({ "action": input.action });
+    if input.action == ElicitationAction::Accept {
+        let content = Value::Object(input.content.unwrap_or_default());
+        if let Some(schema) = &request.schema {
             let wrong = |errors: Vec<String>| {
                 let error = format!("the answer does not fit: {}", errors.join("; "));
-                Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error)
+                AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, error)
             };
-            let (schema, filled) = (written(schema), written(&content));
+            let (schema, filled) = (to_json(schema), to_json(&content));
             // The schema is a server's: it is compiled beside what serves others.
             let checked = tokio::task::spawn_blocking(move || {
                 check_value(&schema, &filled, &SchemaLimits::default())
@@ -66,9 +80,9 @@ async fn answer(console: Console, asked: Asked, said: Said) -> Result<Done, Refu
             answer["content"] = content;
         }
     }
-    desk.settle(id, Ok(written(&answer))).then(Done::default).ok_or_else(gone)
+    pending.answer(id, Ok(to_json(&answer))).then(EmptyResponse::default).ok_or_else(gone)
 }
 
-fn written(value: &Value) -> Json {
+fn to_json(value: &Value) -> Json {
     Json::parse(value.to_string()).expect("it was JSON before")
 }

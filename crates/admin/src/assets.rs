@@ -28,7 +28,7 @@ pub(crate) fn has(path: &str) -> bool {
 /// Returns a file of the page. A path that names no file returns the page itself, which does its own routing.
 ///
 /// URLs are relative, or below the prefix if one is known: a reverse proxy may serve the gateway under a path.
-pub(crate) fn file(path: &str, base: Option<&BasePath>, asked: &HeaderMap) -> Response<SiteBody> {
+pub(crate) fn file(path: &str, base: Option<&BasePath>, headers: &HeaderMap) -> Response<SiteBody> {
     if path == "/" || path == "/console" {
         let mut response = Response::new(SiteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::FOUND;
@@ -44,7 +44,7 @@ pub(crate) fn file(path: &str, base: Option<&BasePath>, asked: &HeaderMap) -> Re
         _ => (page(path, base).into(), "text/html; charset=utf-8"),
     };
     let mark = mark(&bytes);
-    let known = asked.get(IF_NONE_MATCH).is_some_and(|known| *known == mark);
+    let known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == mark);
     let body = if known { Bytes::new() } else { bytes };
     let mut response = Response::new(SiteBody::Whole(body));
     if known {

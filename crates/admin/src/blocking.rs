@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 
-use crate::admin_error::Refusal;
+use crate::admin_error::AdminError;
 
 /// Runs slow or blocking work on a thread where it blocks no other request.
-pub(crate) async fn aside<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
-    let failed = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "it broke off");
+) -> Result<T, AdminError> {
+    let failed = |_| AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "it broke off");
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }

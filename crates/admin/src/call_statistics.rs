@@ -9,9 +9,9 @@ use consort_gateway::{Records, feed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::admin_error::Refusal;
-use crate::ledger_search::look;
-use crate::timestamp::iso;
+use crate::admin_error::AdminError;
+use crate::ledger_search::search_ledger;
+use crate::timestamp::iso_time;
 
 /// Number of time buckets.
 const BUCKETS: usize = 60;
@@ -20,27 +20,27 @@ const BUCKETS: usize = 60;
 const TOOLS: usize = 200;
 
 /// Lifetime of data read from the ledger.
-const KEPT: Duration = Duration::from_secs(3);
+const CACHE_TIME: Duration = Duration::from_secs(3);
 
 /// Numbers and durations of calls. A call counts at its start time, once it ended. An error is a call that failed and
 /// was not cancelled. Durations are of calls that were sent and not cancelled.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Stats {
+pub(crate) struct CallStatistics {
     /// Start time of the first bucket.
     from: String,
     /// Length of a bucket in seconds.
     step_s: u64,
     /// Buckets, oldest first; the last is incomplete.
-    buckets: Vec<Bucket>,
+    buckets: Vec<TimeBucket>,
     /// Servers, those with the most calls first.
-    servers: Vec<Measured>,
+    servers: Vec<CallTotals>,
     /// Tools, those with the most calls first.
-    tools: Vec<Measured>,
+    tools: Vec<CallTotals>,
 }
 
 /// Calls of one time interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-struct Bucket {
+struct TimeBucket {
     calls: u64,
     errors: u64,
     /// Median duration in microseconds.
@@ -53,7 +53,7 @@ struct Bucket {
 
 /// Calls of a server or of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-struct Measured {
+struct CallTotals {
     server: String,
     /// Name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,28 +69,28 @@ struct Measured {
 
 /// The facts of a call needed for statistics.
 #[derive(Clone, Debug)]
-struct Sample {
-    begun: i64,
+struct CallSample {
+    started: i64,
     class: Class,
-    took: Option<u64>,
-    of: Arc<Of>,
+    duration: Option<u64>,
+    of: Arc<CallOrigin>,
 }
 
 /// Server and tool of a call; no tool if it was another request.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Of {
+struct CallOrigin {
     server: Option<String>,
     tool: Option<String>,
 }
 
 /// Cached result of the last read of the ledger.
 #[derive(Default)]
-pub(crate) struct Past(Mutex<Option<Read>>);
+pub(crate) struct StatisticsCache(Mutex<Option<CachedSamples>>);
 
-struct Read {
+struct CachedSamples {
     minutes: u64,
     at: Instant,
-    samples: Arc<Vec<Sample>>,
+    samples: Arc<Vec<CallSample>>,
 }
 
 /// Returns true if the feed holds all calls since that time.
@@ -103,7 +103,7 @@ fn reaches(ring: &[feed::Call], most: usize, from: i64) -> bool {
     ring.len() >= most && ring.first().is_some_and(|oldest| end(oldest) <= from)
 }
 
-impl Past {
+impl StatisticsCache {
     /// Returns the calls in the ledger since that time, at most `most`.
     async fn read(
         &self,
@@ -111,21 +111,22 @@ impl Past {
         minutes: u64,
         from: i64,
         most: usize,
-    ) -> Result<Arc<Vec<Sample>>, Refusal> {
-        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(read) = kept().as_ref()
+    ) -> Result<Arc<Vec<CallSample>>, AdminError> {
+        let cached = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = cached().as_ref()
             && read.minutes == minutes
-            && read.at.elapsed() < KEPT
+            && read.at.elapsed() < CACHE_TIME
         {
             return Ok(Arc::clone(&read.samples));
         }
-        let wanted = Search { since: Some(from), most, look: most, ..Search::default() };
-        let rows = look(records, wanted).await?.calls;
+        let search = Search { since: Some(from), most, look: most, ..Search::default() };
+        let rows = search_ledger(records, search).await?.calls;
         let mut names = HashSet::new();
         let calls = rows.into_iter().map(feed::Call::from);
-        let samples: Vec<Sample> = calls.filter_map(|call| sample(&call, &mut names)).collect();
+        let samples: Vec<CallSample> = calls.filter_map(|call| sample(&call, &mut names)).collect();
         let samples = Arc::new(samples);
-        *kept() = Some(Read { minutes, at: Instant::now(), samples: Arc::clone(&samples) });
+        *cached() =
+            Some(CachedSamples { minutes, at: Instant::now(), samples: Arc::clone(&samples) });
         Ok(samples)
     }
 
@@ -135,27 +136,27 @@ impl Past {
         records: &Records,
         minutes: u64,
         most: usize,
-    ) -> Result<Stats, Refusal> {
+    ) -> Result<CallStatistics, AdminError> {
         let ring = records.feed.ended();
-        let frame = Frame::new(minutes, SystemTime::now());
-        let mut samples: BTreeMap<i64, Sample> = BTreeMap::new();
+        let frame = TimeWindow::new(minutes, SystemTime::now());
+        let mut samples: BTreeMap<i64, CallSample> = BTreeMap::new();
         if !reaches(&ring, records.feed.capacity(), frame.from) {
             for sample in self.read(records, minutes, frame.from, most).await?.iter() {
-                samples.insert(sample.begun, sample.clone());
+                samples.insert(sample.started, sample.clone());
             }
         }
         let mut names = HashSet::new();
         let news = ring.iter().filter_map(|call| sample(call, &mut names));
-        samples.extend(news.map(|sample| (sample.begun, sample)));
-        let samples: Vec<Sample> = samples.into_values().collect();
+        samples.extend(news.map(|sample| (sample.started, sample)));
+        let samples: Vec<CallSample> = samples.into_values().collect();
         Ok(frame.stats(&samples))
     }
 }
 
-fn sample(call: &feed::Call, names: &mut HashSet<Arc<Of>>) -> Option<Sample> {
+fn sample(call: &feed::Call, names: &mut HashSet<Arc<CallOrigin>>) -> Option<CallSample> {
     let (intent, end) = (call.intent(), call.end()?);
     let tool = (intent.method == "tools/call").then(|| intent.name.clone());
-    let of = Of { server: intent.server.as_ref().map(ToString::to_string), tool };
+    let of = CallOrigin { server: intent.server.as_ref().map(ToString::to_string), tool };
     let of = match names.get(&of) {
         Some(known) => Arc::clone(known),
         None => {
@@ -164,18 +165,18 @@ fn sample(call: &feed::Call, names: &mut HashSet<Arc<Of>>) -> Option<Sample> {
             of
         }
     };
-    let took = end.took.filter(|_| was_served(end.class)).map(micros);
-    Some(Sample { begun: call.id(), class: end.class, took, of })
+    let took = end.took.filter(|_| is_timed(end.class)).map(micros);
+    Some(CallSample { started: call.id(), class: end.class, duration: took, of })
 }
 
 /// The reported time window. It is aligned to whole buckets, so that a call stays in its bucket.
-struct Frame {
+struct TimeWindow {
     /// Microseconds since 1970.
     from: i64,
     step_s: u64,
 }
 
-impl Frame {
+impl TimeWindow {
     fn new(minutes: u64, now: SystemTime) -> Self {
         let step_s = minutes * 60 / BUCKETS as u64;
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -184,45 +185,45 @@ impl Frame {
         Self { from: i64::try_from(from).unwrap_or(i64::MAX), step_s }
     }
 
-    fn stats(&self, samples: &[Sample]) -> Stats {
+    fn stats(&self, samples: &[CallSample]) -> CallStatistics {
         let step = i64::try_from(self.step_s * 1_000_000).unwrap_or(i64::MAX);
-        let mut buckets = vec![Tally::default(); BUCKETS];
+        let mut buckets = vec![CallTally::default(); BUCKETS];
         let (mut servers, mut tools) = (BTreeMap::new(), BTreeMap::new());
-        for sample in samples.iter().filter(|sample| sample.begun >= self.from) {
-            let at = usize::try_from((sample.begun - self.from) / step).unwrap_or(usize::MAX);
+        for sample in samples.iter().filter(|sample| sample.started >= self.from) {
+            let at = usize::try_from((sample.started - self.from) / step).unwrap_or(usize::MAX);
             buckets[at.min(BUCKETS - 1)].add(sample);
             let Some(server) = &sample.of.server else { continue };
-            servers.entry((server, None)).or_insert_with(Tally::default).add(sample);
+            servers.entry((server, None)).or_insert_with(CallTally::default).add(sample);
             if let Some(tool) = &sample.of.tool {
-                tools.entry((server, Some(tool))).or_insert_with(Tally::default).add(sample);
+                tools.entry((server, Some(tool))).or_insert_with(CallTally::default).add(sample);
             }
         }
         let since = Duration::from_micros(u64::try_from(self.from).unwrap_or(0));
-        let mut tools = measured(tools);
+        let mut tools = sort_totals(tools);
         tools.truncate(TOOLS);
-        Stats {
-            from: iso(SystemTime::UNIX_EPOCH + since),
+        CallStatistics {
+            from: iso_time(SystemTime::UNIX_EPOCH + since),
             step_s: self.step_s,
-            buckets: buckets.into_iter().map(Tally::bucket).collect(),
-            servers: measured(servers),
+            buckets: buckets.into_iter().map(CallTally::bucket).collect(),
+            servers: sort_totals(servers),
             tools,
         }
     }
 }
 
 /// Returns the totals, those with the most calls first.
-fn measured(tallies: BTreeMap<(&String, Option<&String>), Tally>) -> Vec<Measured> {
-    let mut all: Vec<Measured> = tallies
+fn sort_totals(tallies: BTreeMap<(&String, Option<&String>), CallTally>) -> Vec<CallTotals> {
+    let mut all: Vec<CallTotals> = tallies
         .into_iter()
         .map(|((server, name), mut tally)| {
             tally.durations.sort_unstable();
-            Measured {
+            CallTotals {
                 server: server.clone(),
                 name: name.cloned(),
                 calls: tally.calls,
                 errors: tally.errors,
-                p50_us: tally.share(50).unwrap_or_default(),
-                p95_us: tally.share(95).unwrap_or_default(),
+                p50_us: tally.percentile(50).unwrap_or_default(),
+                p95_us: tally.percentile(95).unwrap_or_default(),
                 max_us: tally.durations.last().copied().unwrap_or_default(),
             }
         })
@@ -233,39 +234,39 @@ fn measured(tallies: BTreeMap<(&String, Option<&String>), Tally>) -> Vec<Measure
 }
 
 #[derive(Clone, Debug, Default)]
-struct Tally {
+struct CallTally {
     calls: u64,
     errors: u64,
     durations: Vec<u64>,
 }
 
-impl Tally {
-    fn add(&mut self, sample: &Sample) {
+impl CallTally {
+    fn add(&mut self, sample: &CallSample) {
         self.calls += 1;
-        self.errors += u64::from(failed(sample.class));
-        self.durations.extend(sample.took);
+        self.errors += u64::from(is_failure(sample.class));
+        self.durations.extend(sample.duration);
     }
 
-    fn bucket(mut self) -> Bucket {
+    fn bucket(mut self) -> TimeBucket {
         self.durations.sort_unstable();
-        let (p50_us, p95_us) = (self.share(50), self.share(95));
-        Bucket { calls: self.calls, errors: self.errors, p50_us, p95_us }
+        let (p50_us, p95_us) = (self.percentile(50), self.percentile(95));
+        TimeBucket { calls: self.calls, errors: self.errors, p50_us, p95_us }
     }
 
     /// Returns a percentile of the durations.
-    fn share(&self, percent: usize) -> Option<u64> {
+    fn percentile(&self, percent: usize) -> Option<u64> {
         let rank = (self.durations.len() * percent).div_ceil(100);
         self.durations.get(rank.checked_sub(1)?).copied()
     }
 }
 
 /// Returns true if a call counts as an error: it failed, and its caller did not cancel it.
-pub(crate) fn failed(class: Class) -> bool {
+pub(crate) fn is_failure(class: Class) -> bool {
     !matches!(class, Class::Ok | Class::Cancelled { .. })
 }
 
 /// Returns true if the duration of a call is one of its server: it was sent, and not cancelled.
-pub(crate) fn was_served(class: Class) -> bool {
+pub(crate) fn is_timed(class: Class) -> bool {
     match class {
         Class::Ok | Class::ToolError | Class::Error { .. } | Class::OutcomeUnknown => true,
         Class::Rejected { .. } | Class::NotSent | Class::Cancelled { .. } => false,
@@ -280,19 +281,19 @@ pub(crate) fn micros(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn sample(begun: i64, class: Class, took: Option<u64>, tool: Option<&str>) -> Sample {
-        let of = Of { server: Some("demo".to_owned()), tool: tool.map(str::to_owned) };
-        Sample { begun, class, took, of: Arc::new(of) }
+    fn sample(begun: i64, class: Class, took: Option<u64>, tool: Option<&str>) -> CallSample {
+        let of = CallOrigin { server: Some("demo".to_owned()), tool: tool.map(str::to_owned) };
+        CallSample { started: begun, class, duration: took, of: Arc::new(of) }
     }
 
     #[test]
     fn what_is_told_adds_up() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(10);
-        let frame = Frame::new(60, now);
+        let frame = TimeWindow::new(60, now);
         assert_eq!((frame.step_s, frame.from), (60, (36_060 - 3600) * 1_000_000));
         let at = |second: i64| second * 1_000_000;
         let (ok, gone) = (Class::Ok, Class::Cancelled { sent: None });
-        let samples: Vec<Sample> = (1..=20)
+        let samples: Vec<CallSample> = (1..=20)
             .map(|n| sample(at(36_000), ok, Some(n), Some("echo")))
             .chain([
                 sample(at(32_459), ok, Some(1), Some("echo")),
@@ -304,11 +305,11 @@ mod tests {
         let stats = frame.stats(&samples);
         assert_eq!(stats.from, "1970-01-01T09:01:00Z");
         assert_eq!(stats.buckets.len(), 60);
-        let bucket = |calls, errors, p50_us, p95_us| Bucket { calls, errors, p50_us, p95_us };
+        let bucket = |calls, errors, p50_us, p95_us| TimeBucket { calls, errors, p50_us, p95_us };
         assert_eq!(stats.buckets[0], bucket(1, 1, Some(500), Some(500)));
         assert_eq!(stats.buckets[58], bucket(2, 0, Some(3), Some(3)));
         assert_eq!(stats.buckets[59], bucket(20, 0, Some(10), Some(19)));
-        let measured = |name: Option<&str>, calls, errors, p50_us, p95_us, max_us| Measured {
+        let measured = |name: Option<&str>, calls, errors, p50_us, p95_us, max_us| CallTotals {
             server: "demo".to_owned(),
             name: name.map(str::to_owned),
             calls,
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn a_window_of_a_minute_has_steps_of_a_second() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(90_500);
-        let frame = Frame::new(1, now);
+        let frame = TimeWindow::new(1, now);
         assert_eq!((frame.step_s, frame.from), (1, 31_000_000));
     }
 
@@ -335,6 +336,6 @@ mod tests {
     fn who_left_made_no_error() {
         let counted =
             [Class::Ok, Class::Cancelled { sent: None }, Class::ToolError, Class::NotSent];
-        assert_eq!(counted.map(failed), [false, false, true, true]);
+        assert_eq!(counted.map(is_failure), [false, false, true, true]);
     }
 }

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::active_config::Scene;
-use crate::blocking::aside;
-use crate::profile_costs::path;
-use crate::route::{Asked, Refusal, Route, Told, get};
-use crate::state::Console;
+use crate::active_config::ActiveConfig;
+use crate::blocking::run_blocking;
+use crate::profile_costs::endpoint_path;
+use crate::route::{AdminError, ApiRoute, JsonResponse, RequestContext, get};
+use crate::state::AdminState;
 
 /// Placeholder of the page's own origin in a snippet.
 const ORIGIN: &str = "ORIGIN";
@@ -19,13 +19,13 @@ const ORIGIN: &str = "ORIGIN";
 /// Placeholder of the token in a snippet.
 const TOKEN: &str = "TOKEN";
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![get("/api/connect", "What to write where so that a client uses the gateway.", connect)]
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![get("/api/connect", "Returns configuration snippets for clients of the gateway.", connect)]
 }
 
 /// Endpoint to connect to.
 #[derive(Deserialize, JsonSchema)]
-struct Wanted {
+struct ConnectQuery {
     /// Name of the profile; all tools if absent.
     #[serde(default)]
     profile: Option<String>,
@@ -33,19 +33,18 @@ struct Wanted {
 
 /// Client configuration for an endpoint of the gateway.
 #[derive(Serialize, JsonSchema)]
-struct Connect {
+struct ConnectGuide {
     /// Path of the MCP endpoint.
     path: String,
     /// Path of the token file, if a token is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     token_file: Option<String>,
-    clients: Vec<Recipe>,
+    clients: Vec<ClientSnippet>,
 }
 
 /// Configuration of one client.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Snippet")]
-struct Recipe {
+struct ClientSnippet {
     id: &'static str,
     name: &'static str,
     /// File to write it to; if absent, it is a command to run.
@@ -55,39 +54,44 @@ struct Recipe {
     snippet: String,
 }
 
-async fn connect(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Connect>, Refusal> {
-    let scene = console.scene();
-    if let Some(name) = &wanted.profile
-        && !scene.profiles.contains(name)
+async fn connect(
+    state: AdminState,
+    context: RequestContext,
+    query: ConnectQuery,
+) -> Result<JsonResponse<ConnectGuide>, AdminError> {
+    let active = state.active();
+    if let Some(name) = &query.profile
+        && !active.profiles.contains(name)
     {
-        let near = consort_core::nearest(name, scene.profiles.iter().map(String::as_str));
-        let refusal = Refusal::missing(format!("no profile is called `{}`", name.escape_debug()));
+        let near = consort_core::nearest(name, active.profiles.iter().map(String::as_str));
+        let refusal =
+            AdminError::not_found(format!("no profile is called `{}`", name.escape_debug()));
         return Err(match near.first() {
             Some(near) => refusal.hint(format!("did you mean `{near}`?")),
             None => refusal,
         });
     }
-    let token_file = console.0.start.token_file.as_ref().map(|file| file.display().to_string());
-    let locked = asked.door.is_locked();
-    aside(move || {
-        let profile = wanted.profile.as_deref();
-        let clients = clients(&scene, profile, locked);
-        Told(Connect { path: path(profile), token_file, clients })
+    let token_file = state.0.settings.token_file.as_ref().map(|file| file.display().to_string());
+    let locked = context.door.is_locked();
+    run_blocking(move || {
+        let profile = query.profile.as_deref();
+        let clients = clients(&active, profile, locked);
+        JsonResponse(ConnectGuide { path: endpoint_path(profile), token_file, clients })
     })
     .await
 }
 
-fn clients(scene: &Scene, profile: Option<&str>, locked: bool) -> Vec<Recipe> {
-    let url = format!("{ORIGIN}{}", path(profile));
-    let told = |id, name, file: Option<String>, snippet: String| Recipe {
+fn clients(active: &ActiveConfig, profile: Option<&str>, locked: bool) -> Vec<ClientSnippet> {
+    let url = format!("{ORIGIN}{}", endpoint_path(profile));
+    let client = |id, name, file: Option<String>, snippet: String| ClientSnippet {
         id,
         name,
         file,
         snippet: snippet.trim_end().to_owned() + "\n",
     };
     let mut clients = vec![
-        told("claude-code", "Claude Code", None, claude_code(&url, locked)),
-        told("codex", "Codex", Some("~/.codex/config.toml".to_owned()), codex(&url, locked)),
+        client("claude-code", "Claude Code", None, claude_code(&url, locked)),
+        client("codex", "Codex", Some("~/.codex/config.toml".to_owned()), codex(&url, locked)),
     ];
     // The scheme is part of the origin; a plain one must be said to be meant.
     let mode =
@@ -100,7 +104,7 @@ fn clients(scene: &Scene, profile: Option<&str>, locked: bool) -> Vec<Recipe> {
         let text = snippet(recipient, &mode).replace(&format!("http://{ORIGIN}"), ORIGIN);
         // A variable must not be taken for what stands for the token.
         let text = text.replace("CONSORT_TOKEN", "CONSORT_BEARER");
-        clients.push(told(id, name, usual_file(recipient), text));
+        clients.push(client(id, name, usual_file(recipient), text));
     }
     let header = if locked {
         format!(",\n      \"headers\": {{ \"Authorization\": \"Bearer {TOKEN}\" }}")
@@ -111,12 +115,15 @@ fn clients(scene: &Scene, profile: Option<&str>, locked: bool) -> Vec<Recipe> {
         "{{\n  \"mcpServers\": {{\n    \"consort\": {{\n      \"type\": \"http\",\n      \"url\": {}{header}\n    }}\n  }}\n}}",
         json!(url)
     );
-    clients.push(told("mcp-json", "Any client with an mcp.json", Some("mcp.json".to_owned()), any));
-    clients.extend(
-        stdio(scene, profile).map(|text| {
-            told("stdio", "Without a gateway (stdio)", Some("mcp.json".to_owned()), text)
-        }),
-    );
+    clients.push(client(
+        "mcp-json",
+        "Any client with an mcp.json",
+        Some("mcp.json".to_owned()),
+        any,
+    ));
+    clients.extend(stdio(active, profile).map(|text| {
+        client("stdio", "Without a gateway (stdio)", Some("mcp.json".to_owned()), text)
+    }));
     clients
 }
 
@@ -134,7 +141,7 @@ fn usual_file(recipient: ExportClient) -> Option<String> {
 fn claude_code(url: &str, locked: bool) -> String {
     let header = format!(" --header \"Authorization: Bearer {TOKEN}\"");
     let header = if locked { header.as_str() } else { "" };
-    format!("claude mcp add --transport http consort {}{header}", quoted(url))
+    format!("claude mcp add --transport http consort {}{header}", shell_quote(url))
 }
 
 fn codex(url: &str, locked: bool) -> String {
@@ -145,7 +152,7 @@ fn codex(url: &str, locked: bool) -> String {
 }
 
 /// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:~%".contains(c);
     if word.chars().all(plain) {
         word.to_owned()
@@ -155,10 +162,10 @@ fn quoted(word: &str) -> String {
 }
 
 /// Command line with which a client starts its own consort with the same config.
-fn stdio(scene: &Scene, profile: Option<&str>) -> Option<String> {
+fn stdio(active: &ActiveConfig, profile: Option<&str>) -> Option<String> {
     let command = std::env::current_exe().ok()?.display().to_string();
     let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];
-    if let Some(config) = &scene.config {
+    if let Some(config) = &active.config {
         let file = std::path::absolute(&config.file).ok()?;
         arguments.extend(["--config".to_owned(), file.display().to_string()]);
     }

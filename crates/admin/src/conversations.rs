@@ -17,30 +17,43 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agents;
-use crate::pending_requests::Question;
+use crate::pending_requests::PendingRequest;
 use crate::route::{
-    Asked, Begun, Done, Events, Made, Nothing, Refusal, Route, Told, delete, event, get, post,
+    AcceptedResponse, AdminError, ApiRoute, CreatedResponse, EmptyResponse, EventStream,
+    JsonResponse, NoInput, RequestContext, delete, encode_event, get, post,
 };
-use crate::runs::{self, Entry, Report, entries};
-use crate::served_agents::Askable;
-use crate::state::Console;
+use crate::runs::{self, MessageRow, RunReport, message_rows};
+use crate::served_agents::ServedAgents;
+use crate::state::AdminState;
 
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/conversations", "Every conversation, the newest first.", list),
-        get("/api/conversations/{id}", "One conversation, with all that was said.", detail),
-        post("/api/conversations", "Begins one: says something to an agent.", begin),
-        post("/api/conversations/{id}", "Says more; without a text, goes on where it was.", say),
-        get("/api/conversations/{id}/events", "The run that is on, from its beginning.", events),
-        post("/api/conversations/{id}/stop", "Stops the run that is on.", stop),
-        post("/api/conversations/{id}/fork", "Makes a copy, of its first messages or all.", fork),
-        delete("/api/conversations/{id}", "Removes a conversation for good.", remove),
+        get("/api/conversations", "Lists conversations, newest first.", list),
+        get("/api/conversations/{id}", "Returns one conversation with its messages.", detail),
+        post("/api/conversations", "Starts a conversation with an agent.", begin),
+        post(
+            "/api/conversations/{id}",
+            "Sends a message; without text, resumes an interrupted run.",
+            continue_conversation,
+        ),
+        get(
+            "/api/conversations/{id}/events",
+            "Streams the events of the run in progress from its start.",
+            events,
+        ),
+        post("/api/conversations/{id}/stop", "Stops the run in progress.", stop),
+        post(
+            "/api/conversations/{id}/fork",
+            "Copies a conversation, or only its first messages.",
+            fork,
+        ),
+        delete("/api/conversations/{id}", "Deletes a conversation.", remove),
     ]
 }
 
 /// Summary of a conversation.
 #[derive(Serialize, JsonSchema)]
-struct Conversation {
+struct ConversationSummary {
     id: String,
     /// Title.
     title: String,
@@ -60,28 +73,28 @@ struct Conversation {
 
 /// A conversation with its messages.
 #[derive(Serialize, JsonSchema)]
-struct Detail {
+struct ConversationDetail {
     #[serde(flatten)]
-    listed: Conversation,
+    summary: ConversationSummary,
     /// Agent of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     /// Messages. During a run, those before it and its input; its events have the rest.
-    entries: Vec<Entry>,
+    entries: Vec<MessageRow>,
     /// Pending requests.
-    questions: Vec<Question>,
+    pending: Vec<PendingRequest>,
     /// Report of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<Report>,
+    report: Option<RunReport>,
 }
 
 /// A created object.
 #[derive(Serialize, JsonSchema)]
-struct New {
+struct CreatedConversation {
     id: String,
 }
 
-impl Conversation {
+impl ConversationSummary {
     fn of(summary: Summary, running: bool) -> Self {
         Self {
             id: summary.id.to_string(),
@@ -124,7 +137,7 @@ impl Conversation {
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for AdminError {
     fn from(error: StoreError) -> Self {
         let status = match &error {
             StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::Empty => {
@@ -146,43 +159,52 @@ impl From<StoreError> for Refusal {
 }
 
 /// The refusal while a run is in progress in the conversation.
-fn busy(id: &Id) -> Refusal {
+fn busy(id: &Id) -> AdminError {
     let error = format!("a run is on in conversation `{id}`");
-    Refusal::new(StatusCode::CONFLICT, error).hint("wait for its end, or stop it")
+    AdminError::new(StatusCode::CONFLICT, error).hint("wait for its end, or stop it")
 }
 
 /// Parses the id of the requested conversation.
-fn meant(asked: &Asked) -> Result<Id, Refusal> {
-    let name = asked.at.first().map(String::as_str).unwrap_or_default();
+fn conversation_id(context: &RequestContext) -> Result<Id, AdminError> {
+    let name = context.at.first().map(String::as_str).unwrap_or_default();
     name.parse()
-        .map_err(|error: consort_agent::store::InvalidId| Refusal::missing(error.to_string()))
+        .map_err(|error: consort_agent::store::InvalidId| AdminError::not_found(error.to_string()))
 }
 
 /// Runs file operations on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, Refusal> {
-    let broken = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the store cannot be asked");
+) -> Result<T, AdminError> {
+    let broken =
+        |_| AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "the store cannot be asked");
     Ok(tokio::task::spawn_blocking(work).await.map_err(broken)??)
 }
 
-async fn list(console: Console, _: Asked, _: Nothing) -> Result<Told<Vec<Conversation>>, Refusal> {
-    let store = console.0.runs.store()?;
+async fn list(
+    state: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<Vec<ConversationSummary>>, AdminError> {
+    let store = state.0.runs.store()?;
     let mut summaries = blocking(move || store.list()).await?;
     // The latest first, and of those of one second the later id.
     summaries.reverse();
     summaries.sort_by_key(|summary| std::cmp::Reverse(summary.last));
     let listed = summaries.into_iter().map(|summary| {
-        let running = console.0.runs.live(&summary.id).is_some();
-        Conversation::of(summary, running)
+        let running = state.0.runs.live(&summary.id).is_some();
+        ConversationSummary::of(summary, running)
     });
-    Ok(Told(listed.collect()))
+    Ok(JsonResponse(listed.collect()))
 }
 
-async fn detail(console: Console, asked: Asked, _: Nothing) -> Result<Told<Detail>, Refusal> {
-    let (id, store) = (meant(&asked)?, console.0.runs.store()?);
+async fn detail(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<ConversationDetail>, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
     // Before it is read: what is told of the run comes behind that.
-    let live = console.0.runs.live(&id);
+    let live = state.0.runs.live(&id);
     let base = live.as_ref().and_then(|live| live.base());
     let (of, from) = (id.clone(), store.clone());
     let (head, steps, run) = blocking(move || {
@@ -192,27 +214,27 @@ async fn detail(console: Console, asked: Asked, _: Nothing) -> Result<Told<Detai
     })
     .await?;
     if live.is_none() {
-        console.look_for(&store, &id, &asked.caller()?, &steps, &run).await;
+        state.add_pending_of(&store, &id, &context.caller()?, &steps, &run).await;
     }
-    let questions = console.0.desk.waiting().into_iter();
-    let ours = |question: &Question| question.conversation.as_deref() == Some(id.as_str());
+    let pending = state.0.pending.entries().into_iter();
+    let ours = |question: &PendingRequest| question.conversation.as_deref() == Some(id.as_str());
     let messages = run.messages();
     let shown = base.map_or(messages.len(), |base| base.min(messages.len()));
     let began = run.began();
-    let price = began.and_then(|began| console.scene().askable.price(&began.model));
+    let price = began.and_then(|began| state.active().agents.price(&began.model));
     let over = run.over().filter(|_| live.is_none());
-    Ok(Told(Detail {
-        listed: Conversation::read(&head, &steps, &run, live.is_some()),
+    Ok(JsonResponse(ConversationDetail {
+        summary: ConversationSummary::read(&head, &steps, &run, live.is_some()),
         agent: began.map(|began| began.agent.clone()),
-        entries: entries(&messages[..shown]),
-        questions: questions.filter(ours).collect(),
+        entries: message_rows(&messages[..shown]),
+        pending: pending.filter(ours).collect(),
         report: over.map(|_| run.report(price).into()),
     }))
 }
 
 /// First message of a conversation, and its agent.
 #[derive(Deserialize, JsonSchema)]
-struct First {
+struct FirstMessage {
     /// Name of an agent or a model.
     agent: String,
     text: String,
@@ -220,7 +242,7 @@ struct First {
 
 /// Next message of a conversation.
 #[derive(Deserialize, JsonSchema)]
-struct Next {
+struct NextMessage {
     /// Text; if absent, an interrupted or waiting run continues.
     #[serde(default)]
     text: Option<String>,
@@ -229,30 +251,34 @@ struct Next {
     agent: Option<String>,
 }
 
-fn spoken(text: &str) -> Result<Vec<Message>, Refusal> {
+fn user_message(text: &str) -> Result<Vec<Message>, AdminError> {
     if text.trim().is_empty() {
-        let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "nothing is said");
+        let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nothing is said");
         return Err(refusal.hint("write something as `text`"));
     }
     Ok(vec![Message::user(text)])
 }
 
 /// Runs work that must complete even if the client disconnects.
-async fn surely<T: Send + 'static>(
-    console: &Console,
-    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
-) -> Result<T, Refusal> {
-    let broken = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
-    console.0.runs.handle.spawn(work).await.map_err(broken)?
+async fn run_detached<T: Send + 'static>(
+    state: &AdminState,
+    work: impl Future<Output = Result<T, AdminError>> + Send + 'static,
+) -> Result<T, AdminError> {
+    let broken = |_| AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
+    state.0.runs.handle.spawn(work).await.map_err(broken)?
 }
 
-async fn begin(console: Console, asked: Asked, first: First) -> Result<Made<New>, Refusal> {
-    let (input, store) = (spoken(&first.text)?, console.0.runs.store()?);
-    let askable = Arc::clone(&console.scene().askable);
-    let agent = agents::find(&askable, &first.agent, &asked.caller()?).await?;
-    let place = console.0.runs.place()?;
-    let there = console.clone();
-    let id = surely(&console, async move {
+async fn begin(
+    state: AdminState,
+    context: RequestContext,
+    first: FirstMessage,
+) -> Result<CreatedResponse<CreatedConversation>, AdminError> {
+    let (input, store) = (user_message(&first.text)?, state.0.runs.store()?);
+    let agents = Arc::clone(&state.active().agents);
+    let agent = agents::find_agent(&agents, &first.agent, &context.caller()?).await?;
+    let place = state.0.runs.acquire()?;
+    let there = state.clone();
+    let id = run_detached(&state, async move {
         let about = conversation_title(&first.text);
         let (id, journal) = blocking(move || store.create(&about)).await?;
         let conversation = InHand::kept(&[], Box::new(journal));
@@ -260,43 +286,47 @@ async fn begin(console: Console, asked: Asked, first: First) -> Result<Made<New>
         Ok(id)
     })
     .await?;
-    Ok(Made(New { id: id.to_string() }))
+    Ok(CreatedResponse(CreatedConversation { id: id.to_string() }))
 }
 
-async fn say(console: Console, asked: Asked, next: Next) -> Result<Begun, Refusal> {
-    let (id, store) = (meant(&asked)?, console.0.runs.store()?);
-    let input = next.text.as_deref().map(spoken).transpose()?.unwrap_or_default();
-    if console.0.runs.live(&id).is_some() {
+async fn continue_conversation(
+    state: AdminState,
+    context: RequestContext,
+    next: NextMessage,
+) -> Result<AcceptedResponse, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    let input = next.text.as_deref().map(user_message).transpose()?.unwrap_or_default();
+    if state.0.runs.live(&id).is_some() {
         return Err(busy(&id));
     }
-    let place = console.0.runs.place()?;
-    let (there, caller) = (console.clone(), asked.caller()?);
-    surely(&console, async move {
+    let place = state.0.runs.acquire()?;
+    let (there, caller) = (state.clone(), context.caller()?);
+    run_detached(&state, async move {
         let conversation = open(&store, &id).await?;
         if input.is_empty() {
             can_go_on(&conversation)?;
         }
-        let askable = Arc::clone(&there.scene().askable);
+        let agents = Arc::clone(&there.active().agents);
         let agent = match &next.agent {
-            Some(name) => agents::find(&askable, name, &caller).await?,
-            None => before(&askable, &conversation.run(), &caller).await?,
+            Some(name) => agents::find_agent(&agents, name, &caller).await?,
+            None => previous_agent(&agents, &conversation.run(), &caller).await?,
         };
         there.run(id, conversation, agent, input, place);
-        Ok(Begun)
+        Ok(AcceptedResponse)
     })
     .await
 }
 
 /// Opens a conversation to resume it. While it is open, nobody else can.
-async fn open(store: &Store, id: &Id) -> Result<InHand, Refusal> {
+async fn open(store: &Store, id: &Id) -> Result<InHand, AdminError> {
     let (store, id) = (store.clone(), id.clone());
     let opened = blocking(move || store.open(&id)).await?;
     Ok(InHand::kept(&opened.steps, Box::new(opened.journal)))
 }
 
 /// Fails if there is nothing to resume.
-fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
-    let refusal = |error: &str| Refusal::new(StatusCode::CONFLICT, error);
+fn can_go_on(conversation: &InHand) -> Result<(), AdminError> {
+    let refusal = |error: &str| AdminError::new(StatusCode::CONFLICT, error);
     if conversation.over() == Some(Status::Waiting) && !conversation.waiting().is_empty() {
         return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
     }
@@ -310,46 +340,54 @@ fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
 }
 
 /// The agent of the last run; its model with all tools if it was not an agent of the config.
-async fn before(
-    askable: &Askable,
+async fn previous_agent(
+    agents: &ServedAgents,
     run: &Run,
     caller: &consort_core::Caller,
-) -> Result<consort_agent::Agent, Refusal> {
+) -> Result<consort_agent::Agent, AdminError> {
     let Some(began) = run.began() else {
-        let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
+        let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
         return Err(refusal.hint("say who is to answer as `agent`"));
     };
-    let found = agents::find(askable, &began.agent, caller).await;
+    let found = agents::find_agent(agents, &began.agent, caller).await;
     if found.is_ok() || began.agent != UNNAMED_AGENT {
         return found;
     }
     // At a terminal, a model with everything has no name of its own.
-    match askable.with_everything(&began.model) {
-        Some(agent) => Ok(agents::at_work(agent, caller)),
-        None => agents::find(askable, &began.model, caller).await,
+    match agents.agent_of_model(&began.model) {
+        Some(agent) => Ok(agents::prepare_agent(agent, caller)),
+        None => agents::find_agent(agents, &began.model, caller).await,
     }
 }
 
-async fn events(console: Console, asked: Asked, _: Nothing) -> Result<Events<runs::Told>, Refusal> {
-    let (id, store) = (meant(&asked)?, console.0.runs.store()?);
-    if let Some(live) = console.0.runs.live(&id) {
-        return Ok(Events::new(live.follow()));
+async fn events(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EventStream<runs::RunEvent>, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    if let Some(live) = state.0.runs.live(&id) {
+        return Ok(EventStream::new(live.follow()));
     }
     exists(&store, &id).await?;
-    Ok(Events::new(Emitting::new(|_| async { event(&runs::Told::Idle {}) })))
+    Ok(EventStream::new(Emitting::new(|_| async { encode_event(&runs::RunEvent::Idle {}) })))
 }
 
-async fn stop(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refusal> {
-    let (id, store) = (meant(&asked)?, console.0.runs.store()?);
-    match console.0.runs.live(&id) {
+async fn stop(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EmptyResponse, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    match state.0.runs.live(&id) {
         Some(live) => live.stop(),
         None => exists(&store, &id).await?,
     }
-    Ok(Done::default())
+    Ok(EmptyResponse::default())
 }
 
 /// Fails if the conversation does not exist.
-async fn exists(store: &Store, id: &Id) -> Result<(), Refusal> {
+async fn exists(store: &Store, id: &Id) -> Result<(), AdminError> {
     let (store, id) = (store.clone(), id.clone());
     blocking(move || {
         let ids: BTreeSet<Id> = store.ids()?.into_iter().collect();
@@ -361,25 +399,33 @@ async fn exists(store: &Store, id: &Id) -> Result<(), Refusal> {
 
 /// Extent of a copy.
 #[derive(Deserialize, JsonSchema)]
-struct Copied {
+struct ForkRequest {
     /// Number of messages to copy; all if absent.
     #[serde(default)]
     at: Option<usize>,
 }
 
-async fn fork(console: Console, asked: Asked, copied: Copied) -> Result<Made<New>, Refusal> {
-    let (id, store) = (meant(&asked)?, console.0.runs.store()?);
+async fn fork(
+    state: AdminState,
+    context: RequestContext,
+    copied: ForkRequest,
+) -> Result<CreatedResponse<CreatedConversation>, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
     let id = blocking(move || store.fork(&id, copied.at)).await?;
-    Ok(Made(New { id: id.to_string() }))
+    Ok(CreatedResponse(CreatedConversation { id: id.to_string() }))
 }
 
-async fn remove(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refusal> {
-    let (id, store) = (meant(&asked)?, console.0.runs.store()?);
-    if console.0.runs.live(&id).is_some() {
+async fn remove(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EmptyResponse, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    if state.0.runs.live(&id).is_some() {
         return Err(busy(&id));
     }
     let gone = id.clone();
     blocking(move || store.delete(&[gone])).await?;
-    console.0.runs.forget(&id);
-    Ok(Done::default())
+    state.0.runs.withdraw_pending(&id);
+    Ok(EmptyResponse::default())
 }

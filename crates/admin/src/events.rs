@@ -11,13 +11,13 @@ use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
-use crate::blocking::aside;
-use crate::calls::Call;
-use crate::pending_requests::Question;
-use crate::route::{Asked, Events, Nothing, Refusal, Route, event, get};
-use crate::servers::{self, Server};
-use crate::session::Session;
-use crate::state::Console;
+use crate::blocking::run_blocking;
+use crate::calls::CallReport;
+use crate::pending_requests::PendingRequest;
+use crate::route::{AdminError, ApiRoute, EventStream, NoInput, RequestContext, encode_event, get};
+use crate::servers::{self, ServerReport};
+use crate::session::SessionReport;
+use crate::state::AdminState;
 
 /// Time over which changes are collected.
 const GATHER: Duration = Duration::from_millis(200);
@@ -25,33 +25,32 @@ const GATHER: Duration = Duration::from_millis(200);
 /// Time over which changes caused only by calls are collected.
 const COUNT: Duration = Duration::from_secs(2);
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![get("/api/events", "Everything as it is now, and then whatever changes.", follow)]
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![get("/api/events", "Streams the full state, then every change.", follow)]
 }
 
 /// A change of state.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
-#[schemars(rename = "LiveEvent")]
-enum Happening {
+enum LiveEvent {
     /// Session of the console.
-    Session(Session),
+    Session(SessionReport),
     /// All servers.
-    Servers(Vec<Server>),
+    Servers(Vec<ServerReport>),
     /// Tools, prompts or resources changed: read them again.
     Catalog {
         /// Token that changes with every change.
         generation: String,
     },
     /// A call started, made progress or ended.
-    Call(Box<Call>),
+    Call(Box<CallReport>),
     /// Events were dropped, because there were too many calls.
     Missed {
         /// Number of dropped events.
-        news: u64,
+        events: u64,
     },
     /// All pending requests.
-    Questions(Vec<Question>),
+    Pending(Vec<PendingRequest>),
     /// A run of a conversation started, waits or ended.
     Conversation {
         /// Id of the conversation.
@@ -61,63 +60,68 @@ enum Happening {
     },
 }
 
-async fn follow(console: Console, asked: Asked, _: Nothing) -> Result<Events<Happening>, Refusal> {
+async fn follow(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EventStream<LiveEvent>, AdminError> {
     let stream = Emitting::new(|emitter| async move {
-        let never = Telling { console, asked, emitter, told: [const { Bytes::new() }; 3] };
-        match never.tell().await {}
+        let never =
+            EventSubscriber { state, context, emitter, last_sent: [const { Bytes::new() }; 3] };
+        match never.send_events().await {}
     });
-    Ok(Events::new(stream).endless())
+    Ok(EventStream::new(stream).endless())
 }
 
 /// One subscriber of the stream.
-struct Telling {
-    console: Console,
-    asked: Asked,
+struct EventSubscriber {
+    state: AdminState,
+    context: RequestContext,
     emitter: Emitter<Bytes>,
     /// The last events sent of the session, the servers and the catalog.
-    told: [Bytes; 3],
+    last_sent: [Bytes; 3],
 }
 
-enum Never {}
+enum NeverEnds {}
 
-impl Telling {
-    async fn tell(mut self) -> Never {
-        let console = self.console.clone();
-        let inner = &console.0;
+impl EventSubscriber {
+    async fn send_events(mut self) -> NeverEnds {
+        let state = self.state.clone();
+        let inner = &state.0;
         // From before the first look, so that nothing falls between the two.
         let mut changed = inner.changed.subscribe();
-        let mut stirred = inner.hub.stirred();
+        let mut servers_changed = inner.hub.stirred();
         let mut catalog = inner.hub.watch();
-        let mut asking = inner.desk.stirred();
-        let mut conversations = inner.news.subscribe();
+        let mut pending_changed = inner.pending.subscribe();
+        let mut conversations = inner.conversation_news.subscribe();
         let mut watcher = inner.records.feed.watch();
-        let _looking = inner.desk.look();
-        stirred.mark_unchanged();
+        let _presence = inner.pending.register_console();
+        servers_changed.mark_unchanged();
         catalog.mark_unchanged();
-        self.all().await;
-        self.say(&Happening::Questions(inner.desk.waiting())).await;
+        self.send_changes().await;
+        self.send(&LiveEvent::Pending(inner.pending.entries())).await;
         // When all of it is looked at again.
         let mut due: Option<Instant> = None;
         loop {
             let soon = due.unwrap_or_else(Instant::now);
             tokio::select! {
                 Ok(()) = changed.changed() => due = Some(earlier(due, GATHER)),
-                Ok(()) = stirred.changed() => due = Some(earlier(due, GATHER)),
+                Ok(()) = servers_changed.changed() => due = Some(earlier(due, GATHER)),
                 Ok(()) = catalog.changed() => due = Some(earlier(due, GATHER)),
                 () = tokio::time::sleep_until(soon), if due.is_some() => {
                     due = None;
-                    self.all().await;
+                    self.send_changes().await;
                 }
-                Ok(()) = asking.changed() => {
-                    self.say(&Happening::Questions(inner.desk.waiting())).await;
+                Ok(()) = pending_changed.changed() => {
+                    self.send(&LiveEvent::Pending(inner.pending.entries())).await;
                 }
                 news = watcher.next() => {
                     if self.calls(news).await {
                         due = Some(earlier(due, COUNT));
                     }
                 }
-                heard = conversations.recv() => match heard {
-                    Ok((id, state)) => self.say(&Happening::Conversation { id, state }).await,
+                news = conversations.recv() => match news {
+                    Ok((id, state)) => self.send(&LiveEvent::Conversation { id, state }).await,
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => std::future::pending().await,
                 },
@@ -127,20 +131,22 @@ impl Telling {
     }
 
     /// Sends the parts of the state that changed since they were sent last.
-    async fn all(&mut self) {
-        let inner = &self.console.0;
+    async fn send_changes(&mut self) {
+        let inner = &self.state.0;
         let catalog = Arc::clone(&inner.hub.watch().borrow());
-        let generation = inner.generations.of(catalog, self.console.scene());
-        let console = self.console.clone();
-        let servers = aside(move || event(&Happening::Servers(servers::all(&console)))).await;
+        let generation = inner.generations.of(catalog, self.state.active());
+        let state = self.state.clone();
+        let servers =
+            run_blocking(move || encode_event(&LiveEvent::Servers(servers::report_all(&state))))
+                .await;
         let now = [
-            self.console.session(&self.asked).ok().map(|it| event(&Happening::Session(it))),
+            self.state.session(&self.context).ok().map(|it| encode_event(&LiveEvent::Session(it))),
             servers.ok(),
-            Some(event(&Happening::Catalog { generation })),
+            Some(encode_event(&LiveEvent::Catalog { generation })),
         ];
-        for (now, told) in now.into_iter().zip(&mut self.told) {
-            if let Some(now) = now.filter(|now| now != told) {
-                *told = now.clone();
+        for (now, last) in now.into_iter().zip(&mut self.last_sent) {
+            if let Some(now) = now.filter(|now| now != last) {
+                *last = now.clone();
                 self.emitter.emit(now).await;
             }
         }
@@ -151,16 +157,16 @@ impl Telling {
         let mut ended = false;
         for call in &news.calls {
             ended |= call.end().is_some();
-            self.say(&Happening::Call(Box::new(call.into()))).await;
+            self.send(&LiveEvent::Call(Box::new(call.into()))).await;
         }
         if news.missed > 0 {
-            self.say(&Happening::Missed { news: news.missed }).await;
+            self.send(&LiveEvent::Missed { events: news.missed }).await;
         }
         ended
     }
 
-    async fn say(&self, happening: &Happening) {
-        self.emitter.emit(event(happening)).await;
+    async fn send(&self, event: &LiveEvent) {
+        self.emitter.emit(encode_event(event)).await;
     }
 }
 

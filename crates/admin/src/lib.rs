@@ -43,13 +43,14 @@ mod tool_index;
 mod tool_views;
 mod tools;
 
-pub use active_config::Scene;
-pub use approval_toolbox::Attended;
-pub use openai::OpenAi;
-pub use pending_requests::Desk;
+pub use active_config::ActiveConfig;
+pub use approval_toolbox::ApprovalToolbox;
+pub use openai::OpenAiEndpoint;
+pub use pending_requests::PendingRequests;
 pub use reload_handle::{
-    KeptOut, NotInForce, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger, UnusableServer,
+    NotInForce, RejectedChange, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger,
+    UnusableServer,
 };
-pub use served_agents::{Askable, Helper, ModelSource};
-pub use state::{Console, Start};
+pub use served_agents::{ModelSource, ServedAgent, ServedAgents};
+pub use state::{AdminSettings, AdminState};
 pub use tool_views::{ProfileView, ToolViews};

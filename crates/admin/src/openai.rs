@@ -16,73 +16,77 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
 
-use crate::served_agents::Askable;
-use path::{Place, What};
-use run::Running;
+use crate::served_agents::ServedAgents;
+use path::{ApiPath, ApiResource};
+use run::CompletionRun;
 
 /// Agents and models, served in `OpenAI`'s formats. Clones share state.
 #[derive(Clone)]
-pub struct OpenAi(Arc<Inner>);
+pub struct OpenAiEndpoint(Arc<EndpointState>);
 
-struct Inner {
-    askable: RwLock<Arc<Askable>>,
-    handed_out: HandedOut,
+struct EndpointState {
+    agents: RwLock<Arc<ServedAgents>>,
+    pending_tool_calls: HandedOut,
     /// Time limit for the first token of a streamed answer. An error within it is sent with its HTTP status.
     first_word: Duration,
 }
 
-impl OpenAi {
+impl OpenAiEndpoint {
     /// Serves these agents and models.
-    pub fn new(askable: Arc<Askable>, limits: AgentLimits) -> Self {
-        let (askable, handed_out) = (RwLock::new(askable), HandedOut::new(limits.handed_calls));
-        Self(Arc::new(Inner { askable, handed_out, first_word: limits.first_word }))
+    pub fn new(agents: Arc<ServedAgents>, limits: AgentLimits) -> Self {
+        let (agents, handed_out) = (RwLock::new(agents), HandedOut::new(limits.handed_calls));
+        Self(Arc::new(EndpointState {
+            agents,
+            pending_tool_calls: handed_out,
+            first_word: limits.first_word,
+        }))
     }
 
     /// Replaces the agents and models. Running requests continue with the old ones.
-    pub fn set(&self, askable: Arc<Askable>) {
-        *self.0.askable.write().unwrap_or_else(PoisonError::into_inner) = askable;
+    pub fn set(&self, agents: Arc<ServedAgents>) {
+        *self.0.agents.write().unwrap_or_else(PoisonError::into_inner) = agents;
     }
 
     async fn respond(
         self,
         caller: Caller,
         request: Request<Bytes>,
-    ) -> Result<Response<SiteBody>, Refusal> {
+    ) -> Result<Response<SiteBody>, EndpointError> {
         let inner = &self.0;
-        let askable = Arc::clone(&inner.askable.read().unwrap_or_else(PoisonError::into_inner));
-        let Some(Place { profile, what }) = Place::of(request.uri().path()) else {
-            return Err(nothing_there().into());
+        let agents = Arc::clone(&inner.agents.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(ApiPath { profile, resource: what }) = ApiPath::parse(request.uri().path()) else {
+            return Err(unknown_path().into());
         };
         let profile = profile.as_deref();
-        if profile.is_some_and(|profile| !askable.has(profile)) {
+        if profile.is_some_and(|profile| !agents.has(profile)) {
             return Err(ApiError::refused(404, "there is no such profile").into());
         }
         let method = match what {
-            What::Models | What::Model(_) => Method::GET,
-            What::Ask(_) => Method::POST,
+            ApiResource::Models | ApiResource::Model(_) => Method::GET,
+            ApiResource::Completion(_) => Method::POST,
         };
         if *request.method() != method {
             let error = ApiError::refused(405, format!("use {method}"));
-            return Err(Refusal { allow: Some(method), ..error.into() });
+            return Err(EndpointError { allow: Some(method), ..error.into() });
         }
         let listed = || -> Vec<Listed> {
-            let listed = askable.listed(profile, &caller).into_iter();
+            let listed = agents.list(profile, &caller).into_iter();
             listed.map(|(id, description)| listing(id, description)).collect()
         };
         match what {
-            What::Models => Ok(json(StatusCode::OK, &Listed::list(&listed()))),
-            What::Model(id) => match listed().into_iter().find(|listed| listed.id == id) {
+            ApiResource::Models => Ok(json(StatusCode::OK, &Listed::list(&listed()))),
+            ApiResource::Model(id) => match listed().into_iter().find(|listed| listed.id == id) {
                 Some(listed) => Ok(json(StatusCode::OK, &listed.json())),
                 None => Err(ApiError::no_model(&id, None).into()),
             },
-            What::Ask(format) => {
+            ApiResource::Completion(format) => {
                 let asked = read(format, &request)?;
-                let found = askable.find(&asked.model, profile, &caller);
+                let found = agents.find(&asked.model, profile, &caller);
                 let found =
                     found.map_err(|near| ApiError::no_model(&asked.model, near.as_deref()))?;
                 let mut found = found;
                 found.settings.parent = consort_gateway::trace::meta_of(request.headers());
-                let running = Running::start(self.clone(), found, caller, asked);
+                let running = CompletionRun::start(self.clone(), found, caller, asked);
                 Ok(running.respond().await?)
             }
         }
@@ -90,19 +94,19 @@ impl OpenAi {
 }
 
 /// A refused request.
-struct Refusal {
+struct EndpointError {
     error: ApiError,
     /// The method for the `Allow` header.
     allow: Option<Method>,
 }
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for EndpointError {
     fn from(error: ApiError) -> Self {
         Self { error, allow: None }
     }
 }
 
-impl Site for OpenAi {
+impl Site for OpenAiEndpoint {
     fn has(&self, path: &str) -> bool {
         path == "/v1" || path.starts_with("/v1/") || path.starts_with("/profiles/")
     }
@@ -116,8 +120,8 @@ impl Site for OpenAi {
         let caller = visit.caller.expect("it has no open entrance");
         Box::pin(async move {
             let responded = this.respond(caller, request).await;
-            responded.unwrap_or_else(|Refusal { error, allow }| {
-                let mut response = refused(&error);
+            responded.unwrap_or_else(|EndpointError { error, allow }| {
+                let mut response = error_response(&error);
                 let allow = allow.and_then(|allow| HeaderValue::from_str(allow.as_str()).ok());
                 if let Some(allow) = allow {
                     response.headers_mut().insert(ALLOW, allow);
@@ -128,11 +132,11 @@ impl Site for OpenAi {
     }
 
     fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
-        refused(&ApiError::refused(status.as_u16(), message))
+        error_response(&ApiError::refused(status.as_u16(), message))
     }
 }
 
-fn nothing_there() -> ApiError {
+fn unknown_path() -> ApiError {
     let paths = "`/v1/chat/completions`, `/v1/responses` and `/v1/models`";
     ApiError::refused(404, format!("nothing is served here: there are {paths}"))
 }
@@ -155,7 +159,7 @@ fn listing(id: String, description: Option<String>) -> Listed {
 }
 
 /// An error response.
-fn refused(error: &ApiError) -> Response<SiteBody> {
+fn error_response(error: &ApiError) -> Response<SiteBody> {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, &error.json());
     if let Some(wait) = error.wait {
@@ -178,7 +182,7 @@ fn json(status: StatusCode, value: &Value) -> Response<SiteBody> {
 }
 
 /// A unique id.
-fn id() -> String {
+fn random_id() -> String {
     let random = || RandomState::new().hash_one(0);
     format!("{:016x}{:08x}", random(), random() & 0xffff_ffff)
 }
@@ -187,8 +191,8 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-impl std::fmt::Debug for OpenAi {
+impl std::fmt::Debug for OpenAiEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenAi").finish_non_exhaustive()
+        f.debug_struct("OpenAiEndpoint").finish_non_exhaustive()
     }
 }

@@ -3,15 +3,15 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::route::Route;
+use crate::route::ApiRoute;
 
 /// All routes, as `OpenAPI` 3.1.
-pub(crate) fn document(routes: &[Route]) -> Value {
+pub(crate) fn document(routes: &[ApiRoute]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
-    let refused = generator.subschema_for::<crate::admin_error::Refused>();
+    let refused = generator.subschema_for::<crate::admin_error::ErrorBody>();
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
         let (status, says) = (route.says)(&mut generator);
@@ -20,7 +20,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
             "responses": {
                 (status.to_string()): says,
                 "default": {
-                    "description": "It is not done.",
+                    "description": "Error.",
                     "content": { "application/json": { "schema": refused } },
                 },
             },
@@ -52,7 +52,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
         "info": {
             "title": "Consort's admin API",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "What the console uses. All of it is the owner's alone.",
+            "description": "The API of the web console. Every route requires the owner's token.",
         },
         "security": [{ "token": [] }],
         "paths": paths,
@@ -99,7 +99,7 @@ fn without_null(schema: &mut Value) {
 }
 
 /// The path parameters of a route.
-fn in_path(route: &Route) -> Vec<Value> {
+fn in_path(route: &ApiRoute) -> Vec<Value> {
     let varying =
         route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let text = |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });

@@ -11,14 +11,14 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::timestamp::iso;
+use crate::timestamp::iso_time;
 
 /// A pending request for a person.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Question {
+pub(crate) struct PendingRequest {
     /// Id, assigned by the gateway.
     pub(crate) id: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RequestKind,
     /// Creation time.
     pub(crate) since: String,
     /// Expiry time.
@@ -48,7 +48,7 @@ pub(crate) struct Question {
 /// Kind of a pending request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     /// Approval of a call.
     Approval,
     /// Elicitation of a server during a call.
@@ -59,13 +59,13 @@ pub(crate) enum Kind {
     Sampling,
 }
 
-impl Question {
+impl PendingRequest {
     /// Builds a request from the parameters of an `elicitation/create`.
-    pub(crate) fn new(kind: Kind, caller: String, params: &Object) -> Self {
+    pub(crate) fn new(kind: RequestKind, caller: String, params: &Object) -> Self {
         Self {
             id: String::new(),
             kind,
-            since: iso(SystemTime::now()),
+            since: iso_time(SystemTime::now()),
             expires: None,
             caller,
             server: None,
@@ -79,88 +79,92 @@ impl Question {
     }
 
     /// Sets the time after which nobody waits for the answer.
-    pub(crate) fn within(mut self, time: Duration) -> Self {
-        self.expires = Some(iso(SystemTime::now() + time));
+    pub(crate) fn expires_in(mut self, time: Duration) -> Self {
+        self.expires = Some(iso_time(SystemTime::now() + time));
         self
     }
 }
 
 /// All pending requests for a person.
 #[derive(Debug, Default)]
-pub struct Desk {
-    waiting: Mutex<BTreeMap<String, (Question, Reply)>>,
+pub struct PendingRequests {
+    waiting: Mutex<BTreeMap<String, (PendingRequest, Reply)>>,
     next: AtomicU64,
-    stirred: watch::Sender<u64>,
-    looking: AtomicUsize,
+    changes: watch::Sender<u64>,
+    open_consoles: AtomicUsize,
 }
 
 /// A pending request. Dropping it withdraws it: nobody waits for the answer any more.
 #[derive(Debug)]
-pub(crate) struct Slip {
-    desk: Arc<Desk>,
+pub(crate) struct PendingEntry {
+    pending: Arc<PendingRequests>,
     /// The request as it was added.
-    pub(crate) question: Question,
+    pub(crate) request: PendingRequest,
 }
 
-impl Slip {
+impl PendingEntry {
     /// Returns true if it is not answered yet.
     pub(crate) fn waits(&self) -> bool {
-        self.desk.lock().contains_key(&self.question.id)
+        self.pending.lock().contains_key(&self.request.id)
     }
 }
 
-impl Drop for Slip {
+impl Drop for PendingEntry {
     fn drop(&mut self) {
-        if self.desk.take(&self.question.id).is_some() {
-            self.desk.stir();
+        if self.pending.take(&self.request.id).is_some() {
+            self.pending.notify();
         }
     }
 }
 
 /// An open console, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Looking(Arc<Desk>);
+pub(crate) struct ConsolePresence(Arc<PendingRequests>);
 
-impl Drop for Looking {
+impl Drop for ConsolePresence {
     fn drop(&mut self) {
-        self.0.looking.fetch_sub(1, Ordering::Relaxed);
+        self.0.open_consoles.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Desk {
+impl PendingRequests {
     /// Adds a pending request.
     #[must_use = "dropped, the question is taken away"]
-    pub(crate) fn put(self: &Arc<Self>, mut question: Question, reply: Reply) -> Slip {
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        mut question: PendingRequest,
+        reply: Reply,
+    ) -> PendingEntry {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         question.id = format!("q{number:06}");
         self.lock().insert(question.id.clone(), (question.clone(), reply));
-        self.stir();
-        Slip { desk: Arc::clone(self), question }
+        self.notify();
+        PendingEntry { pending: Arc::clone(self), request: question }
     }
 
     /// All pending requests, oldest first.
-    pub(crate) fn waiting(&self) -> Vec<Question> {
+    pub(crate) fn entries(&self) -> Vec<PendingRequest> {
         self.lock().values().map(|(question, _)| question.clone()).collect()
     }
 
     /// A channel that changes whenever a request is added or removed.
-    pub(crate) fn stirred(&self) -> watch::Receiver<u64> {
-        self.stirred.subscribe()
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Registers an open console until the returned value is dropped.
-    pub(crate) fn look(self: &Arc<Self>) -> Looking {
-        self.looking.fetch_add(1, Ordering::Relaxed);
-        Looking(Arc::clone(self))
+    pub(crate) fn register_console(self: &Arc<Self>) -> ConsolePresence {
+        self.open_consoles.fetch_add(1, Ordering::Relaxed);
+        ConsolePresence(Arc::clone(self))
     }
 
     /// Returns true if a console is open.
-    pub fn is_attended(&self) -> bool {
-        self.looking.load(Ordering::Relaxed) > 0
+    pub fn has_open_console(&self) -> bool {
+        self.open_consoles.load(Ordering::Relaxed) > 0
     }
 
     /// Returns a pending request.
-    pub(crate) fn get(&self, id: &str) -> Option<Question> {
+    pub(crate) fn get(&self, id: &str) -> Option<PendingRequest> {
         self.lock().get(id).map(|(question, _)| question.clone())
     }
 
@@ -170,23 +174,23 @@ impl Desk {
     }
 
     /// Answers a request; false if it is no longer pending.
-    pub(crate) fn settle(&self, id: &str, answer: Result<Json, Refused>) -> bool {
+    pub(crate) fn answer(&self, id: &str, answer: Result<Json, Refused>) -> bool {
         let Some((_, reply)) = self.take(id) else { return false };
         reply.send(answer);
-        self.stir();
+        self.notify();
         true
     }
 
-    fn take(&self, id: &str) -> Option<(Question, Reply)> {
+    fn take(&self, id: &str) -> Option<(PendingRequest, Reply)> {
         self.lock().remove(id)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Question, Reply)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (PendingRequest, Reply)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stir(&self) {
-        self.stirred.send_modify(|count| *count += 1);
+    fn notify(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 }
 
@@ -198,23 +202,23 @@ mod tests {
 
     #[test]
     fn a_question_waits_until_nobody_wants_the_answer() {
-        let desk = Arc::new(Desk::default());
+        let pending = Arc::new(PendingRequests::default());
         let params = json!({ "message": "May I?" });
         let params = Json::from(params).to_object().unwrap();
-        let question = Question::new(Kind::Approval, "client:ada".to_owned(), &params);
-        let slip = desk.put(question, Reply::new(|_| ()));
-        assert_eq!(desk.waiting().len(), 1);
-        assert_eq!(desk.waiting()[0].message, "May I?");
-        drop(slip);
-        assert!(desk.waiting().is_empty());
+        let question = PendingRequest::new(RequestKind::Approval, "client:ada".to_owned(), &params);
+        let entry = pending.add(question, Reply::new(|_| ()));
+        assert_eq!(pending.entries().len(), 1);
+        assert_eq!(pending.entries()[0].message, "May I?");
+        drop(entry);
+        assert!(pending.entries().is_empty());
     }
 
     #[test]
     fn somebody_looks_as_long_as_they_do() {
-        let desk = Arc::new(Desk::default());
-        let looking = desk.look();
-        assert!(desk.is_attended());
-        drop(looking);
-        assert!(!desk.is_attended());
+        let pending = Arc::new(PendingRequests::default());
+        let presence = pending.register_console();
+        assert!(pending.has_open_console());
+        drop(presence);
+        assert!(!pending.has_open_console());
     }
 }

@@ -15,19 +15,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::reload_handle::ReloadTrigger;
-use crate::route::{Asked, Done, Nothing, Refusal, Route, Told, get, post};
-use crate::state::Console;
+use crate::route::{
+    AdminError, ApiRoute, EmptyResponse, JsonResponse, NoInput, RequestContext, get, post,
+};
+use crate::state::AdminState;
 
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/pins", "How what servers say differs from what was agreed to.", read),
-        post("/api/pins", "Agrees to what some servers say now, as it was shown.", agree),
+        get("/api/pins", "Compares the current definitions of servers with the lock.", read),
+        post(
+            "/api/pins",
+            "Approves the current definitions of servers, as they were shown.",
+            approve,
+        ),
     ]
 }
 
 /// Differences between current and locked definitions.
 #[derive(Serialize, JsonSchema)]
-struct Pins {
+struct PinReport {
     /// True if there is a lock. Without one, everything is offered and counts as new.
     locked: bool,
     /// Path of the lock file, existing or not.
@@ -35,9 +41,9 @@ struct Pins {
     file: Option<String>,
     /// Digest of exactly these differences.
     digest: String,
-    differences: Vec<Difference>,
+    differences: Vec<PinDifference>,
     /// Servers whose definitions are not known now.
-    silent: Vec<Silent>,
+    unknown: Vec<UnknownServer>,
     /// Reason the lock file is not used, if so; the last lock stays in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -45,24 +51,23 @@ struct Pins {
 
 /// A server whose definitions are not known now.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SilentServer")]
-struct Silent {
+struct UnknownServer {
     server: String,
-    why: String,
+    reason: String,
 }
 
 /// One difference from the locked definitions.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Difference {
+pub(crate) struct PinDifference {
     server: String,
     /// `tool`, `prompt`, `instructions`, `launch` (its command line or URL) or `server`.
     kind: &'static str,
     /// Name on the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    change: Change,
+    change: DifferenceKind,
     /// Diff, shortened for display.
-    lines: Vec<Signed>,
+    lines: Vec<DiffLine>,
     /// Findings in the new definition. They may be harmless.
     warnings: Vec<String>,
 }
@@ -70,8 +75,7 @@ pub(crate) struct Difference {
 /// Kind of a difference.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[schemars(rename = "DifferenceChange")]
-enum Change {
+enum DifferenceKind {
     Added,
     Removed,
     Changed,
@@ -79,8 +83,7 @@ enum Change {
 
 /// A line of a diff.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "DiffLine")]
-struct Signed {
+struct DiffLine {
     /// `+` for a new line, `-` for an old one, a space for its position.
     #[schemars(extend("enum" = [" ", "+", "-"]))]
     sign: &'static str,
@@ -88,7 +91,7 @@ struct Signed {
     text: String,
 }
 
-impl From<Line> for Signed {
+impl From<Line> for DiffLine {
     fn from(line: Line) -> Self {
         let sign = match line.mark {
             Mark::Added => "+",
@@ -99,7 +102,7 @@ impl From<Line> for Signed {
     }
 }
 
-impl Difference {
+impl PinDifference {
     /// Converts a difference for display. A new server is shown with all its definitions.
     fn all(difference: &pin::Difference, survey: &DefinitionSurvey) -> Vec<Self> {
         let pin::Difference::ServerNew { server } = difference else {
@@ -109,7 +112,7 @@ impl Difference {
         let Some(Locked { launch, items }) = survey.now.servers.get(server) else {
             return vec![first];
         };
-        first.lines = vec![Signed { sign: "+", text: lock::describe_launch(launch) }];
+        first.lines = vec![DiffLine { sign: "+", text: lock::describe_launch(launch) }];
         first.warnings.extend(launch.unpinned());
         let item = |((kind, name), to): (&(pin::Kind, String), &Item)| {
             let (server, name, to) = (server.clone(), name.clone(), to.clone());
@@ -122,12 +125,18 @@ impl Difference {
     fn new(difference: &pin::Difference, shadows: &[Shadow]) -> Self {
         use pin::Difference as Differs;
         let (kind, name, change) = match difference {
-            Differs::ServerNew { .. } => ("server", None, Change::Added),
-            Differs::ServerGone { .. } => ("server", None, Change::Removed),
-            Differs::ServerChanged { .. } => ("launch", None, Change::Changed),
-            Differs::Changed { kind, name, .. } => (word(*kind), Some(name), Change::Changed),
-            Differs::New { kind, name, .. } => (word(*kind), Some(name), Change::Added),
-            Differs::Gone { kind, name, .. } => (word(*kind), Some(name), Change::Removed),
+            Differs::ServerNew { .. } => ("server", None, DifferenceKind::Added),
+            Differs::ServerGone { .. } => ("server", None, DifferenceKind::Removed),
+            Differs::ServerChanged { .. } => ("launch", None, DifferenceKind::Changed),
+            Differs::Changed { kind, name, .. } => {
+                (kind_name(*kind), Some(name), DifferenceKind::Changed)
+            }
+            Differs::New { kind, name, .. } => {
+                (kind_name(*kind), Some(name), DifferenceKind::Added)
+            }
+            Differs::Gone { kind, name, .. } => {
+                (kind_name(*kind), Some(name), DifferenceKind::Removed)
+            }
         };
         let found = lock::new_findings(difference);
         let mut warnings: Vec<String> = found.iter().map(Finding::to_string).collect();
@@ -147,13 +156,13 @@ impl Difference {
             kind,
             name: name.filter(|name| !name.is_empty()).cloned(),
             change,
-            lines: lock::diff_lines(difference).into_iter().map(Signed::from).collect(),
+            lines: lock::diff_lines(difference).into_iter().map(DiffLine::from).collect(),
             warnings,
         }
     }
 }
 
-fn word(kind: pin::Kind) -> &'static str {
+fn kind_name(kind: pin::Kind) -> &'static str {
     match kind {
         pin::Kind::Instructions => "instructions",
         pin::Kind::Prompt => "prompt",
@@ -162,38 +171,39 @@ fn word(kind: pin::Kind) -> &'static str {
 }
 
 /// Returns the difference between a tool and its locked definition, if there is one.
-pub(crate) fn of_tool(lock: &Lock, entry: &Entry) -> Option<Difference> {
+pub(crate) fn tool_difference(lock: &Lock, entry: &Entry) -> Option<PinDifference> {
     let (server, name) = (entry.route.server.clone(), entry.route.name.clone());
     let kind = pin::Kind::Tool;
     let to = Item::new(entry.definition.json().clone());
-    let agreed =
+    let approved =
         lock.servers.get(&server).and_then(|locked| locked.items.get(&(kind, name.clone())));
-    let difference = match agreed {
+    let difference = match approved {
         Some(from) if *from == to => return None,
         Some(from) => pin::Difference::Changed { server, kind, name, from: from.clone(), to },
         None => pin::Difference::New { server, kind, name, to },
     };
-    Some(Difference::new(&difference, &[]))
+    Some(PinDifference::new(&difference, &[]))
 }
 
 /// The locked and the current definitions.
-struct Seen {
+struct PinComparison {
     /// Path of the lock, existing or not; `None` without a config.
     path: Option<PathBuf>,
-    agreed: Option<Lock>,
+    approved: Option<Lock>,
     problem: Option<String>,
     survey: DefinitionSurvey,
     differences: Vec<pin::Difference>,
 }
 
-impl Seen {
+impl PinComparison {
     /// Reads the current state. It reads a file, and so it blocks.
-    fn now(console: &Console) -> Result<Option<Self>, Refusal> {
-        let scene = console.scene();
-        let Some(config) = &scene.config else { return Ok(None) };
+    fn now(state: &AdminState) -> Result<Option<Self>, AdminError> {
+        let active = state.active();
+        let Some(config) = &active.config else { return Ok(None) };
         let path = lock::lock_path(&config.file);
-        let in_force = scene.lock.as_deref().cloned();
-        let (agreed, problem) = match (lock::read_lock(&path, scene.limits.files.lock), in_force) {
+        let in_force = active.lock.as_deref().cloned();
+        let (approved, problem) = match (lock::read_lock(&path, active.limits.files.lock), in_force)
+        {
             (Ok(None), Some(lock)) => {
                 let path = path.display();
                 (
@@ -205,24 +215,24 @@ impl Seen {
                 let why = explain(&error);
                 (Some(lock), Some(format!("{why}: the last one stays in force")))
             }
-            (read, _) => (read.map_err(|error| unusable(&error))?, None),
+            (read, _) => (read.map_err(|error| lock_error(&error))?, None),
         };
         let nothing = Lock::default();
         // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
-        let start = if agreed.is_some() { SurveyScope::Agreed } else { SurveyScope::All };
-        let known = agreed.as_ref().unwrap_or(&nothing);
-        let hub = &console.0.hub;
+        let start = if approved.is_some() { SurveyScope::Agreed } else { SurveyScope::All };
+        let known = approved.as_ref().unwrap_or(&nothing);
+        let hub = &state.0.hub;
         let catalog = hub.catalog(&Caller::owner());
         let survey = SurveyPlan::new(config).survey(&catalog, &hub.statuses(), known, &start);
         let differences = known.compare(&survey.now, &survey.silent());
-        Ok(Some(Self { path: Some(path), agreed, problem, survey, differences }))
+        Ok(Some(Self { path: Some(path), approved, problem, survey, differences }))
     }
 
     /// Digest of all differences, with the locked and the current definitions of their servers.
     fn digest(&self) -> String {
         let items = |locked: &Locked| -> Vec<Value> {
             let item = |((kind, name), item): (&(pin::Kind, String), &Item)| {
-                json!([word(*kind), name, item.pin().to_string()])
+                json!([kind_name(*kind), name, item.pin().to_string()])
             };
             locked.items.iter().map(item).collect()
         };
@@ -236,12 +246,12 @@ impl Seen {
             json!([
                 difference.to_string(),
                 server,
-                side(self.agreed.as_ref()),
+                side(self.approved.as_ref()),
                 side(Some(&self.survey.now))
             ])
         };
-        let told: Vec<Value> = self.differences.iter().map(difference).collect();
-        Pin::of(&Json::from(json!([self.agreed.is_some(), told]))).to_string()
+        let rows: Vec<Value> = self.differences.iter().map(difference).collect();
+        Pin::of(&Json::from(json!([self.approved.is_some(), rows]))).to_string()
     }
 
     fn servers(&self) -> BTreeSet<&ServerId> {
@@ -255,35 +265,39 @@ fn explain(error: &lock::LockFileError) -> String {
     format!("{error}{}", cause.unwrap_or_default())
 }
 
-fn unusable(error: &lock::LockFileError) -> Refusal {
-    error.hint().into_iter().fold(Refusal::broken(explain(error)), Refusal::hint)
+fn lock_error(error: &lock::LockFileError) -> AdminError {
+    error.hint().into_iter().fold(AdminError::internal(explain(error)), AdminError::hint)
 }
 
-async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<Pins>, Refusal> {
-    apart(move || {
-        let Some(seen) = Seen::now(&console)? else {
+async fn read(
+    state: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<PinReport>, AdminError> {
+    run_slow(move || {
+        let Some(comparison) = PinComparison::now(&state)? else {
             let digest = Pin::of(&Json::NULL).to_string();
-            return Ok(Told(Pins {
+            return Ok(JsonResponse(PinReport {
                 locked: false,
                 file: None,
                 digest,
                 differences: Vec::new(),
-                silent: Vec::new(),
+                unknown: Vec::new(),
                 problem: None,
             }));
         };
-        let told = |difference| Difference::all(difference, &seen.survey);
-        let silent = |(server, why): (&ServerId, &String)| Silent {
+        let rows = |difference| PinDifference::all(difference, &comparison.survey);
+        let silent = |(server, why): (&ServerId, &String)| UnknownServer {
             server: server.to_string(),
-            why: why.clone(),
+            reason: why.clone(),
         };
-        Ok(Told(Pins {
-            locked: seen.agreed.is_some(),
-            file: seen.path.as_ref().map(|path| path.display().to_string()),
-            digest: seen.digest(),
-            differences: seen.differences.iter().flat_map(told).collect(),
-            silent: seen.survey.down.iter().map(silent).collect(),
-            problem: seen.problem.clone(),
+        Ok(JsonResponse(PinReport {
+            locked: comparison.approved.is_some(),
+            file: comparison.path.as_ref().map(|path| path.display().to_string()),
+            digest: comparison.digest(),
+            differences: comparison.differences.iter().flat_map(rows).collect(),
+            unknown: comparison.survey.down.iter().map(silent).collect(),
+            problem: comparison.problem.clone(),
         }))
     })
     .await
@@ -291,68 +305,71 @@ async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<Pins>, Refu
 
 /// Approval of differences.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "PinsAgreed")]
-struct Agreed {
+struct PinApproval {
     /// Servers whose differences are all approved.
     servers: BTreeSet<String>,
     /// Digest of the differences that were shown.
     digest: String,
 }
 
-async fn agree(console: Console, asked: Asked, wanted: Agreed) -> Result<Done, Refusal> {
-    if !asked.door.is_locked() {
+async fn approve(
+    state: AdminState,
+    context: RequestContext,
+    approval: PinApproval,
+) -> Result<EmptyResponse, AdminError> {
+    if !context.door.is_locked() {
         let why = "whoever reaches this address may use it, so nobody agrees to anything here";
-        return Err(Refusal::new(StatusCode::FORBIDDEN, why).hint("use `consort lock`"));
+        return Err(AdminError::new(StatusCode::FORBIDDEN, why).hint("use `consort lock`"));
     }
-    let here = console.clone();
-    apart(move || {
-        let _alone = here.alone();
-        let Some(seen) = Seen::now(&here)? else {
-            return Err(Refusal::changed("no config file is in use, and so there is no lock"));
+    let here = state.clone();
+    run_slow(move || {
+        let _alone = here.lock_approvals();
+        let Some(comparison) = PinComparison::now(&here)? else {
+            return Err(AdminError::conflict("no config file is in use, and so there is no lock"));
         };
-        if seen.digest() != wanted.digest {
-            return Err(Refusal::changed("this is no longer what was shown").hint("look again"));
+        if comparison.digest() != approval.digest {
+            return Err(AdminError::conflict("this is no longer what was shown").hint("look again"));
         }
-        let servers = seen.servers();
+        let servers = comparison.servers();
         let mut named = Vec::new();
-        for name in &wanted.servers {
+        for name in &approval.servers {
             let server = servers.iter().find(|server| server.as_str() == name);
             named.push(*server.ok_or_else(|| {
-                Refusal::missing(format!("there is nothing to agree to of `{name}`"))
+                AdminError::not_found(format!("there is nothing to agree to of `{name}`"))
             })?);
         }
         if named.is_empty() {
-            return Err(Refusal::unfit("no server is named"));
+            return Err(AdminError::unprocessable("no server is named"));
         }
-        if seen.agreed.is_none() && named.len() < servers.len() {
-            return Err(Refusal::unfit(
+        if comparison.approved.is_none() && named.len() < servers.len() {
+            return Err(AdminError::unprocessable(
                 "a lock begins with all servers: one that is left out would be withheld",
             )
             .hint("name all of them"));
         }
-        let mut lock = seen.agreed.clone().unwrap_or_default();
-        lock.update(&seen.survey.now, named);
-        if let Some(path) = &seen.path {
-            lock::write_lock(path, &lock).map_err(|error| unusable(&error))?;
+        let mut lock = comparison.approved.clone().unwrap_or_default();
+        lock.update(&comparison.survey.now, named);
+        if let Some(path) = &comparison.path {
+            lock::write_lock(path, &lock).map_err(|error| lock_error(&error))?;
         }
         Ok(())
     })
     .await?;
-    console.reload(ReloadTrigger::Console).await?;
-    Ok(Done::default())
+    state.reload(ReloadTrigger::Console).await?;
+    Ok(EmptyResponse::default())
 }
 
-impl Console {
+impl AdminState {
     /// Acquires the lock that serializes approvals.
-    fn alone(&self) -> MutexGuard<'_, ()> {
-        self.0.agreeing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_approvals(&self) -> MutexGuard<'_, ()> {
+        self.0.approval_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Runs slow work on a blocking thread.
-async fn apart<T: Send + 'static>(
-    job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
+async fn run_slow<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, AdminError> + Send + 'static,
+) -> Result<T, AdminError> {
     let done = tokio::task::spawn_blocking(job).await;
-    done.unwrap_or_else(|_| Err(Refusal::broken("something went wrong here")))
+    done.unwrap_or_else(|_| Err(AdminError::internal("something went wrong here")))
 }

@@ -8,12 +8,12 @@ use consort_shape::tokens::Vocabulary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::active_config::Scene;
+use crate::active_config::ActiveConfig;
 use crate::tool_views::ProfileView;
 
 /// A selection of tools with its own endpoint.
 #[derive(Clone, Serialize, JsonSchema)]
-pub(crate) struct Profile {
+pub(crate) struct ProfileReport {
     /// Name; absent for all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -21,12 +21,12 @@ pub(crate) struct Profile {
     path: String,
     /// Number of tools.
     tools: usize,
-    exposures: Vec<Exposed>,
+    exposures: Vec<ExposureReport>,
 }
 
 /// An exposure of a profile and its token cost.
 #[derive(Clone, Serialize, JsonSchema)]
-struct Exposed {
+struct ExposureReport {
     exposure: &'static str,
     /// Number of tools a model sees.
     tools: usize,
@@ -38,40 +38,43 @@ struct Exposed {
 
 /// Cached token counts, with the catalog and config they belong to.
 #[derive(Default)]
-pub(crate) struct Profiles(Mutex<Option<Counted>>);
+pub(crate) struct ProfileCosts(Mutex<Option<CountedProfiles>>);
 
-struct Counted {
-    scene: Arc<Scene>,
+struct CountedProfiles {
+    active: Arc<ActiveConfig>,
     catalog: Arc<Catalog>,
-    profiles: Arc<[Profile]>,
+    profiles: Arc<[ProfileReport]>,
 }
 
 /// The path of the MCP endpoint of a profile, or of everything.
-pub(crate) fn path(profile: Option<&str>) -> String {
+pub(crate) fn endpoint_path(profile: Option<&str>) -> String {
     profile.map_or_else(|| "/mcp".to_owned(), |profile| format!("/mcp/{profile}"))
 }
 
-impl Profiles {
+impl ProfileCosts {
     /// Every profile, counted once for each catalog and config.
-    pub(crate) fn of(&self, hub: &dyn Toolbox, scene: &Arc<Scene>) -> Arc<[Profile]> {
+    pub(crate) fn of(&self, hub: &dyn Toolbox, active: &Arc<ActiveConfig>) -> Arc<[ProfileReport]> {
         let caller = Caller::owner();
         let catalog = hub.catalog(&caller);
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(counted) = &*known()
-            && Arc::ptr_eq(&counted.scene, scene)
+            && Arc::ptr_eq(&counted.active, active)
             && Arc::ptr_eq(&counted.catalog, &catalog)
         {
             return Arc::clone(&counted.profiles);
         }
-        let profile = |(name, view): (Option<&str>, &ProfileView)| Profile {
+        let profile = |(name, view): (Option<&str>, &ProfileView)| ProfileReport {
             name: name.map(str::to_owned),
-            path: path(name),
+            path: endpoint_path(name),
             tools: view.tools.catalog(&caller).tools.len(),
-            exposures: exposures(view, &caller).into_iter().map(Exposed::from).collect(),
+            exposures: exposures(view, &caller).into_iter().map(ExposureReport::from).collect(),
         };
-        let profiles: Arc<[Profile]> = scene.views.all().map(profile).collect();
-        let counted =
-            Counted { scene: Arc::clone(scene), catalog, profiles: Arc::clone(&profiles) };
+        let profiles: Arc<[ProfileReport]> = active.views.all().map(profile).collect();
+        let counted = CountedProfiles {
+            active: Arc::clone(active),
+            catalog,
+            profiles: Arc::clone(&profiles),
+        };
         *known() = Some(counted);
         profiles
     }
@@ -85,7 +88,7 @@ fn exposures(view: &ProfileView, caller: &Caller) -> Vec<ExposureCost> {
     exposure_costs(Some(&configured), exposed, Vocabulary::default())
 }
 
-impl From<ExposureCost> for Exposed {
+impl From<ExposureCost> for ExposureReport {
     fn from(cost: ExposureCost) -> Self {
         let ExposureCost { exposure, tools, tokens, chosen } = cost;
         Self { exposure, tools, tokens, chosen }

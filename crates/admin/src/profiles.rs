@@ -1,18 +1,22 @@
 //! Profiles, and the token cost of each by exposure.
 
-use crate::blocking::aside;
-use crate::profile_costs::Profile;
-use crate::route::{Asked, Nothing, Refusal, Route, Told, get};
-use crate::state::Console;
+use crate::blocking::run_blocking;
+use crate::profile_costs::ProfileReport;
+use crate::route::{AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, get};
+use crate::state::AdminState;
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![get("/api/profiles", "What each profile offers, and what that costs a model.", list)]
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![get("/api/profiles", "Lists profiles with their tools and token costs.", list)]
 }
 
-async fn list(console: Console, _: Asked, _: Nothing) -> Result<Told<Vec<Profile>>, Refusal> {
+async fn list(
+    state: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<Vec<ProfileReport>>, AdminError> {
     let profiles = move || {
-        let inner = &console.0;
-        inner.profiles.of(&inner.hub, &console.scene())
+        let inner = &state.0;
+        inner.profiles.of(&inner.hub, &state.active())
     };
-    Ok(Told(aside(profiles).await?.to_vec()))
+    Ok(JsonResponse(run_blocking(profiles).await?.to_vec()))
 }

@@ -10,20 +10,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::response::Written;
-use crate::route::{Asked, Nothing, Refusal, Route, Told, get, post};
-use crate::state::Console;
+use crate::route::{AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, get, post};
+use crate::state::AdminState;
 
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/prompts", "Every prompt there is.", list),
-        post("/api/prompts/{id}", "Has the server render a prompt.", render),
-        post("/api/complete", "What an argument may be, by the server's word.", complete),
+        get("/api/prompts", "Lists prompts.", list),
+        post("/api/prompts/{id}", "Renders a prompt.", render),
+        post(
+            "/api/complete",
+            "Completes an argument of a prompt or a resource template.",
+            complete,
+        ),
     ]
 }
 
 /// A prompt.
 #[derive(Serialize, JsonSchema)]
-struct Prompt {
+struct PromptRow {
     /// Name on the server, with the server: `server.prompt`.
     id: String,
     /// Name at the MCP endpoint.
@@ -33,13 +37,12 @@ struct Prompt {
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    arguments: Vec<Argument>,
+    arguments: Vec<PromptArgument>,
 }
 
 /// An argument of a prompt: a string.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "PromptArgument")]
-struct Argument {
+struct PromptArgument {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
@@ -48,23 +51,27 @@ struct Argument {
     required: bool,
 }
 
-impl Console {
+impl AdminState {
     /// Names that clients see for all primitives of a kind, by name here.
-    fn labelled(&self, caller: &Caller, kind: ShelfKind) -> HashMap<Way, String> {
+    fn client_names(&self, caller: &Caller, kind: ShelfKind) -> HashMap<Way, String> {
         let labelled = self.0.labels.get().and_then(|labels| labels.now(caller));
         let named = labelled.iter().flat_map(|labelled| labelled.names(kind));
         named.map(|(route, name)| (route.clone(), name.to_owned())).collect()
     }
 }
 
-async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Prompt>>, Refusal> {
-    let caller = asked.caller()?;
-    let names = console.labelled(&caller, ShelfKind::Prompts);
-    let catalog = console.scene().tools.catalog(&caller);
+async fn list(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<Vec<PromptRow>>, AdminError> {
+    let caller = context.caller()?;
+    let names = state.client_names(&caller, ShelfKind::Prompts);
+    let catalog = state.active().tools.catalog(&caller);
     let prompt = |entry: &Entry| {
         let here = Way { server: entry.route.server.clone(), name: entry.name.clone() };
         let definition = &entry.definition;
-        Prompt {
+        PromptRow {
             id: format!("{}.{}", entry.route.server, entry.route.name),
             name: names.get(&here).cloned().unwrap_or_else(|| entry.id()),
             server: entry.route.server.to_string(),
@@ -73,14 +80,14 @@ async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Pro
             arguments: arguments(definition),
         }
     };
-    Ok(Told(catalog.prompts.entries().iter().map(prompt).collect()))
+    Ok(JsonResponse(catalog.prompts.entries().iter().map(prompt).collect()))
 }
 
-fn arguments(definition: &Object) -> Vec<Argument> {
+fn arguments(definition: &Object) -> Vec<PromptArgument> {
     let items = definition.get("arguments").and_then(|items| items.to_items()).unwrap_or_default();
     let argument = |item: &Json| {
         let item = item.to_object()?;
-        Some(Argument {
+        Some(PromptArgument {
             name: item.text("name")?,
             title: item.text("title"),
             description: item.text("description"),
@@ -92,8 +99,7 @@ fn arguments(definition: &Object) -> Vec<Argument> {
 
 /// Arguments to render a prompt with.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "PromptArguments")]
-struct Filled {
+struct PromptArguments {
     /// Arguments, by name.
     #[serde(default)]
     arguments: BTreeMap<String, String>,
@@ -102,43 +108,41 @@ struct Filled {
 /// A prompt as its server rendered it.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes what the server wrote")]
-#[schemars(rename = "RenderedPrompt")]
-struct Rendered {
+struct RenderedPrompt {
     description: Option<String>,
-    messages: Vec<Said>,
+    messages: Vec<PromptMessage>,
 }
 
 /// One message of a prompt.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes what the server wrote")]
-#[schemars(rename = "PromptMessage")]
-struct Said {
+struct PromptMessage {
     role: String,
     /// MCP content block.
     content: Value,
 }
 
 async fn render(
-    console: Console,
-    asked: Asked,
-    filled: Filled,
-) -> Result<Told<Written<Rendered>>, Refusal> {
-    let caller = asked.caller()?;
-    let way = console.prompt(&caller, asked.part(0)).await?;
+    state: AdminState,
+    context: RequestContext,
+    filled: PromptArguments,
+) -> Result<JsonResponse<Written<RenderedPrompt>>, AdminError> {
+    let caller = context.caller()?;
+    let way = state.find_prompt(&caller, context.path_parameter(0)).await?;
     let target = Target { server: way.server, name: way.name };
     let call = Call::prompt(caller, target, json!(filled.arguments).into());
-    Ok(Told(Written::new(&console.request(call).await?)))
+    Ok(JsonResponse(Written::new(&state.request(call).await?)))
 }
 
-impl Console {
+impl AdminState {
     /// Finds a prompt: by its id, by the name that clients see, or by its name alone.
-    async fn prompt(&self, caller: &Caller, name: &str) -> Result<Way, Refusal> {
-        let tools = Arc::clone(&self.scene().tools);
+    async fn find_prompt(&self, caller: &Caller, name: &str) -> Result<Way, AdminError> {
+        let tools = Arc::clone(&self.active().tools);
         let catalog = tools.catalog(caller);
         let found = match catalog.prompts.get(name) {
             Some(entry) => Some(entry),
             None => {
-                let names = self.labelled(caller, ShelfKind::Prompts);
+                let names = self.client_names(caller, ShelfKind::Prompts);
                 let labelled = |label: &str| label == name && !catalog.names_server(name);
                 let way = names.iter().find(|(_, label)| labelled(label)).map(|(way, _)| way);
                 way.and_then(|way| {
@@ -153,7 +157,7 @@ impl Console {
                 let found = consort_core::resolve(&*tools, caller, ShelfKind::Prompts, name).await;
                 found.map_err(|error| match error {
                     CallError::Unknown { .. } => {
-                        Refusal::unresolved(&catalog.unknown(ShelfKind::Prompts, name))
+                        AdminError::unresolved(&catalog.unknown(ShelfKind::Prompts, name))
                     }
                     error => error.into(),
                 })?
@@ -165,22 +169,20 @@ impl Console {
 
 /// Argument to complete.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "CompleteRequest")]
-struct Unfinished {
+struct CompletionRequest {
     server: String,
     /// Prompt or resource template of the argument.
-    r#ref: Reference,
-    argument: Begun,
+    r#ref: CompletionReference,
+    argument: CompletionArgument,
     /// Other arguments, already known.
     #[serde(default)]
-    context: Option<Context>,
+    context: Option<CompletionContext>,
 }
 
 /// Reference to a prompt or a resource template.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "type")]
-#[schemars(rename = "CompleteReference")]
-enum Reference {
+enum CompletionReference {
     /// A prompt, by its name or id.
     #[serde(rename = "ref/prompt")]
     Prompt { name: String },
@@ -191,16 +193,14 @@ enum Reference {
 
 /// An argument and its value so far.
 #[derive(Deserialize, Serialize, JsonSchema)]
-#[schemars(rename = "CompleteArgument")]
-struct Begun {
+struct CompletionArgument {
     name: String,
     value: String,
 }
 
 /// Other arguments, already known.
 #[derive(Deserialize, Serialize, JsonSchema)]
-#[schemars(rename = "CompleteContext")]
-struct Context {
+struct CompletionContext {
     #[serde(default)]
     arguments: BTreeMap<String, String>,
 }
@@ -208,8 +208,7 @@ struct Context {
 /// Possible values of an argument.
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Completion")]
-struct Completed {
+struct CompletionValues {
     values: Vec<String>,
     /// Total number of values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,36 +219,36 @@ struct Completed {
 }
 
 async fn complete(
-    console: Console,
-    asked: Asked,
-    mut wanted: Unfinished,
-) -> Result<Told<Completed>, Refusal> {
-    let caller = asked.caller()?;
-    let server = console.server(&caller, &wanted.server)?;
-    let catalog = console.scene().tools.catalog(&caller);
+    state: AdminState,
+    context: RequestContext,
+    mut input: CompletionRequest,
+) -> Result<JsonResponse<CompletionValues>, AdminError> {
+    let caller = context.caller()?;
+    let server = state.server(&caller, &input.server)?;
+    let catalog = state.active().tools.catalog(&caller);
     if catalog.abouts().get(&server).is_some_and(|about| !about.offers("completions")) {
         // It completes nothing, and so nothing it is.
-        return Ok(Told(Completed::default()));
+        return Ok(JsonResponse(CompletionValues::default()));
     }
-    if let Reference::Prompt { name } = &mut wanted.r#ref
+    if let CompletionReference::Prompt { name } = &mut input.r#ref
         && catalog.prompts.position(&server, name).is_none()
     {
-        let way = console.prompt(&caller, name).await?;
+        let way = state.find_prompt(&caller, name).await?;
         if way.server != server {
             let unknown = catalog.missing(ShelfKind::Prompts, &server, name);
-            return Err(Refusal::unresolved(&unknown));
+            return Err(AdminError::unresolved(&unknown));
         }
         *name = way.name;
     }
-    let Unfinished { r#ref, argument, context, .. } = wanted;
+    let CompletionRequest { r#ref, argument, context, .. } = input;
     let mut params = json!({ "ref": r#ref, "argument": argument });
     if let Some(context) = context {
         params["context"] = json!(context);
     }
     let params = Json::from(params).to_object().unwrap_or_else(Object::empty);
     let call = Call::other(caller, server, "completion/complete", params);
-    let answer = console.request(call).await?;
+    let answer = state.request(call).await?;
     let completed = answer.get("completion").and_then(|completion| completion.read().ok());
-    let odd = || Refusal::new(StatusCode::BAD_GATEWAY, "the server's answer cannot be read");
-    completed.map(Told).ok_or_else(odd)
+    let odd = || AdminError::new(StatusCode::BAD_GATEWAY, "the server's answer cannot be read");
+    completed.map(JsonResponse).ok_or_else(odd)
 }

@@ -5,24 +5,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::reload_handle::{NotInForce, ReloadReport, ReloadTrigger};
-use crate::route::{Asked, Nothing, Refusal, Route, Told, get, post};
-use crate::state::Console;
+use crate::route::{AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, get, post};
+use crate::state::AdminState;
 
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get(
-            "/api/reload",
-            "Changes of files that are kept out, servers that cannot be used, and why.",
-            read,
-        ),
-        post("/api/reload", "Reads the config, the lock and secrets again.", reload),
+        get("/api/reload", "Returns rejected changes and unusable servers, with reasons.", read),
+        post("/api/reload", "Reloads the config, the lock and secrets.", reload),
     ]
 }
 
 /// A request to reload the files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ReloadBody {
+struct ReloadInput {
     /// True to accept a rejected change.
     #[serde(default)]
     accept: bool,
@@ -31,34 +27,38 @@ struct ReloadBody {
     dry_run: bool,
 }
 
-async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<ReloadReport>, Refusal> {
-    let config = console.scene().config.as_ref().map(|config| config.file.display().to_string());
-    let NotInForce { kept_out, unusable } = console.0.start.reload.not_in_force();
-    Ok(Told(ReloadReport { config, changes: Vec::new(), kept_out, unusable }))
+async fn read(
+    state: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<ReloadReport>, AdminError> {
+    let config = state.active().config.as_ref().map(|config| config.file.display().to_string());
+    let NotInForce { rejected, unusable } = state.0.settings.reload.not_in_force();
+    Ok(JsonResponse(ReloadReport { config, changes: Vec::new(), rejected, unusable }))
 }
 
 async fn reload(
-    console: Console,
-    asked: Asked,
-    wanted: ReloadBody,
-) -> Result<Told<ReloadReport>, Refusal> {
-    if wanted.accept && !wanted.dry_run && !asked.door.is_locked() {
+    state: AdminState,
+    context: RequestContext,
+    input: ReloadInput,
+) -> Result<JsonResponse<ReloadReport>, AdminError> {
+    if input.accept && !input.dry_run && !context.door.is_locked() {
         let why = "whoever reaches this address may use it, so nothing is accepted here";
-        let refusal = Refusal::new(StatusCode::FORBIDDEN, why);
+        let refusal = AdminError::new(StatusCode::FORBIDDEN, why);
         return Err(refusal.hint("start it again, or serve it with a token"));
     }
-    let trigger = match (wanted.dry_run, wanted.accept) {
+    let trigger = match (input.dry_run, input.accept) {
         (true, _) => ReloadTrigger::DryRun,
         (false, true) => ReloadTrigger::Accept,
         (false, false) => ReloadTrigger::Demand,
     };
-    console.reload(trigger).await.map(Told)
+    state.reload(trigger).await.map(JsonResponse)
 }
 
-impl Console {
+impl AdminState {
     /// Requests a reload of the files, and waits until it is done.
-    pub(crate) async fn reload(&self, trigger: ReloadTrigger) -> Result<ReloadReport, Refusal> {
-        let ended = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
-        self.0.start.reload.request(trigger).await.ok_or_else(ended)
+    pub(crate) async fn reload(&self, trigger: ReloadTrigger) -> Result<ReloadReport, AdminError> {
+        let ended = || AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
+        self.0.settings.reload.request(trigger).await.ok_or_else(ended)
     }
 }

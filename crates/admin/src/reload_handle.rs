@@ -26,9 +26,9 @@ pub enum ReloadTrigger {
 
 /// A change that did not take effect, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct KeptOut {
+pub struct RejectedChange {
     /// `config`, `lock` or `secrets`.
-    pub what: String,
+    pub part: String,
     /// Reason, and what stays in force.
     pub reason: String,
     /// True if a user may accept the change nevertheless.
@@ -59,7 +59,7 @@ pub struct ReloadReport {
     /// Changes since the last load, one per line.
     pub changes: Vec<String>,
     /// Changes that did not take effect.
-    pub kept_out: Vec<KeptOut>,
+    pub rejected: Vec<RejectedChange>,
     /// Servers that cannot be used as they are written.
     #[serde(default)]
     pub unusable: Vec<UnusableServer>,
@@ -69,7 +69,7 @@ pub struct ReloadReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotInForce {
     /// Changes that did not take effect.
-    pub kept_out: Vec<KeptOut>,
+    pub rejected: Vec<RejectedChange>,
     /// Servers that cannot be used as they are written.
     pub unusable: Vec<UnusableServer>,
 }
@@ -77,7 +77,7 @@ pub struct NotInForce {
 impl NotInForce {
     /// Returns true if everything that is written is in force.
     pub fn is_empty(&self) -> bool {
-        self.kept_out.is_empty() && self.unusable.is_empty()
+        self.rejected.is_empty() && self.unusable.is_empty()
     }
 }
 
@@ -149,17 +149,17 @@ impl UnusableServer {
     }
 }
 
-impl KeptOut {
+impl RejectedChange {
     /// A change of `config`, `lock` or `secrets` that did not take effect.
     pub fn new(what: &str, reason: String, acceptable: bool) -> Self {
-        Self { what: what.to_owned(), reason, acceptable }
+        Self { part: what.to_owned(), reason, acceptable }
     }
 
     /// Logs that the last version stays in force.
     pub fn log(&self) {
         let Self { reason, acceptable, .. } = self;
         let hint = acceptable.then_some("accept it with `consort reload --accept`");
-        match self.what.as_str() {
+        match self.part.as_str() {
             "config" => tracing::error!(reason, hint, "the config stays as it was"),
             "lock" => tracing::error!(reason, hint, "the lock stays as it was"),
             _ => tracing::error!(reason, hint, "tokens and secrets stay as they were"),
@@ -167,11 +167,11 @@ impl KeptOut {
     }
 }
 
-impl From<&KeptOut> for Problem {
-    fn from(kept_out: &KeptOut) -> Self {
-        let message = format!("{} change kept out: {}", kept_out.what, kept_out.reason);
+impl From<&RejectedChange> for Problem {
+    fn from(rejected: &RejectedChange) -> Self {
+        let message = format!("{} change kept out: {}", rejected.part, rejected.reason);
         let problem = Self::error(message);
-        if kept_out.acceptable {
+        if rejected.acceptable {
             return problem.hint("accept it with `consort reload --accept`");
         }
         problem

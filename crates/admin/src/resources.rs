@@ -5,24 +5,27 @@ use consort_wire::Era;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::elicitation::{offers, session};
+use crate::elicitation::{console_capabilities, console_session};
 use crate::response::Written;
-use crate::route::{Asked, Events, Nothing, Refusal, Route, Told, event, get, post};
-use crate::state::Console;
+use crate::route::{
+    AdminError, ApiRoute, EventStream, JsonResponse, NoInput, RequestContext, encode_event, get,
+    post,
+};
+use crate::state::AdminState;
 
 const UPDATED: &str = "notifications/resources/updated";
 
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/resources", "Every resource there is, and every pattern of some.", list),
-        post("/api/resources/read", "Reads a resource from its server.", read),
-        get("/api/resources/watch", "Tells when a resource changes, until you leave.", watch),
+        get("/api/resources", "Lists resources and resource templates.", list),
+        post("/api/resources/read", "Reads a resource.", read),
+        get("/api/resources/watch", "Streams updates of a resource.", watch),
     ]
 }
 
 /// A resource or a resource template.
 #[derive(Serialize, JsonSchema)]
-struct Resource {
+struct ResourceRow {
     /// URI, or URI template.
     uri: String,
     server: String,
@@ -40,12 +43,16 @@ struct Resource {
     template: bool,
 }
 
-async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Resource>>, Refusal> {
-    let catalog = console.scene().tools.catalog(&asked.caller()?);
+async fn list(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<Vec<ResourceRow>>, AdminError> {
+    let catalog = state.active().tools.catalog(&context.caller()?);
     let of = |kind: ShelfKind| {
         let resource = move |entry: &Entry| {
             let definition = &entry.definition;
-            Resource {
+            ResourceRow {
                 uri: entry.route.name.clone(),
                 server: entry.route.server.to_string(),
                 name: definition.text("name").unwrap_or_default(),
@@ -58,13 +65,12 @@ async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Res
         };
         catalog.shelf(kind).entries().iter().map(resource)
     };
-    Ok(Told(of(ShelfKind::Resources).chain(of(ShelfKind::Templates)).collect()))
+    Ok(JsonResponse(of(ShelfKind::Resources).chain(of(ShelfKind::Templates)).collect()))
 }
 
 /// Resource to read.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "ResourceRequest")]
-struct Which {
+struct ResourceQuery {
     server: String,
     /// URI of the resource.
     uri: String,
@@ -73,17 +79,15 @@ struct Which {
 /// Contents of a resource, as the server sent them.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes what the server wrote")]
-#[schemars(rename = "ResourceContents")]
-struct Held {
-    contents: Vec<Content>,
+struct ResourceContents {
+    contents: Vec<ResourceContent>,
 }
 
 /// One part of the contents.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes what the server wrote")]
-#[schemars(rename = "ResourceContent")]
-struct Content {
+struct ResourceContent {
     uri: String,
     mime_type: Option<String>,
     text: Option<String>,
@@ -92,49 +96,52 @@ struct Content {
 }
 
 async fn read(
-    console: Console,
-    asked: Asked,
-    which: Which,
-) -> Result<Told<Written<Held>>, Refusal> {
-    let caller = asked.caller()?;
-    let server = console.server(&caller, &which.server)?;
+    state: AdminState,
+    context: RequestContext,
+    which: ResourceQuery,
+) -> Result<JsonResponse<Written<ResourceContents>>, AdminError> {
+    let caller = context.caller()?;
+    let server = state.server(&caller, &which.server)?;
     let call = Call::resource(caller, server, which.uri);
-    Ok(Told(Written::new(&console.request(call).await?)))
+    Ok(JsonResponse(Written::new(&state.request(call).await?)))
 }
 
 /// Event of a resource.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
-#[schemars(rename = "ResourceEvent")]
-enum Watched {
+enum ResourceEvent {
     /// The subscription is active.
     Watching {},
     /// The resource changed, or may have.
     Updated {},
 }
 
-async fn watch(console: Console, asked: Asked, which: Which) -> Result<Events<Watched>, Refusal> {
-    let caller = asked.caller()?;
-    let server = console.server(&caller, &which.server)?;
-    let scene = console.scene();
+async fn watch(
+    state: AdminState,
+    context: RequestContext,
+    which: ResourceQuery,
+) -> Result<EventStream<ResourceEvent>, AdminError> {
+    let caller = context.caller()?;
+    let server = state.server(&caller, &which.server)?;
+    let active = state.active();
     let untold = |why: &str| {
-        let refusal = Refusal::changed(format!("`{server}` does not tell of updates: {why}"));
+        let refusal = AdminError::conflict(format!("`{server}` does not tell of updates: {why}"));
         refusal.hint("read it again to see whether it changed")
     };
-    let catalog = scene.tools.catalog(&caller);
+    let catalog = active.tools.catalog(&caller);
     let silent = catalog.abouts().get(&server).is_some_and(|about| {
         about.revision.era() == Era::Legacy && !about.offers("resources.subscribe")
     });
     if silent {
         return Err(untold("it has no subscriptions"));
     }
-    let mut events = scene.tools.subscribe(Subscription {
+    let mut events = active.tools.subscribe(Subscription {
         caller,
         server: server.clone(),
         resources: vec![which.uri],
         tasks: Vec::new(),
-        offers: offers(),
-        session: Some(session()),
+        offers: console_capabilities(),
+        session: Some(console_session()),
     });
     match events.next().await {
         Some(SubscriptionEvent::End(CallError::Execution { message, .. })) => {
@@ -146,11 +153,11 @@ async fn watch(console: Console, asked: Asked, which: Which) -> Result<Events<Wa
         None => return Err(untold("it ended the subscription")),
     }
     let stream = Emitting::new(|emitter| async move {
-        emitter.emit(event(&Watched::Watching {})).await;
+        emitter.emit(encode_event(&ResourceEvent::Watching {})).await;
         while let Some(happened) = events.next().await {
             match happened {
                 SubscriptionEvent::Notification { method, .. } if method == UPDATED => {
-                    emitter.emit(event(&Watched::Updated {})).await;
+                    emitter.emit(encode_event(&ResourceEvent::Updated {})).await;
                 }
                 SubscriptionEvent::End(_) => break,
                 _ => {}
@@ -158,5 +165,5 @@ async fn watch(console: Console, asked: Asked, which: Which) -> Result<Events<Wa
         }
         bytes::Bytes::from_static(b":\n\n")
     });
-    Ok(Events::new(stream).endless())
+    Ok(EventStream::new(stream).endless())
 }

@@ -15,16 +15,16 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// A response of a route.
-pub(crate) trait Says {
-    fn say(self) -> Response<SiteBody>;
+pub(crate) trait ApiResponse {
+    fn into_response(self) -> Response<SiteBody>;
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
 }
 
 /// A JSON response.
-pub(crate) struct Told<T>(pub(crate) T);
+pub(crate) struct JsonResponse<T>(pub(crate) T);
 
-impl<T: Serialize + JsonSchema> Says for Told<T> {
-    fn say(self) -> Response<SiteBody> {
+impl<T: Serialize + JsonSchema> ApiResponse for JsonResponse<T> {
+    fn into_response(self) -> Response<SiteBody> {
         json(StatusCode::OK, &self.0)
     }
 
@@ -39,15 +39,15 @@ pub(crate) struct WithCookie<T> {
     pub(crate) cookie: Option<String>,
 }
 
-impl<T: Serialize + JsonSchema> Says for WithCookie<T> {
-    fn say(self) -> Response<SiteBody> {
+impl<T: Serialize + JsonSchema> ApiResponse for WithCookie<T> {
+    fn into_response(self) -> Response<SiteBody> {
         let mut response = json(StatusCode::OK, &self.body);
         set_cookie(&mut response, self.cookie);
         response
     }
 
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
-        Told::<T>::describe(generator)
+        JsonResponse::<T>::describe(generator)
     }
 }
 
@@ -58,10 +58,10 @@ fn set_cookie(response: &mut Response<SiteBody>, cookie: Option<String>) {
 }
 
 /// A response for a created resource (201).
-pub(crate) struct Made<T>(pub(crate) T);
+pub(crate) struct CreatedResponse<T>(pub(crate) T);
 
-impl<T: Serialize + JsonSchema> Says for Made<T> {
-    fn say(self) -> Response<SiteBody> {
+impl<T: Serialize + JsonSchema> ApiResponse for CreatedResponse<T> {
+    fn into_response(self) -> Response<SiteBody> {
         json(StatusCode::CREATED, &self.0)
     }
 
@@ -71,28 +71,28 @@ impl<T: Serialize + JsonSchema> Says for Made<T> {
 }
 
 /// A response for work that continues in the background (202).
-pub(crate) struct Begun;
+pub(crate) struct AcceptedResponse;
 
-impl Says for Begun {
-    fn say(self) -> Response<SiteBody> {
+impl ApiResponse for AcceptedResponse {
+    fn into_response(self) -> Response<SiteBody> {
         let mut response = Response::new(SiteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::ACCEPTED;
         response
     }
 
     fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
-        (202, json!({ "description": "It has begun." }))
+        (202, json!({ "description": "Accepted: the work continues in the background." }))
     }
 }
 
 /// An empty response that may set a cookie.
 #[derive(Default)]
-pub(crate) struct Done {
+pub(crate) struct EmptyResponse {
     pub(crate) cookie: Option<String>,
 }
 
-impl Says for Done {
-    fn say(self) -> Response<SiteBody> {
+impl ApiResponse for EmptyResponse {
+    fn into_response(self) -> Response<SiteBody> {
         let mut response = Response::new(SiteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         set_cookie(&mut response, self.cookie);
@@ -100,18 +100,18 @@ impl Says for Done {
     }
 
     fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
-        (204, json!({ "description": "It is done." }))
+        (204, json!({ "description": "Success, without content." }))
     }
 }
 
 /// A stream of events. `E` is an enum whose JSON is `{event, data}`.
-pub(crate) struct Events<E> {
+pub(crate) struct EventStream<E> {
     stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
     endless: bool,
     of: std::marker::PhantomData<E>,
 }
 
-impl<E: Serialize> Events<E> {
+impl<E: Serialize> EventStream<E> {
     /// A stream of events, each made by [`event`].
     pub(crate) fn new(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { stream: Box::pin(stream), endless: false, of: std::marker::PhantomData }
@@ -124,8 +124,8 @@ impl<E: Serialize> Events<E> {
     }
 }
 
-impl<E: JsonSchema> Says for Events<E> {
-    fn say(self) -> Response<SiteBody> {
+impl<E: JsonSchema> ApiResponse for EventStream<E> {
+    fn into_response(self) -> Response<SiteBody> {
         let body = if self.endless { SiteBody::Endless } else { SiteBody::Stream };
         let mut response = Response::new(body(self.stream));
         let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
@@ -143,16 +143,18 @@ impl<E: JsonSchema> Says for Events<E> {
 }
 
 /// Encodes one event. `E`'s JSON is `{event, data}`.
-pub(crate) fn event<E: Serialize>(event: &E) -> Bytes {
+pub(crate) fn encode_event<E: Serialize>(event: &E) -> Bytes {
     /// An event whose data stays as the server wrote it.
     #[derive(Deserialize)]
-    struct Written<'a> {
+    struct ServerJson<'a> {
         event: Cow<'a, str>,
         #[serde(borrow, default)]
         data: Option<&'a RawValue>,
     }
     let written = serde_json::to_string(event).unwrap_or_default();
-    let Ok(Written { event, data }) = serde_json::from_str(&written) else { return Bytes::new() };
+    let Ok(ServerJson { event, data }) = serde_json::from_str(&written) else {
+        return Bytes::new();
+    };
     let data = data.map_or("null", RawValue::get);
     // A line break in JSON is no more than space.
     let data = if data.contains(['\n', '\r']) {
@@ -164,7 +166,7 @@ pub(crate) fn event<E: Serialize>(event: &E) -> Bytes {
 }
 
 fn content(kind: &str, schema: &(impl Serialize + ?Sized)) -> Value {
-    json!({ "description": "As it is now.", "content": { kind: { "schema": schema } } })
+    json!({ "description": "Success.", "content": { kind: { "schema": schema } } })
 }
 
 /// JSON written by a server, which matches `T` if the server follows the protocol.

@@ -12,12 +12,15 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-pub(crate) use crate::admin_error::Refusal;
-pub(crate) use crate::response::{Begun, Done, Events, Made, Says, Told, WithCookie, event};
-use crate::state::Console;
+pub(crate) use crate::admin_error::AdminError;
+pub(crate) use crate::response::{
+    AcceptedResponse, ApiResponse, CreatedResponse, EmptyResponse, EventStream, JsonResponse,
+    WithCookie, encode_event,
+};
+use crate::state::AdminState;
 
 /// A route of the admin API.
-pub(crate) struct Route {
+pub(crate) struct ApiRoute {
     pub(crate) method: Method,
     /// The path, with `{name}` for its parameters.
     pub(crate) path: &'static str,
@@ -29,16 +32,17 @@ pub(crate) struct Route {
     pub(crate) takes: fn(&mut SchemaGenerator) -> Option<Schema>,
     /// Status and description of the response, for `OpenAPI`.
     pub(crate) says: fn(&mut SchemaGenerator) -> (u16, Value),
-    run: Run,
+    run: RouteHandler,
 }
 
-type Run = Box<dyn Fn(Console, Asked, Bytes) -> BoxFuture<'static, Answer> + Send + Sync>;
+type RouteHandler =
+    Box<dyn Fn(AdminState, RequestContext, Bytes) -> BoxFuture<'static, RouteResult> + Send + Sync>;
 
 /// A response or a refusal.
-pub(crate) type Answer = Result<Response<SiteBody>, Refusal>;
+pub(crate) type RouteResult = Result<Response<SiteBody>, AdminError>;
 
 /// A request and its caller.
-pub(crate) struct Asked {
+pub(crate) struct RequestContext {
     /// The caller; `None` is possible at an open route.
     pub(crate) caller: Option<Caller>,
     /// Checks tokens, and begins and ends browser sessions.
@@ -51,14 +55,14 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
 }
 
-impl Asked {
+impl RequestContext {
     /// Returns the caller; an error without authentication.
-    pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
-        self.caller.clone().ok_or_else(Refusal::unauthenticated)
+    pub(crate) fn caller(&self) -> Result<Caller, AdminError> {
+        self.caller.clone().ok_or_else(AdminError::unauthenticated)
     }
 
     /// Requires the owner's token in a request of a browser session. Other requests carry it already.
-    pub(crate) async fn demand_token(&self, token: Option<&str>) -> Result<(), Refusal> {
+    pub(crate) async fn require_token(&self, token: Option<&str>) -> Result<(), AdminError> {
         if self.session.is_none() {
             return Ok(());
         }
@@ -73,72 +77,72 @@ impl Asked {
             Some(_) => "that is not the token",
             None => "adding servers needs the token once more, as `token`",
         };
-        Err(Refusal::new(StatusCode::FORBIDDEN, error)
+        Err(AdminError::new(StatusCode::FORBIDDEN, error)
             .hint("`consort serve` says where it is kept"))
     }
 
     /// A path parameter.
-    pub(crate) fn part(&self, at: usize) -> &str {
+    pub(crate) fn path_parameter(&self, at: usize) -> &str {
         self.at.get(at).map(String::as_str).unwrap_or_default()
     }
 }
 
 /// A `GET` route.
-pub(crate) fn get<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
+pub(crate) fn get<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
-    I: Input,
-    O: Says,
-    F: Fn(Console, Asked, I) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+    I: RouteInput,
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
     route(Method::GET, path, about, run)
 }
 
 /// A `POST` route.
-pub(crate) fn post<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
+pub(crate) fn post<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
-    I: Input,
-    O: Says,
-    F: Fn(Console, Asked, I) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+    I: RouteInput,
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
     route(Method::POST, path, about, run)
 }
 
 /// A `DELETE` route.
-pub(crate) fn delete<O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
+pub(crate) fn delete<O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
-    O: Says,
-    F: Fn(Console, Asked, Nothing) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, NoInput) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
     route(Method::DELETE, path, about, run)
 }
 
-fn route<I, O, F, R>(method: Method, path: &'static str, about: &'static str, run: F) -> Route
+fn route<I, O, F, R>(method: Method, path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
-    I: Input,
-    O: Says,
-    F: Fn(Console, Asked, I) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+    I: RouteInput,
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
     let run = Arc::new(run);
     let reads = method == Method::GET;
-    let run: Run = Box::new(move |console, asked, body| {
+    let run: RouteHandler = Box::new(move |state, context, body| {
         let run = Arc::clone(&run);
         Box::pin(async move {
             let input = if reads {
-                I::of_query(asked.query.as_deref().unwrap_or_default())?
+                I::of_query(context.query.as_deref().unwrap_or_default())?
             } else {
-                I::of_body(&asked.headers, &body)?
+                I::of_body(&context.headers, &body)?
             };
-            run(console, asked, input).await.map(Says::say)
+            run(state, context, input).await.map(ApiResponse::into_response)
         })
     });
-    Route { method, path, about, open: false, takes: I::schema, says: O::describe, run }
+    ApiRoute { method, path, about, open: false, takes: I::schema, says: O::describe, run }
 }
 
-impl Route {
+impl ApiRoute {
     /// Opens the route to unauthenticated requests.
     pub(crate) fn open(mut self) -> Self {
         self.open = true;
@@ -152,20 +156,25 @@ impl Route {
         loop {
             match (ours.next(), theirs.next()) {
                 (None, None) => return Some(at),
-                (Some(our), Some(their)) if our.starts_with('{') => at.push(decoded(their)?),
+                (Some(our), Some(their)) if our.starts_with('{') => at.push(decode_percent(their)?),
                 (Some(our), Some(their)) if our == their => {}
                 _ => return None,
             }
         }
     }
 
-    pub(crate) async fn run(&self, console: Console, asked: Asked, body: Bytes) -> Answer {
-        (self.run)(console, asked, body).await
+    pub(crate) async fn run(
+        &self,
+        state: AdminState,
+        context: RequestContext,
+        body: Bytes,
+    ) -> RouteResult {
+        (self.run)(state, context, body).await
     }
 }
 
 /// Decodes a part of a path or a query.
-fn decoded(text: &str) -> Option<String> {
+fn decode_percent(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -183,77 +192,79 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// The input of a route.
-pub(crate) trait Input: Sized + Send {
+pub(crate) trait RouteInput: Sized + Send {
     fn schema(generator: &mut SchemaGenerator) -> Option<Schema>;
-    fn of_query(query: &str) -> Result<Self, Refusal>;
-    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, Refusal>;
+    fn of_query(query: &str) -> Result<Self, AdminError>;
+    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError>;
 }
 
 /// No input.
-pub(crate) struct Nothing;
+pub(crate) struct NoInput;
 
-impl Input for Nothing {
+impl RouteInput for NoInput {
     fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
         None
     }
 
-    fn of_query(_: &str) -> Result<Self, Refusal> {
+    fn of_query(_: &str) -> Result<Self, AdminError> {
         Ok(Self)
     }
 
-    fn of_body(_: &HeaderMap, _: &[u8]) -> Result<Self, Refusal> {
+    fn of_body(_: &HeaderMap, _: &[u8]) -> Result<Self, AdminError> {
         Ok(Self)
     }
 }
 
-impl<T: DeserializeOwned + JsonSchema + Send> Input for T {
+impl<T: DeserializeOwned + JsonSchema + Send> RouteInput for T {
     fn schema(generator: &mut SchemaGenerator) -> Option<Schema> {
         Some(generator.subschema_for::<T>())
     }
 
-    fn of_query(query: &str) -> Result<Self, Refusal> {
+    fn of_query(query: &str) -> Result<Self, AdminError> {
         let mut members = Map::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let read = |text: &str| decoded(&text.replace('+', " "));
+            let read = |text: &str| decode_percent(&text.replace('+', " "));
             let (Some(key), Some(value)) = (read(key), read(value)) else {
-                return Err(Refusal::bad("the query cannot be read"));
+                return Err(AdminError::bad_request("the query cannot be read"));
             };
             if !value.is_empty() {
                 members.insert(key, Value::String(value));
             }
         }
         serde_json::from_value(Value::Object(members))
-            .map_err(|error| Refusal::bad(format!("the query cannot be read: {error}")))
+            .map_err(|error| AdminError::bad_request(format!("the query cannot be read: {error}")))
     }
 
-    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, Refusal> {
+    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError> {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            return Err(Refusal::new(status, "send `Content-Type: application/json`"));
+            return Err(AdminError::new(status, "send `Content-Type: application/json`"));
         }
         serde_json::from_slice(body)
-            .map_err(|error| Refusal::bad(format!("the body cannot be read: {error}")))
+            .map_err(|error| AdminError::bad_request(format!("the body cannot be read: {error}")))
     }
 }
 
 /// Parses a number from a query, where everything is a string.
-pub(crate) fn number<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn parse_number<'de, D: serde::Deserializer<'de>>(
+    source: D,
+) -> Result<Option<u64>, D::Error> {
     let text = Option::<String>::deserialize(source)?;
     let read = |text: String| text.parse().map_err(|_| serde::de::Error::custom("not a number"));
     text.map(read).transpose()
 }
 
 /// Authorizes the owner only: a caller that may add a server may run any program.
-pub(crate) fn owner(caller: Option<&Caller>) -> Result<(), Refusal> {
+pub(crate) fn authorize_owner(caller: Option<&Caller>) -> Result<(), AdminError> {
     match caller {
         Some(caller) if caller.is_owner() => Ok(()),
         Some(_) => {
-            let refusal = Refusal::new(StatusCode::FORBIDDEN, "this is for the owner alone");
+            let refusal = AdminError::new(StatusCode::FORBIDDEN, "this is for the owner alone");
             Err(refusal.hint("use the token that `consort serve` made"))
         }
-        None => Err(Refusal::unauthenticated()),
+        None => Err(AdminError::unauthenticated()),
     }
 }

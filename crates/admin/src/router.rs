@@ -8,16 +8,18 @@ use consort_gateway::{Entrance, Site, SiteBody, Visit};
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 
-use crate::route::{Answer, Asked, Nothing, Refusal, Route, Told, get, owner};
-use crate::state::Console;
+use crate::route::{
+    AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, RouteResult, authorize_owner, get,
+};
+use crate::state::AdminState;
 use crate::{
     agents, approvals, assets, calls, connect, conversations, events, openapi, pins, profiles,
     prompts, reload, resources, servers, session, tool_calls, tools,
 };
 
 /// All routes of the API.
-pub(crate) fn routes() -> &'static [Route] {
-    static ROUTES: OnceLock<Vec<Route>> = OnceLock::new();
+pub(crate) fn routes() -> &'static [ApiRoute] {
+    static ROUTES: OnceLock<Vec<ApiRoute>> = OnceLock::new();
     ROUTES.get_or_init(|| {
         let all = [
             openapi_routes(),
@@ -41,20 +43,24 @@ pub(crate) fn routes() -> &'static [Route] {
     })
 }
 
-fn openapi_routes() -> Vec<Route> {
-    vec![get("/api/openapi.json", "This description.", describe)]
+fn openapi_routes() -> Vec<ApiRoute> {
+    vec![get("/api/openapi.json", "Returns this OpenAPI description.", describe)]
 }
 
-async fn describe(_: Console, _: Asked, _: Nothing) -> Result<Told<serde_json::Value>, Refusal> {
-    Ok(Told(openapi::document(routes())))
+async fn describe(
+    _: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<serde_json::Value>, AdminError> {
+    Ok(JsonResponse(openapi::document(routes())))
 }
 
-impl Console {
+impl AdminState {
     /// Answers a request to the API.
-    async fn ask(self, visit: Visit, request: Request<Bytes>) -> Answer {
+    async fn ask(self, visit: Visit, request: Request<Bytes>) -> RouteResult {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
-        let here: Vec<(&Route, Vec<String>)> =
+        let here: Vec<(&ApiRoute, Vec<String>)> =
             routes().iter().filter_map(|route| Some((route, route.at(path)?))).collect();
         let (mut methods, mut found) = (Vec::new(), None);
         for (route, at) in here {
@@ -66,27 +72,27 @@ impl Console {
         }
         let Some((route, at)) = found else {
             if methods.is_empty() {
-                let refusal = Refusal::missing("nothing is served here");
+                let refusal = AdminError::not_found("nothing is served here");
                 return Err(refusal.hint("see /api/openapi.json"));
             }
             let error = format!("use {}", methods.join(" or "));
-            let mut response = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error).say();
+            let mut response = AdminError::new(StatusCode::METHOD_NOT_ALLOWED, error).to_response();
             if let Ok(allow) = HeaderValue::from_str(&methods.join(", ")) {
                 response.headers_mut().insert(ALLOW, allow);
             }
             return Ok(response);
         };
         if !route.open {
-            owner(visit.caller.as_ref())?;
+            authorize_owner(visit.caller.as_ref())?;
         }
         let query = head.uri.query().map(str::to_owned);
         let Visit { caller, door, session } = visit;
-        let asked = Asked { caller, door, session, at, query, headers: head.headers };
-        route.run(self, asked, body).await
+        let context = RequestContext { caller, door, session, at, query, headers: head.headers };
+        route.run(self, context, body).await
     }
 }
 
-impl Site for Console {
+impl Site for AdminState {
     fn has(&self, path: &str) -> bool {
         path == "/api" || path.starts_with("/api/") || assets::has(path)
     }
@@ -101,15 +107,17 @@ impl Site for Console {
         visit: Visit,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>> {
-        let console = self.clone();
+        let state = self.clone();
         Box::pin(async move {
             let path = request.uri().path();
             let mut response = match assets::has(path) {
                 true if request.method() == Method::GET => {
                     assets::file(path, request.extensions().get(), request.headers())
                 }
-                true => Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "use GET").say(),
-                false => console.ask(visit, request).await.unwrap_or_else(|refusal| refusal.say()),
+                true => AdminError::new(StatusCode::METHOD_NOT_ALLOWED, "use GET").to_response(),
+                false => {
+                    state.ask(visit, request).await.unwrap_or_else(|refusal| refusal.to_response())
+                }
             };
             assets::protect(response.headers_mut());
             response
@@ -117,7 +125,7 @@ impl Site for Console {
     }
 
     fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
-        let mut response = Refusal::new(status, message).say();
+        let mut response = AdminError::new(status, message).to_response();
         assets::protect(response.headers_mut());
         response
     }

@@ -8,7 +8,7 @@ use consort_agent::sub::{AGENTS, tool_name};
 use consort_agent::{Agent, Model, RunObserver, Settings};
 use consort_core::{BoxFuture, Caller, ServerId, Target, Toolbox};
 
-/// The models of a config. The wiring of the gateway implements it, and [`Askable`] calls it.
+/// The models of a config. The wiring of the gateway implements it, and [`ServedAgents`] calls it.
 pub trait ModelSource: Send + Sync {
     /// Returns the model of a name, if it can be used.
     fn model(&self, name: &str) -> Option<Model>;
@@ -24,15 +24,15 @@ pub trait ModelSource: Send + Sync {
 }
 
 /// Agents and models that clients can use, with the tools available to them.
-pub struct Askable {
+pub struct ServedAgents {
     /// The agents of the config, by name.
-    pub agents: BTreeMap<String, Helper>,
+    pub agents: BTreeMap<String, ServedAgent>,
     /// The models of the config.
     pub models: Arc<dyn ModelSource>,
     /// The models named in the config.
     pub named: Vec<String>,
     /// The tools at the endpoint of everything.
-    pub whole: Arc<dyn Toolbox>,
+    pub all_tools: Arc<dyn Toolbox>,
     /// The tools at the endpoint of each profile.
     pub profiles: BTreeMap<String, Arc<dyn Toolbox>>,
     /// Everything that a caller may use, by its own name.
@@ -43,7 +43,7 @@ pub struct Askable {
 
 /// An agent that can be requested by its name.
 #[derive(Debug)]
-pub struct Helper {
+pub struct ServedAgent {
     /// The agent.
     pub agent: Agent,
     /// Its description.
@@ -52,7 +52,7 @@ pub struct Helper {
     pub profile: Option<String>,
 }
 
-impl Askable {
+impl ServedAgents {
     /// Finds an agent or model by name, at the endpoint of a profile or of everything; else returns the nearest name.
     pub(crate) fn find(
         &self,
@@ -60,13 +60,13 @@ impl Askable {
         profile: Option<&str>,
         caller: &Caller,
     ) -> Result<Agent, Option<String>> {
-        if let Some(helper) =
-            self.agents.get(name).filter(|helper| self.may(helper, profile, caller))
+        if let Some(agent) =
+            self.agents.get(name).filter(|agent| self.may_use(agent, profile, caller))
         {
-            return Ok(helper.agent.clone());
+            return Ok(agent.agent.clone());
         }
         let toolbox = match profile {
-            None => Some(&self.whole),
+            None => Some(&self.all_tools),
             Some(profile) => self.profiles.get(profile),
         };
         if let Some(toolbox) = toolbox
@@ -78,51 +78,51 @@ impl Askable {
             return Ok(Agent::new(model, Arc::clone(toolbox), settings));
         }
         let known: Vec<String> =
-            self.listed(profile, caller).into_iter().map(|(name, _)| name).collect();
+            self.list(profile, caller).into_iter().map(|(name, _)| name).collect();
         let near = consort_core::nearest(name, known.iter().map(String::as_str));
         Err(near.first().map(|near| (*near).to_owned()))
     }
 
     /// Lists all agents and models available there, agents first, each with its description.
-    pub(crate) fn listed(
+    pub(crate) fn list(
         &self,
         profile: Option<&str>,
         caller: &Caller,
     ) -> Vec<(String, Option<String>)> {
-        let agents = self.agents.iter().filter(|(_, helper)| self.may(helper, profile, caller));
-        let agents = agents.map(|(name, helper)| (name.clone(), helper.description.clone()));
+        let agents = self.agents.iter().filter(|(_, agent)| self.may_use(agent, profile, caller));
+        let agents = agents.map(|(name, agent)| (name.clone(), agent.description.clone()));
         agents.chain(self.named.iter().map(|id| (id.clone(), None))).collect()
     }
 
     /// The agents a caller may use, each with its description and its profile.
     pub(crate) fn agents(&self, caller: &Caller) -> Vec<(Agent, Option<String>, Option<String>)> {
-        let agents = self.agents.values().filter(|helper| self.may(helper, None, caller));
-        let told = |helper: &Helper| {
-            (helper.agent.clone(), helper.description.clone(), helper.profile.clone())
+        let agents = self.agents.values().filter(|agent| self.may_use(agent, None, caller));
+        let describe = |agent: &ServedAgent| {
+            (agent.agent.clone(), agent.description.clone(), agent.profile.clone())
         };
-        agents.map(told).collect()
+        agents.map(describe).collect()
     }
 
     /// The usable models named in the config, each with all tools.
     pub(crate) fn named(&self) -> Vec<Agent> {
-        self.named.iter().filter_map(|id| self.with_everything(id)).collect()
+        self.named.iter().filter_map(|id| self.agent_of_model(id)).collect()
     }
 
     /// A model with all tools. Only for the owner, who pays for it.
-    pub(crate) fn with_everything(&self, model: &str) -> Option<Agent> {
-        self.models.model(model).map(|model| self.over_everything(model))
+    pub(crate) fn agent_of_model(&self, model: &str) -> Option<Agent> {
+        self.models.model(model).map(|model| self.agent_with_all_tools(model))
     }
 
     /// The default model, with all tools.
-    pub(crate) async fn usual(&self) -> Option<Agent> {
+    pub(crate) async fn default_agent(&self) -> Option<Agent> {
         let model = self.models.default_model().await?;
-        Some(self.over_everything(model))
+        Some(self.agent_with_all_tools(model))
     }
 
-    fn over_everything(&self, model: Model) -> Agent {
+    fn agent_with_all_tools(&self, model: Model) -> Agent {
         let mut settings = self.models.agent_settings(&model.id);
         settings.observer = Some(Arc::clone(&self.observer));
-        Agent::new(model, Arc::clone(&self.whole), settings)
+        Agent::new(model, Arc::clone(&self.all_tools), settings)
     }
 
     /// Returns the price of a model, if known.
@@ -141,16 +141,16 @@ impl Askable {
     }
 
     /// Returns true if a caller may use an agent there: a caller that may not see its tool may not use it here either.
-    fn may(&self, helper: &Helper, profile: Option<&str>, caller: &Caller) -> bool {
-        let here = profile.is_none() || helper.profile.as_deref() == profile;
-        let name = tool_name(&helper.agent.settings.name);
+    fn may_use(&self, agent: &ServedAgent, profile: Option<&str>, caller: &Caller) -> bool {
+        let here = profile.is_none() || agent.profile.as_deref() == profile;
+        let name = tool_name(&agent.agent.settings.name);
         let target = Target { server: ServerId::derive(AGENTS), name };
         here && self.servers.catalog(caller).tools.find(&target).is_some()
     }
 }
 
-impl std::fmt::Debug for Askable {
+impl std::fmt::Debug for ServedAgents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Askable").finish_non_exhaustive()
+        f.debug_struct("ServedAgents").finish_non_exhaustive()
     }
 }

@@ -7,28 +7,31 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::reload_handle::KeptOut;
-use crate::route::owner;
-use crate::route::{Asked, Done, Nothing, Refusal, Route, Told, WithCookie, delete, get, post};
-use crate::state::Console;
+use crate::reload_handle::RejectedChange;
+use crate::route::authorize_owner;
+use crate::route::{
+    AdminError, ApiRoute, EmptyResponse, JsonResponse, NoInput, RequestContext, WithCookie, delete,
+    get, post,
+};
+use crate::state::AdminState;
 
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
-        get("/api/session", "Who is there, and what is served.", read),
+        get("/api/session", "Returns the caller, the config and the profiles.", read),
         post(
             "/api/session",
             "Signs in with the token. A cookie is set; requests with it also need `page_secret`, as \
-             `X-Consort-Session`, and to change something an `Origin` that is the console's own.",
+             `X-Consort-Session`, and, for changes, an `Origin` that is the console's own.",
             begin,
         )
         .open(),
-        delete("/api/session", "Signs out: the session ends, with the streams it has open.", end),
+        delete("/api/session", "Signs out: ends the session and its open streams.", end),
     ]
 }
 
 /// Caller, config and profiles of the console.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Session {
+pub(crate) struct SessionReport {
     /// Name of the caller.
     caller: String,
     /// Version of Consort.
@@ -44,19 +47,19 @@ pub(crate) struct Session {
     can_change: bool,
     /// Reason if not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    why_not: Option<String>,
+    change_refusal_reason: Option<String>,
     /// Names of all profiles.
     profiles: Vec<String>,
     /// Problems of the config and of servers' definitions.
-    problems: Vec<Trouble>,
+    problems: Vec<ProblemReport>,
     /// File changes that did not take effect.
-    kept_out: Vec<KeptOut>,
+    rejected: Vec<RejectedChange>,
 }
 
 /// A problem.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Trouble {
-    severity: Weight,
+pub(crate) struct ProblemReport {
+    severity: ProblemSeverity,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -65,16 +68,16 @@ pub(crate) struct Trouble {
 /// Severity of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Weight {
+enum ProblemSeverity {
     Error,
     Warning,
 }
 
-impl From<&Problem> for Trouble {
+impl From<&Problem> for ProblemReport {
     fn from(problem: &Problem) -> Self {
         let severity = match problem.severity {
-            Severity::Error => Weight::Error,
-            Severity::Warning => Weight::Warning,
+            Severity::Error => ProblemSeverity::Error,
+            Severity::Warning => ProblemSeverity::Warning,
         };
         let message = match &problem.server {
             Some(server) => format!("{server}: {}", problem.message),
@@ -84,10 +87,10 @@ impl From<&Problem> for Trouble {
     }
 }
 
-impl Trouble {
+impl ProblemReport {
     /// Returns true for an error.
     pub(crate) fn is_error(&self) -> bool {
-        self.severity == Weight::Error
+        self.severity == ProblemSeverity::Error
     }
 
     /// Returns the message and the hint.
@@ -96,84 +99,96 @@ impl Trouble {
     }
 }
 
-impl Console {
+impl AdminState {
     /// Returns the reason for which servers cannot be added and removed here, if there is one.
-    pub(crate) fn unchangeable(&self, door: &Door) -> Option<String> {
+    pub(crate) fn change_refusal(&self, door: &Door) -> Option<String> {
         if !door.is_locked() {
             let why =
                 "whoever reaches this address may use it, so nothing is added or removed here";
             return Some(why.to_owned());
         }
-        if self.0.start.locked {
+        if self.0.settings.locked {
             return Some("only what the lock agrees to is served (--locked)".to_owned());
         }
-        let nowhere = self.scene().config.is_none() && default_config_path().is_none();
+        let nowhere = self.active().config.is_none() && default_config_path().is_none();
         nowhere.then(|| "there is no home folder to keep a config in".to_owned())
     }
 
     /// Returns the initial data of the page.
-    pub(crate) fn session(&self, asked: &Asked) -> Result<Session, Refusal> {
-        let (scene, caller) = (self.scene(), asked.caller()?);
-        let catalog = scene.tools.catalog(&caller);
-        let why_not = self.unchangeable(&asked.door);
-        let kept_out = self.0.start.reload.not_in_force().kept_out;
-        let told: Vec<Problem> = kept_out.iter().map(Problem::from).collect();
-        Ok(Session {
+    pub(crate) fn session(&self, context: &RequestContext) -> Result<SessionReport, AdminError> {
+        let (active, caller) = (self.active(), context.caller()?);
+        let catalog = active.tools.catalog(&caller);
+        let why_not = self.change_refusal(&context.door);
+        let rejected = self.0.settings.reload.not_in_force().rejected;
+        let rejections: Vec<Problem> = rejected.iter().map(Problem::from).collect();
+        Ok(SessionReport {
             caller: caller.name().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
             endpoint: "/mcp",
-            protected: asked.door.is_locked(),
-            config: scene.config.as_ref().map(|config| config.file.display().to_string()),
+            protected: context.door.is_locked(),
+            config: active.config.as_ref().map(|config| config.file.display().to_string()),
             can_change: why_not.is_none(),
-            why_not,
-            profiles: scene.profiles.clone(),
-            problems: told
+            change_refusal_reason: why_not,
+            profiles: active.profiles.clone(),
+            problems: rejections
                 .iter()
-                .chain(&scene.problems)
+                .chain(&active.problems)
                 .chain(&catalog.problems)
-                .map(Trouble::from)
+                .map(ProblemReport::from)
                 .collect(),
-            kept_out,
+            rejected,
         })
     }
 }
 
-async fn read(console: Console, asked: Asked, _: Nothing) -> Result<Told<Session>, Refusal> {
-    Ok(Told(console.session(&asked)?))
+async fn read(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<SessionReport>, AdminError> {
+    Ok(JsonResponse(state.session(&context)?))
 }
 
 /// Token to sign in with.
 #[derive(Deserialize, JsonSchema)]
-struct Shown {
+struct SignInRequest {
     /// Token that `consort serve` created.
     token: String,
 }
 
 /// A new browser session.
 #[derive(Serialize, JsonSchema)]
-struct Begun {
+struct NewSession {
     /// Secret for `X-Consort-Session`; absent if no token is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     page_secret: Option<String>,
 }
 
-async fn begin(_: Console, asked: Asked, shown: Shown) -> Result<WithCookie<Begun>, Refusal> {
-    if !asked.door.is_locked() {
-        return Ok(WithCookie { body: Begun { page_secret: None }, cookie: None });
+async fn begin(
+    _: AdminState,
+    context: RequestContext,
+    input: SignInRequest,
+) -> Result<WithCookie<NewSession>, AdminError> {
+    if !context.door.is_locked() {
+        return Ok(WithCookie { body: NewSession { page_secret: None }, cookie: None });
     }
     let wrong = || {
-        Refusal::new(StatusCode::UNAUTHORIZED, "that is not the token")
+        AdminError::new(StatusCode::UNAUTHORIZED, "that is not the token")
             .hint("`consort serve` says where it is kept")
     };
     // Only the owner has use for a session; tokens of others begin none.
-    let caller = asked.door.caller_of(&shown.token).await.ok_or_else(wrong)?;
-    owner(Some(&caller))?;
-    let made = asked.door.sign_in(caller, &shown.token, &asked.headers);
-    let body = Begun { page_secret: Some(made.page_secret) };
-    Ok(WithCookie { body, cookie: Some(made.cookie) })
+    let caller = context.door.caller_of(&input.token).await.ok_or_else(wrong)?;
+    authorize_owner(Some(&caller))?;
+    let session = context.door.sign_in(caller, &input.token, &context.headers);
+    let body = NewSession { page_secret: Some(session.page_secret) };
+    Ok(WithCookie { body, cookie: Some(session.cookie) })
 }
 
-async fn end(_: Console, asked: Asked, _: Nothing) -> Result<Done, Refusal> {
-    let cookie = asked.session.as_ref().map(|session| asked.door.sign_out(session));
-    Ok(Done { cookie })
+async fn end(
+    _: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EmptyResponse, AdminError> {
+    let cookie = context.session.as_ref().map(|session| context.door.sign_out(session));
+    Ok(EmptyResponse { cookie })
 }

@@ -10,50 +10,50 @@ use consort_gateway::{Labels, Records};
 use consort_hub::Hub;
 use tokio::sync::{broadcast, watch};
 
-use crate::active_config::Scene;
-use crate::call_statistics::Past;
-use crate::catalog_generation::Generations;
-use crate::pending_requests::Desk;
-use crate::profile_costs::Profiles;
+use crate::active_config::ActiveConfig;
+use crate::call_statistics::StatisticsCache;
+use crate::catalog_generation::GenerationCounter;
+use crate::pending_requests::PendingRequests;
+use crate::profile_costs::ProfileCosts;
 use crate::reload_handle::ReloadHandle;
-use crate::runs::Runs;
-use crate::token_costs::Costs;
-use crate::tool_index::Kept;
+use crate::runs::RunRegistry;
+use crate::token_costs::TokenCosts;
+use crate::tool_index::ToolIndexCache;
 
 /// The console. Clones share state.
 #[derive(Clone)]
-pub struct Console(pub(crate) Arc<StateInner>);
+pub struct AdminState(pub(crate) Arc<StateInner>);
 
 pub(crate) struct StateInner {
     pub(crate) hub: Hub,
     pub(crate) records: Records,
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) start: Start,
+    pub(crate) pending: Arc<PendingRequests>,
+    pub(crate) settings: AdminSettings,
     /// The config in force, and the time it took effect.
-    scene: RwLock<(Arc<Scene>, SystemTime)>,
+    active: RwLock<(Arc<ActiveConfig>, SystemTime)>,
     /// Serializes changes of the config.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    pub(crate) costs: Costs,
-    pub(crate) profiles: Profiles,
+    pub(crate) costs: TokenCosts,
+    pub(crate) profiles: ProfileCosts,
     /// Counter of changes of the state in force.
     pub(crate) changed: watch::Sender<u64>,
-    pub(crate) generations: Generations,
+    pub(crate) generations: GenerationCounter,
     /// Cached call counts from the ledger.
-    pub(crate) past: Past,
+    pub(crate) statistics: StatisticsCache,
     /// Names that clients see.
     pub(crate) labels: OnceLock<Labels>,
     /// Every tool, as listed last.
-    pub(crate) known: Kept,
+    pub(crate) tool_index: ToolIndexCache,
     /// Serializes approvals of definitions.
-    pub(crate) agreeing: Mutex<()>,
-    pub(crate) runs: Runs,
+    pub(crate) approval_lock: Mutex<()>,
+    pub(crate) runs: RunRegistry,
     /// Ids of conversations with their state, sent on each change.
-    pub(crate) news: broadcast::Sender<(String, String)>,
+    pub(crate) conversation_news: broadcast::Sender<(String, String)>,
 }
 
 /// Settings fixed at the start of the gateway.
 #[derive(Debug)]
-pub struct Start {
+pub struct AdminSettings {
     /// Path of the token file, if a token is needed.
     pub token_file: Option<PathBuf>,
     /// True if the config may contain only servers approved in the lock.
@@ -68,67 +68,73 @@ pub struct Start {
     pub check: fn(&Config) -> Vec<Problem>,
 }
 
-impl Console {
+impl AdminState {
     /// The state of the admin API of a gateway.
-    pub fn new(hub: &Hub, records: &Records, desk: Arc<Desk>, start: Start, scene: Scene) -> Self {
-        let runs = Runs::new(scene.limits.console.runs, start.conversations.clone());
+    pub fn new(
+        hub: &Hub,
+        records: &Records,
+        pending: Arc<PendingRequests>,
+        start: AdminSettings,
+        active: ActiveConfig,
+    ) -> Self {
+        let runs = RunRegistry::new(active.limits.console.runs, start.conversations.clone());
         Self(Arc::new(StateInner {
             hub: hub.clone(),
             records: records.clone(),
-            desk,
-            start,
-            scene: RwLock::new((Arc::new(scene), SystemTime::now())),
+            pending,
+            settings: start,
+            active: RwLock::new((Arc::new(active), SystemTime::now())),
             changing: tokio::sync::Mutex::default(),
-            costs: Costs::default(),
-            profiles: Profiles::default(),
+            costs: TokenCosts::default(),
+            profiles: ProfileCosts::default(),
             changed: watch::Sender::new(0),
-            generations: Generations::default(),
-            past: Past::default(),
+            generations: GenerationCounter::default(),
+            statistics: StatisticsCache::default(),
             labels: OnceLock::new(),
-            known: Kept::default(),
-            agreeing: Mutex::default(),
+            tool_index: ToolIndexCache::default(),
+            approval_lock: Mutex::default(),
             runs,
-            news: broadcast::channel(64).0,
+            conversation_news: broadcast::channel(64).0,
         }))
     }
 
     /// Sets the names that clients see.
-    pub fn learn(&self, labels: Labels) {
+    pub fn set_labels(&self, labels: Labels) {
         // There is one gateway.
         let _ = self.0.labels.set(labels);
     }
 
     /// Replaces the config in force.
-    pub fn set(&self, scene: Scene) {
-        let mut in_force = self.0.scene.write().unwrap_or_else(PoisonError::into_inner);
-        *in_force = (Arc::new(scene), SystemTime::now());
+    pub fn set_config(&self, active: ActiveConfig) {
+        let mut in_force = self.0.active.write().unwrap_or_else(PoisonError::into_inner);
+        *in_force = (Arc::new(active), SystemTime::now());
         drop(in_force);
         self.0.changed.send_modify(|count| *count += 1);
     }
 
     /// Makes pages re-read the state in force.
-    pub fn told(&self) {
+    pub fn notify_pages(&self) {
         self.0.changed.send_modify(|count| *count += 1);
     }
 
     /// Returns the pending requests for a person.
-    pub fn desk(&self) -> &Arc<Desk> {
-        &self.0.desk
+    pub fn pending(&self) -> &Arc<PendingRequests> {
+        &self.0.pending
     }
 
     /// Returns the config in force.
-    pub(crate) fn scene(&self) -> Arc<Scene> {
-        Arc::clone(&self.0.scene.read().unwrap_or_else(PoisonError::into_inner).0)
+    pub(crate) fn active(&self) -> Arc<ActiveConfig> {
+        Arc::clone(&self.0.active.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Returns the time it took effect.
     pub(crate) fn since(&self) -> SystemTime {
-        self.0.scene.read().unwrap_or_else(PoisonError::into_inner).1
+        self.0.active.read().unwrap_or_else(PoisonError::into_inner).1
     }
 }
 
-impl std::fmt::Debug for Console {
+impl std::fmt::Debug for AdminState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Console").finish_non_exhaustive()
+        f.debug_struct("AdminState").finish_non_exhaustive()
     }
 }

@@ -8,16 +8,16 @@ use consort_shape::tokens::{Vocabulary, count, text};
 
 /// Token cost of each tool of the catalog requested last.
 #[derive(Default)]
-pub(crate) struct Costs(Mutex<Known>);
+pub(crate) struct TokenCosts(Mutex<CountedCatalog>);
 
 #[derive(Default)]
-struct Known {
+struct CountedCatalog {
     catalog: Arc<Catalog>,
     /// In the catalog's order.
     tokens: Arc<[usize]>,
 }
 
-impl Costs {
+impl TokenCosts {
     /// Returns the token cost of each tool of a catalog, in its order. Unchanged definitions are not counted again.
     pub(crate) fn of(&self, catalog: &Arc<Catalog>) -> Arc<[usize]> {
         let known = {
@@ -25,7 +25,10 @@ impl Costs {
             if Arc::ptr_eq(&known.catalog, catalog) {
                 return Arc::clone(&known.tokens);
             }
-            Known { catalog: Arc::clone(&known.catalog), tokens: Arc::clone(&known.tokens) }
+            CountedCatalog {
+                catalog: Arc::clone(&known.catalog),
+                tokens: Arc::clone(&known.tokens),
+            }
         };
         let entries = known.catalog.tools.entries().iter().zip(known.tokens.iter());
         let before: HashMap<(&str, &str), (&Object, usize)> = entries
@@ -42,7 +45,7 @@ impl Costs {
             }
         });
         let tokens: Arc<[usize]> = tokens.collect();
-        let now = Known { catalog: Arc::clone(catalog), tokens: Arc::clone(&tokens) };
+        let now = CountedCatalog { catalog: Arc::clone(catalog), tokens: Arc::clone(&tokens) };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
         tokens
     }

@@ -15,20 +15,23 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::calls;
-use crate::elicitation::{Asking, offers, session};
-use crate::pending_requests::{Kind, Question};
-use crate::route::{Asked, Events, Refusal, Route, event, post};
-use crate::state::Console;
-use crate::tool_index::{SeenTools, id};
+use crate::elicitation::{ElicitationGuard, console_capabilities, console_session};
+use crate::pending_requests::{PendingRequest, RequestKind};
+use crate::route::{AdminError, ApiRoute, EventStream, RequestContext, encode_event, post};
+use crate::state::AdminState;
+use crate::tool_index::{ToolView, tool_id};
 
-pub(crate) fn routes() -> Vec<Route> {
-    vec![post("/api/calls", "Calls a tool. Whoever leaves before the end cancels the call.", make)]
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![post(
+        "/api/calls",
+        "Calls a tool and streams its events. Disconnecting cancels the call.",
+        call_tool,
+    )]
 }
 
 /// A call to make.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "CallRequest")]
-struct Wanted {
+struct CallRequest {
     /// Id or name of the tool.
     tool: String,
     /// Profile at whose endpoint the tool is called.
@@ -44,10 +47,9 @@ struct Wanted {
 /// Event of a call.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
-#[schemars(rename = "CallEvent")]
-enum Happening {
+enum CallEvent {
     /// The call starts.
-    Begun {
+    Started {
         /// Id of the call, also after its end.
         id: String,
     },
@@ -69,14 +71,14 @@ enum Happening {
         data: Json,
     },
     /// A person must answer before the call continues.
-    Question(Box<Question>),
+    Request(Box<PendingRequest>),
     /// The call ended.
-    End(CallEnd),
+    End(CallEndReport),
 }
 
 /// End of a call.
 #[derive(Serialize, JsonSchema)]
-struct CallEnd {
+struct CallEndReport {
     /// True if the call succeeded.
     ok: bool,
     /// Result, as the server sent it.
@@ -85,55 +87,54 @@ struct CallEnd {
     result: Option<Json>,
     /// Error, if there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Failed>,
+    error: Option<CallFailure>,
     /// Duration in microseconds.
-    took_us: u64,
+    duration_us: u64,
     /// Size of the result in bytes.
     bytes: usize,
 }
 
 /// Error of a call without a result.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "CallFailure")]
-struct Failed {
+struct CallFailure {
     message: String,
     /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
 
-async fn make(
-    console: Console,
-    asked: Asked,
-    mut wanted: Wanted,
-) -> Result<Events<Happening>, Refusal> {
-    let arguments = read(wanted.arguments.take())?;
-    let caller = asked.caller()?;
-    let (toolbox, entry) = find(&console, &caller, &wanted).await?;
-    let mut call =
-        Call::tool(caller.clone(), &entry, arguments).by(ClientContext::local(offers(), session()));
+async fn call_tool(
+    state: AdminState,
+    context: RequestContext,
+    mut input: CallRequest,
+) -> Result<EventStream<CallEvent>, AdminError> {
+    let arguments = parse_arguments(input.arguments.take())?;
+    let caller = context.caller()?;
+    let (toolbox, entry) = find_tool(&state, &caller, &input).await?;
+    let mut call = Call::tool(caller.clone(), &entry, arguments)
+        .by(ClientContext::local(console_capabilities(), console_session()));
     let id = call.id.insert(Arc::default()).clone();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut events = toolbox.call(call);
     // A tool that stands for others is not the one that is called, nor its server the one that asks.
-    let recorded = id.get().and_then(|number| console.0.records.feed.get(*number));
+    let recorded = id.get().and_then(|number| state.0.records.feed.get(*number));
     let intent = recorded.as_ref().map(feed::Call::intent);
     let server = intent.and_then(|intent| intent.server.as_ref()).unwrap_or(&entry.route.server);
     let name = intent.map_or(&entry.route.name, |intent| &intent.name);
-    let mut asking = Asking::new(&console, &caller, server, Some(name));
-    let id = id.get().map_or_else(unrecorded, |number| calls::id(*number));
-    Ok(Events::new(Emitting::new(|emitter| async move {
-        emitter.emit(event(&Happening::Begun { id })).await;
+    let mut guard = ElicitationGuard::new(&state, &caller, server, Some(name));
+    let id = id.get().map_or_else(random_call_id, |number| calls::call_id(*number));
+    Ok(EventStream::new(Emitting::new(|emitter| async move {
+        emitter.emit(encode_event(&CallEvent::Started { id })).await;
         loop {
-            let happening = match events.next().await {
+            let event = match events.next().await {
                 Some(Event::End(end)) => {
-                    return event(&Happening::End(CallEnd::new(end, begun)));
+                    return encode_event(&CallEvent::End(CallEndReport::new(end, started)));
                 }
-                Some(happened) => told(happened, &mut asking),
+                Some(event) => call_event(event, &mut guard),
                 None => unreachable!("an end comes before nothing"),
             };
-            if let Some(happening) = happening {
-                emitter.emit(event(&happening)).await;
+            if let Some(event) = event {
+                emitter.emit(encode_event(&event)).await;
             }
         }
     })))
@@ -141,67 +142,68 @@ async fn make(
 
 /// Finds the requested tool, and its toolbox. Without a view that is one of all tools, or else one exposed to models by
 /// the config.
-async fn find(
-    console: &Console,
+async fn find_tool(
+    state: &AdminState,
     caller: &Caller,
-    wanted: &Wanted,
-) -> Result<(Arc<dyn Toolbox>, Entry), Refusal> {
-    let scene = console.scene();
-    let view = scene.views.find(wanted.profile.as_deref(), wanted.exposure.as_deref())?;
+    input: &CallRequest,
+) -> Result<(Arc<dyn Toolbox>, Entry), AdminError> {
+    let active = state.active();
+    let view = active.views.find(input.profile.as_deref(), input.exposure.as_deref())?;
     if let Some(toolbox) = view {
-        let seen = SeenTools::new(toolbox, caller);
-        let entry = seen.find(&wanted.tool).map_err(|error| Refusal::unresolved(&error))?.clone();
-        return Ok((seen.toolbox, entry));
+        let view = ToolView::new(toolbox, caller);
+        let entry = view.find(&input.tool).map_err(|error| AdminError::unresolved(&error))?.clone();
+        return Ok((view.toolbox, entry));
     }
-    let known = console.known(caller.clone()).await?;
-    let configured = scene.views.configured().filter(|_| known.get(&wanted.tool).is_none());
+    let index = state.tool_index(caller.clone()).await?;
+    let configured = active.views.configured_view().filter(|_| index.get(&input.tool).is_none());
     if let Some(toolbox) = configured {
-        let seen = SeenTools::new(Arc::clone(toolbox), caller);
+        let view = ToolView::new(Arc::clone(toolbox), caller);
         // Those that stand for others; one that is itself is known.
-        let stands = |entry: &&Entry| known.get(&id(&entry.route)).is_none();
-        if let Some(entry) = seen.find(&wanted.tool).ok().filter(stands).cloned() {
-            return Ok((seen.toolbox, entry));
+        let stands = |entry: &&Entry| index.get(&tool_id(&entry.route)).is_none();
+        if let Some(entry) = view.find(&input.tool).ok().filter(stands).cloned() {
+            return Ok((view.toolbox, entry));
         }
     }
-    let known = console.known_with(caller.clone(), &wanted.tool).await?;
-    let listed = known.find(&wanted.tool).map_err(|error| Refusal::unresolved(&error))?;
-    if let Some(why) = listed.unavailable() {
-        return Err(Refusal::missing(format!("`{}` is not on offer: {why}", listed.tool.id))
+    let index = state.tool_index_with(caller.clone(), &input.tool).await?;
+    let listed = index.find(&input.tool).map_err(|error| AdminError::unresolved(&error))?;
+    if let Some(why) = listed.reason_unavailable() {
+        return Err(AdminError::not_found(format!("`{}` is not on offer: {why}", listed.tool.id))
             .hint("its page tells which rule, and what changed since somebody agreed to it"));
     }
-    Ok((Arc::clone(&scene.tools), listed.entry(&known).clone()))
+    Ok((Arc::clone(&active.tools), listed.entry(&index).clone()))
 }
 
 /// Parses the arguments.
-fn read(arguments: Option<Box<RawValue>>) -> Result<Json, Refusal> {
+fn parse_arguments(arguments: Option<Box<RawValue>>) -> Result<Json, AdminError> {
     let Some(raw) = arguments else { return Ok(Object::empty().json().clone()) };
     let text = Bytes::from(String::from(Box::<str>::from(raw)));
-    let json = Json::parse(text)
-        .map_err(|error| Refusal::bad(format!("the arguments cannot be read: {error}")))?;
+    let json = Json::parse(text).map_err(|error| {
+        AdminError::bad_request(format!("the arguments cannot be read: {error}"))
+    })?;
     if json.to_object().is_none() {
-        return Err(Refusal::unfit("the arguments are not a JSON object")
+        return Err(AdminError::unprocessable("the arguments are not a JSON object")
             .hint(r#"write {"name": "value"}"#));
     }
     Ok(json)
 }
 
 /// Converts an event for the stream; `None` if it is not reported.
-fn told(happened: Event, asking: &mut Asking) -> Option<Happening> {
-    let question = |question| Happening::Question(Box::new(question));
-    match happened {
-        Event::Progress(progress) => Some(Happening::Progress {
+fn call_event(event: Event, guard: &mut ElicitationGuard) -> Option<CallEvent> {
+    let question = |question| CallEvent::Request(Box::new(question));
+    match event {
+        Event::Progress(progress) => Some(CallEvent::Progress {
             progress: progress.progress(),
             total: progress.total(),
             message: progress.message(),
         }),
-        Event::Log(params) => Some(Happening::Log {
+        Event::Log(params) => Some(CallEvent::Log {
             level: params.text("level"),
             logger: params.text("logger"),
             data: params.get("data").unwrap_or(Json::NULL),
         }),
-        Event::Question(asked) => asking.put(Kind::Server, asked).map(question),
-        Event::Approval(asked) => asking.put(Kind::Approval, asked).map(question),
-        Event::Skipped(count) => Some(Happening::Log {
+        Event::Question(context) => guard.add_request(RequestKind::Server, context).map(question),
+        Event::Approval(context) => guard.add_request(RequestKind::Approval, context).map(question),
+        Event::Skipped(count) => Some(CallEvent::Log {
             level: Some("notice".to_owned()),
             logger: Some("consort".to_owned()),
             data: Json::string(&format!("{count} events came too fast and are not told")),
@@ -210,30 +212,30 @@ fn told(happened: Event, asking: &mut Asking) -> Option<Happening> {
     }
 }
 
-impl CallEnd {
-    fn new(end: Result<Outcome, CallError>, begun: Instant) -> Self {
-        let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+impl CallEndReport {
+    fn new(end: Result<Outcome, CallError>, started: Instant) -> Self {
+        let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         match end {
             Ok(outcome) => {
                 let failed = matches!(&outcome, Outcome::Complete(result) if result.is_error());
                 let result = outcome.object().json().clone();
                 let bytes = result.as_bytes().len();
-                Self { ok: !failed, result: Some(result), error: None, took_us, bytes }
+                Self { ok: !failed, result: Some(result), error: None, duration_us: took_us, bytes }
             }
             Err(error) => {
                 let fits = matches!(error, CallError::Arguments { .. });
                 let (message, hint) = (error.message_for_operator(), error.hint());
                 let compare = || "compare them with what the tool takes: `input_schema`".to_owned();
                 let hint = hint.or_else(|| fits.then(compare));
-                let error = Some(Failed { message, hint });
-                Self { ok: false, result: None, error, took_us, bytes: 0 }
+                let error = Some(CallFailure { message, hint });
+                Self { ok: false, result: None, error, duration_us: took_us, bytes: 0 }
             }
         }
     }
 }
 
 /// A unique id for a call that is not recorded.
-fn unrecorded() -> String {
+fn random_call_id() -> String {
     format!("{:016x}", RandomState::new().hash_one(0))
 }
 
@@ -244,8 +246,8 @@ mod tests {
     #[test]
     fn arguments_are_an_object_and_stay_as_they_were_written() {
         let written = |text: &str| {
-            let wanted: Wanted = serde_json::from_str(text).unwrap();
-            read(wanted.arguments).map(|json| json.to_string()).map_err(|_| ())
+            let input: CallRequest = serde_json::from_str(text).unwrap();
+            parse_arguments(input.arguments).map(|json| json.to_string()).map_err(|_| ())
         };
         let body = r#"{"tool":"x","arguments":{"z":12345678901234567890.10, "a":2}}"#;
         assert_eq!(written(body), Ok(r#"{"z":12345678901234567890.10, "a":2}"#.to_owned()));
@@ -256,8 +258,8 @@ mod tests {
     #[test]
     fn an_event_is_one_line_whatever_the_server_wrote() {
         let data = Json::parse("{\n\"a\":\r\n1.50}").unwrap();
-        let log = Happening::Log { level: None, logger: None, data };
-        let written = event(&log);
+        let log = CallEvent::Log { level: None, logger: None, data };
+        let written = encode_event(&log);
         assert_eq!(written, "event: log\ndata: {\"data\":{ \"a\":  1.50}}\n\n");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use consort_core::{Toolbox, nearest};
 use consort_shape::Exposure;
 
-use crate::admin_error::Refusal;
+use crate::admin_error::AdminError;
 
 /// The keyword for the exposure of the config.
 const CONFIGURED: &str = "config";
@@ -42,7 +42,7 @@ impl ToolViews {
         &self,
         profile: Option<&str>,
         exposure: Option<&str>,
-    ) -> Result<Option<Arc<dyn Toolbox>>, Refusal> {
+    ) -> Result<Option<Arc<dyn Toolbox>>, AdminError> {
         if profile.is_none() && exposure.is_none() {
             return Ok(None);
         }
@@ -66,19 +66,19 @@ impl ToolViews {
             Some(toolbox) => Ok(Some(Arc::clone(toolbox))),
             None => {
                 let exposure = exposure.unwrap_or_default().escape_debug();
-                Err(Refusal::bad(format!("unknown exposure `{exposure}`")).hint(known()))
+                Err(AdminError::bad_request(format!("unknown exposure `{exposure}`")).hint(known()))
             }
         }
     }
 
     /// The view of everything by the exposure of the config.
-    pub(crate) fn configured(&self) -> Option<&Arc<dyn Toolbox>> {
+    pub(crate) fn configured_view(&self) -> Option<&Arc<dyn Toolbox>> {
         self.0.get(&None).map(|view| &view.configured)
     }
 
-    fn no_profile(&self, name: &str) -> Refusal {
+    fn no_profile(&self, name: &str) -> AdminError {
         let known = self.0.keys().flatten().map(String::as_str);
-        let refusal = Refusal::missing(format!("unknown profile `{}`", name.escape_debug()));
+        let refusal = AdminError::not_found(format!("unknown profile `{}`", name.escape_debug()));
         match nearest(name, known).first() {
             Some(near) => refusal.hint(format!("did you mean `{near}`?")),
             None => refusal.hint("profiles are `[consort.profiles.NAME]` in the config"),

@@ -8,15 +8,15 @@ use consort_agent::{Agent, Conversation, Event, Message, Question as Asked, Why}
 use consort_core::{Caller, Reply};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::pending_requests::{Kind, Question};
-use crate::runs::Live;
-use crate::state::Console;
+use crate::pending_requests::{PendingRequest, RequestKind};
+use crate::runs::LiveRun;
+use crate::state::AdminState;
 
 /// Time limit for runs to end gracefully at shutdown.
-const GRACE: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIME: Duration = Duration::from_secs(3);
 
 /// Part of that time for runs that wait for a person, before they are stopped.
-const PUT_OFF: Duration = Duration::from_secs(1);
+const SUSPEND_TIME: Duration = Duration::from_secs(1);
 
 /// State of a run in progress.
 const RUNNING: &str = "running";
@@ -25,17 +25,17 @@ const RUNNING: &str = "running";
 const WAITING: &str = "waiting";
 
 /// Guard of a run: it counts as in progress until this is dropped, also by a panic.
-struct OnStage {
-    console: Console,
+struct RunGuard {
+    state: AdminState,
     id: Id,
-    live: Arc<Live>,
+    live: Arc<LiveRun>,
     last: Option<Event>,
     _place: OwnedSemaphorePermit,
 }
 
-impl Drop for OnStage {
+impl Drop for RunGuard {
     fn drop(&mut self) {
-        let runs = &self.console.0.runs;
+        let runs = &self.state.0.runs;
         // Whoever hears of the end can go on with the conversation.
         self.live.close();
         let count = {
@@ -49,11 +49,11 @@ impl Drop for OnStage {
         };
         self.live.end(self.last.take());
         runs.count.send_replace(count);
-        self.console.news(&self.id, state.as_str());
+        self.state.publish_state(&self.id, state.as_str());
     }
 }
 
-impl Console {
+impl AdminState {
     /// Runs an agent on a conversation in the background.
     pub(crate) fn run(
         &self,
@@ -64,70 +64,75 @@ impl Console {
         place: OwnedSemaphorePermit,
     ) {
         let runs = &self.0.runs;
-        let live = Arc::new(Live::new(conversation.clone(), Arc::clone(&self.0.desk)));
+        let live = Arc::new(LiveRun::new(conversation.clone(), Arc::clone(&self.0.pending)));
         runs.lock().insert(id.clone(), Arc::clone(&live));
-        runs.forget(&id);
+        runs.withdraw_pending(&id);
         runs.count.send_modify(|count| *count += 1);
-        self.news(&id, RUNNING);
-        let console = self.clone();
-        let stage = OnStage { console, id, live, last: None, _place: place };
-        runs.handle.spawn(stage.play(conversation, agent, input));
+        self.publish_state(&id, RUNNING);
+        let state = self.clone();
+        let stage = RunGuard { state, id, live, last: None, _place: place };
+        runs.handle.spawn(stage.drive(conversation, agent, input));
     }
 
     /// Publishes the state of a conversation.
-    fn news(&self, id: &Id, state: &str) {
+    fn publish_state(&self, id: &Id, state: &str) {
         // Nobody may be listening.
-        let _ = self.0.news.send((id.to_string(), state.to_owned()));
+        let _ = self.0.conversation_news.send((id.to_string(), state.to_owned()));
     }
 
     /// Adds the pending requests of a conversation, if no run is in progress in it.
-    pub(crate) fn wait_for(&self, id: &Id, caller: &Caller, waiting: Vec<(Asked, Option<String>)>) {
+    pub(crate) fn add_pending(
+        &self,
+        id: &Id,
+        caller: &Caller,
+        waiting: Vec<(Asked, Option<String>)>,
+    ) {
         let runs = &self.0.runs;
         let mut gone = Vec::new();
-        let mut kept = runs.kept();
+        let mut suspended = runs.suspended();
         // What is on goes on by itself.
         if runs.live(id).is_some() {
             return;
         }
-        let slips = kept.entry(id.clone()).or_default();
+        let entries = suspended.entry(id.clone()).or_default();
         let is_open = |question: &str| waiting.iter().any(|(asked, _)| asked.id == question);
-        for at in (0..slips.len()).rev() {
-            let (question, slip) = &slips[at];
-            if !is_open(question) || !self.0.desk.waits(&slip.question.id) {
-                gone.push(slips.remove(at));
+        for at in (0..entries.len()).rev() {
+            let (question, entry) = &entries[at];
+            if !is_open(question) || !self.0.pending.waits(&entry.request.id) {
+                gone.push(entries.remove(at));
             }
         }
         for (asked, tool) in waiting {
-            if slips.iter().any(|(known, _)| *known == asked.id) {
+            if entries.iter().any(|(known, _)| *known == asked.id) {
                 continue;
             }
-            let question = put(id, caller, &asked, tool.as_deref());
-            let (console, there, asked) = (self.clone(), id.clone(), asked.id);
+            let question = pending_request(id, caller, &asked, tool.as_deref());
+            let (state, there, asked) = (self.clone(), id.clone(), asked.id);
             let (caller, question_id) = (caller.clone(), asked.clone());
             let reply = Reply::new(move |answer| {
                 let Ok(answer) = answer else { return };
-                let handle = console.0.runs.handle.clone();
-                handle.spawn(console.answered(there, caller, question_id, answer));
+                let handle = state.0.runs.handle.clone();
+                handle.spawn(state.resume_with_answer(there, caller, question_id, answer));
             });
-            slips.push((asked, self.0.desk.put(question, reply)));
+            entries.push((asked, self.0.pending.add(question, reply)));
         }
-        if slips.is_empty() {
-            kept.remove(id);
+        if entries.is_empty() {
+            suspended.remove(id);
         }
-        drop(kept);
+        drop(suspended);
         drop(gone);
     }
 
     /// Ends all runs gracefully and soon: a stopped run can be resumed.
-    pub async fn end(&self) {
+    pub async fn end_runs(&self) {
         let runs = &self.0.runs;
-        runs.places.close();
-        let all = || -> Vec<Arc<Live>> { runs.lock().values().cloned().collect() };
+        runs.permits.close();
+        let all = || -> Vec<Arc<LiveRun>> { runs.lock().values().cloned().collect() };
         let mut count = runs.count.subscribe();
         let ended = async {
             let mut waits = false;
             for live in all() {
-                if live.put_off() {
+                if live.suspend() {
                     waits = true;
                 } else {
                     live.stop();
@@ -135,27 +140,27 @@ impl Console {
             }
             if waits {
                 let none = count.wait_for(|count| *count == 0);
-                let _ = tokio::time::timeout(PUT_OFF, none).await;
+                let _ = tokio::time::timeout(SUSPEND_TIME, none).await;
                 for live in all() {
                     live.stop();
                 }
             }
             let _ = count.wait_for(|count| *count == 0).await;
         };
-        if tokio::time::timeout(GRACE, ended).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIME, ended).await.is_err() {
             tracing::warn!("runs of agents were broken off");
         }
-        let kept = std::mem::take(&mut *runs.kept());
-        drop(kept);
+        let suspended = std::mem::take(&mut *runs.suspended());
+        drop(suspended);
     }
 }
 
-impl OnStage {
+impl RunGuard {
     /// Drives the run to its end.
-    async fn play(mut self, conversation: Conversation, agent: Agent, input: Vec<Message>) {
+    async fn drive(mut self, conversation: Conversation, agent: Agent, input: Vec<Message>) {
         let caller = agent.settings.caller.clone();
         let mut events = agent.run(&conversation, input);
-        let mut stop = self.live.stopped();
+        let mut stop = self.live.stop_signal();
         let mut stopping = false;
         loop {
             tokio::select! {
@@ -171,7 +176,7 @@ impl OnStage {
                     Some(Event::Question { question, answer: Some(answer) }) => {
                         self.ask(&caller, &question, answer);
                     }
-                    Some(event) => self.live.tell(event),
+                    Some(event) => self.live.record(event),
                     None => unreachable!("the end comes before nothing"),
                 },
                 _ = stop.wait_for(|stop| *stop), if !stopping => {
@@ -184,25 +189,25 @@ impl OnStage {
 
     /// Adds a pending request, answered now or later.
     fn ask(&self, caller: &Caller, question: &Asked, answer: Reply) {
-        let (console, id) = (self.console.clone(), self.id.clone());
+        let (state, id) = (self.state.clone(), self.id.clone());
         let reply = Reply::new(move |answered| {
             if answered.is_ok() {
-                console.news(&id, RUNNING);
+                state.publish_state(&id, RUNNING);
             }
             answer.send(answered);
         });
-        self.live.ask(question, reply, |tool| put(&self.id, caller, question, tool));
-        self.console.news(&self.id, WAITING);
+        self.live.ask(question, reply, |tool| pending_request(&self.id, caller, question, tool));
+        self.state.publish_state(&self.id, WAITING);
     }
 }
 
 /// Converts a request of a run to a pending request.
-fn put(id: &Id, caller: &Caller, asked: &Asked, tool: Option<&str>) -> Question {
+fn pending_request(id: &Id, caller: &Caller, asked: &Asked, tool: Option<&str>) -> PendingRequest {
     let kind = match asked.kind {
-        Why::Approval => Kind::Approval,
-        Why::Model => Kind::Model,
-        Why::Server => Kind::Server,
-        Why::Sampling => Kind::Sampling,
+        Why::Approval => RequestKind::Approval,
+        Why::Model => RequestKind::Model,
+        Why::Server => RequestKind::Server,
+        Why::Sampling => RequestKind::Sampling,
     };
     let params = consort_core::Json::from(asked.params.clone()).to_object();
     let params = params.unwrap_or_else(consort_core::Object::empty);
@@ -211,11 +216,11 @@ fn put(id: &Id, caller: &Caller, asked: &Asked, tool: Option<&str>) -> Question 
         Some((server, tool)) => (Some(server.to_owned()), Some(tool.to_owned())),
         None => (None, None),
     };
-    Question {
+    PendingRequest {
         server,
         tool,
         call: Some(asked.call.clone()),
         conversation: Some(id.to_string()),
-        ..Question::new(kind, caller.label(), &params)
+        ..PendingRequest::new(kind, caller.label(), &params)
     }
 }

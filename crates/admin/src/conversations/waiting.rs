@@ -8,25 +8,25 @@ use consort_agent::{Question, Run, Status, Step, Store, StoreError, What};
 use consort_core::{Caller, Json};
 use serde_json::Value;
 
-use super::{before, blocking, open};
-use crate::route::Refusal;
-use crate::state::Console;
+use super::{blocking, open, previous_agent};
+use crate::route::AdminError;
+use crate::state::AdminState;
 
 /// Limit of conversations searched for pending requests at the start, the latest first.
-const LOOKED_INTO: usize = 64;
+const MOST_RESTORED: usize = 64;
 
-impl Console {
+impl AdminState {
     /// Adds the pending requests of stored conversations, unless they are in use.
-    pub fn begin(&self) {
-        let console = self.clone();
+    pub fn restore_conversations(&self) {
+        let state = self.clone();
         self.0.runs.handle.spawn(async move {
-            if let Err(refusal) = console.find_waiting().await {
+            if let Err(refusal) = state.restore_pending().await {
                 tracing::warn!(?refusal, "what conversations wait for cannot be told");
             }
         });
     }
 
-    async fn find_waiting(&self) -> Result<(), Refusal> {
+    async fn restore_pending(&self) -> Result<(), AdminError> {
         let Ok(store) = self.0.runs.store() else { return Ok(()) };
         let from = store.clone();
         let found = blocking(move || {
@@ -36,19 +36,19 @@ impl Console {
                 |state: &State| matches!(state, State::Unfinished | State::Over(Status::Waiting));
             let open = summaries.into_iter().filter(|summary| open(&summary.state));
             let read = |id: Id| from.read(&id).ok().map(|(_, steps)| (id, steps));
-            let read = open.take(LOOKED_INTO).filter_map(|summary| read(summary.id));
+            let read = open.take(MOST_RESTORED).filter_map(|summary| read(summary.id));
             Ok(read.collect::<Vec<_>>())
         })
         .await?;
         let caller = Caller::owner();
         for (id, steps) in found {
-            self.look_for(&store, &id, &caller, &steps, &Run::of(&steps)).await;
+            self.add_pending_of(&store, &id, &caller, &steps, &Run::of(&steps)).await;
         }
         Ok(())
     }
 
     /// Adds the pending requests of a conversation, if it is not in use.
-    pub(super) async fn look_for(
+    pub(super) async fn add_pending_of(
         &self,
         store: &Store,
         id: &Id,
@@ -82,46 +82,52 @@ impl Console {
             let tool = tool(&question);
             (question, tool)
         });
-        self.wait_for(id, caller, waiting.collect());
+        self.add_pending(id, caller, waiting.collect());
     }
 
     /// Stores an answer, and resumes the conversation once all are given.
-    pub(super) async fn answered(self, id: Id, caller: Caller, question: String, answer: Json) {
-        if let Err(refusal) = self.take_answer(&id, &caller, &question, &answer).await {
+    pub(super) async fn resume_with_answer(
+        self,
+        id: Id,
+        caller: Caller,
+        question: String,
+        answer: Json,
+    ) {
+        if let Err(refusal) = self.store_answer(&id, &caller, &question, &answer).await {
             tracing::warn!(%id, ?refusal, "an answer led to nothing");
         }
     }
 
-    async fn take_answer(
+    async fn store_answer(
         &self,
         id: &Id,
         caller: &Caller,
         question: &str,
         answer: &Json,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdminError> {
         let store = self.0.runs.store()?;
         let answer: Value = answer.read().unwrap_or_default();
         // Who dismisses the question may want to answer it another time.
         if answer["action"] != "cancel" {
-            let place = self.0.runs.place();
+            let place = self.0.runs.acquire();
             let conversation = open(&store, id).await?;
             let (kept, question) = (conversation.clone(), question.to_owned());
             let keeping = tokio::task::spawn_blocking(move || kept.answer(&question, answer));
-            let refused = |error: String| Refusal::new(http::StatusCode::CONFLICT, error);
+            let refused = |error: String| AdminError::new(http::StatusCode::CONFLICT, error);
             keeping
                 .await
                 .map_err(|error| refused(error.to_string()))?
                 .map_err(|error| refused(error.to_string()))?;
             if conversation.waiting().is_empty() {
-                let askable = Arc::clone(&self.scene().askable);
-                let agent = before(&askable, &conversation.run(), caller).await?;
+                let agents = Arc::clone(&self.active().agents);
+                let agent = previous_agent(&agents, &conversation.run(), caller).await?;
                 self.run(id.clone(), conversation, agent, Vec::new(), place?);
                 return Ok(());
             }
         }
         let (from, of) = (store.clone(), id.clone());
         let steps = blocking(move || from.read(&of)).await?.1;
-        self.look_for(&store, id, caller, &steps, &Run::of(&steps)).await;
+        self.add_pending_of(&store, id, caller, &steps, &Run::of(&steps)).await;
         Ok(())
     }
 }

@@ -4,45 +4,45 @@ use consort_agent::openai::Format;
 
 /// A route: that of everything, or of a profile.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ApiPath {
     pub(super) profile: Option<String>,
-    pub(super) what: What,
+    pub(super) resource: ApiResource,
 }
 
 /// A resource of the API.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ApiResource {
     /// The list of agents and models.
     Models,
     /// One agent or model.
     Model(String),
     /// A completion.
-    Ask(Format),
+    Completion(Format),
 }
 
-impl Place {
+impl ApiPath {
     /// Parses `/v1/…` or `/profiles/NAME/v1/…`.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    pub(super) fn parse(path: &str) -> Option<Self> {
         let path = path.trim_end_matches('/');
         let (profile, rest) = match path.strip_prefix("/profiles/") {
             Some(rest) => {
                 let (profile, rest) = rest.split_once('/')?;
-                (Some(decoded(profile)?), rest)
+                (Some(decode_percent(profile)?), rest)
             }
             None => (None, path.strip_prefix('/')?),
         };
         let what = match rest.strip_prefix("v1/")? {
-            "models" => What::Models,
-            "chat/completions" => What::Ask(Format::Chat),
-            "responses" => What::Ask(Format::Responses),
-            other => What::Model(decoded(other.strip_prefix("models/")?)?),
+            "models" => ApiResource::Models,
+            "chat/completions" => ApiResource::Completion(Format::Chat),
+            "responses" => ApiResource::Completion(Format::Responses),
+            other => ApiResource::Model(decode_percent(other.strip_prefix("models/")?)?),
         };
-        Some(Self { profile, what })
+        Some(Self { profile, resource: what })
     }
 }
 
 /// Decodes percent-encoding.
-fn decoded(text: &str) -> Option<String> {
+fn decode_percent(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -64,13 +64,16 @@ mod tests {
 
     #[test]
     fn a_path_says_what_is_wanted_and_of_which_profile() {
-        let place = |path| Place::of(path).map(|place| (place.profile, place.what));
-        assert_eq!(place("/v1/models"), Some((None, What::Models)));
-        assert_eq!(place("/v1/models/a%3Ab/c"), Some((None, What::Model("a:b/c".into()))));
-        assert_eq!(place("/v1/chat/completions/"), Some((None, What::Ask(Format::Chat))));
+        let place = |path| ApiPath::parse(path).map(|place| (place.profile, place.resource));
+        assert_eq!(place("/v1/models"), Some((None, ApiResource::Models)));
+        assert_eq!(place("/v1/models/a%3Ab/c"), Some((None, ApiResource::Model("a:b/c".into()))));
+        assert_eq!(
+            place("/v1/chat/completions/"),
+            Some((None, ApiResource::Completion(Format::Chat)))
+        );
         let profile = Some("dev".to_owned());
         let responses = "/profiles/dev/v1/responses";
-        assert_eq!(place(responses), Some((profile, What::Ask(Format::Responses))));
+        assert_eq!(place(responses), Some((profile, ApiResource::Completion(Format::Responses))));
         for nothing in
             ["/v1", "/v1/embeddings", "/profiles/dev", "/profiles//v2/models", "/v1/models/%f"]
         {

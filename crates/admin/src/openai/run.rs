@@ -11,13 +11,13 @@ use consort_gateway::SiteBody;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
-use super::{OpenAi, id, json, now};
+use super::{OpenAiEndpoint, json, now, random_id};
 
 /// A running agent of one client. Dropping it cancels its calls.
-pub(super) struct Running {
-    site: OpenAi,
+pub(super) struct CompletionRun {
+    endpoint: OpenAiEndpoint,
     client: IdentityId,
-    asked: Asked,
+    request: Asked,
     /// Number of input messages given to the agent.
     given: usize,
     conversation: Conversation,
@@ -26,29 +26,34 @@ pub(super) struct Running {
     answer: Answer,
 }
 
-impl Running {
+impl CompletionRun {
     /// Starts an agent for the caller, with the client's parameters and tools.
-    pub(super) fn start(site: OpenAi, mut agent: Agent, caller: Caller, asked: Asked) -> Self {
-        let provider = Wishful::new(Arc::clone(&agent.model.provider), asked.wishes.clone());
+    pub(super) fn start(
+        endpoint: OpenAiEndpoint,
+        mut agent: Agent,
+        caller: Caller,
+        request: Asked,
+    ) -> Self {
+        let provider = Wishful::new(Arc::clone(&agent.model.provider), request.wishes.clone());
         agent.model.provider = Arc::new(provider.clone());
         let settings = &mut agent.settings;
-        settings.max_tokens = asked.max_tokens.or(settings.max_tokens);
-        settings.temperature = asked.temperature.or(settings.temperature);
-        settings.reasoning = asked.reasoning.or(settings.reasoning);
-        settings.foreign.clone_from(&asked.tools);
-        settings.tools = without(&asked, &agent.toolbox.catalog(&caller));
+        settings.max_tokens = request.max_tokens.or(settings.max_tokens);
+        settings.temperature = request.temperature.or(settings.temperature);
+        settings.reasoning = request.reasoning.or(settings.reasoning);
+        settings.foreign.clone_from(&request.tools);
+        settings.tools = tools_except(&request, &agent.toolbox.catalog(&caller));
         let client = caller.id().clone();
         settings.caller = caller;
-        let said = site.0.handed_out.restored(client.as_str(), &asked.messages);
-        let (given, conversation) = (said.len(), Conversation::new());
-        let events = agent.run(&conversation, said);
-        let answer = Answer::new(&asked, id(), now());
-        Self { site, client, asked, given, conversation, provider, events, answer }
+        let messages = endpoint.0.pending_tool_calls.restored(client.as_str(), &request.messages);
+        let (given, conversation) = (messages.len(), Conversation::new());
+        let events = agent.run(&conversation, messages);
+        let answer = Answer::new(&request, random_id(), now());
+        Self { endpoint, client, request, given, conversation, provider, events, answer }
     }
 
     /// The response, sent when the run ends or, for a stream, when output begins.
     pub(super) async fn respond(mut self) -> Result<Response<SiteBody>, ApiError> {
-        if self.asked.delivery == Delivery::Whole {
+        if self.request.delivery == Delivery::Whole {
             let report = loop {
                 match self.events.next().await {
                     Some(Event::Over { report }) => break report,
@@ -56,15 +61,17 @@ impl Running {
                     None => unreachable!("an end comes before nothing"),
                 }
             };
-            return match self.over(&report) {
+            return match self.finish(&report) {
                 None => Ok(json(StatusCode::OK, &self.answer.whole(&report))),
                 Some(error) => Err(error),
             };
         }
         let mut first = String::new();
-        let begun = tokio::time::timeout(self.site.0.first_word, self.begun(&mut first)).await;
+        let begun =
+            tokio::time::timeout(self.endpoint.0.first_word, self.wait_for_output(&mut first))
+                .await;
         let ended = match begun {
-            Ok(Some(report)) => match self.over(&report) {
+            Ok(Some(report)) => match self.finish(&report) {
                 Some(error) => return Err(error),
                 None => Some(self.answer.end(&report, None)),
             },
@@ -78,13 +85,13 @@ impl Running {
             loop {
                 match self.events.next().await {
                     Some(Event::Over { report }) => {
-                        let error = self.over(&report);
+                        let error = self.finish(&report);
                         return self.answer.end(&report, error.as_ref()).into();
                     }
                     Some(event) => {
-                        let told = self.answer.tell(&event);
-                        if !told.is_empty() {
-                            emitter.emit(told.into()).await;
+                        let chunk = self.answer.tell(&event);
+                        if !chunk.is_empty() {
+                            emitter.emit(chunk.into()).await;
                         }
                     }
                     None => unreachable!("an end comes before nothing"),
@@ -98,17 +105,17 @@ impl Running {
     }
 
     /// Waits for the first output or tool call; returns the report if the run ends before.
-    async fn begun(&mut self, first: &mut String) -> Option<Report> {
+    async fn wait_for_output(&mut self, first: &mut String) -> Option<Report> {
         loop {
             match self.events.next().await {
                 Some(Event::Over { report }) => return Some(report),
                 Some(event) => {
                     first.push_str(&self.answer.tell(&event));
-                    let said = matches!(
+                    let is_output = matches!(
                         event,
                         Event::Delta { .. } | Event::Said { .. } | Event::Called { .. }
                     );
-                    if said {
+                    if is_output {
                         return None;
                     }
                 }
@@ -118,11 +125,13 @@ impl Running {
     }
 
     /// Finishes a run: stores the tool calls handed to the client, and returns the error if the run failed.
-    fn over(&self, report: &Report) -> Option<ApiError> {
+    fn finish(&self, report: &Report) -> Option<ApiError> {
         if report.status == Status::Waiting {
-            let said = self.asked.messages.clone();
-            if let Some((calls, handed)) = Handed::of(&self.conversation.run(), self.given, said) {
-                self.site.0.handed_out.keep(self.client.as_str(), &calls, handed);
+            let messages = self.request.messages.clone();
+            if let Some((calls, handed)) =
+                Handed::of(&self.conversation.run(), self.given, messages)
+            {
+                self.endpoint.0.pending_tool_calls.keep(self.client.as_str(), &calls, handed);
             }
         }
         let failed = matches!(report.status, Status::Error | Status::Cancelled);
@@ -132,7 +141,7 @@ impl Running {
 
 /// Names of all tools except those that share a name with one of the client's tools, which take precedence; `None` if
 /// no name is shared.
-fn without(asked: &Asked, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
+fn tools_except(asked: &Asked, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
     let theirs: Vec<String> = asked.tools.iter().map(consort_core::Tool::name).collect();
     let entries = catalog.tools.entries();
     if !entries.iter().any(|entry| theirs.contains(&entry.name)) {

@@ -8,34 +8,34 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::messages::{Entry, Piece, Report, arguments, entry, pieces};
-use crate::pending_requests::Question;
+use super::messages::{MessagePart, MessageRow, RunReport, arguments, message_parts, message_row};
+use crate::pending_requests::PendingRequest;
 
 /// Event of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
-pub(crate) enum Told {
+pub(crate) enum RunEvent {
     /// No run is in progress.
     Idle {},
     /// The run starts or continues.
-    Began {
+    Started {
         model: String,
         /// Number of tools the model sees.
         tools: usize,
     },
     /// A request is sent to the model.
-    Asking {
+    Turn {
         /// Number of the turn, from 1.
         turn: u32,
     },
     /// A chunk of the model's answer.
-    Delta(Flow),
+    Delta(AnswerChunk),
     /// The request to the model is retried soon.
-    Again { error: String, after_ms: u64 },
+    Retry { error: String, after_ms: u64 },
     /// The answer of the model is complete.
-    Said { message: Entry },
+    Message { message: MessageRow },
     /// A tool call starts.
-    Called {
+    Call {
         /// Id of the call.
         call: String,
         /// Name of the tool as the model called it.
@@ -61,27 +61,27 @@ pub(crate) enum Told {
         data: Value,
     },
     /// A request for a person is pending.
-    Question(Box<Question>),
+    Request(Box<PendingRequest>),
     /// A call ended.
     Result {
         call: String,
-        parts: Vec<Piece>,
+        parts: Vec<MessagePart>,
         is_error: bool,
         /// Code of the error, if the tool returned no result.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        took_ms: u64,
+        duration_ms: u64,
     },
     /// A note without effect on the run.
     Note { text: String },
     /// The run ended.
-    Over(Report),
+    End(RunReport),
 }
 
 /// A chunk of the model's answer.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(crate) enum Flow {
+pub(crate) enum AnswerChunk {
     Text {
         text: String,
     },
@@ -97,65 +97,69 @@ pub(crate) enum Flow {
 
 /// Kind of streamed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
+pub(crate) enum TextKind {
     Text,
     Thinking,
     Refusal,
 }
 
-impl Words {
-    pub(crate) fn told(self, text: &str) -> Told {
+impl TextKind {
+    pub(crate) fn to_event(self, text: &str) -> RunEvent {
         let text = text.to_owned();
-        Told::Delta(match self {
-            Self::Text => Flow::Text { text },
-            Self::Thinking => Flow::Thinking { text },
-            Self::Refusal => Flow::Refusal { text },
+        RunEvent::Delta(match self {
+            Self::Text => AnswerChunk::Text { text },
+            Self::Thinking => AnswerChunk::Thinking { text },
+            Self::Refusal => AnswerChunk::Refusal { text },
         })
     }
 }
 
 /// The text in a delta.
-pub(crate) fn words(delta: &Delta) -> Option<(Words, &str)> {
+pub(crate) fn delta_text(delta: &Delta) -> Option<(TextKind, &str)> {
     match delta {
-        Delta::Text(text) => Some((Words::Text, text)),
-        Delta::Thinking(text) => Some((Words::Thinking, text)),
-        Delta::Refusal(text) => Some((Words::Refusal, text)),
+        Delta::Text(text) => Some((TextKind::Text, text)),
+        Delta::Thinking(text) => Some((TextKind::Thinking, text)),
+        Delta::Refusal(text) => Some((TextKind::Refusal, text)),
         Delta::ToolCallStarted { .. } | Delta::ToolCallArguments { .. } | Delta::Usage(_) => None,
     }
 }
 
 /// Converts an event for subscribers; `None` if it is not shown. Text and pending requests are sent by the code that
 /// stores them.
-pub(crate) fn told(event: Event) -> Option<Told> {
+pub(crate) fn run_event(event: Event) -> Option<RunEvent> {
     let nobody = HashMap::new();
     Some(match event {
-        Event::Began { model, tools, .. } => Told::Began { model, tools },
-        Event::Asking { turn } => Told::Asking { turn },
-        Event::Delta { delta: Delta::ToolCallStarted { .. } } => Told::Delta(Flow::Other),
-        Event::Again { error, after } => Told::Again { error, after_ms: after },
-        Event::Said { message, .. } => Told::Said { message: entry(&message, &nobody) },
+        Event::Began { model, tools, .. } => RunEvent::Started { model, tools },
+        Event::Asking { turn } => RunEvent::Turn { turn },
+        Event::Delta { delta: Delta::ToolCallStarted { .. } } => {
+            RunEvent::Delta(AnswerChunk::Other)
+        }
+        Event::Again { error, after } => RunEvent::Retry { error, after_ms: after },
+        Event::Said { message, .. } => {
+            RunEvent::Message { message: message_row(&message, &nobody) }
+        }
         Event::Called { call, tool } => {
             let arguments = arguments(&call);
-            Told::Called { call: call.id, name: call.name, tool, arguments }
+            RunEvent::Call { call: call.id, name: call.name, tool, arguments }
         }
         Event::Progress { call, progress, total, message } => {
-            Told::Progress { call, progress, total, message }
+            RunEvent::Progress { call, progress, total, message }
         }
         Event::Log { call, log } => {
             let log = log.to_object();
             let level = log.as_ref().and_then(|log| log.text("level"));
             let data = log.and_then(|log| log.get("data")?.read().ok()).unwrap_or_default();
-            Told::Log { call, level, data }
+            RunEvent::Log { call, level, data }
         }
-        Event::Result { result, error, took } => Told::Result {
-            parts: pieces(&result.parts, &nobody),
+        Event::Result { result, error, took } => RunEvent::Result {
+            parts: message_parts(&result.parts, &nobody),
             is_error: result.is_error,
             call: result.call,
             error,
-            took_ms: took,
+            duration_ms: took,
         },
-        Event::Note { text } => Told::Note { text },
-        Event::Over { report } => Told::Over(report.into()),
+        Event::Note { text } => RunEvent::Note { text },
+        Event::Over { report } => RunEvent::End(report.into()),
         _ => return None,
     })
 }

@@ -12,15 +12,15 @@ use serde_json::Value;
 
 /// One message of a conversation.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Entry {
-    role: Who,
-    parts: Vec<Piece>,
+pub(crate) struct MessageRow {
+    role: MessageRole,
+    parts: Vec<MessagePart>,
 }
 
 /// Role of a message's author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Who {
+enum MessageRole {
     System,
     User,
     Assistant,
@@ -30,7 +30,7 @@ enum Who {
 /// A content part of a message.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(crate) enum Piece {
+pub(crate) enum MessagePart {
     /// Text.
     Text { text: String },
     /// A refusal of the model.
@@ -51,7 +51,7 @@ pub(crate) enum Piece {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         is_error: bool,
-        parts: Vec<Piece>,
+        parts: Vec<MessagePart>,
     },
     /// An image.
     Image {
@@ -71,7 +71,7 @@ pub(crate) enum Piece {
 
 /// Report of a run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Report {
+pub(crate) struct RunReport {
     /// Status: completed, waiting, cancelled and so on.
     status: &'static str,
     /// Details of the status.
@@ -94,10 +94,10 @@ pub(crate) struct Report {
     /// Cost in US dollars, if the price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
-    took_ms: u64,
+    duration_ms: u64,
 }
 
-impl From<consort_agent::Report> for Report {
+impl From<consort_agent::Report> for RunReport {
     fn from(report: consort_agent::Report) -> Self {
         Self {
             status: State::Over(report.status).as_str(),
@@ -110,63 +110,65 @@ impl From<consort_agent::Report> for Report {
             input: report.usage.input,
             output: report.usage.output,
             cost: report.cost,
-            took_ms: report.took,
+            duration_ms: report.took,
         }
     }
 }
 
 /// Converts messages for display, with the names of the called tools.
-pub(crate) fn entries(messages: &[Arc<Message>]) -> Vec<Entry> {
+pub(crate) fn message_rows(messages: &[Arc<Message>]) -> Vec<MessageRow> {
     let mut names = HashMap::new();
     let mut entries = Vec::with_capacity(messages.len());
     for message in messages {
         names.extend(message.calls().map(|call| (call.id.as_str(), call.name.as_str())));
-        entries.push(entry(message, &names));
+        entries.push(message_row(message, &names));
     }
     entries
 }
 
 /// Converts one message for display.
-pub(crate) fn entry(message: &Message, names: &HashMap<&str, &str>) -> Entry {
+pub(crate) fn message_row(message: &Message, names: &HashMap<&str, &str>) -> MessageRow {
     let role = match message.role {
-        Role::System => Who::System,
-        Role::User => Who::User,
-        Role::Assistant => Who::Assistant,
-        Role::Tool => Who::Tool,
+        Role::System => MessageRole::System,
+        Role::User => MessageRole::User,
+        Role::Assistant => MessageRole::Assistant,
+        Role::Tool => MessageRole::Tool,
     };
-    Entry { role, parts: pieces(&message.parts, names) }
+    MessageRow { role, parts: message_parts(&message.parts, names) }
 }
 
 /// Converts parts for display.
-pub(crate) fn pieces(parts: &[Part], names: &HashMap<&str, &str>) -> Vec<Piece> {
-    parts.iter().map(|part| piece(part, names)).collect()
+pub(crate) fn message_parts(parts: &[Part], names: &HashMap<&str, &str>) -> Vec<MessagePart> {
+    parts.iter().map(|part| message_part(part, names)).collect()
 }
 
-fn piece(part: &Part, names: &HashMap<&str, &str>) -> Piece {
+fn message_part(part: &Part, names: &HashMap<&str, &str>) -> MessagePart {
     match &part.kind {
-        Kind::Text { text } => Piece::Text { text: text.clone() },
-        Kind::Refusal { text } => Piece::Refusal { text: text.clone() },
-        Kind::Thinking { text, redacted: false } => Piece::Thinking { text: text.clone() },
-        Kind::ToolCall(call) => {
-            Piece::Call { id: call.id.clone(), name: call.name.clone(), arguments: arguments(call) }
-        }
-        Kind::ToolResult(result) => Piece::Result {
+        Kind::Text { text } => MessagePart::Text { text: text.clone() },
+        Kind::Refusal { text } => MessagePart::Refusal { text: text.clone() },
+        Kind::Thinking { text, redacted: false } => MessagePart::Thinking { text: text.clone() },
+        Kind::ToolCall(call) => MessagePart::Call {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: arguments(call),
+        },
+        Kind::ToolResult(result) => MessagePart::Result {
             call: result.call.clone(),
             name: names.get(result.call.as_str()).map(|name| (*name).to_owned()),
             is_error: result.is_error,
-            parts: pieces(&result.parts, names),
+            parts: message_parts(&result.parts, names),
         },
         Kind::Image(Media::Data { mime, data }) => {
-            Piece::Image { mime: mime.clone(), data: data.clone() }
+            MessagePart::Image { mime: mime.clone(), data: data.clone() }
         }
         Kind::Audio(Media::Data { mime, data }) => {
-            Piece::Audio { mime: mime.clone(), data: data.clone() }
+            MessagePart::Audio { mime: mime.clone(), data: data.clone() }
         }
         Kind::Image(_)
         | Kind::Audio(_)
         | Kind::Resource(_)
         | Kind::Thinking { .. }
-        | Kind::Foreign => Piece::Other { text: part_text(part) },
+        | Kind::Foreign => MessagePart::Other { text: part_text(part) },
     }
 }
 
@@ -211,7 +213,7 @@ mod tests {
             Kind::Resource(file).into(),
         ]);
         let messages = [Arc::new(said), Arc::new(Message::results([result]))];
-        let shown = serde_json::to_value(entries(&messages)).unwrap();
+        let shown = serde_json::to_value(message_rows(&messages)).unwrap();
         assert_eq!(
             shown,
             json!([

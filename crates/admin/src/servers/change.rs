@@ -17,43 +17,45 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Carrier, Place, all, unknown, unreadable};
-use crate::active_config::Scene;
-use crate::blocking::aside;
+use super::{LaunchReport, ServerTransport, invalid_servers, report_all, unknown_server};
+use crate::active_config::ActiveConfig;
+use crate::blocking::run_blocking;
 use crate::reload_handle::ReloadTrigger;
-use crate::route::{Asked, Done, Nothing, Refusal, Route, Told, delete, post};
-use crate::session::Trouble;
-use crate::state::Console;
+use crate::route::{
+    AdminError, ApiRoute, EmptyResponse, JsonResponse, NoInput, RequestContext, delete, post,
+};
+use crate::session::ProblemReport;
+use crate::state::AdminState;
 
 /// Poll interval while waiting for the config to take effect.
-const OFTEN: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-pub(super) fn routes() -> Vec<Route> {
+pub(super) fn routes() -> Vec<ApiRoute> {
     vec![
         post(
             "/api/servers/preview",
-            "What would be added, and what is wrong with it. Nothing is started.",
+            "Checks servers before they are added. Nothing is started.",
             preview,
         ),
         post(
             "/api/servers",
-            "Adds servers to the config file, and connects them. A browser session sends the token again.",
+            "Adds servers to the config file and connects them. A browser session must send the token again.",
             add,
         ),
-        delete("/api/servers/{name}", "Takes a server out of the config file.", remove),
+        delete("/api/servers/{name}", "Removes a server from the config file.", remove),
     ]
 }
 
 /// Servers to check before adding them.
 #[derive(Deserialize, JsonSchema)]
-struct Pasted {
+struct PastedServers {
     /// An `mcp.json` in any known format, or entries of one.
     text: String,
 }
 
 /// Servers to add.
 #[derive(Deserialize, JsonSchema)]
-struct Addition {
+struct AddRequest {
     /// An `mcp.json` in any known format, or entries of one.
     text: String,
     /// Token of the owner. Required in a browser session, as a server may be any program.
@@ -62,38 +64,41 @@ struct Addition {
 
 /// A server that is not added yet.
 #[derive(Serialize, JsonSchema)]
-struct Draft {
+struct ServerDraft {
     name: String,
     /// Transport; absent if it is unclear.
     #[serde(skip_serializing_if = "Option::is_none")]
-    transport: Option<Carrier>,
+    transport: Option<ServerTransport>,
     #[serde(flatten)]
-    place: Place,
+    place: LaunchReport,
     /// Problems; with an error among them it cannot be added.
-    problems: Vec<Trouble>,
+    problems: Vec<ProblemReport>,
     /// True if the name is in use.
     exists: bool,
 }
 
 /// Added servers.
 #[derive(Serialize, JsonSchema)]
-struct Added {
+struct AddedServers {
     /// Names of the servers.
     added: Vec<String>,
 }
 
 /// Parsed servers, with their problems.
-struct Read {
+struct ParsedServers {
     servers: Vec<ServerConfig>,
     problems: Vec<Problem>,
 }
 
-impl Read {
+impl ParsedServers {
     /// Parses pasted text. A problem that concerns no server blocks all.
-    fn new(file: &Path, text: &str) -> Result<Self, Refusal> {
+    fn new(file: &Path, text: &str) -> Result<Self, AdminError> {
         let refused = |problem: Problem| {
             let problem = strip_pasted_path(file, problem);
-            problem.hint.into_iter().fold(Refusal::bad(problem.message), Refusal::hint)
+            problem
+                .hint
+                .into_iter()
+                .fold(AdminError::bad_request(problem.message), AdminError::hint)
         };
         let config = parse_pasted(file, text).map_err(|unusable| {
             let first = unusable.errors().first().map(Problem::from);
@@ -114,7 +119,7 @@ impl Read {
             problems.into_iter().map(|problem| strip_pasted_path(file, problem)).collect();
         let read = Self { servers: config.servers, problems };
         if read.names().is_empty() {
-            return Err(Refusal::bad("no server is described in it")
+            return Err(AdminError::bad_request("no server is described in it")
                 .hint("paste an `mcp.json`, or `{\"NAME\": {\"command\": …}}`"));
         }
         Ok(read)
@@ -132,7 +137,7 @@ impl Read {
         names
     }
 
-    fn drafts(&self, taken: &BTreeSet<String>) -> Vec<Draft> {
+    fn drafts(&self, taken: &BTreeSet<String>) -> Vec<ServerDraft> {
         let draft = |name: ServerId| {
             let server = self.servers.iter().find(|server| server.name == name);
             let own = |problem: &&Problem| problem.server.as_ref() == Some(&name);
@@ -148,10 +153,10 @@ impl Read {
             if server.is_none() && !problems.iter().any(is_error) {
                 problems.push(Problem::error("it is not a server that can be started"));
             }
-            Draft {
-                transport: server.map(|server| Carrier::of(&server.transport)),
-                place: server.map(Place::of).unwrap_or_default(),
-                problems: problems.iter().map(Trouble::from).collect(),
+            ServerDraft {
+                transport: server.map(|server| ServerTransport::of(&server.transport)),
+                place: server.map(LaunchReport::of).unwrap_or_default(),
+                problems: problems.iter().map(ProblemReport::from).collect(),
                 exists: taken.contains(name.as_str()),
                 name: name.to_string(),
             }
@@ -165,116 +170,130 @@ fn is_error(problem: &Problem) -> bool {
 }
 
 /// The config in use, or the path where one is created.
-fn target(scene: &Scene) -> Result<PathBuf, Refusal> {
-    let used = scene.config.as_ref().map(|config| config.file.clone());
+fn config_path(active: &ActiveConfig) -> Result<PathBuf, AdminError> {
+    let used = active.config.as_ref().map(|config| config.file.clone());
     let none =
-        || Refusal::new(StatusCode::FORBIDDEN, "there is no home folder to keep a config in");
+        || AdminError::new(StatusCode::FORBIDDEN, "there is no home folder to keep a config in");
     used.or_else(default_config_path).ok_or_else(none)
 }
 
 /// The names already in use. The first config replaces the demo, so its name is free.
-fn taken(console: &Console, scene: &Scene) -> BTreeSet<String> {
-    let demo = |name: &String| scene.config.is_none() && name == "demo";
-    all(console).into_iter().map(|server| server.name).filter(|name| !demo(name)).collect()
+fn names_in_use(state: &AdminState, active: &ActiveConfig) -> BTreeSet<String> {
+    let demo = |name: &String| active.config.is_none() && name == "demo";
+    report_all(state).into_iter().map(|server| server.name).filter(|name| !demo(name)).collect()
 }
 
-async fn preview(console: Console, _: Asked, wanted: Pasted) -> Result<Told<Vec<Draft>>, Refusal> {
-    aside(move || {
-        let scene = console.scene();
-        let read = Read::new(&target(&scene)?, &wanted.text)?;
-        Ok(Told(read.drafts(&taken(&console, &scene))))
+async fn preview(
+    state: AdminState,
+    _: RequestContext,
+    input: PastedServers,
+) -> Result<JsonResponse<Vec<ServerDraft>>, AdminError> {
+    run_blocking(move || {
+        let active = state.active();
+        let read = ParsedServers::new(&config_path(&active)?, &input.text)?;
+        Ok(JsonResponse(read.drafts(&names_in_use(&state, &active))))
     })
     .await?
 }
 
-async fn add(console: Console, asked: Asked, wanted: Addition) -> Result<Told<Added>, Refusal> {
-    asked.demand_token(wanted.token.as_deref()).await?;
-    if let Some(why) = console.unchangeable(&asked.door) {
-        return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+async fn add(
+    state: AdminState,
+    context: RequestContext,
+    input: AddRequest,
+) -> Result<JsonResponse<AddedServers>, AdminError> {
+    context.require_token(input.token.as_deref()).await?;
+    if let Some(why) = state.change_refusal(&context.door) {
+        return Err(AdminError::new(StatusCode::FORBIDDEN, why));
     }
-    let _changing = console.0.changing.lock().await;
-    let here = console.clone();
-    let names = aside(move || {
-        let scene = here.scene();
-        let file = target(&scene)?;
-        let read = Read::new(&file, &wanted.text)?;
+    let _changing = state.0.changing.lock().await;
+    let here = state.clone();
+    let names = run_blocking(move || {
+        let active = here.active();
+        let file = config_path(&active)?;
+        let read = ParsedServers::new(&file, &input.text)?;
         let names = read.names();
-        let taken = taken(&here, &scene);
+        let taken = names_in_use(&here, &active);
         if let Some(name) = names.iter().find(|name| taken.contains(name.as_str())) {
-            return Err(refused(&EditError::Taken(name.clone()).into()));
+            return Err(rewrite_error(&EditError::Taken(name.clone()).into()));
         }
         for draft in read.drafts(&taken) {
             draft.refuse()?;
         }
         let edit = |text: &str| {
             let edited = add_servers(&file, text, &read.servers)?;
-            here.would_run(&file, &edited.text, &names)?;
+            here.check_config(&file, &edited.text, &names)?;
             Ok(edited)
         };
-        rewrite_config(&file, edit).map_err(|error| refused(&error))?;
+        rewrite_config(&file, edit).map_err(|error| rewrite_error(&error))?;
         Ok(names)
     })
     .await??;
-    console.reload(ReloadTrigger::Console).await?;
-    console.until(|console| names.iter().all(|name| console.has(name))).await?;
-    Ok(Told(Added { added: names.iter().map(ToString::to_string).collect() }))
+    state.reload(ReloadTrigger::Console).await?;
+    state.wait_until(|state| names.iter().all(|name| state.has(name))).await?;
+    Ok(JsonResponse(AddedServers { added: names.iter().map(ToString::to_string).collect() }))
 }
 
-async fn remove(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refusal> {
-    if let Some(why) = console.unchangeable(&asked.door) {
-        return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+async fn remove(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EmptyResponse, AdminError> {
+    if let Some(why) = state.change_refusal(&context.door) {
+        return Err(AdminError::new(StatusCode::FORBIDDEN, why));
     }
-    let _changing = console.0.changing.lock().await;
-    let here = console.clone();
-    let name = aside(move || {
-        let scene = here.scene();
-        let name = asked.at.first().map(String::as_str).unwrap_or_default();
-        let Some(server) = all(&here).into_iter().find(|server| server.name == name) else {
-            return Err(unknown(&here, name));
+    let _changing = state.0.changing.lock().await;
+    let here = state.clone();
+    let name = run_blocking(move || {
+        let active = here.active();
+        let name = context.at.first().map(String::as_str).unwrap_or_default();
+        let Some(server) = report_all(&here).into_iter().find(|server| server.name == name) else {
+            return Err(unknown_server(&here, name));
         };
-        let written = scene.config.iter().flat_map(|config| &config.servers);
-        let written = written.map(|server| &server.name).chain(unreadable(&scene));
+        let written = active.config.iter().flat_map(|config| &config.servers);
+        let written = written.map(|server| &server.name).chain(invalid_servers(&active));
         let written = written.into_iter().find(|known| known.as_str() == name);
-        let (Some(config), Some(id)) = (&scene.config, written) else {
+        let (Some(config), Some(id)) = (&active.config, written) else {
             let error = match server.transport {
-                Carrier::Local => format!("`{name}` is part of consort itself, not a server"),
+                ServerTransport::Local => {
+                    format!("`{name}` is part of consort itself, not a server")
+                }
                 _ => format!("`{name}` is in no config file: it is there until there is one"),
             };
-            return Err(Refusal::new(StatusCode::CONFLICT, error));
+            return Err(AdminError::new(StatusCode::CONFLICT, error));
         };
         let edit = |text: &str| {
             check_not_included(&config.file, text, [id])?;
             let text = remove_server(&config.file, text, id)?;
-            here.would_run(&config.file, &text, &[])?;
+            here.check_config(&config.file, &text, &[])?;
             Ok(EditedConfig { text, problems: Vec::new() })
         };
-        rewrite_config(&config.file, edit).map_err(|error| refused(&error))?;
+        rewrite_config(&config.file, edit).map_err(|error| rewrite_error(&error))?;
         Ok(id.clone())
     })
     .await??;
-    console.reload(ReloadTrigger::Console).await?;
-    console.until(|console| !console.has(&name)).await?;
-    Ok(Done::default())
+    state.reload(ReloadTrigger::Console).await?;
+    state.wait_until(|state| !state.has(&name)).await?;
+    Ok(EmptyResponse::default())
 }
 
-impl Draft {
-    fn refuse(self) -> Result<(), Refusal> {
-        match self.problems.into_iter().find(Trouble::is_error) {
+impl ServerDraft {
+    fn refuse(self) -> Result<(), AdminError> {
+        match self.problems.into_iter().find(ProblemReport::is_error) {
             Some(problem) => {
                 let (message, hint) = problem.into_parts();
                 let error = format!("`{}` cannot be added: {message}", self.name);
-                let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error);
-                Err(hint.into_iter().fold(refusal, Refusal::hint))
+                let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, error);
+                Err(hint.into_iter().fold(refusal, AdminError::hint))
             }
             None => Ok(()),
         }
     }
 }
 
-impl Console {
+impl AdminState {
     /// Fails if the config could not take effect with this text and these new servers. Other unusable servers do not
     /// matter.
-    fn would_run(&self, file: &Path, text: &str, new: &[ServerId]) -> Result<(), RewriteError> {
+    fn check_config(&self, file: &Path, text: &str, new: &[ServerId]) -> Result<(), RewriteError> {
         let files = ConfigFiles::of_text(file, text.to_owned()).map_err(EditError::from)?;
         let config = files.parse().map_err(EditError::from)?;
         let concerns = |error: &&ConfigError| {
@@ -286,9 +305,9 @@ impl Console {
         let idle = config.servers.iter().filter(|server| new.contains(&server.name));
         let errors = idle.filter_map(|server| server.to_settings(&resolve).err());
         problems.extend(errors.map(|error| Problem::from(&error)));
-        problems.extend((self.0.start.check)(&config));
-        let scene = self.scene();
-        let old = scene.config.as_ref().map(|config| &config.options);
+        problems.extend((self.0.settings.check)(&config));
+        let active = self.active();
+        let old = active.config.as_ref().map(|config| &config.options);
         let lost = old.and_then(|old| changes::suspicious_change(old, &config, true));
         problems.extend(lost.map(Problem::error));
         match problems.into_iter().find(is_error) {
@@ -299,20 +318,20 @@ impl Console {
 
     /// Returns true if a server is in the config in force.
     fn has(&self, name: &ServerId) -> bool {
-        super::configured(&self.scene(), name).is_some()
+        super::server_config(&self.active(), name).is_some()
     }
 
     /// Waits until the written config is in force.
-    async fn until(&self, done: impl Fn(&Self) -> bool) -> Result<(), Refusal> {
-        let patience = self.scene().limits.console.apply;
+    async fn wait_until(&self, done: impl Fn(&Self) -> bool) -> Result<(), AdminError> {
+        let patience = self.active().limits.console.apply;
         let waiting = async {
             while !done(self) {
-                tokio::time::sleep(OFTEN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         let late = |_| {
             let error = "the config file is written, but not in force yet";
-            let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error);
+            let refusal = AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error);
             refusal.hint("the gateway's log says why it stays as it was")
         };
         tokio::time::timeout(patience, waiting).await.map_err(late)
@@ -320,7 +339,7 @@ impl Console {
 }
 
 /// Converts the error of a config change.
-fn refused(error: &RewriteError) -> Refusal {
+fn rewrite_error(error: &RewriteError) -> AdminError {
     let status = match error {
         RewriteError::Edit(EditError::Unknown { .. }) => StatusCode::NOT_FOUND,
         RewriteError::Edit(EditError::Taken(_) | EditError::Unusable(_))
@@ -338,5 +357,5 @@ fn refused(error: &RewriteError) -> Refusal {
         }
         other => other.to_string(),
     };
-    error.hint().into_iter().fold(Refusal::new(status, message), Refusal::hint)
+    error.hint().into_iter().fold(AdminError::new(status, message), AdminError::hint)
 }

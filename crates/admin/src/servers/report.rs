@@ -7,18 +7,18 @@ use consort_hub::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::calls::Recent;
+use crate::calls::RecentCalls;
 
 /// A server and its state.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Server {
+pub(crate) struct ServerReport {
     pub(crate) name: String,
-    pub(super) state: Condition,
+    pub(super) state: ServerState,
     /// Time of the last change of state.
     pub(super) since: String,
-    pub(super) transport: Carrier,
+    pub(super) transport: ServerTransport,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) era: Option<Age>,
+    pub(super) era: Option<ServerEra>,
     /// Protocol revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) revision: Option<&'static str>,
@@ -40,13 +40,13 @@ pub(crate) struct Server {
     /// Tokens of its tool definitions.
     pub(super) tokens: usize,
     #[serde(flatten)]
-    pub(super) recent: Recent,
+    pub(super) recent: RecentCalls,
 }
 
 /// State of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Condition {
+pub(super) enum ServerState {
     Configured,
     Known,
     Connecting,
@@ -61,7 +61,7 @@ pub(super) enum Condition {
 /// Transport of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Carrier {
+pub(super) enum ServerTransport {
     Stdio,
     Http,
     Sse,
@@ -72,7 +72,7 @@ pub(super) enum Carrier {
 /// Protocol era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Age {
+pub(super) enum ServerEra {
     Legacy,
     Modern,
 }
@@ -81,9 +81,9 @@ pub(super) enum Age {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ServerDetail {
     #[serde(flatten)]
-    pub(super) server: Server,
+    pub(super) server: ServerReport,
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) place: LaunchReport,
     /// End of its standard error.
     pub(super) stderr: String,
     /// Instructions for models. Unverified.
@@ -95,22 +95,22 @@ pub(super) struct ServerDetail {
 
 /// Command or URL of a server as configured, with secrets hidden.
 #[derive(Default, Serialize, JsonSchema)]
-pub(super) struct Place {
+pub(super) struct LaunchReport {
     /// Command and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) command: Option<Vec<String>>,
     /// Working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) folder: Option<String>,
+    pub(super) cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) url: Option<String>,
     /// Names of its environment variables, except the default ones.
-    pub(super) variables: Vec<String>,
+    pub(super) env: Vec<String>,
     /// Names of its HTTP headers.
     pub(super) headers: Vec<String>,
 }
 
-impl Place {
+impl LaunchReport {
     pub(super) fn of(server: &ServerConfig) -> Self {
         match &server.transport {
             TransportConfig::Stdio(program) => {
@@ -118,8 +118,8 @@ impl Place {
                 let names: BTreeSet<&String> = program.env.keys().chain(&program.inherit).collect();
                 Self {
                     command: Some(words.map(ToString::to_string).collect()),
-                    folder: program.cwd.as_ref().map(ToString::to_string),
-                    variables: names.into_iter().cloned().collect(),
+                    cwd: program.cwd.as_ref().map(ToString::to_string),
+                    env: names.into_iter().cloned().collect(),
                     ..Self::default()
                 }
             }
@@ -143,7 +143,7 @@ impl Place {
     }
 }
 
-impl Carrier {
+impl ServerTransport {
     pub(super) fn of(transport: &TransportConfig) -> Self {
         match transport {
             TransportConfig::Stdio(_) => Self::Stdio,
@@ -153,7 +153,7 @@ impl Carrier {
     }
 }
 
-impl From<State> for Condition {
+impl From<State> for ServerState {
     fn from(state: State) -> Self {
         match state {
             State::Configured => Self::Configured,

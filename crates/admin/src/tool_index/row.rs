@@ -8,7 +8,7 @@ const LISTED: usize = 300;
 
 /// A tool after all transforms.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Tool {
+pub(crate) struct ToolRow {
     /// Name on the server, with the server: `server.tool`.
     pub(crate) id: String,
     /// Name at the MCP endpoint. If clients do not see it as a separate tool, its name here with the server.
@@ -21,7 +21,7 @@ pub(crate) struct Tool {
     pub(crate) description: Option<String>,
     /// Tokens of its definition.
     pub(crate) tokens: usize,
-    pub(crate) annotations: Hints,
+    pub(crate) annotations: ToolHints,
     pub(crate) pin: PinState,
     /// True if it is not offered to this caller: a rule or the policy hides it, or a rule gave it the name of another
     /// tool.
@@ -35,8 +35,7 @@ pub(crate) struct Tool {
 
 /// Annotations of a tool. Unverified.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Annotations")]
-pub(crate) struct Hints {
+pub(crate) struct ToolHints {
     /// True if it changes nothing (`readOnlyHint`).
     #[serde(skip_serializing_if = "Option::is_none")]
     read_only: Option<bool>,
@@ -67,9 +66,9 @@ pub(crate) enum PinState {
     Unlocked,
 }
 
-pub(crate) fn hints(annotations: consort_core::Annotations) -> Hints {
+pub(crate) fn tool_hints(annotations: consort_core::Annotations) -> ToolHints {
     let consort_core::Annotations { read_only, destructive, idempotent, open_world } = annotations;
-    Hints { read_only, destructive, idempotent, open_world }
+    ToolHints { read_only, destructive, idempotent, open_world }
 }
 
 /// Shortens a text for lists.

@@ -34,12 +34,12 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
         let told = |(gateway, report): &(RunningGateway, ReloadReport)| {
             json!({
                 "address": gateway.address, "pid": gateway.pid, "config": report.config,
-                "changes": report.changes, "kept_out": report.kept_out, "unusable": report.unusable,
+                "changes": report.changes, "kept_out": report.rejected, "unusable": report.unusable,
             })
         };
         json(&reports.iter().map(told).collect::<Vec<_>>());
     }
-    let is_sound = |report: &ReloadReport| report.kept_out.is_empty() && report.unusable.is_empty();
+    let is_sound = |report: &ReloadReport| report.rejected.is_empty() && report.unusable.is_empty();
     let sound = reports.iter().all(|(_, report)| is_sound(report));
     Ok(if sound { Exit::Ok } else { Exit::Usage })
 }
@@ -172,9 +172,9 @@ async fn exchange(
 
 fn show(gateway: &RunningGateway, report: &ReloadReport) {
     let address = &gateway.address;
-    for kept_out in &report.kept_out {
-        line(format!("{address}: {} kept out: {}", kept_out.what, escape_text(&kept_out.reason)));
-        if kept_out.acceptable {
+    for rejected in &report.rejected {
+        line(format!("{address}: {} kept out: {}", rejected.part, escape_text(&rejected.reason)));
+        if rejected.acceptable {
             line("   hint: accept it with `consort reload --accept`");
         }
     }
@@ -190,7 +190,7 @@ fn show(gateway: &RunningGateway, report: &ReloadReport) {
     for change in &report.changes {
         line(format!("{address}: {}", escape_text(change)));
     }
-    if report.kept_out.is_empty() && report.changes.is_empty() {
+    if report.rejected.is_empty() && report.changes.is_empty() {
         line(format!("{address}: nothing changed"));
     }
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use consort::shaping::Shaping;
-use consort_admin::{Console, Desk, OpenAi, ReloadHandle, Start};
+use consort_admin::{AdminSettings, AdminState, OpenAiEndpoint, PendingRequests, ReloadHandle};
 use consort_agent::sub::Roster;
 use consort_config::{Config, ConsortOptions, STDIN, SystemValues};
 use consort_core::Problem;
@@ -61,7 +61,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     let roster = Arc::<Roster>::default();
     let approvals = shaping.approvals();
-    let desk = (!serve.no_console && !serve.stdio).then(Arc::<Desk>::default);
+    let desk = (!serve.no_console && !serve.stdio).then(Arc::<PendingRequests>::default);
     let parts = Parts {
         hub: &hub,
         records: &recording.records,
@@ -84,7 +84,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     left_out.iter().for_each(tell);
     roster.set(std::mem::take(&mut offered.agents));
     let asked = offered.askable.names();
-    let openai = OpenAi::new(Arc::clone(&offered.askable), limits.agents);
+    let openai = OpenAiEndpoint::new(Arc::clone(&offered.askable), limits.agents);
     let toolboxes = offered.toolboxes.clone();
     gateway_settings.sites = vec![Arc::new(openai.clone())];
     let console = desk.map(|desk| {
@@ -92,16 +92,16 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         let token_file = kept.as_ref().map(|kept| kept.file.clone());
         let start = start(token_file, common.locked, handle.clone());
         let scene = offered.into_scene(config, problems);
-        Console::new(&hub, &recording.records, desk, start, scene)
+        AdminState::new(&hub, &recording.records, desk, start, scene)
     });
     if let Some(console) = &console {
-        console.begin();
+        console.restore_conversations();
         gateway_settings.sites.push(Arc::new(console.clone()));
     }
     let (records, known) = (recording.records.clone(), known_servers(hub.clone()));
     let gateway = Gateway::start(toolboxes, gateway_settings, records, known);
     if let Some(console) = &console {
-        console.learn(gateway.labels());
+        console.set_labels(gateway.labels());
     }
     let serving = async {
         if serve.stdio {
@@ -137,9 +137,9 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
 }
 
 /// The settings of the admin API.
-fn start(token_file: Option<PathBuf>, locked: bool, reload: ReloadHandle) -> Start {
+fn start(token_file: Option<PathBuf>, locked: bool, reload: ReloadHandle) -> AdminSettings {
     let program = std::env::current_exe().ok().map(|program| program.display().to_string());
-    Start {
+    AdminSettings {
         token_file,
         locked,
         reload,
@@ -150,10 +150,10 @@ fn start(token_file: Option<PathBuf>, locked: bool, reload: ReloadHandle) -> Sta
 }
 
 /// Shuts down the gateway, the console, the agents and the hub, in this order.
-async fn end(gateway: Gateway, console: Option<Console>, roster: &Roster, hub: &Hub) {
+async fn end(gateway: Gateway, console: Option<AdminState>, roster: &Roster, hub: &Hub) {
     gateway.end().await;
     if let Some(console) = console {
-        console.end().await;
+        console.end_runs().await;
     }
     roster.set([]);
     hub.drain().await;

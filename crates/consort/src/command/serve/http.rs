@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use consort_admin::Console;
+use consort_admin::AdminState;
 use consort_config::{ExportClient, ExportMode, ListenAddress, snippet};
 use consort_gateway::{BasePath, Gateway};
 use serde_json::json;
@@ -99,7 +99,7 @@ pub(super) async fn serve(
     // Who follows what agents do is let go by it.
     let ended = async {
         if let Some(console) = entry.console {
-            console.end().await;
+            console.end_runs().await;
         }
     };
     tokio::select! {
@@ -124,7 +124,7 @@ pub(super) struct Entry<'a> {
     /// Names of the agents and models that clients can use.
     pub(super) asked: Vec<String>,
     /// The console, if there is one.
-    pub(super) console: Option<&'a Console>,
+    pub(super) console: Option<&'a AdminState>,
     /// The config, if there is one.
     pub(super) config: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use consort::servers::{LastGoodServers, RejectedServer, UsableServers};
 use consort::shaping::Shaping;
-use consort_admin::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};
+use consort_admin::{NotInForce, RejectedChange, ReloadTrigger, UnusableServer};
 use consort_config::changes;
 use consort_config::lock;
 use consort_config::{
@@ -32,7 +32,7 @@ pub(super) struct InForce {
     pub(super) config: FileWatch,
     lock_file: FileWatch,
     pub(super) secrets: FileWatch,
-    pub(super) kept_out: KeptOutChanges,
+    pub(super) rejected: RejectedChanges,
     /// The servers in use, kept as a fallback in case their settings become invalid.
     pub(super) usable: UsableServers,
     /// The servers with invalid settings.
@@ -81,14 +81,14 @@ impl SecretFiles {
 
 /// Rejected changes, at most one of each kind.
 #[derive(Clone, Default)]
-pub(super) struct KeptOutChanges {
-    pub(super) config: Option<KeptOut>,
-    pub(super) lock: Option<KeptOut>,
-    pub(super) secrets: Option<KeptOut>,
+pub(super) struct RejectedChanges {
+    pub(super) config: Option<RejectedChange>,
+    pub(super) lock: Option<RejectedChange>,
+    pub(super) secrets: Option<RejectedChange>,
 }
 
-impl KeptOutChanges {
-    pub(super) fn all(&self) -> impl Iterator<Item = &KeptOut> {
+impl RejectedChanges {
+    pub(super) fn all(&self) -> impl Iterator<Item = &RejectedChange> {
         self.config.iter().chain(&self.lock).chain(&self.secrets)
     }
 }
@@ -124,7 +124,7 @@ impl InForce {
             config,
             lock_file,
             secrets: FileWatch::known(secrets.all()),
-            kept_out: KeptOutChanges::default(),
+            rejected: RejectedChanges::default(),
             usable: prepared.servers.usable.clone(),
             bad: prepared.servers.bad.clone(),
             server_files: secrets.of_servers_alone(),
@@ -139,7 +139,7 @@ impl InForce {
     /// Returns written changes that are not in force.
     pub(super) fn not_in_force(&self) -> NotInForce {
         NotInForce {
-            kept_out: self.kept_out.all().cloned().collect(),
+            rejected: self.rejected.all().cloned().collect(),
             unusable: unusable(&self.bad),
         }
     }
@@ -218,12 +218,12 @@ impl InForce {
                 let reason = self
                     .suspicion(&config, trigger)
                     .filter(|_| Some(&source) != self.source.as_ref());
-                let kept_out = |reason| KeptOut::new("config", reason, true);
-                self.kept_out.config = reason.map(kept_out);
-                if self.kept_out.config.is_some() { self.source.clone() } else { Some(source) }
+                let rejected = |reason| RejectedChange::new("config", reason, true);
+                self.rejected.config = reason.map(rejected);
+                if self.rejected.config.is_some() { self.source.clone() } else { Some(source) }
             }
             Err(failure) => {
-                self.kept_out.config = Some(KeptOut::new("config", failure.message, false));
+                self.rejected.config = Some(RejectedChange::new("config", failure.message, false));
                 self.source.clone()
             }
         }
@@ -254,7 +254,7 @@ impl InForce {
                     (format!("the lock `{}` {reason}", path.display()), true)
                 }
                 Ok(lock) => {
-                    self.kept_out.lock = None;
+                    self.rejected.lock = None;
                     return lock;
                 }
                 Err(error) => (
@@ -262,7 +262,7 @@ impl InForce {
                     false,
                 ),
             };
-        self.kept_out.lock = Some(KeptOut::new("lock", reason, acceptable));
+        self.rejected.lock = Some(RejectedChange::new("lock", reason, acceptable));
         self.lock.clone()
     }
 }

@@ -8,7 +8,10 @@ use consort::agents::agent;
 use consort::models::Models;
 use consort::run_recorder::RunRecorder;
 use consort::shaping::{Layers, Shaping};
-use consort_admin::{Askable, Attended, Desk, Helper, ModelSource, ProfileView, Scene, ToolViews};
+use consort_admin::{
+    ActiveConfig, ApprovalToolbox, ModelSource, PendingRequests, ProfileView, ServedAgent,
+    ServedAgents, ToolViews,
+};
 use consort_agent::sub::Roster;
 use consort_agent::{Agent, Model, RunObserver};
 use consort_config::{AgentConfig, Config, ConsortOptions};
@@ -25,7 +28,7 @@ pub(super) struct Offered {
     /// The toolbox of each MCP endpoint.
     pub(super) toolboxes: Toolboxes,
     /// Agents and models that clients can use.
-    pub(super) askable: Arc<Askable>,
+    pub(super) askable: Arc<ServedAgents>,
     /// Every tool by its name here, for the console.
     pub(super) tools: Arc<dyn Toolbox>,
     /// The same as exposed to models.
@@ -40,19 +43,19 @@ pub(super) struct Offered {
 
 impl Offered {
     /// The config in force with everything built from it, for the console.
-    pub(super) fn into_scene(self, config: Option<Config>, problems: Vec<Problem>) -> Scene {
+    pub(super) fn into_scene(self, config: Option<Config>, problems: Vec<Problem>) -> ActiveConfig {
         let Self { askable, tools, views, shaping, .. } = self;
-        Scene {
+        ActiveConfig {
             config,
             limits: Arc::clone(shaping.limits()),
             profiles: shaping.profiles().map(str::to_owned).collect(),
-            only: shaping.only_profile().map(str::to_owned),
+            only_profile: shaping.only_profile().map(str::to_owned),
             policy: shaping.policy().clone(),
             transforms: shaping.transforms(None).to_vec(),
             lock: shaping.lock().cloned(),
             tools,
             views,
-            askable,
+            agents: askable,
             problems,
         }
     }
@@ -106,7 +109,7 @@ pub(super) struct Parts<'a> {
     pub(super) only: Option<&'a str>,
     pub(super) roster: &'a Arc<Roster>,
     /// Pending requests for users of the console, if there is one.
-    pub(super) desk: Option<&'a Arc<Desk>>,
+    pub(super) desk: Option<&'a Arc<PendingRequests>>,
 }
 
 impl Parts<'_> {
@@ -124,7 +127,7 @@ impl Parts<'_> {
             .with_agents(told.collect(), Arc::clone(self.roster))
             .with_observer(Arc::clone(&observer));
         if let Some(desk) = self.desk.cloned() {
-            shaping = shaping.elsewhere(Elsewhere::new(move || desk.is_attended()));
+            shaping = shaping.elsewhere(Elsewhere::new(move || desk.has_open_console()));
         }
         let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
             Arc::new(Recorded::new(toolbox, self.records.clone(), front))
@@ -132,7 +135,7 @@ impl Parts<'_> {
         let answer = shaping.limits().approvals.answer;
         let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| match self.desk {
             Some(desk) => {
-                let attended = Attended::new(toolbox, Arc::clone(desk), answer);
+                let attended = ApprovalToolbox::new(toolbox, Arc::clone(desk), answer);
                 recorded(Arc::new(attended), front)
             }
             None => recorded(toolbox, front),
@@ -156,7 +159,7 @@ impl Parts<'_> {
                     agent.settings.observer = Some(Arc::clone(&observer));
                     problems.extend(unpriced(name, &agent));
                     let (description, profile) = (config.description, config.profile);
-                    agents.insert(name.clone(), Helper { agent, description, profile });
+                    agents.insert(name.clone(), ServedAgent { agent, description, profile });
                 }
                 Err(error) => problems.push(unusable(name, &error, error.hint())),
             }
@@ -172,11 +175,11 @@ impl Parts<'_> {
             }
         }
         let made = agents.values().map(|helper| helper.agent.clone()).collect();
-        let askable = Askable {
+        let askable = ServedAgents {
             agents,
             models: Arc::new(ConfigModels(models)),
             named: self.options.models.keys().cloned().collect(),
-            whole: Arc::clone(&whole),
+            all_tools: Arc::clone(&whole),
             profiles: profiles
                 .iter()
                 .map(|(name, profile)| (name.clone(), Arc::clone(&profile.toolbox)))

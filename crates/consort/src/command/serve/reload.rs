@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use consort::servers::{RejectedServer, ResolvedServers, UsableServers};
 use consort_admin::{
-    Console, KeptOut, NotInForce, OpenAi, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger,
+    AdminState, NotInForce, OpenAiEndpoint, RejectedChange, ReloadHandle, ReloadReport,
+    ReloadRequest, ReloadTrigger,
 };
 use consort_agent::sub::Roster;
 use consort_config::{Config, ConsortOptions, SystemValues};
@@ -39,8 +40,8 @@ pub(super) struct Following<'a> {
     pub(super) records: &'a Records,
     /// Approvals, which stay valid across changes of the config.
     pub(super) approvals: Arc<Approved>,
-    pub(super) openai: &'a OpenAi,
-    pub(super) console: Option<&'a Console>,
+    pub(super) openai: &'a OpenAiEndpoint,
+    pub(super) console: Option<&'a AdminState>,
     pub(super) roster: &'a Arc<Roster>,
     /// Resolver of references. It remembers user input, so that it is requested once.
     pub(super) resolve: &'a SystemValues,
@@ -121,32 +122,33 @@ impl Following<'_> {
         if !(look.config || look.lock || look.secrets) {
             return ReloadReport::default();
         }
-        let before = state.kept_out.clone();
+        let before = state.rejected.clone();
         let source = if look.config { state.read_config(trigger) } else { state.source.clone() };
         let lock = if look.lock { state.read_lock(trigger) } else { state.lock.clone() };
         if look.secrets {
             let gone = state.lost_secret().map(lost);
-            state.kept_out.secrets = gone.map(|reason| KeptOut::new("secrets", reason, false));
+            state.rejected.secrets =
+                gone.map(|reason| RejectedChange::new("secrets", reason, false));
         }
         let changed = source != state.source || lock != state.lock;
-        let renewed = look.secrets && state.kept_out.secrets.is_none();
+        let renewed = look.secrets && state.rejected.secrets.is_none();
         let mut changes = Vec::new();
         if asked || changed || renewed {
             changes = self.take_over(state, source, lock, trigger);
         }
-        let refused = state.kept_out.all().any(|it| !before.all().any(|known| known == it));
+        let refused = state.rejected.all().any(|it| !before.all().any(|known| known == it));
         if asked || changed || renewed || refused {
             self.records.metrics.reloads.count(state.not_in_force().is_empty());
         }
-        for kept_out in state.kept_out.all() {
-            if asked || !before.all().any(|known| known == kept_out) {
-                kept_out.log();
+        for rejected in state.rejected.all() {
+            if asked || !before.all().any(|known| known == rejected) {
+                rejected.log();
             }
         }
         self.publish(state);
         let config = state.file.as_ref().map(|file| file.display().to_string());
-        let NotInForce { kept_out, unusable } = state.not_in_force();
-        ReloadReport { config, changes, kept_out, unusable }
+        let NotInForce { rejected, unusable } = state.not_in_force();
+        ReloadReport { config, changes, rejected, unusable }
     }
 
     /// Publishes the written changes that are not in force.
@@ -156,29 +158,29 @@ impl Following<'_> {
         if self.handle.publish(now)
             && let Some(console) = self.console
         {
-            console.told();
+            console.notify_pages();
         }
     }
 
     /// Returns the effects of a reload without applying it.
     fn rehearse(&self, state: &mut InForce) -> ReloadReport {
-        let before = state.kept_out.clone();
+        let before = state.rejected.clone();
         let source = state.read_config(ReloadTrigger::DryRun);
         let lock = state.read_lock(ReloadTrigger::DryRun);
         let Applied { changes, bad } = match self.apply(state, source, lock, ReloadTrigger::DryRun)
         {
             Ok(applied) => applied,
             Err(refused) => {
-                let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
-                state.kept_out.config = Some(kept_out);
+                let rejected = RejectedChange::new("config", refused.reason, refused.acceptable);
+                state.rejected.config = Some(rejected);
                 Applied { changes: Vec::new(), bad: state.bad.clone() }
             }
         };
         let config = state.file.as_ref().map(|file| file.display().to_string());
-        let kept_out = state.kept_out.all().cloned().collect();
-        state.kept_out = before;
+        let rejected = state.rejected.all().cloned().collect();
+        state.rejected = before;
         let unusable = unusable(&bad);
-        ReloadReport { config, changes, kept_out, unusable }
+        ReloadReport { config, changes, rejected, unusable }
     }
 
     /// Applies a config and a lock as a whole or not at all, and returns the changes. An unusable config does not stop
@@ -194,7 +196,7 @@ impl Following<'_> {
         match self.apply(state, source, lock.clone(), trigger) {
             Ok(Applied { changes, bad }) => {
                 state.bad = bad;
-                state.kept_out.secrets = None;
+                state.rejected.secrets = None;
                 for change in &changes {
                     tracing::info!(change, "the config changed");
                 }
@@ -203,16 +205,16 @@ impl Following<'_> {
                 changes
             }
             Err(refused) if is_new => {
-                let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
-                state.kept_out.config = Some(kept_out);
+                let rejected = RejectedChange::new("config", refused.reason, refused.acceptable);
+                state.rejected.config = Some(rejected);
                 if lock == state.lock {
                     return Vec::new();
                 }
                 self.take_over(state, state.source.clone(), lock, trigger)
             }
             Err(refused) => {
-                let kept_out = KeptOut::new("secrets", refused.reason, refused.acceptable);
-                state.kept_out.secrets = Some(kept_out);
+                let rejected = RejectedChange::new("secrets", refused.reason, refused.acceptable);
+                state.rejected.secrets = Some(rejected);
                 Vec::new()
             }
         }
@@ -271,7 +273,7 @@ impl Following<'_> {
             file: Some(source.file().to_owned()),
             only: self.common.profile.as_deref(),
             roster: self.roster,
-            desk: self.console.map(Console::desk),
+            desk: self.console.map(AdminState::pending),
         };
         let mut offered = parts.offered(shaping.approved(Arc::clone(&self.approvals)))?;
         problems.extend(std::mem::take(&mut offered.problems).into_iter().chain(dangling));
@@ -319,7 +321,7 @@ impl Following<'_> {
             config.as_ref().map(|config| config.empty_fragments.clone()).unwrap_or_default();
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
-            console.set(offered.into_scene(config, problems));
+            console.set_config(offered.into_scene(config, problems));
         }
         state.secrets = match trigger {
             ReloadTrigger::Accept => FileWatch::known(files.all()),

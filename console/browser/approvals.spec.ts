@@ -15,45 +15,45 @@ const remove = (...entityNames: string[]) => client.callTool({ name: "delete_ent
 
 test("a call that is asked about waits until somebody approves it here", async ({ page }) => {
   await open(page, gateway, "servers");
-  const link = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: /^Questions/ });
+  const link = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: /^Approvals/ });
   await expect(main(page)).toContainText("ready");
   const call = remove("old notes");
-  await expect(link).toHaveAccessibleName(/1 waiting/);
+  await expect(link).toHaveAccessibleName(/1 pending/);
   await page.keyboard.press("g");
-  await page.keyboard.press("q");
-  const question = main(page).getByRole("article");
-  await expect(question).toContainText("delete_entities");
-  await expect(question).toContainText("it cannot be undone");
-  await expect(question.getByLabel("Arguments")).toHaveValue(/old notes/);
-  await question.getByRole("button", { name: "Approve once" }).click();
+  await page.keyboard.press("a");
+  const request = main(page).getByRole("article");
+  await expect(request).toContainText("delete_entities");
+  await expect(request).toContainText("it cannot be undone");
+  await expect(request.getByLabel("Arguments")).toHaveValue(/old notes/);
+  await request.getByRole("button", { name: "Approve once" }).click();
   expect(await call).toContain("deleted");
-  await expect(main(page)).toContainText("Nothing waits");
+  await expect(main(page)).toContainText("No pending requests");
 });
 
 test("a call that is denied never reaches its server, and the client is told why", async ({ page }) => {
-  await open(page, gateway, "questions");
-  await expect(main(page)).toContainText("Nothing waits");
+  await open(page, gateway, "approvals");
+  await expect(main(page)).toContainText("No pending requests");
   const call = remove("the archive");
-  const question = main(page).getByRole("article");
-  await expect(question.getByLabel("Arguments")).toHaveValue(/the archive/);
-  await question.getByRole("button", { name: "Deny…" }).click();
-  await question.getByLabel(/^Reason/).fill("we still need it");
+  const request = main(page).getByRole("article");
+  await expect(request.getByLabel("Arguments")).toHaveValue(/the archive/);
+  await request.getByRole("button", { name: "Deny…" }).click();
+  await request.getByLabel(/^Reason/).fill("we still need it");
   await page.keyboard.press("Enter");
   expect(await call).toContain("we still need it");
 });
 
 test("arguments are changed before they are sent", async ({ page }) => {
-  await open(page, gateway, "questions");
-  await expect(main(page)).toContainText("Nothing waits");
+  await open(page, gateway, "approvals");
+  await expect(main(page)).toContainText("No pending requests");
   const note = (name: string) => ({ name, entityType: "note", observations: [] });
   await client.callTool({ name: "create_entities", arguments: { entities: [note("keep"), note("drop")] } });
   const call = remove("keep", "drop");
-  const question = main(page).getByRole("article");
-  await question.getByLabel("Arguments").fill('{"entityNames": [');
-  await expect(question.getByRole("button", { name: "Approve once" })).toBeDisabled();
-  await expect(question).toContainText("this is not JSON");
-  await question.getByLabel("Arguments").fill('{"entityNames": ["drop"]}');
-  await question.getByRole("button", { name: "Approve once" }).click();
+  const request = main(page).getByRole("article");
+  await request.getByLabel("Arguments").fill('{"entityNames": [');
+  await expect(request.getByRole("button", { name: "Approve once" })).toBeDisabled();
+  await expect(request).toContainText("this is not JSON");
+  await request.getByLabel("Arguments").fill('{"entityNames": ["drop"]}');
+  await request.getByRole("button", { name: "Approve once" }).click();
   expect(await call).toContain("deleted");
   const left = texts(await client.callTool({ name: "read_graph", arguments: {} }));
   expect(left).toContain("keep");
@@ -61,11 +61,11 @@ test("arguments are changed before they are sent", async ({ page }) => {
 });
 
 test("what was answered elsewhere disappears here", async ({ page, context }) => {
-  await open(page, gateway, "questions");
-  await expect(main(page)).toContainText("Nothing waits");
+  await open(page, gateway, "approvals");
+  await expect(main(page)).toContainText("No pending requests");
   const other = await context.newPage();
-  await other.goto(gateway.page("questions"));
-  await expect(main(other)).toContainText("Nothing waits");
+  await other.goto(gateway.page("approvals"));
+  await expect(main(other)).toContainText("No pending requests");
   const call = remove("twice asked");
   await expect(main(page).getByRole("article")).toBeVisible();
   const theirs = main(other).getByRole("article");

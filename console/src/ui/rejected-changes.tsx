@@ -1,8 +1,8 @@
 // Changes of files that did not take effect, above every page, and accepting them.
 import { useState } from "preact/hooks";
-import { post, type Refused } from "../api";
+import { post, type ApiError } from "../api";
 import { session } from "../live";
-import { refused } from "../load";
+import { toApiError } from "../load";
 import type { ReloadReport } from "../types";
 import { Button } from "./button";
 import { Confirm } from "./dialog";
@@ -10,27 +10,27 @@ import { Failure } from "./empty";
 import { Hint } from "./hint";
 import { say } from "./toast";
 
-const TITLES: Record<string, string> = { config: "Config change kept out", lock: "Lock change kept out", secrets: "Secret change kept out" };
+const TITLES: Record<string, string> = { config: "Config change rejected", lock: "Lock change rejected", secrets: "Secret change rejected" };
 
-export function KeptOutChanges() {
+export function RejectedChanges() {
   const [asking, setAsking] = useState(false);
-  const [failed, setFailed] = useState<Refused | undefined>(undefined);
-  const changes = session.value?.kept_out ?? [];
+  const [failed, setFailed] = useState<ApiError | undefined>(undefined);
+  const changes = session.value?.rejected ?? [];
   if (!changes.length) return null;
   const reload = async (accept: boolean) => {
     setAsking(false);
     setFailed(undefined);
     try {
       const report = await post<ReloadReport>("/reload", { accept });
-      if (!report.kept_out.length) say(report.changes.length ? `In force: ${report.changes.join("; ")}` : "In force as it is now");
+      if (!report.rejected.length) say(report.changes.length ? `In force: ${report.changes.join("; ")}` : "In force as it is now");
     } catch (error) {
-      setFailed(refused(error));
+      setFailed(toApiError(error));
     }
   };
   return (
-    <div class="kept-out notice bad" role="alert">
-      {changes.map((change) => <p key={change.what}><strong>{TITLES[change.what] ?? "Change kept out"}:</strong> <Hint text={change.reason} /></p>)}
-      <p class="dim">What was in force before stays in force.</p>
+    <div class="rejected-changes notice bad" role="alert">
+      {changes.map((change) => <p key={change.part}><strong>{TITLES[change.part] ?? "Change rejected"}:</strong> <Hint text={change.reason} /></p>)}
+      <p class="dim">The previous version stays in force.</p>
       {failed && <Failure error={failed} />}
       <div class="row">
         <Button small onClick={() => reload(false)}>Read again</Button>
@@ -38,7 +38,7 @@ export function KeptOutChanges() {
       </div>
       {asking && (
         <Confirm title="Accept the change?" action="Accept" danger close={() => setAsking(false)} confirm={() => reload(true)}>
-          {changes.filter((change) => change.acceptable).map((change) => <p key={change.what}><Hint text={change.reason} /></p>)}
+          {changes.filter((change) => change.acceptable).map((change) => <p key={change.part}><Hint text={change.reason} /></p>)}
           <p>From then on it is in force as the files are now.</p>
         </Confirm>
       )}

@@ -1,10 +1,10 @@
 // A conversation as it is shown: what was said before, and what the events of the run that is on add to it.
 import { same } from "../schema/validate";
-import type { Conversation, ConversationDetail, Message, Part, Report, RunEvents } from "../types";
+import type { ConversationSummary, ConversationDetail, MessageRow, MessagePart, RunReport, RunEvents } from "../types";
 
 export interface Log { level?: string; data: unknown }
 
-export interface Made {
+export interface CallView {
   id: string;
   name: string;
   /** `server.tool`, once it is known. */
@@ -13,41 +13,41 @@ export interface Made {
   state: "to come" | "going on" | "done" | "failed" | "no answer";
   progress?: { progress: number; total?: number; message?: string };
   logs: Log[];
-  result?: Part[];
+  result?: MessagePart[];
   error?: string;
-  took_ms?: number;
+  duration_ms?: number;
 }
 
-export type Item =
+export type ConversationItem =
   /** `at`: so many messages a fork from here takes over; unknown while a run is on. */
-  | { kind: "message"; message: Message; calls: Made[]; at?: number }
+  | { kind: "message"; message: MessageRow; calls: CallView[]; at?: number }
   | { kind: "note"; text: string }
-  | { kind: "again"; error: string; after_ms: number };
+  | { kind: "retry"; error: string; after_ms: number };
 
-export interface Streaming { thinking: string; text: string; refusal: string }
+export interface StreamingAnswer { thinking: string; text: string; refusal: string }
 
-export interface Talk {
-  items: Item[];
-  streaming?: Streaming;
+export interface ConversationView {
+  items: ConversationItem[];
+  streaming?: StreamingAnswer;
   running: boolean;
   /** How often the model was asked in this run. */
   turn: number;
   model?: string;
-  report?: Report;
+  report?: RunReport;
 }
 
-export const NOTHING: Talk = { items: [], running: false, turn: 0 };
+export const NOTHING: ConversationView = { items: [], running: false, turn: 0 };
 
 /** How many log lines of a call are kept. */
 const LOGS = 200;
 
-function made(message: Message, state: Made["state"]): Made[] {
+function callViews(message: MessageRow, state: CallView["state"]): CallView[] {
   return message.parts.flatMap((part) => (part.type === "call" ? [{ id: part.id, name: part.name, arguments: part.arguments, state, logs: [] }] : []));
 }
 
 /** What is kept of a conversation. Results stand with their calls. */
-export function fromDetail(detail: Pick<ConversationDetail, "entries" | "running" | "report">): Talk {
-  let items: Item[] = [];
+export function fromDetail(detail: Pick<ConversationDetail, "entries" | "running" | "report">): ConversationView {
+  let items: ConversationItem[] = [];
   detail.entries.forEach((message, index) => {
     if (message.role === "tool") {
       for (const part of message.parts) {
@@ -57,14 +57,14 @@ export function fromDetail(detail: Pick<ConversationDetail, "entries" | "running
       const last = items.at(-1);
       if (last?.kind === "message") items = items.with(-1, { ...last, at: index + 1 });
     } else {
-      items = [...items, { kind: "message", message, calls: made(message, "no answer"), at: index + 1 }];
+      items = [...items, { kind: "message", message, calls: callViews(message, "no answer"), at: index + 1 }];
     }
   });
   return { items, running: detail.running, turn: 0, report: detail.report };
 }
 
 /** Changes the last call of this id; earlier turns may have used the same. */
-function withCall(items: Item[], id: string, change: (call: Made) => Made): Item[] {
+function withCall(items: ConversationItem[], id: string, change: (call: CallView) => CallView): ConversationItem[] {
   for (let at = items.length - 1; at >= 0; at--) {
     const item = items[at]!;
     if (item.kind !== "message") continue;
@@ -77,12 +77,12 @@ function withCall(items: Item[], id: string, change: (call: Made) => Made): Item
 type Events = { [Name in keyof RunEvents]: { name: Name; data: RunEvents[Name] } }[keyof RunEvents];
 
 /** One event further. Names that are not known change nothing. */
-export function step(talk: Talk, name: string, data: unknown): Talk {
+export function step(talk: ConversationView, name: string, data: unknown): ConversationView {
   const event = { name, data } as Events;
   switch (event.name) {
-    case "began":
+    case "started":
       return { ...talk, running: true, model: event.data.model, report: undefined };
-    case "asking":
+    case "turn":
       return { ...talk, turn: event.data.turn, streaming: { thinking: "", text: "", refusal: "" } };
     case "delta": {
       const { data } = event;
@@ -90,15 +90,15 @@ export function step(talk: Talk, name: string, data: unknown): Talk {
       const before = talk.streaming ?? { thinking: "", text: "", refusal: "" };
       return { ...talk, streaming: { ...before, [data.type]: before[data.type] + data.text } };
     }
-    case "again":
+    case "retry":
       // What came of the answer so far is worth nothing; it begins anew.
-      return { ...talk, streaming: { thinking: "", text: "", refusal: "" }, items: [...talk.items, { kind: "again", ...event.data }] };
-    case "said":
-      return { ...talk, streaming: undefined, items: [...talk.items, { kind: "message", message: event.data.message, calls: made(event.data.message, "to come") }] };
-    case "called": {
+      return { ...talk, streaming: { thinking: "", text: "", refusal: "" }, items: [...talk.items, { kind: "retry", ...event.data }] };
+    case "message":
+      return { ...talk, streaming: undefined, items: [...talk.items, { kind: "message", message: event.data.message, calls: callViews(event.data.message, "to come") }] };
+    case "call": {
       const { call: id, name, tool } = event.data;
       // The arguments are those that were sent: a person may have changed them.
-      const began = (call: Made): Made => ({ ...call, name, tool, arguments: event.data.arguments, state: call.result ? call.state : "going on" });
+      const began = (call: CallView): CallView => ({ ...call, name, tool, arguments: event.data.arguments, state: call.result ? call.state : "going on" });
       return { ...talk, items: withCall(talk.items, id, began) };
     }
     case "progress": {
@@ -110,12 +110,12 @@ export function step(talk: Talk, name: string, data: unknown): Talk {
       return { ...talk, items: withCall(talk.items, id, (call) => ({ ...call, logs: [...call.logs.slice(1 - LOGS), log] })) };
     }
     case "result": {
-      const { call: id, parts, is_error, error, took_ms } = event.data;
-      return { ...talk, items: withCall(talk.items, id, (call) => ({ ...call, state: is_error ? "failed" : "done", progress: undefined, result: parts, error, took_ms })) };
+      const { call: id, parts, is_error, error, duration_ms: duration_ms } = event.data;
+      return { ...talk, items: withCall(talk.items, id, (call) => ({ ...call, state: is_error ? "failed" : "done", progress: undefined, result: parts, error, duration_ms })) };
     }
     case "note":
       return { ...talk, items: [...talk.items, { kind: "note", text: event.data.text }] };
-    case "over":
+    case "end":
       return { ...talk, running: false, streaming: undefined, report: event.data, items: talk.items.map(ended) };
     default:
       return talk;
@@ -123,7 +123,7 @@ export function step(talk: Talk, name: string, data: unknown): Talk {
 }
 
 /** A call that a run left behind gets no answer any more. */
-function ended(item: Item): Item {
+function ended(item: ConversationItem): ConversationItem {
   if (item.kind !== "message" || !item.calls.some((call) => call.state === "going on" || call.state === "to come")) return item;
   return { ...item, calls: item.calls.map((call) => (call.state === "going on" || call.state === "to come" ? { ...call, state: "no answer", progress: undefined } : call)) };
 }
@@ -132,10 +132,10 @@ function ended(item: Item): Item {
  * What is kept, in the words of what is shown as far as both say the same: notes, times and log lines, which only the
  * events told, stay. What is kept tells where to fork from.
  */
-export function settle(talk: Talk, detail: ConversationDetail): Talk {
+export function settle(talk: ConversationView, detail: ConversationDetail): ConversationView {
   const kept = fromDetail(detail);
   const fresh = kept.items.filter((item) => item.kind === "message");
-  const items: Item[] = [];
+  const items: ConversationItem[] = [];
   let next = 0;
   for (const item of talk.items) {
     if (item.kind === "message") {
@@ -151,7 +151,7 @@ export function settle(talk: Talk, detail: ConversationDetail): Talk {
 }
 
 /** Whether it can go on without a new word. */
-export function canGoOn(talk: Talk, state: Conversation["state"] | undefined): boolean {
+export function canGoOn(talk: ConversationView, state: ConversationSummary["state"] | undefined): boolean {
   if (talk.running) return false;
   const last = talk.items.findLast((item) => item.kind === "message");
   if (!last) return false;

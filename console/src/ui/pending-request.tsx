@@ -1,11 +1,11 @@
-// A question that waits: what is asked, by whom, and how to answer.
+// A pending request: message, sender, and the form of its answer.
 import { useState } from "preact/hooks";
-import { post, type Refused } from "../api";
+import { post, type ApiError } from "../api";
 import { safeLink } from "../content/parse-markdown";
-import { refused } from "../load";
+import { toApiError } from "../load";
 import { SchemaForm } from "../schema/form";
 import { isObject } from "../schema/model";
-import type { Answer, JsonSchema, Question } from "../types";
+import type { ElicitationAnswer, JsonSchema, PendingRequest } from "../types";
 import { Approval, isApproval } from "./approval";
 import { Badge } from "./badge";
 import { Button, ButtonLink } from "./button";
@@ -15,37 +15,37 @@ import { say } from "./toast";
 import { Waits } from "./waits";
 
 /** `bare`: without its head, where what surrounds it says who asks. */
-export function QuestionCard({ question, done, bare }: { question: Question; done?: () => void; bare?: boolean }) {
-  const [error, setError] = useState<Refused | undefined>(undefined);
+export function PendingRequestCard({ request, done, bare }: { request: PendingRequest; done?: () => void; bare?: boolean }) {
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const [busy, setBusy] = useState(false);
-  const answer = async (given: Answer) => {
+  const answer = async (given: ElicitationAnswer) => {
     setBusy(true);
     setError(undefined);
     try {
-      await post(`/questions/${encodeURIComponent(question.id)}`, given);
-      say(given.action !== "accept" ? "Declined" : given.content?.decision === "deny" ? "Denied" : isApproval(question) ? "Approved" : "Answered");
+      await post(`/pending-requests/${encodeURIComponent(request.id)}`, given);
+      say(given.action !== "accept" ? "Declined" : given.content?.decision === "deny" ? "Denied" : isApproval(request) ? "Approved" : "Answered");
       done?.();
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
       setBusy(false);
     }
   };
   return (
-    <section class="card question stack" aria-label={asks(question)}>
+    <section class="card request stack" aria-label={requestTitle(request)}>
       {!bare && (
         <header class="row spread">
-          <h3><Text text={asks(question)} /></h3>
+          <h3><Text text={requestTitle(request)} /></h3>
           <span class="row">
-            {question.tool && <Badge><Text text={question.tool} /></Badge>}
-            <Waits question={question} />
+            {request.tool && <Badge><Text text={request.tool} /></Badge>}
+            <Waits request={request} />
           </span>
         </header>
       )}
-      {isApproval(question) ? <Approval question={question} busy={busy} answer={answer} /> : (
+      {isApproval(request) ? <Approval request={request} busy={busy} answer={answer} /> : (
         <>
-          <p class="break pre"><Long text={question.message} limit={2000} /></p>
-          {question.url && <Page url={question.url} />}
-          <Reply question={question} busy={busy} answer={answer} />
+          <p class="break pre"><Long text={request.message} limit={2000} /></p>
+          {request.url && <Page url={request.url} />}
+          <Reply request={request} busy={busy} answer={answer} />
         </>
       )}
       {error && <Failure error={error} />}
@@ -53,7 +53,7 @@ export function QuestionCard({ question, done, bare }: { question: Question; don
   );
 }
 
-export function asks({ kind, server }: Question): string {
+export function requestTitle({ kind, server }: PendingRequest): string {
   switch (kind) {
     case "approval":
       return "May this call be made?";
@@ -66,28 +66,28 @@ export function asks({ kind, server }: Question): string {
   }
 }
 
-export interface Part { question: Question; busy: boolean; answer: (given: Answer) => void }
+export interface AnswerProps { request: PendingRequest; busy: boolean; answer: (given: ElicitationAnswer) => void }
 
-function Reply({ question, busy, answer }: Part) {
+function Reply({ request, busy, answer }: AnswerProps) {
   const [value, setValue] = useState<unknown>({});
   const [problems, setProblems] = useState(0);
   const [strict, setStrict] = useState(false);
   const accept = () => {
     setStrict(true);
     if (problems) return;
-    answer(question.schema ? { action: "accept", content: isObject(value) ? value : {} } : { action: "accept" });
+    answer(request.schema ? { action: "accept", content: isObject(value) ? value : {} } : { action: "accept" });
   };
   return (
     <form class="stack" noValidate onSubmit={(event) => {
       event.preventDefault();
       accept();
     }}>
-      {question.schema !== undefined && <SchemaForm plain schema={question.schema as JsonSchema} strict={strict} change={(next, wrong) => {
+      {request.schema !== undefined && <SchemaForm plain schema={request.schema as JsonSchema} strict={strict} change={(next, wrong) => {
         setValue(next);
         setProblems(wrong.length);
       }} />}
       <div class="row">
-        <Button kind="primary" type="submit" busy={busy}>{question.url ? "I have done it" : question.schema ? "Send" : "Accept"}</Button>
+        <Button kind="primary" type="submit" busy={busy}>{request.url ? "I have done it" : request.schema ? "Send" : "Accept"}</Button>
         <Button busy={busy} onClick={() => answer({ action: "decline" })}>Decline</Button>
         <Button kind="quiet" busy={busy} onClick={() => answer({ action: "cancel" })}>Dismiss</Button>
       </div>
