@@ -113,10 +113,10 @@ impl AdminState {
             match events.next().await {
                 Some(Event::End(end)) => return Ok(end?.object().clone()),
                 Some(Event::Question(request)) => {
-                    drop(guard.add_request(RequestKind::Server, request))
+                    drop(guard.add_request(RequestKind::Server, request));
                 }
                 Some(Event::Approval(request)) => {
-                    drop(guard.add_request(RequestKind::Approval, request))
+                    drop(guard.add_request(RequestKind::Approval, request));
                 }
                 Some(_) => {}
                 None => unreachable!("an end comes before nothing"),

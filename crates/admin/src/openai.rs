@@ -51,7 +51,7 @@ impl OpenAiEndpoint {
         self,
         caller: Caller,
         request: Request<Bytes>,
-    ) -> Result<Response<SiteBody>, EndpointError> {
+    ) -> Result<Response<SiteBody>, OpenAiError> {
         let inner = &self.0;
         let agents = Arc::clone(&inner.agents.read().unwrap_or_else(PoisonError::into_inner));
         let Some(ApiPath { profile, resource: what }) = ApiPath::parse(request.uri().path()) else {
@@ -67,7 +67,7 @@ impl OpenAiEndpoint {
         };
         if *request.method() != method {
             let error = ApiError::refused(405, format!("use {method}"));
-            return Err(EndpointError { allow: Some(method), ..error.into() });
+            return Err(OpenAiError { allow: Some(method), ..error.into() });
         }
         let listed = || -> Vec<Listed> {
             let listed = agents.list(profile, &caller).into_iter();
@@ -94,13 +94,13 @@ impl OpenAiEndpoint {
 }
 
 /// A refused request.
-struct EndpointError {
+struct OpenAiError {
     error: ApiError,
     /// The method for the `Allow` header.
     allow: Option<Method>,
 }
 
-impl From<ApiError> for EndpointError {
+impl From<ApiError> for OpenAiError {
     fn from(error: ApiError) -> Self {
         Self { error, allow: None }
     }
@@ -120,7 +120,7 @@ impl Site for OpenAiEndpoint {
         let caller = visit.caller.expect("it has no open entrance");
         Box::pin(async move {
             let responded = this.respond(caller, request).await;
-            responded.unwrap_or_else(|EndpointError { error, allow }| {
+            responded.unwrap_or_else(|OpenAiError { error, allow }| {
                 let mut response = error_response(&error);
                 let allow = allow.and_then(|allow| HeaderValue::from_str(allow.as_str()).ok());
                 if let Some(allow) = allow {

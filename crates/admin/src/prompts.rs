@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::response::Written;
+use crate::response::UncheckedJson;
 use crate::route::{AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, get, post};
 use crate::state::AdminState;
 
@@ -126,12 +126,12 @@ async fn render(
     state: AdminState,
     context: RequestContext,
     filled: PromptArguments,
-) -> Result<JsonResponse<Written<RenderedPrompt>>, AdminError> {
+) -> Result<JsonResponse<UncheckedJson<RenderedPrompt>>, AdminError> {
     let caller = context.caller()?;
     let way = state.find_prompt(&caller, context.path_parameter(0)).await?;
     let target = Target { server: way.server, name: way.name };
     let call = Call::prompt(caller, target, json!(filled.arguments).into());
-    Ok(JsonResponse(Written::new(&state.request(call).await?)))
+    Ok(JsonResponse(UncheckedJson::new(&state.request(call).await?)))
 }
 
 impl AdminState {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::elicitation::{console_capabilities, console_session};
-use crate::response::Written;
+use crate::response::UncheckedJson;
 use crate::route::{
     AdminError, ApiRoute, EventStream, JsonResponse, NoInput, RequestContext, encode_event, get,
     post,
@@ -99,11 +99,11 @@ async fn read(
     state: AdminState,
     context: RequestContext,
     which: ResourceQuery,
-) -> Result<JsonResponse<Written<ResourceContents>>, AdminError> {
+) -> Result<JsonResponse<UncheckedJson<ResourceContents>>, AdminError> {
     let caller = context.caller()?;
     let server = state.server(&caller, &which.server)?;
     let call = Call::resource(caller, server, which.uri);
-    Ok(JsonResponse(Written::new(&state.request(call).await?)))
+    Ok(JsonResponse(UncheckedJson::new(&state.request(call).await?)))
 }
 
 /// Event of a resource.

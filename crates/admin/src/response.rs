@@ -170,21 +170,21 @@ fn content(kind: &str, schema: &(impl Serialize + ?Sized)) -> Value {
 }
 
 /// JSON written by a server, which matches `T` if the server follows the protocol.
-pub(crate) struct Written<T>(pub(crate) Json, pub(crate) std::marker::PhantomData<T>);
+pub(crate) struct UncheckedJson<T>(pub(crate) Json, pub(crate) std::marker::PhantomData<T>);
 
-impl<T> Written<T> {
+impl<T> UncheckedJson<T> {
     pub(crate) fn new(object: &Object) -> Self {
         Self(object.json().clone(), std::marker::PhantomData)
     }
 }
 
-impl<T> Serialize for Written<T> {
+impl<T> Serialize for UncheckedJson<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Written<T> {
+impl<T: JsonSchema> JsonSchema for UncheckedJson<T> {
     fn schema_name() -> Cow<'static, str> {
         T::schema_name()
     }

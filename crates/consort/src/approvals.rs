@@ -20,7 +20,7 @@ pub(crate) fn path() -> Option<PathBuf> {
 
 /// Returns the stored approvals, and stores changes from now on. A file that cannot be read counts as absent, with a
 /// warning: people are asked again.
-pub(crate) fn kept() -> Arc<Approved> {
+pub(crate) fn stored_approvals() -> Arc<Approved> {
     let Some(path) = path() else { return Arc::default() };
     let approvals = read(&path).unwrap_or_else(|reason| {
         note(format!("warning: `{}` cannot be used: {reason}", path.display()));

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::output::note;
-use crate::person;
+use crate::terminal_prompt;
 
 /// Time limit for a request of the browser; its head is limited to `HEAD` bytes.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const HEAD: u64 = 16 << 10;
 const BACK: &str = "/callback";
 
 /// The user's browser, which redirects to this machine.
-pub(crate) struct Browser {
+pub(crate) struct LoginBrowser {
     listener: TcpListener,
     /// True to open the browser; else the URL is only printed.
     open: bool,
@@ -29,14 +29,14 @@ pub(crate) struct Browser {
     patience: Duration,
 }
 
-impl Browser {
+impl LoginBrowser {
     /// A browser that redirects to this port, or to any.
     pub(crate) async fn new(port: u16, open: bool, patience: Duration) -> std::io::Result<Self> {
         Ok(Self { listener: TcpListener::bind(("127.0.0.1", port)).await?, open, patience })
     }
 
     /// Waits for the redirect with this `state`.
-    async fn back(&self, state: &str) -> String {
+    async fn wait_for_redirect(&self, state: &str) -> String {
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -50,7 +50,7 @@ impl Browser {
     }
 }
 
-impl Person for Browser {
+impl Person for LoginBrowser {
     fn address(&self) -> String {
         let port = self.listener.local_addr().map_or(0, |address| address.port());
         format!("http://127.0.0.1:{port}{BACK}")
@@ -64,11 +64,11 @@ impl Person for Browser {
             if self.open {
                 open(&page);
             }
-            let state = field(&page, "state").unwrap_or_default();
+            let state = query_value(&page, "state").unwrap_or_default();
             let visiting = async {
                 tokio::select! {
-                    target = self.back(&state) => format!("http://127.0.0.1{target}"),
-                    pasted = pasted() => pasted,
+                    target = self.wait_for_redirect(&state) => format!("http://127.0.0.1{target}"),
+                    pasted = read_pasted_url() => pasted,
                 }
             };
             let late = |_| format!("the browser did not come back within {:?}", self.patience);
@@ -80,9 +80,10 @@ impl Person for Browser {
         let question = escape_line(&format!(
             "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
         ));
-        Box::pin(
-            async move { person::Person::there() && person::agrees(question).await == Some(true) },
-        )
+        Box::pin(async move {
+            terminal_prompt::TerminalPrompt::has_terminal()
+                && terminal_prompt::confirm_async(question).await == Some(true)
+        })
     }
 }
 
@@ -97,9 +98,9 @@ async fn serve(mut stream: TcpStream, state: &str) -> std::io::Result<Option<Str
         (Some("GET"), Some(target)) if target.split('?').next() == Some(BACK) => Some(target),
         _ => None,
     };
-    let target = target.filter(|target| field(target, "state").as_deref() == Some(state));
+    let target = target.filter(|target| query_value(target, "state").as_deref() == Some(state));
     let (status, text) = match target {
-        Some(target) if field(target, "error").is_none() => {
+        Some(target) if query_value(target, "error").is_none() => {
             ("200 OK", "That was all: you can close this page.")
         }
         Some(_) => ("200 OK", "Nothing was agreed to. You can close this page."),
@@ -116,14 +117,14 @@ async fn serve(mut stream: TcpStream, state: &str) -> std::io::Result<Option<Str
 }
 
 /// The raw value of a query parameter of a URL.
-fn field(address: &str, name: &str) -> Option<String> {
+fn query_value(address: &str, name: &str) -> Option<String> {
     let (_, query) = address.split_once('?')?;
     let mut fields = query.split('&').filter_map(|field| field.split_once('='));
     fields.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
 }
 
 /// Reads a URL typed by the user.
-async fn pasted() -> String {
+async fn read_pasted_url() -> String {
     if !std::io::stdin().is_terminal() {
         return std::future::pending().await;
     }

@@ -9,8 +9,8 @@ pub mod logins;
 pub mod models;
 pub mod run_recorder;
 pub mod servers;
-pub mod shaping;
 pub mod token;
+pub mod toolbox_layers;
 pub mod trust;
 
 pub use consort_agent as agent;

@@ -15,8 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 pub(crate) use bar::{advance, label, moving, set_prefix};
-pub(crate) use style::Styled;
-pub(crate) use table::{Cell, Table, width};
+pub(crate) use style::TextStyle;
+pub(crate) use table::{TableCell, TextTable, width};
 pub(crate) use terminal::{TerminalText, styled};
 
 /// Prints a line to the standard output. A closed pipe is ignored.

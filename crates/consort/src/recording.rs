@@ -13,8 +13,8 @@ use consort_core::escape::escape_line;
 use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, WriterRole};
 use consort_gateway::{LogLimits, Recorded, Records};
 
-use crate::cli::LedgerChoice;
-use crate::exit::Failure;
+use crate::cli::LedgerSelection;
+use crate::exit::CommandError;
 use crate::output::note;
 use crate::user::caller;
 
@@ -56,7 +56,10 @@ impl CommandRecords {
     }
 
     /// Records to the ledger, which is opened at the first write.
-    pub(crate) fn new(choice: &LedgerChoice, config: Option<&Config>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        choice: &LedgerSelection,
+        config: Option<&Config>,
+    ) -> Result<Self, CommandError> {
         let path = choice.ledger.clone().or_else(ledger_path).filter(|_| !choice.no_ledger);
         let Some(path) = path else { return Ok(Self::off()) };
         let usual = ConsortOptions::default();

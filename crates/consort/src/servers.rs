@@ -136,7 +136,7 @@ impl ResolvedServers {
     }
 
     /// The last good servers among them, as written.
-    pub fn kept(&self) -> Vec<ServerConfig> {
+    pub fn last_good(&self) -> Vec<ServerConfig> {
         let kept = self.bad.iter().filter(|bad| bad.is_kept);
         let names: BTreeSet<&ServerId> =
             kept.filter_map(|bad| bad.problem.server.as_ref()).collect();

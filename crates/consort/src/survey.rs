@@ -1,7 +1,7 @@
 //! Surveys of the definitions of servers that are started for it.
 
 use consort::servers::{LastGoodServers, hub_settings};
-use consort::shaping::Shaping;
+use consort::toolbox_layers::ToolboxLayers;
 use consort::trust::TrustedConfig;
 use consort_config::SystemValues;
 use consort_config::lock::{DefinitionSurvey, SurveyPlan, SurveyScope};
@@ -9,7 +9,7 @@ use consort_core::{Problem, Toolbox};
 use consort_hub::Connect;
 use consort_shape::pin::Lock;
 
-use crate::running::{self, Need, Running, tell};
+use crate::command_hub::{self, CatalogFreshness, CommandHub, tell};
 use crate::user::caller;
 
 /// Starts the servers in the scope and takes their definitions; `None` if interrupted.
@@ -27,9 +27,9 @@ pub(crate) async fn survey(
             agreed.withheld_server(&server.name, &plan.launches[&server.name]).is_none()
         }
     });
-    let running = running(&config);
+    let running = survey_hub(&config);
     let reached = tokio::select! {
-        () = running.reach(None, Need::Fresh) => true,
+        () = running.connect_servers(None, CatalogFreshness::Fresh) => true,
         _ = tokio::signal::ctrl_c() => false,
     };
     let catalog = running.hub.catalog(&caller());
@@ -39,8 +39,8 @@ pub(crate) async fn survey(
 }
 
 /// A hub for the servers' own definitions: without the transforms of the config, and without Consort's own tools.
-fn running(config: &TrustedConfig) -> Running {
-    let resolve = SystemValues::asking(running::ask);
+fn survey_hub(config: &TrustedConfig) -> CommandHub {
+    let resolve = SystemValues::asking(command_hub::prompt_for_input);
     let (mut settings, servers) = hub_settings(config, &resolve, &LastGoodServers::default());
     let bad = servers.bad.into_iter().map(|bad| bad.problem);
     let problems: Vec<Problem> = bad.chain(config.problems.iter().cloned()).collect();
@@ -49,5 +49,5 @@ fn running(config: &TrustedConfig) -> Running {
     for server in &mut settings.servers {
         server.connect = Connect::Call;
     }
-    Running::of(settings, Shaping::default(), problems)
+    CommandHub::with_settings(settings, ToolboxLayers::default(), problems)
 }

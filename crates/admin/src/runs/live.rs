@@ -205,7 +205,7 @@ impl LiveRun {
             match piece {
                 StoredEvent::Event(event) => read.push(event.clone()),
                 StoredEvent::Request(id, event) if self.pending.waits(id) => {
-                    read.push(event.clone())
+                    read.push(event.clone());
                 }
                 StoredEvent::Dropped | StoredEvent::Request(..) => {}
                 StoredEvent::Text(kind, text) => {

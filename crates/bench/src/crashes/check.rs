@@ -164,7 +164,7 @@ fn token_is_whole(folder: &Path) -> Result<bool, Failure> {
     if text.len() != 33 || !text.ends_with('\n') || mode != 0o600 {
         return Err(format!("the token has {} bytes and mode {mode:o}", text.len()).into());
     }
-    match token::kept(&file)? {
+    match token::read_or_create(&file)? {
         (secret, false) if secret == text.trim() => Ok(true),
         _ => Err("the token is not the one that was kept".into()),
     }

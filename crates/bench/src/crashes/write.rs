@@ -144,7 +144,7 @@ impl Writer {
         let file = token_path(&self.folder);
         say("ready");
         for number in self.numbers() {
-            tell(number, &token::kept(&file));
+            tell(number, &token::read_or_create(&file));
             if number + 1 != self.from.saturating_add(self.times) {
                 let _ = fs::remove_file(&file);
             }

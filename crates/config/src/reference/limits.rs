@@ -31,10 +31,10 @@ fn the_reference_of_limits_is_of_every_key() {
 }
 
 /// Key or flag, default, description, and effect of reaching the limit.
-type Row = (&'static str, String, &'static str, &'static str);
+type LimitRow = (&'static str, String, &'static str, &'static str);
 
 /// Limits of servers and of tools shown to models.
-fn of_servers() -> Vec<Row> {
+fn of_servers() -> Vec<LimitRow> {
     let times = consort_wire::Times::default();
     let seconds = |time: Duration| format!("{} s", time.as_secs());
     let called = "the call ends (exit code 4; through a gateway, outcome unknown), and its server is notified";
@@ -98,7 +98,7 @@ fn of_servers() -> Vec<Row> {
 }
 
 /// Limits of agents and providers.
-fn of_models() -> Vec<Row> {
+fn of_models() -> Vec<LimitRow> {
     let patience = Patience::default();
     vec![
         (

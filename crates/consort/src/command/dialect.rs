@@ -5,17 +5,17 @@ use consort_core::escape::escape_line;
 use consort_shape::dialect::{Options, names, project};
 use serde_json::{Value, json};
 
-use crate::cli::{Common, DialectArguments};
-use crate::exit::{Exit, Failure};
+use crate::cli::{DialectArguments, GlobalArguments};
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
 use crate::output::{json, json_text, note};
-use crate::running::{Need, Running};
 
 pub(super) async fn run(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     wanted: &DialectArguments,
-) -> Result<Exit, Failure> {
-    running.reach(None, Need::Kept).await;
+) -> Result<ExitStatus, CommandError> {
+    running.connect_servers(None, CatalogFreshness::Cached).await;
     let catalog = running.catalog();
     let entries: Vec<&Entry> = match &wanted.tool {
         Some(name) => vec![catalog.resolve(name)?],
@@ -37,7 +37,7 @@ pub(super) async fn run(
             })
             .collect();
         json(&told);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     for (id, _, tool, losses) in &told {
         json_text(&serde_json::to_string_pretty(tool).unwrap_or_default());
@@ -45,5 +45,5 @@ pub(super) async fn run(
             note(escape_line(&format!("{id}: {loss}")));
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }

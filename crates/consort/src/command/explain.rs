@@ -6,17 +6,17 @@ use consort_shape::scan::{Finding, scan};
 use consort_shape::{Explanation, explain};
 use serde::Serialize;
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Styled, TerminalText, json, line, styled};
-use crate::running::{Need, Running};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TerminalText, TextStyle, json, line, styled};
 use crate::user::caller;
 
 /// Limit of characters shown of a text.
 const SHOWN: usize = 200;
 
 #[derive(Serialize)]
-struct Report {
+struct ToolExplanation {
     #[serde(flatten)]
     explanation: Explanation,
     policy: Option<String>,
@@ -25,25 +25,25 @@ struct Report {
 }
 
 pub(super) async fn run(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     name: &str,
-    need: Need,
-) -> Result<Exit, Failure> {
-    running.reach(None, need).await;
+    need: CatalogFreshness,
+) -> Result<ExitStatus, CommandError> {
+    running.connect_servers(None, need).await;
     let entry = original(running, name)?;
-    let report = Report {
-        explanation: explain(&entry, running.shaping.transforms(None)),
-        policy: running.shaping.decision(&caller(), &entry),
+    let report = ToolExplanation {
+        explanation: explain(&entry, running.toolbox_layers.transforms(None)),
+        policy: running.toolbox_layers.decision(&caller(), &entry),
         findings: scan(entry.definition.json()),
     };
     if common.json {
         json(&report);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let Explanation { from, to, steps } = &report.explanation;
     let to = to.as_deref().unwrap_or("hidden");
-    line(styled(Styled::Heading, format!("{} -> {}", escape_line(from), escape_line(to))));
+    line(styled(TextStyle::Heading, format!("{} -> {}", escape_line(from), escape_line(to))));
     for step in steps {
         line(format!("  {}", escape_line(&step.rule)));
         if step.hides {
@@ -67,15 +67,15 @@ pub(super) async fn run(
     for finding in &report.findings {
         line(
             TerminalText::from("  ")
-                + styled(Styled::Warning, "deserves a look")
+                + styled(TextStyle::Warning, "deserves a look")
                 + format!(": {finding}"),
         );
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Returns the server's own definition of the requested tool, by its name here or at the server.
-fn original(running: &Running, name: &str) -> Result<Entry, Failure> {
+fn original(running: &CommandHub, name: &str) -> Result<Entry, CommandError> {
     let (here, there) = (running.catalog(), running.hub.catalog(&caller()));
     let route = here.resolve(name).map(|entry| entry.route.clone());
     let found = match &route {

@@ -14,25 +14,27 @@ use consort_core::escape::escape_line;
 use consort_wire::Endpoint;
 use serde_json::json;
 
-use crate::cli::{Common, Export, Receiver};
-use crate::exit::{Exit, Failure};
+use crate::cli::{ExportArguments, GlobalArguments, TargetClient};
+use crate::command_hub::read_file;
+use crate::exit::{CommandError, ExitStatus};
 use crate::output::{json, line, note};
-use crate::running::read_file;
 use crate::trust_prompt;
 
-pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
+pub(super) fn run(
+    common: &GlobalArguments,
+    wanted: &ExportArguments,
+) -> Result<ExitStatus, CommandError> {
     let recipient = ExportClient::from(wanted.client);
     let mode = mode(common, wanted)?;
     if wanted.print {
         crate::output::file(&snippet(recipient, &mode));
         warn_of_demo(&mode);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let own = || recipient.file(&UserFolders::of_process(), FolderLayout::of_system());
     let Some(file) = wanted.output.clone().or_else(own) else {
-        return Err(
-            Failure::usage("there is no home folder to write to").hint("name a file with --output")
-        );
+        return Err(CommandError::usage("there is no home folder to write to")
+            .hint("name a file with --output"));
     };
     // Behind a link is the file that people keep.
     let file = fs::canonicalize(&file).unwrap_or(file);
@@ -44,7 +46,7 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let after =
         export(recipient, &mode, before.as_deref().unwrap_or_default()).map_err(|error| {
             let message = format!("cannot add to `{}`: {error}", file.display());
-            Failure::usage(escape_line(&message)).hint("see what to write with --print")
+            CommandError::usage(escape_line(&message)).hint("see what to write with --print")
         })?;
     let changed = before.as_ref() != Some(&after);
     let backup = match before {
@@ -63,7 +65,7 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
         let name = escape_line(&file.display().to_string());
         note(format!("warning: others on this machine can read the token in {name}"));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Warns that a client gets the demo because there is no config.
@@ -76,7 +78,7 @@ fn warn_of_demo(mode: &ExportMode) {
 }
 
 fn tell(
-    common: &Common,
+    common: &GlobalArguments,
     recipient: ExportClient,
     file: &Path,
     backup: Option<&Path>,
@@ -99,14 +101,15 @@ fn tell(
 }
 
 /// Returns the connection settings that the client uses to reach the gateway.
-fn mode(common: &Common, wanted: &Export) -> Result<ExportMode, Failure> {
+fn mode(common: &GlobalArguments, wanted: &ExportArguments) -> Result<ExportMode, CommandError> {
     if let Some(url) = &wanted.url {
-        Endpoint::plain(url).map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
+        Endpoint::plain(url)
+            .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
         let token = wanted.token_file.as_deref().map(token).transpose()?;
         return Ok(ExportMode::Url { url: url.clone(), token });
     }
     let program = std::env::current_exe()
-        .map_err(|error| Failure::usage(format!("cannot find this program: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("cannot find this program: {error}")))?;
     let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];
     if let Some(config) = config(common)? {
         arguments.extend(["--config".to_owned(), config.display().to_string()]);
@@ -115,15 +118,15 @@ fn mode(common: &Common, wanted: &Export) -> Result<ExportMode, Failure> {
 }
 
 /// The config in force here. A client is started in another folder, and perhaps with another home.
-fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
+fn config(common: &GlobalArguments) -> Result<Option<PathBuf>, CommandError> {
     let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
     let lookup =
         find_config(common.config.as_deref(), variable.as_deref(), &UserFolders::of_process())
-            .map_err(|error| Failure::usage(escape_line(&error.to_string())))?;
+            .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
     let ConfigLocation::File(file) = lookup.found else { return Ok(None) };
     if file == Path::new(STDIN) {
         let message = "the client cannot read the config from the standard input of this command";
-        return Err(Failure::usage(message).hint("name a file with --config"));
+        return Err(CommandError::usage(message).hint("name a file with --config"));
     }
     // The client names it from then on, as if the user had.
     trust_prompt::confirm(common, read_file(&file)?)?;
@@ -131,26 +134,26 @@ fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// Reads the token from a file.
-fn token(file: &Path) -> Result<String, Failure> {
+fn token(file: &Path) -> Result<String, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| failed("read", file, &error))?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!("`{}` holds no token: one line without blanks", file.display());
-        return Err(Failure::usage(escape_line(&message)));
+        return Err(CommandError::usage(escape_line(&message)));
     }
     Ok(token.to_owned())
 }
 
-fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
-    Failure::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
+fn failed(what: &str, file: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
 }
 
-impl From<Receiver> for ExportClient {
-    fn from(receiver: Receiver) -> Self {
+impl From<TargetClient> for ExportClient {
+    fn from(receiver: TargetClient) -> Self {
         match receiver {
-            Receiver::ClaudeDesktop => Self::ClaudeDesktop,
-            Receiver::Cursor => Self::Cursor,
-            Receiver::Vscode => Self::VsCode,
+            TargetClient::ClaudeDesktop => Self::ClaudeDesktop,
+            TargetClient::Cursor => Self::Cursor,
+            TargetClient::Vscode => Self::VsCode,
         }
     }
 }

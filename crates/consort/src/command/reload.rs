@@ -10,17 +10,20 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::cli::{Common, Reload};
-use crate::exit::{Exit, Failure};
+use crate::cli::{GlobalArguments, ReloadArguments};
+use crate::command_hub::config_failure;
+use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
 use crate::output::{json, line};
-use crate::running::wrong;
 
 /// Limit of bytes read from a response.
 const REPLY_BYTES: u64 = 4 << 20;
 
 /// Makes every running gateway of the config re-read its files.
-pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    common: &GlobalArguments,
+    options: &ReloadArguments,
+) -> Result<ExitStatus, CommandError> {
     let config = config_file(common)?;
     let mut reports = Vec::new();
     for gateway in of_config(config.as_deref())? {
@@ -34,30 +37,30 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
         let told = |(gateway, report): &(RunningGateway, ReloadReport)| {
             json!({
                 "address": gateway.address, "pid": gateway.pid, "config": report.config,
-                "changes": report.changes, "kept_out": report.rejected, "unusable": report.unusable,
+                "changes": report.changes, "rejected": report.rejected, "unusable": report.unusable,
             })
         };
         json(&reports.iter().map(told).collect::<Vec<_>>());
     }
     let is_sound = |report: &ReloadReport| report.rejected.is_empty() && report.unusable.is_empty();
     let sound = reports.iter().all(|(_, report)| is_sound(report));
-    Ok(if sound { Exit::Ok } else { Exit::Usage })
+    Ok(if sound { ExitStatus::Ok } else { ExitStatus::Usage })
 }
 
 /// The selected config file; `None` for the embedded one.
-fn config_file(common: &Common) -> Result<Option<PathBuf>, Failure> {
+fn config_file(common: &GlobalArguments) -> Result<Option<PathBuf>, CommandError> {
     let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
     let folders = UserFolders::of_process();
     let lookup =
         consort_config::find_config(common.config.as_deref(), variable.as_deref(), &folders);
-    match lookup.map_err(|error| wrong(&error))?.found {
+    match lookup.map_err(|error| config_failure(&error))?.found {
         ConfigLocation::File(file) => Ok(std::path::absolute(file).ok()),
         ConfigLocation::Embedded => Ok(None),
     }
 }
 
 /// The gateways that run with this config.
-fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
+fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, CommandError> {
     let (ours, others): (Vec<_>, Vec<_>) =
         RunningGateway::all().into_iter().partition(|gateway| gateway.uses(config));
     if !ours.is_empty() {
@@ -66,8 +69,10 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
     let which = config.map_or("without a config".to_owned(), |file| {
         format!("with the config `{}`", escape_text(&file.display().to_string()))
     });
-    let failure =
-        Failure { exit: Exit::Unreachable, ..Failure::usage(format!("no gateway runs {which}")) };
+    let failure = CommandError {
+        exit: ExitStatus::Unreachable,
+        ..CommandError::usage(format!("no gateway runs {which}"))
+    };
     let known: Vec<String> = others
         .iter()
         .filter_map(|gateway| gateway.config.as_ref())
@@ -79,7 +84,10 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
     })
 }
 
-async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport, Failure> {
+async fn ask(
+    gateway: &RunningGateway,
+    options: &ReloadArguments,
+) -> Result<ReloadReport, CommandError> {
     let address = gateway.local_address();
     if !gateway.admin {
         let flag = match (options.accept, options.dry_run) {
@@ -91,7 +99,7 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
             "`{flag}` needs the admin API, which the gateway at {address} does not serve: it was started with --no-console"
         );
         let pid = gateway.pid;
-        return Err(Failure::usage(message).hint(if options.accept {
+        return Err(CommandError::usage(message).hint(if options.accept {
             "correct the file, or start the gateway again: a start takes the files as they are"
                 .to_owned()
         } else {
@@ -104,14 +112,14 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
                 .and_then(|token| token.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)));
             Some(read.map_err(|error| {
                 let file = file.display();
-                Failure::usage(format!("cannot read the owner's token in `{file}`: {error}"))
+                CommandError::usage(format!("cannot read the owner's token in `{file}`: {error}"))
             })?)
         }
         None => None,
     };
-    let unreached = |error: &dyn std::fmt::Display| Failure {
-        exit: Exit::Unreachable,
-        ..Failure::usage(format!("cannot reach the gateway at {address}: {error}"))
+    let unreached = |error: &dyn std::fmt::Display| CommandError {
+        exit: ExitStatus::Unreachable,
+        ..CommandError::usage(format!("cannot reach the gateway at {address}: {error}"))
     };
     // A gateway of an earlier version refuses what it does not know, so nothing happens by mistake.
     let body = if options.dry_run {
@@ -128,9 +136,9 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
     if status != 200 {
         let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         let why = said["error"].as_str().unwrap_or("no reason was given");
-        let failure = Failure::usage(format!("refused ({status}): {}", escape_text(why)));
+        let failure = CommandError::usage(format!("refused ({status}): {}", escape_text(why)));
         let hint = said["hint"].as_str().map(escape_text);
-        return Err(hint.into_iter().fold(failure, Failure::hint));
+        return Err(hint.into_iter().fold(failure, CommandError::hint));
     }
     serde_json::from_str(&body).map_err(|error| unreached(&error))
 }

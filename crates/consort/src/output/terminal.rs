@@ -6,7 +6,7 @@ use std::ops::{Add, AddAssign};
 
 use consort_core::escape::{escape_model_text, escape_text, is_unprintable};
 
-use super::style::Styled;
+use super::style::TextStyle;
 
 /// Text that is safe to show on a terminal. Its input always passes the sanitizer; only [`styled`] adds escape
 /// sequences. It has no `Display`, so that it cannot be put into other text and lose its type.
@@ -15,7 +15,7 @@ pub(crate) struct TerminalText(String);
 
 impl TerminalText {
     /// Text of a model, in which joiner characters are kept.
-    pub(crate) fn spoken(text: &str) -> Self {
+    pub(crate) fn model_text(text: &str) -> Self {
         Self(escape_model_text(text))
     }
 
@@ -117,7 +117,7 @@ impl<T: Into<Self>> AddAssign<T> for TerminalText {
 }
 
 /// A text in a style. The output stream drops the style if it is not supported.
-pub(crate) fn styled(styled: Styled, text: impl Into<TerminalText>) -> TerminalText {
+pub(crate) fn styled(styled: TextStyle, text: impl Into<TerminalText>) -> TerminalText {
     let text = text.into();
     if text.is_empty() {
         return text;
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn only_our_own_styles_are_obeyed_however_texts_are_put_together() {
-        let text = styled(Styled::Bad, "error\u{1b}[2J")
+        let text = styled(TextStyle::Bad, "error\u{1b}[2J")
             + ": "
             + "\u{9b}1A\u{202e}"
             + String::from("\r\u{7}");
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn no_naughty_string_is_obeyed_by_a_terminal() {
         for naughty in testkit::fixtures::naughty_strings() {
-            let text = styled(Styled::Good, &naughty) + &naughty;
+            let text = styled(TextStyle::Good, &naughty) + &naughty;
             let json = TerminalText::json(&serde_json::Value::from(naughty.clone()).to_string());
             let line = shorten_line(&naughty, 40);
             assert!(!line.contains(['\n', '\t']) && line.chars().count() <= 40, "{naughty:?}");

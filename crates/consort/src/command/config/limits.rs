@@ -3,13 +3,16 @@
 use consort_config::{LIMIT_SECTIONS, LimitSettings, LimitSpec, LimitUnit, LimitsConfig};
 use serde_json::{Value, json};
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, json, line, note, width};
-use crate::running::read_untrusted;
+use crate::cli::GlobalArguments;
+use crate::command_hub::read_untrusted;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, width};
 
 /// Shows all limits, or those with a word in their key or description.
-pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure> {
+pub(super) fn show(
+    common: &GlobalArguments,
+    word: Option<&str>,
+) -> Result<ExitStatus, CommandError> {
     let config = read_untrusted(common)?;
     let written = config.map(|config| config.options.limits).unwrap_or_default();
     let settings = written.settings();
@@ -24,7 +27,7 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
             limits.map(|limit| row(section.heading, limit, &written, &settings))
         });
         json(&json!({ "limits": rows.collect::<Vec<_>>() }));
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let mut found = false;
     for section in LIMIT_SECTIONS {
@@ -37,7 +40,7 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
         }
         found = true;
         line(section.heading);
-        let mut table = Table::new(&["KEY", "IN FORCE", "DEFAULT", "ALLOWED", "LIMIT"]);
+        let mut table = TextTable::new(&["KEY", "IN FORCE", "DEFAULT", "ALLOWED", "LIMIT"]);
         for limit in limits {
             let text = |value: Option<u64>| match value {
                 Some(value) => limit.format_value(value),
@@ -45,16 +48,16 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
             };
             let (value, default) = (limit.value_in(&settings), limit.default());
             let cell = if value == default {
-                Cell::from(text(value))
+                TableCell::from(text(value))
             } else {
-                Cell::styled(Styled::Good, text(value))
+                TableCell::styled(TextStyle::Good, text(value))
             };
             table.row([
-                Cell::from(limit.key),
+                TableCell::from(limit.key),
                 cell,
-                Cell::from(text(default)),
-                Cell::from(limit.format_range()),
-                Cell::from(limit.about.trim_end_matches('.')),
+                TableCell::from(text(default)),
+                TableCell::from(limit.format_range()),
+                TableCell::from(limit.about.trim_end_matches('.')),
             ]);
         }
         line(table.render(width()));
@@ -62,7 +65,7 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
     if !found {
         note("no limit has this word in its key or description");
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// A limit as JSON: durations are in milliseconds.

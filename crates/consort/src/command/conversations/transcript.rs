@@ -9,7 +9,7 @@ use consort_core::escape::{escape_line, escape_text, shorten_line};
 use serde_json::Value;
 
 use super::time;
-use crate::output::{Styled, TerminalText, styled};
+use crate::output::{TerminalText, TextStyle, styled};
 
 /// Limit of characters shown of the arguments of a call.
 const ARGUMENTS: usize = 160;
@@ -19,9 +19,9 @@ const RESULT: usize = 240;
 
 /// Transcript of a conversation: messages in full, calls and results shortened.
 pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
-    let mut transcript = Transcript::default();
+    let mut transcript = TranscriptWriter::default();
     let title = escape_line(&head.title);
-    transcript.line(styled(Styled::Heading, format!("{}  {title}", head.id).trim_end()));
+    transcript.line(styled(TextStyle::Heading, format!("{}  {title}", head.id).trim_end()));
     if let Some(forked) = &head.forked {
         let at = forked.at.map(|at| format!(", up to message {at}")).unwrap_or_default();
         transcript.aside(format!("a copy of {}{at}", forked.from));
@@ -33,7 +33,7 @@ pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
 }
 
 #[derive(Default)]
-struct Transcript {
+struct TranscriptWriter {
     lines: Vec<TerminalText>,
     /// The tools that are called, by the id of the call.
     tools: HashMap<String, String>,
@@ -41,7 +41,7 @@ struct Transcript {
     message: usize,
 }
 
-impl Transcript {
+impl TranscriptWriter {
     fn step(&mut self, step: &Step, number: usize) {
         match &step.what {
             What::Began(began) => {
@@ -69,7 +69,7 @@ impl Transcript {
             What::Asked { question } => {
                 let message = question.params.get("message").and_then(Value::as_str);
                 let asked = format!("? {}", message.unwrap_or("(a question without words)"));
-                self.text(styled(Styled::Warning, escape_text(&asked)));
+                self.text(styled(TextStyle::Warning, escape_text(&asked)));
             }
             What::Answered { answer, .. } => {
                 self.text(format!("! {}", shorten_line(&answer.to_string(), ARGUMENTS)));
@@ -122,8 +122,8 @@ impl Transcript {
         let words: Vec<String> = result.parts.iter().map(part_text).collect();
         let words = shorten_line(&words.join(" "), RESULT);
         let failed = match error {
-            Some(error) => styled(Styled::Bad, format!(" {}", escape_line(error))),
-            None if result.is_error => styled(Styled::Bad, " failed"),
+            Some(error) => styled(TextStyle::Bad, format!(" {}", escape_line(error))),
+            None if result.is_error => styled(TextStyle::Bad, " failed"),
             None => TerminalText::default(),
         };
         let head = TerminalText::from(format!("← {tool} ({took} ms)"));
@@ -133,9 +133,9 @@ impl Transcript {
     fn head(&mut self, number: usize, who: &str, more: &str) {
         self.message = number;
         let more = if more.is_empty() { String::new() } else { format!("  {more}") };
-        let head = styled(Styled::Heading, format!("[{number}] {who}"));
+        let head = styled(TextStyle::Heading, format!("[{number}] {who}"));
         self.line("");
-        self.line(head + styled(Styled::Faint, more));
+        self.line(head + styled(TextStyle::Faint, more));
     }
 
     fn message(&mut self, message: &Message) {
@@ -147,7 +147,7 @@ impl Transcript {
                     self.text(format!("→ {} {arguments}", escape_line(&call.name)));
                 }
                 Kind::ToolResult(result) => self.result(result, None, 0),
-                _ => self.text(styled(Styled::Faint, escape_text(&part_text(part)))),
+                _ => self.text(styled(TextStyle::Faint, escape_text(&part_text(part)))),
             }
         }
     }
@@ -158,7 +158,7 @@ impl Transcript {
     }
 
     fn aside(&mut self, text: String) {
-        self.line(styled(Styled::Faint, text));
+        self.line(styled(TextStyle::Faint, text));
     }
 
     fn line(&mut self, line: impl Into<TerminalText>) {
@@ -175,13 +175,13 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn over(status: Status) -> (Styled, &'static str) {
+fn over(status: Status) -> (TextStyle, &'static str) {
     match status {
-        Status::Completed => (Styled::Good, "completed"),
-        Status::LimitReached => (Styled::Bad, "limit reached"),
-        Status::Error => (Styled::Bad, "error"),
-        Status::Cancelled => (Styled::Warning, "cancelled"),
-        Status::Denied => (Styled::Bad, "denied"),
-        Status::Waiting => (Styled::Warning, "waiting for a person"),
+        Status::Completed => (TextStyle::Good, "completed"),
+        Status::LimitReached => (TextStyle::Bad, "limit reached"),
+        Status::Error => (TextStyle::Bad, "error"),
+        Status::Cancelled => (TextStyle::Warning, "cancelled"),
+        Status::Denied => (TextStyle::Bad, "denied"),
+        Status::Waiting => (TextStyle::Warning, "waiting for a person"),
     }
 }

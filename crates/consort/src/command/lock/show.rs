@@ -7,22 +7,22 @@ use consort_shape::pin::{Difference, Item, Kind, Line, Lock, Locked, Mark};
 use consort_shape::scan::{Shadow, excerpt, scan};
 use serde_json::{Value, json};
 
-use crate::output::{Cell, Styled, Table, TerminalText, line, styled, width};
+use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, styled, width};
 
 /// Prints a server and all its locked definitions.
 pub(super) fn server(server: &ServerId, locked: &Locked) {
-    line(styled(Styled::Heading, server.as_str()));
+    line(styled(TextStyle::Heading, server.as_str()));
     line(format!("  {}", describe_launch(&locked.launch)));
     if let Some(newest) = locked.launch.unpinned() {
         look(&escape_line(&newest));
     }
-    let mut table = Table::wrapping(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
+    let mut table = TextTable::wrapping(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
     for ((kind, name), item) in &locked.items {
         table.row([
-            Cell::from(format!("  {kind}")),
-            Cell::from(name),
-            Cell::from(item.pin().short()),
-            Cell::lines(about(item.definition())),
+            TableCell::from(format!("  {kind}")),
+            TableCell::from(name),
+            TableCell::from(item.pin().short()),
+            TableCell::lines(about(item.definition())),
         ]);
     }
     if !table.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn server(server: &ServerId, locked: &Locked) {
 
 /// Prints a suspicious passage. It may be harmless.
 fn look(text: &str) {
-    line(TerminalText::from("  ") + styled(Styled::Warning, "deserves a look") + ": " + text);
+    line(TerminalText::from("  ") + styled(TextStyle::Warning, "deserves a look") + ": " + text);
 }
 
 fn named(kind: Kind, name: &str) -> String {
@@ -96,7 +96,7 @@ pub(super) fn summary(lock: &Lock) -> String {
 
 /// Prints one difference, with all its changes.
 pub(super) fn difference(difference: &Difference, now: &Lock) {
-    line(styled(Styled::Heading, escape_line(&difference.to_string())));
+    line(styled(TextStyle::Heading, escape_line(&difference.to_string())));
     match difference {
         Difference::ServerNew { server: id } => {
             if let Some(locked) = now.servers.get(id) {
@@ -123,9 +123,9 @@ fn lines(lines: &[Line]) {
         let text = format!("  {one}");
         line(match one.mark {
             Mark::Place => text.into(),
-            Mark::Removed => styled(Styled::Bad, text),
-            Mark::Added => styled(Styled::Good, text),
-            Mark::Note => styled(Styled::Faint, text),
+            Mark::Removed => styled(TextStyle::Bad, text),
+            Mark::Added => styled(TextStyle::Good, text),
+            Mark::Note => styled(TextStyle::Faint, text),
         });
     }
 }

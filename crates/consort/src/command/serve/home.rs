@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use consort_config::{catalog_folder, data_folder, state_folder};
 use consort_core::escape::escape_line;
 
-use crate::cli::Serve;
-use crate::exit::Failure;
+use crate::cli::ServeArguments;
+use crate::exit::CommandError;
 use crate::output::note;
 
 /// Folders that cannot be written to.
@@ -21,7 +21,7 @@ pub(super) struct UnwritableFolders {
 
 /// Finds the folders that cannot be written to. Fails if a requested option needs one of them; else reports the data
 /// that is not stored.
-pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
+pub(super) fn check(serve: &ServeArguments) -> Result<UnwritableFolders, CommandError> {
     let folders = [
         (state_folder(), "the token, the ledger, names and logins"),
         (catalog_folder(), "what servers offered the last time"),
@@ -51,7 +51,7 @@ pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
              places: {}",
             flags.join(", ")
         );
-        return Err(Failure::usage(message).hint(hint));
+        return Err(CommandError::usage(message).hint(hint));
     }
     note(format!("warning: {message}: nothing is kept there"));
     Ok(unwritable)

@@ -10,9 +10,9 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::sockets::{ActivatedSockets, bind};
-use super::token::Kept;
-use crate::cli::{Common, Serve};
-use crate::exit::{Exit, Failure};
+use super::token::StoredToken;
+use crate::cli::{GlobalArguments, ServeArguments};
+use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
 use crate::output::{json_text, line, note};
 
@@ -20,7 +20,7 @@ use crate::output::{json_text, line, note};
 const THREADS: usize = 4;
 
 /// Addresses to listen on.
-pub(super) struct Places {
+pub(super) struct ListenAddresses {
     /// Sockets passed by socket activation; they replace those that would be bound.
     pub(super) activated: ActivatedSockets,
     /// The address of the gateway, unless sockets were passed.
@@ -31,7 +31,7 @@ pub(super) struct Places {
     pub(super) base_path: BasePath,
 }
 
-impl Places {
+impl ListenAddresses {
     /// Returns every address at which the gateway is reached.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.activated.addresses().chain(&self.main)
@@ -41,24 +41,24 @@ impl Places {
 /// Serves until shutdown is requested.
 pub(super) async fn serve(
     gateway: &Gateway,
-    common: &Common,
-    flags: &Serve,
-    places: Places,
-    entry: Entry<'_>,
-    signals: &mut Signals,
-) -> Result<Exit, Failure> {
-    let mut at = places.addresses().next().cloned();
-    let mut listeners = places.activated.listeners()?;
+    common: &GlobalArguments,
+    flags: &ServeArguments,
+    listen: ListenAddresses,
+    entry: StartupInfo<'_>,
+    signals: &mut ShutdownSignals,
+) -> Result<ExitStatus, CommandError> {
+    let mut at = listen.addresses().next().cloned();
+    let mut listeners = listen.activated.listeners()?;
     // Removed at the end.
     let mut files = Vec::new();
-    if let Some(main) = &places.main {
+    if let Some(main) = &listen.main {
         let (listener, address, file) = bind(main).await?;
         listeners.push(listener);
         files.extend(file);
         at = Some(address);
     }
-    let at = at.ok_or_else(|| Failure::usage("there is no address to listen on"))?;
-    let metrics = match &places.metrics {
+    let at = at.ok_or_else(|| CommandError::usage("there is no address to listen on"))?;
+    let metrics = match &listen.metrics {
         Some(address) => {
             let (listener, address, file) = bind(address).await?;
             files.extend(file);
@@ -77,9 +77,9 @@ pub(super) async fn serve(
     if let Err(error) = &recorded {
         tracing::warn!(%error, "`consort reload` will not find this gateway");
     }
-    announce(common, &at, &places.base_path, &entry);
+    announce(common, &at, &listen.base_path, &entry);
     let config = entry.config.as_deref().map(|file| file.display().to_string());
-    super::started(&at.to_string(), config.as_deref());
+    super::log_start(&at.to_string(), config.as_deref());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = flags.threads.map_or(cores.min(THREADS), usize::from);
     let watched = async {
@@ -114,13 +114,13 @@ pub(super) async fn serve(
         () = signals.next() => gateway.end().await,
     }
     here.remove();
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Connection details to announce at the start.
-pub(super) struct Entry<'a> {
+pub(super) struct StartupInfo<'a> {
     /// The owner's token, if one is needed.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<StoredToken>,
     /// Names of the agents and models that clients can use.
     pub(super) asked: Vec<String>,
     /// The console, if there is one.
@@ -130,8 +130,13 @@ pub(super) struct Entry<'a> {
 }
 
 /// Prints the URLs of the gateway, its token or the file of it, and snippets for clients.
-fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<'_>) {
-    let Entry { kept, asked, console, .. } = entry;
+fn announce(
+    common: &GlobalArguments,
+    at: &ListenAddress,
+    base: &BasePath,
+    entry: &StartupInfo<'_>,
+) {
+    let StartupInfo { kept, asked, console, .. } = entry;
     let kept = kept.as_ref();
     // Whoever connects by a path still sends a name.
     let (base, socket) = match at {
@@ -183,16 +188,17 @@ fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<
 }
 
 /// Shutdown signals, received from the creation of this value on.
-pub(super) struct Signals {
+pub(super) struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
 }
 
-impl Signals {
-    pub(super) fn new() -> Result<Self, Failure> {
+impl ShutdownSignals {
+    pub(super) fn new() -> Result<Self, CommandError> {
         let hear = |kind| {
-            signal(kind).map_err(|error| Failure::usage(format!("cannot hear signals: {error}")))
+            signal(kind)
+                .map_err(|error| CommandError::usage(format!("cannot hear signals: {error}")))
         };
         Ok(Self {
             terminate: hear(SignalKind::terminate())?,

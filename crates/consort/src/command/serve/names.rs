@@ -8,17 +8,17 @@ use consort_config::{ConfigDigest, canonical_location};
 use consort_core::ServerId;
 use consort_files::Readers;
 
-use crate::cli::Common;
+use crate::cli::GlobalArguments;
 
 /// The folder of a config's names. A profile served alone has its own names.
-pub(crate) fn folder(common: &Common, file: Option<&Path>) -> Option<PathBuf> {
+pub(crate) fn folder(common: &GlobalArguments, file: Option<&Path>) -> Option<PathBuf> {
     let folder = consort_config::state_folder()?.join("names").join(of_config(file));
     Some(of_profile(common, folder))
 }
 
 /// Copies the names that earlier versions stored for all configs together, if none are stored for this one, so that
 /// names stay the same. Names of servers that this config lacks are freed after the usual grace period.
-pub(super) fn adopt_earlier(common: &Common, folder: &Path) -> io::Result<()> {
+pub(super) fn adopt_earlier(common: &GlobalArguments, folder: &Path) -> io::Result<()> {
     let Some(state) = consort_config::state_folder() else { return Ok(()) };
     adopt(&of_profile(common, state.join("names")), folder)
 }
@@ -31,7 +31,7 @@ pub(super) fn of_config(file: Option<&Path>) -> String {
     format!("config-{}", &digest["sha256:".len()..][..16])
 }
 
-fn of_profile(common: &Common, folder: PathBuf) -> PathBuf {
+fn of_profile(common: &GlobalArguments, folder: PathBuf) -> PathBuf {
     match &common.profile {
         Some(profile) => folder.join(format!("only-{}", ServerId::derive(profile))),
         None => folder,

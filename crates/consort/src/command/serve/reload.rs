@@ -21,20 +21,20 @@ use consort_shape::pin::Lock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::in_force::{InForce, SecretFiles, broken, key, lost, unusable};
-use super::offered::{Offered, Parts};
 use super::records::configure;
+use super::reload_state::{ReloadState, SecretFiles, broken, key, lost, unusable};
+use super::served_toolboxes::{ServedToolboxes, ToolboxInputs};
 use super::settings::{access, permissions};
 use super::token::{MissingToken, path_of};
 use super::watch::FileWatch;
-use crate::cli::{Common, Serve};
-use crate::exit::Failure;
-use crate::running::{self, ConfigSource, Prepared, tell};
+use crate::cli::{GlobalArguments, ServeArguments};
+use crate::command_hub::{self, ConfigSource, PreparedConfig, tell};
+use crate::exit::CommandError;
 
 /// Everything needed to follow the config.
-pub(super) struct Following<'a> {
-    pub(super) common: &'a Common,
-    pub(super) serve: &'a Serve,
+pub(super) struct ConfigReloader<'a> {
+    pub(super) common: &'a GlobalArguments,
+    pub(super) serve: &'a ServeArguments,
     pub(super) hub: &'a Hub,
     pub(super) gateway: &'a Gateway,
     pub(super) records: &'a Records,
@@ -49,7 +49,7 @@ pub(super) struct Following<'a> {
 }
 
 /// A config that cannot be applied.
-struct Refused {
+struct ReloadRefusal {
     reason: String,
     /// True if it can be applied once somebody accepts it.
     acceptable: bool,
@@ -57,7 +57,7 @@ struct Refused {
 
 /// A config that is in force, or would be.
 #[derive(Default)]
-struct Applied {
+struct AppliedConfig {
     /// Changes, a line each.
     changes: Vec<String>,
     /// The servers with invalid settings.
@@ -71,7 +71,7 @@ struct NextConfig {
     config: Option<Config>,
     options: ConsortOptions,
     settings: Settings,
-    offered: Offered,
+    served: ServedToolboxes,
     access: Access,
     files: SecretFiles,
     usable: UsableServers,
@@ -83,17 +83,17 @@ struct NextConfig {
     changes: Vec<String>,
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
+impl From<CommandError> for ReloadRefusal {
+    fn from(failure: CommandError) -> Self {
         Self { reason: failure.message, acceptable: false }
     }
 }
 
-impl Following<'_> {
+impl ConfigReloader<'_> {
     /// Follows the files, and applies them whenever a change has settled, a reload is requested or SIGHUP arrives.
     pub(super) async fn follow(
         &self,
-        mut state: InForce,
+        mut state: ReloadState,
         mut requests: mpsc::Receiver<ReloadRequest>,
     ) -> Infallible {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
@@ -104,7 +104,7 @@ impl Following<'_> {
                 Some(request) = requests.recv() => (request.trigger, Some(request.reply)),
                 () = tokio::time::sleep(state.options.limits.settings().reload.poll) => (ReloadTrigger::Change, None),
             };
-            let report = self.turn(&mut state, trigger);
+            let report = self.check_files(&mut state, trigger);
             if let Some(reply) = reply {
                 // Whoever asked may have left.
                 let _ = reply.send(report);
@@ -113,9 +113,9 @@ impl Following<'_> {
     }
 
     /// Checks the files once, and applies their changes.
-    fn turn(&self, state: &mut InForce, trigger: ReloadTrigger) -> ReloadReport {
+    fn check_files(&self, state: &mut ReloadState, trigger: ReloadTrigger) -> ReloadReport {
         if trigger == ReloadTrigger::DryRun {
-            return self.rehearse(state);
+            return self.dry_run(state);
         }
         let asked = trigger != ReloadTrigger::Change;
         let look = state.look(asked);
@@ -152,7 +152,7 @@ impl Following<'_> {
     }
 
     /// Publishes the written changes that are not in force.
-    fn publish(&self, state: &InForce) {
+    fn publish(&self, state: &ReloadState) {
         let now = state.not_in_force();
         self.records.metrics.reloads.set_unusable_servers(now.unusable.len());
         if self.handle.publish(now)
@@ -163,19 +163,20 @@ impl Following<'_> {
     }
 
     /// Returns the effects of a reload without applying it.
-    fn rehearse(&self, state: &mut InForce) -> ReloadReport {
+    fn dry_run(&self, state: &mut ReloadState) -> ReloadReport {
         let before = state.rejected.clone();
         let source = state.read_config(ReloadTrigger::DryRun);
         let lock = state.read_lock(ReloadTrigger::DryRun);
-        let Applied { changes, bad } = match self.apply(state, source, lock, ReloadTrigger::DryRun)
-        {
-            Ok(applied) => applied,
-            Err(refused) => {
-                let rejected = RejectedChange::new("config", refused.reason, refused.acceptable);
-                state.rejected.config = Some(rejected);
-                Applied { changes: Vec::new(), bad: state.bad.clone() }
-            }
-        };
+        let AppliedConfig { changes, bad } =
+            match self.apply(state, source, lock, ReloadTrigger::DryRun) {
+                Ok(applied) => applied,
+                Err(refused) => {
+                    let rejected =
+                        RejectedChange::new("config", refused.reason, refused.acceptable);
+                    state.rejected.config = Some(rejected);
+                    AppliedConfig { changes: Vec::new(), bad: state.bad.clone() }
+                }
+            };
         let config = state.file.as_ref().map(|file| file.display().to_string());
         let rejected = state.rejected.all().cloned().collect();
         state.rejected = before;
@@ -187,14 +188,14 @@ impl Following<'_> {
     /// a lock from taking effect.
     fn take_over(
         &self,
-        state: &mut InForce,
+        state: &mut ReloadState,
         source: Option<ConfigSource>,
         lock: Option<Lock>,
         trigger: ReloadTrigger,
     ) -> Vec<String> {
         let is_new = source != state.source;
         match self.apply(state, source, lock.clone(), trigger) {
-            Ok(Applied { changes, bad }) => {
+            Ok(AppliedConfig { changes, bad }) => {
                 state.bad = bad;
                 state.rejected.secrets = None;
                 for change in &changes {
@@ -222,23 +223,23 @@ impl Following<'_> {
 
     fn apply(
         &self,
-        state: &mut InForce,
+        state: &mut ReloadState,
         source: Option<ConfigSource>,
         lock: Option<Lock>,
         trigger: ReloadTrigger,
-    ) -> Result<Applied, Refused> {
+    ) -> Result<AppliedConfig, ReloadRefusal> {
         let Some(source) = source else {
             if trigger == ReloadTrigger::DryRun {
-                return Ok(Applied::default());
+                return Ok(AppliedConfig::default());
             }
             self.gateway.set_access(&self.access(&ConsortOptions::default(), None)?.0);
             state.secrets.mark();
-            return Ok(Applied::default());
+            return Ok(AppliedConfig::default());
         };
         let next = self.build(state, source, lock, trigger)?;
-        let applied = Applied { changes: next.changes.clone(), bad: next.bad.clone() };
+        let applied = AppliedConfig { changes: next.changes.clone(), bad: next.bad.clone() };
         if trigger != ReloadTrigger::DryRun {
-            self.put_in_force(state, next, trigger);
+            self.replace_config(state, next, trigger);
         }
         Ok(applied)
     }
@@ -246,43 +247,49 @@ impl Following<'_> {
     /// Builds everything from a config and a lock. Nothing takes effect yet.
     fn build(
         &self,
-        state: &InForce,
+        state: &ReloadState,
         source: ConfigSource,
         lock: Option<Lock>,
         trigger: ReloadTrigger,
-    ) -> Result<NextConfig, Refused> {
+    ) -> Result<NextConfig, ReloadRefusal> {
         let config = source.parse()?;
         let (options, dangling) = (config.options.clone(), config.dangling_names());
         let last_good = state.last_good(trigger);
-        let prepared =
-            running::prepare_of(self.common, config, lock.clone(), self.resolve, &last_good)?;
+        let prepared = command_hub::prepare_parsed(
+            self.common,
+            config,
+            lock.clone(),
+            self.resolve,
+            &last_good,
+        )?;
         let mut problems = prepared.all_problems();
-        let Prepared { config, settings, shaping, servers, problems: odd } = prepared;
+        let PreparedConfig { config, settings, toolbox_layers, servers, problems: odd } = prepared;
         let ResolvedServers { usable, bad, files } = servers;
         // What did not work before is no reason to refuse the rest.
         let worse = odd.iter().find(|problem| {
             problem.severity == Severity::Error && !state.broken.contains(&key(problem))
         });
         if let Some(problem) = worse.filter(|_| trigger != ReloadTrigger::Accept) {
-            return Err(Refused { reason: problem.to_string(), acceptable: true });
+            return Err(ReloadRefusal { reason: problem.to_string(), acceptable: true });
         }
-        let parts = Parts {
+        let inputs = ToolboxInputs {
             hub: self.hub,
             records: self.records,
             options: &options,
             file: Some(source.file().to_owned()),
-            only: self.common.profile.as_deref(),
+            only_profile: self.common.profile.as_deref(),
             roster: self.roster,
-            desk: self.console.map(AdminState::pending),
+            pending_requests: self.console.map(AdminState::pending),
         };
-        let mut offered = parts.offered(shaping.approved(Arc::clone(&self.approvals)))?;
-        problems.extend(std::mem::take(&mut offered.problems).into_iter().chain(dangling));
+        let mut served =
+            inputs.build(toolbox_layers.with_approvals(Arc::clone(&self.approvals)))?;
+        problems.extend(std::mem::take(&mut served.problems).into_iter().chain(dangling));
         let (access, tokens) = self.access(&options, Some(source.file()))?;
         let files =
-            SecretFiles::new(files, tokens, Some(source.file()), &offered.shaping, &options);
+            SecretFiles::new(files, tokens, Some(source.file()), &served.toolbox_layers, &options);
         let gone = state.secrets.lost().find(|file| files.others.contains(*file));
         if let Some(file) = gone.filter(|_| trigger != ReloadTrigger::Accept) {
-            return Err(Refused { reason: lost(file), acceptable: true });
+            return Err(ReloadRefusal { reason: lost(file), acceptable: true });
         }
         let changes = state.differences(&source, &settings.servers, &options, lock.as_ref());
         let broken = broken(&odd);
@@ -292,7 +299,7 @@ impl Following<'_> {
             config,
             options,
             settings,
-            offered,
+            served,
             access,
             files,
             usable,
@@ -304,16 +311,16 @@ impl Following<'_> {
     }
 
     /// Replaces the config in force.
-    fn put_in_force(&self, state: &mut InForce, next: NextConfig, trigger: ReloadTrigger) {
-        let NextConfig { config, options, settings, offered, problems, files, .. } = next;
-        let mut offered = offered;
+    fn replace_config(&self, state: &mut ReloadState, next: NextConfig, trigger: ReloadTrigger) {
+        let NextConfig { config, options, settings, served, problems, files, .. } = next;
+        let mut served = served;
         problems.iter().for_each(tell);
         state.servers.clone_from(&settings.servers);
         let drain = state.options.limits.settings().reload.drain;
         self.hub.reload(settings.servers, settings.reserved, drain);
-        self.roster.set(std::mem::take(&mut offered.agents));
-        self.openai.set(Arc::clone(&offered.askable));
-        self.gateway.set(offered.toolboxes.clone());
+        self.roster.set(std::mem::take(&mut served.agents));
+        self.openai.set(Arc::clone(&served.served_agents));
+        self.gateway.set(served.toolboxes.clone());
         self.gateway.set_access(&next.access);
         self.gateway.set_permissions(permissions(self.serve, &options));
         configure(self.records, self.serve, &options);
@@ -321,7 +328,7 @@ impl Following<'_> {
             config.as_ref().map(|config| config.empty_fragments.clone()).unwrap_or_default();
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
-            console.set_config(offered.into_scene(config, problems));
+            console.set_config(served.into_active_config(config, problems));
         }
         state.secrets = match trigger {
             ReloadTrigger::Accept => FileWatch::known(files.all()),
@@ -337,11 +344,11 @@ impl Following<'_> {
         &self,
         options: &ConsortOptions,
         file: Option<&Path>,
-    ) -> Result<(Access, Vec<PathBuf>), Refused> {
+    ) -> Result<(Access, Vec<PathBuf>), ReloadRefusal> {
         let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
         if matches!(access, Access::Tokens(_)) && kept.is_none() {
             let reason = "the owner's token is missing: the last one stays in force".to_owned();
-            return Err(Refused { reason, acceptable: false });
+            return Err(ReloadRefusal { reason, acceptable: false });
         }
         let owner = kept.map(|kept| kept.file);
         Ok((access, token_files(options, file, owner.as_deref())))

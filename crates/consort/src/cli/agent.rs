@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{LedgerChoice, duration};
+use super::{LedgerSelection, duration};
 
 /// Options of `consort ask`.
 #[derive(Args, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct AskArguments {
     /// Prompt; `-` stands for standard input, which is read too if it is piped
     #[arg(value_name = "WORD")]
     pub(crate) prompt: Vec<String>,
@@ -19,14 +19,14 @@ pub(crate) struct Ask {
     #[arg(long, value_name = "URI")]
     pub(crate) attach: Vec<String>,
     #[command(flatten)]
-    pub(crate) from: From,
+    pub(crate) from: ResumeArguments,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) agent_arguments: AgentArguments,
 }
 
 /// Conversation to continue.
 #[derive(Args, Debug)]
-pub(crate) struct From {
+pub(crate) struct ResumeArguments {
     /// Continue the last conversation, or the one with this id, as in --continue=ID
     #[arg(
         long = "continue",
@@ -40,29 +40,29 @@ pub(crate) struct From {
 
 /// Options of `consort chat`.
 #[derive(Args, Debug)]
-pub(crate) struct Chat {
+pub(crate) struct ChatArguments {
     #[command(flatten)]
-    pub(crate) from: From,
+    pub(crate) from: ResumeArguments,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) agent_arguments: AgentArguments,
 }
 
 /// Options of `consort run`.
 #[derive(Args, Debug)]
-pub(crate) struct Run {
+pub(crate) struct RunArguments {
     /// Task file, in TOML or JSON; `-` reads it from standard input
     pub(crate) file: PathBuf,
     /// Value of `{NAME}` in the task's texts; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) agent_arguments: AgentArguments,
 }
 
 /// Options of every conversation with a model.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct Talk {
+pub(crate) struct AgentArguments {
     /// Model (or set `CONSORT_MODEL`)
     #[arg(long, short, value_name = "PROVIDER:NAME")]
     pub(crate) model: Option<String>,
@@ -109,7 +109,7 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) ledger: LedgerChoice,
+    pub(crate) ledger: LedgerSelection,
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use consort::agents::{self, AgentError};
-use consort::models::Models;
-use consort::shaping::{Layers, Shaping};
+use consort::models::ModelRegistry;
+use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
 use consort_agent::sub::{AGENTS, Roster, tool_name};
 use consort_agent::transcript::UNNAMED_AGENT;
 use consort_agent::{Agent, Bound, Consent, Limits, RunObserver, Sampling};
@@ -13,45 +13,57 @@ use consort_config::{AgentConfig, Config};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Pattern, Problem, Toolbox, nearest};
 
-use super::model::{chained, model, typed};
-use super::{Audience, Form, Keeping, Tape, text_or_file};
-use crate::cli::{Common, Talk};
-use crate::exit::Failure;
-use crate::person::Person;
-use crate::running::{Need, Running, tell};
+use super::model::{error_chain, model, resolve_typed_name};
+use super::{ConversationStorage, LineFormat, RunRecording, TerminalUser, text_or_file};
+use crate::cli::{AgentArguments, GlobalArguments};
+use crate::command_hub::{CatalogFreshness, CommandHub, tell};
+use crate::exit::CommandError;
+use crate::terminal_prompt::TerminalPrompt;
 
 /// Everything needed for a conversation.
-pub(crate) struct Setup {
-    pub(crate) stage: Stage,
-    pub(crate) audience: Audience,
+pub(crate) struct RunSetup {
+    pub(crate) context: AgentContext,
+    pub(crate) user: TerminalUser,
 }
 
 /// The agent, its tools and its store.
-pub(crate) struct Stage {
-    pub(crate) running: Running,
+pub(crate) struct AgentContext {
+    pub(crate) running: CommandHub,
     pub(crate) agent: Agent,
-    pub(crate) keeping: Keeping,
-    models: Arc<Models>,
-    tape: Tape,
+    pub(crate) storage: ConversationStorage,
+    models: Arc<ModelRegistry>,
+    recording: RunRecording,
     /// The agent's tools, before the exposure.
     unexposed: Arc<dyn Toolbox>,
     /// The config of the agent, if it is in the config.
     described: Option<AgentConfig>,
 }
 
-impl Setup {
+impl RunSetup {
     /// Reads the config and builds the agent; connects to no server.
-    pub(crate) async fn new(common: &Common, talk: &Talk, form: Form) -> Result<Self, Failure> {
-        let keeping = Keeping::new(!talk.no_store)?;
-        let person = Person::new();
-        let audience = Audience::new(common, talk, form, Arc::clone(&person))?;
-        let tape = Tape::new(talk)?;
-        let running = Running::start(common, person, &talk.ledger)?;
-        let made = made(talk, &running, &tape).await;
+    pub(crate) async fn new(
+        common: &GlobalArguments,
+        agent_arguments: &AgentArguments,
+        form: LineFormat,
+    ) -> Result<Self, CommandError> {
+        let storage = ConversationStorage::new(!agent_arguments.no_store)?;
+        let person = TerminalPrompt::new();
+        let user = TerminalUser::new(common, agent_arguments, form, Arc::clone(&person))?;
+        let recording = RunRecording::new(agent_arguments)?;
+        let running = CommandHub::start(common, person, &agent_arguments.ledger)?;
+        let made = build_agent(agent_arguments, &running, &recording).await;
         match made {
-            Ok(Made { agent, models, unexposed, described }) => {
-                let stage = Stage { running, agent, keeping, models, tape, unexposed, described };
-                Ok(Self { stage, audience })
+            Ok(BuiltAgent { agent, models, unexposed, described }) => {
+                let context = AgentContext {
+                    running,
+                    agent,
+                    storage,
+                    models,
+                    recording,
+                    unexposed,
+                    described,
+                };
+                Ok(Self { context, user })
             }
             Err(failure) => {
                 running.end().await;
@@ -61,44 +73,44 @@ impl Setup {
     }
 
     /// Connects to the servers, and gives the agent its tools; `None` if that is interrupted.
-    pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Option<()>, Failure> {
-        let reaching = self.stage.reach(tools);
-        let Some(denied) = self.audience.unless_interrupted(reaching).await else {
+    pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Option<()>, CommandError> {
+        let reaching = self.context.reach(tools);
+        let Some(denied) = self.user.unless_interrupted(reaching).await else {
             return Ok(None);
         };
         for denied in denied? {
             let text = format!("`{denied}` is left out: the policy does not allow it");
-            self.audience.show.warn(text);
+            self.user.show.warn(text);
         }
-        for idle in self.stage.idle_tools() {
-            self.audience.show.warn(format!("`{idle}` of the agent's `tools` fits no tool"));
+        for idle in self.context.idle_tools() {
+            self.user.show.warn(format!("`{idle}` of the agent's `tools` fits no tool"));
         }
         Ok(Some(()))
     }
 
     /// Shuts down everything. It can be interrupted. Fails if a recording could not be written, or if a replay diverged
     /// from it.
-    pub(crate) async fn end(mut self) -> Result<(), Failure> {
-        self.audience.show.clear();
-        let drain = self.stage.running.hub.drain();
-        self.audience.unless_interrupted(drain).await;
-        self.stage.running.records.end();
-        self.stage.tape.end()
+    pub(crate) async fn end(mut self) -> Result<(), CommandError> {
+        self.user.show.clear();
+        let drain = self.context.running.hub.drain();
+        self.user.unless_interrupted(drain).await;
+        self.context.running.records.end();
+        self.context.recording.end()
     }
 }
 
-impl Stage {
+impl AgentContext {
     /// Connects to the servers without a stored catalog, and gives the agent the tools of these names; with none, those
     /// that the config exposes. Returns the names of tools that the policy denies.
-    pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Vec<String>, Failure> {
-        if !matches!(self.tape, Tape::Playing(_)) {
-            self.running.reach(None, Need::Kept).await;
+    pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Vec<String>, CommandError> {
+        if !matches!(self.recording, RunRecording::Replaying(_)) {
+            self.running.connect_servers(None, CatalogFreshness::Cached).await;
         }
         // Who names tools has no need of fewer that stand for many.
         if !tools.is_empty() {
             self.agent.toolbox = Arc::clone(&self.unexposed);
         }
-        self.agent.toolbox = self.tape.toolbox(Arc::clone(&self.agent.toolbox));
+        self.agent.toolbox = self.recording.toolbox(Arc::clone(&self.agent.toolbox));
         if tools.is_empty() {
             return Ok(Vec::new());
         }
@@ -112,81 +124,88 @@ impl Stage {
 
     /// Returns the entries of the agent's `tools` in the config that match no tool.
     fn idle_tools(&self) -> Vec<String> {
-        let Some(described) = self.described.as_ref().filter(|_| !self.tape.is_playing()) else {
+        let Some(described) = self.described.as_ref().filter(|_| !self.recording.is_replay())
+        else {
             return Vec::new();
         };
         let catalog = self.unexposed.catalog(&self.agent.settings.caller);
-        agents::idle_tools(described, &catalog).into_iter().map(escape_line).collect()
+        agents::unused_tools(described, &catalog).into_iter().map(escape_line).collect()
     }
 
     /// Switches to another model.
-    pub(crate) async fn choose(&mut self, said: &str) -> Result<(), Failure> {
+    pub(crate) async fn choose_model(&mut self, said: &str) -> Result<(), CommandError> {
         let model = model(&self.models, Some(said)).await?;
-        self.agent.model = self.tape.model(model);
+        self.agent.model = self.recording.model(model);
         Ok(())
     }
 }
 
 /// An agent, and its parts.
-struct Made {
+struct BuiltAgent {
     agent: Agent,
-    models: Arc<Models>,
+    models: Arc<ModelRegistry>,
     unexposed: Arc<dyn Toolbox>,
     described: Option<AgentConfig>,
 }
 
 /// Builds the requested agent, with the available models.
-async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failure> {
-    let models = running.shaping.models().cloned();
-    let models = models.unwrap_or_else(|| Arc::new(Models::of(None)));
-    let said = talk.model.as_deref();
+async fn build_agent(
+    agent_arguments: &AgentArguments,
+    running: &CommandHub,
+    recording: &RunRecording,
+) -> Result<BuiltAgent, CommandError> {
+    let models = running.toolbox_layers.models().cloned();
+    let models = models.unwrap_or_else(|| Arc::new(ModelRegistry::from_config(None)));
+    let said = agent_arguments.model.as_deref();
     let mut unexposed = Arc::clone(&running.toolbox);
     let mut chosen = None;
-    let mut agent = match &talk.agent {
+    let mut agent = match &agent_arguments.agent {
         Some(name) => {
             let config = running.config.as_ref();
             let mut described = described(config, name)?;
             if let Some(said) = said {
-                described.model = typed(said);
+                described.model = resolve_typed_name(said);
             }
-            let team = Team::new(running, &models);
-            let layers = running.over(&team.shaping);
+            let team = AgentTeam::new(running, &models);
+            let layers = running.layers_of(&team.toolbox_layers);
             team.assemble(&layers, &described);
             let folder = folder(config);
-            let agent = match tape.played() {
+            let agent = match recording.replayed_model() {
                 Some(model) => {
                     agents::agent_with(name, &described, folder, model, (&models, &layers))
                 }
                 None => agents::agent(name, &described, folder, &models, &layers),
             }
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| agent_failure(&error))?;
             unexposed = agents::tools(&described, &layers).unwrap_or(unexposed);
             chosen = Some(described);
             agent
         }
         None => {
-            let model = match tape.played() {
+            let model = match recording.replayed_model() {
                 Some(model) => model,
                 None => model(&models, said).await?,
             };
-            let shown = running.layers().shown(None);
+            let shown = running.layers().exposed_tools(None);
             let toolbox = shown.unwrap_or_else(|| Arc::clone(&running.toolbox));
             Agent::new(model, toolbox, models.agent_settings(UNNAMED_AGENT))
         }
     };
-    agent.model = tape.model(agent.model);
+    agent.model = recording.model(agent.model);
     let settings = &mut agent.settings;
-    if let Some(instructions) = &talk.instructions {
+    if let Some(instructions) = &agent_arguments.instructions {
         settings.instructions = text_or_file(instructions)?;
     }
-    settings.limits = limits(talk, &settings.limits);
+    settings.limits = limits(agent_arguments, &settings.limits);
     // What is played costs nothing.
-    settings.observer = running.records.observer().filter(|_| !tape.is_playing());
-    settings.person = tape.person().unwrap_or(Person::there() || talk.wait);
-    if Person::there() {
+    settings.observer = running.records.observer().filter(|_| !recording.is_replay());
+    settings.person = recording
+        .could_ask_user()
+        .unwrap_or(TerminalPrompt::has_terminal() || agent_arguments.wait);
+    if TerminalPrompt::has_terminal() {
         settings.sampling = Sampling::new(Consent::Ask, settings.work.sampling_tokens);
     }
-    Ok(Made { agent, models, unexposed, described: chosen })
+    Ok(BuiltAgent { agent, models, unexposed, described: chosen })
 }
 
 fn folder(config: Option<&Config>) -> &Path {
@@ -195,17 +214,17 @@ fn folder(config: Option<&Config>) -> &Path {
 }
 
 /// The agents of the config that an agent may call.
-struct Team<'a> {
+struct AgentTeam<'a> {
     /// The layers, with all of them as tools.
-    shaping: Shaping,
+    toolbox_layers: ToolboxLayers,
     roster: Arc<Roster>,
-    models: &'a Models,
+    models: &'a ModelRegistry,
     config: Option<&'a Config>,
     observer: Option<Arc<dyn RunObserver>>,
 }
 
-impl<'a> Team<'a> {
-    fn new(running: &'a Running, models: &'a Models) -> Self {
+impl<'a> AgentTeam<'a> {
+    fn new(running: &'a CommandHub, models: &'a ModelRegistry) -> Self {
         let config = running.config.as_ref();
         let agents = config.into_iter().flat_map(|config| &config.options.agents);
         let told = agents.map(|(name, agent)| {
@@ -213,12 +232,13 @@ impl<'a> Team<'a> {
             (name.clone(), agent.description.clone().unwrap_or_else(usual))
         });
         let roster = Arc::<Roster>::default();
-        let shaping = running.shaping.clone().with_agents(told.collect(), Arc::clone(&roster));
-        Self { shaping, roster, models, config, observer: running.records.observer() }
+        let toolbox_layers =
+            running.toolbox_layers.clone().with_agents(told.collect(), Arc::clone(&roster));
+        Self { toolbox_layers, roster, models, config, observer: running.records.observer() }
     }
 
     /// Builds all of them; one that cannot be used is reported if `asking` names it.
-    fn assemble(&self, layers: &Layers<'_>, asking: &AgentConfig) {
+    fn assemble(&self, layers: &LayeredToolboxes<'_>, asking: &AgentConfig) {
         let folder = folder(self.config);
         let agents = self.config.into_iter().flat_map(|config| &config.options.agents);
         let mut made = Vec::new();
@@ -244,12 +264,12 @@ impl<'a> Team<'a> {
 }
 
 /// Returns the config of an agent.
-fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Failure> {
+fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, CommandError> {
     let agents = config.map(|config| &config.options.agents);
     if let Some(described) = agents.and_then(|agents| agents.get(name)) {
         return Ok(described.clone());
     }
-    let failure = Failure::usage(format!("unknown agent `{}`", escape_line(name)));
+    let failure = CommandError::usage(format!("unknown agent `{}`", escape_line(name)));
     let known = agents.into_iter().flatten().map(|(name, _)| name.as_str());
     Err(match nearest(name, known).first() {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
@@ -257,8 +277,8 @@ fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Failure
     })
 }
 
-fn wrong(error: &AgentError) -> Failure {
-    let failure = Failure::usage(escape_text(&chained(error)));
+fn agent_failure(error: &AgentError) -> CommandError {
+    let failure = CommandError::usage(escape_text(&error_chain(error)));
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -266,13 +286,13 @@ fn wrong(error: &AgentError) -> Failure {
 }
 
 /// The limits of the command line, with defaults.
-fn limits(talk: &Talk, usual: &Limits) -> Limits {
+fn limits(agent_arguments: &AgentArguments, usual: &Limits) -> Limits {
     Limits {
-        turns: talk.max_turns.unwrap_or(usual.turns),
-        calls: talk.max_calls.unwrap_or(usual.calls),
-        tokens: talk.max_tokens.or(usual.tokens),
-        cost: talk.max_cost.or(usual.cost),
-        time: talk.max_time.or(usual.time),
+        turns: agent_arguments.max_turns.unwrap_or(usual.turns),
+        calls: agent_arguments.max_calls.unwrap_or(usual.calls),
+        tokens: agent_arguments.max_tokens.or(usual.tokens),
+        cost: agent_arguments.max_cost.or(usual.cost),
+        time: agent_arguments.max_time.or(usual.time),
         repeats: usual.repeats,
     }
 }

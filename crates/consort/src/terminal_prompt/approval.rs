@@ -10,7 +10,7 @@ use crate::output::TerminalText;
 
 /// Answer to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum ApprovalAnswer {
     /// Approve, for this scope.
     Approve(&'static str),
     /// Edit the arguments.
@@ -38,15 +38,15 @@ fn decide(message: &str, editable: bool) -> Value {
     let mut edited: Option<String> = None;
     loop {
         let Some(line) = read(&prompt) else { return json!({ "action": "cancel" }) };
-        match word(&line) {
-            Some(Word::Approve(decision)) => {
+        match parse_answer(&line) {
+            Some(ApprovalAnswer::Approve(decision)) => {
                 let mut content = json!({ "decision": decision });
                 if let Some(edited) = edited {
                     content["arguments"] = edited.into();
                 }
                 return json!({ "action": "accept", "content": content });
             }
-            Some(Word::Edit) if editable => {
+            Some(ApprovalAnswer::Edit) if editable => {
                 let before = edited.clone().or_else(|| arguments(message)).unwrap_or_default();
                 let Some(text) = keyboard::line("Arguments: ", TerminalText::json(&before)) else {
                     return json!({ "action": "cancel" });
@@ -59,7 +59,7 @@ fn decide(message: &str, editable: bool) -> Value {
                     None => say(r#"Not a JSON object. Write {"name": "value"}."#),
                 }
             }
-            Some(Word::Deny) => {
+            Some(ApprovalAnswer::Deny) => {
                 let Some(reason) = read("Why, for the caller to know (may be empty): ") else {
                     return json!({ "action": "cancel" });
                 };
@@ -71,13 +71,13 @@ fn decide(message: &str, editable: bool) -> Value {
     }
 }
 
-fn word(line: &str) -> Option<Word> {
+fn parse_answer(line: &str) -> Option<ApprovalAnswer> {
     Some(match line.to_lowercase().as_str() {
-        "o" | "once" | "y" | "yes" => Word::Approve("once"),
-        "s" | "session" => Word::Approve("session"),
-        "a" | "always" => Word::Approve("always"),
-        "e" | "edit" => Word::Edit,
-        "d" | "deny" | "n" | "no" | "." => Word::Deny,
+        "o" | "once" | "y" | "yes" => ApprovalAnswer::Approve("once"),
+        "s" | "session" => ApprovalAnswer::Approve("session"),
+        "a" | "always" => ApprovalAnswer::Approve("always"),
+        "e" | "edit" => ApprovalAnswer::Edit,
+        "d" | "deny" | "n" | "no" | "." => ApprovalAnswer::Deny,
         _ => return None,
     })
 }
@@ -96,15 +96,15 @@ mod tests {
     #[test]
     fn a_word_or_its_first_letter_will_do() {
         for (line, meant) in [
-            ("o", Some(Word::Approve("once"))),
-            ("Yes", Some(Word::Approve("once"))),
-            ("always", Some(Word::Approve("always"))),
-            ("e", Some(Word::Edit)),
-            ("no", Some(Word::Deny)),
+            ("o", Some(ApprovalAnswer::Approve("once"))),
+            ("Yes", Some(ApprovalAnswer::Approve("once"))),
+            ("always", Some(ApprovalAnswer::Approve("always"))),
+            ("e", Some(ApprovalAnswer::Edit)),
+            ("no", Some(ApprovalAnswer::Deny)),
             ("", None),
             ("maybe", None),
         ] {
-            assert_eq!(word(line), meant, "{line}");
+            assert_eq!(parse_answer(line), meant, "{line}");
         }
     }
 

@@ -6,25 +6,25 @@ use consort_agent::{CallResult, Delta, Event, Kind, Message, Part, Report};
 use consort_core::Json;
 use consort_core::escape::{escape_line, shorten_line};
 
-use super::lines::Lines;
-use super::live::Live;
-use super::paper::Paper;
-use crate::output::{Styled, TerminalText, styled};
+use super::event_lines::EventLineWriter;
+use super::output::RunOutput;
+use super::progress::ProgressDisplay;
+use crate::output::{TerminalText, TextStyle, styled};
 
 /// Limit of characters shown of a call's arguments, and of its result.
 const GLIMPSE: usize = 160;
 
 /// Shows a run, event by event.
-pub(crate) struct Show {
-    paper: Box<dyn Paper>,
-    live: Live,
+pub(crate) struct RunPrinter {
+    output: Box<dyn RunOutput>,
+    live: ProgressDisplay,
     /// Writer of JSON lines, for programs.
-    lines: Option<Lines>,
-    wishes: Wishes,
+    lines: Option<EventLineWriter>,
+    options: DisplayOptions,
     /// The calls in progress: the tool of each, by id.
     calls: BTreeMap<String, String>,
     /// Kind of the last line, while it has no end yet.
-    open: Option<Made>,
+    open: Option<ShownText>,
     /// True if part of the current answer was shown.
     begun: bool,
     /// Events held back while a question is shown.
@@ -33,7 +33,7 @@ pub(crate) struct Show {
 
 /// Display options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wishes {
+pub(crate) struct DisplayOptions {
     /// True to show each answer when it is complete, not as a stream.
     pub(crate) whole: bool,
     /// True to show the thinking of the model.
@@ -43,20 +43,20 @@ pub(crate) struct Wishes {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
-    Words,
-    Thoughts,
+enum ShownText {
+    Answer,
+    Reasoning,
 }
 
-impl Show {
+impl RunPrinter {
     pub(crate) fn new(
-        paper: Box<dyn Paper>,
-        live: Live,
-        lines: Option<Lines>,
-        wishes: Wishes,
+        output: Box<dyn RunOutput>,
+        live: ProgressDisplay,
+        lines: Option<EventLineWriter>,
+        options: DisplayOptions,
     ) -> Self {
         let calls = BTreeMap::new();
-        Self { paper, live, lines, wishes, calls, open: None, begun: false, held: None }
+        Self { output, live, lines, options, calls, open: None, begun: false, held: None }
     }
 
     /// Holds events back until `release`: a question is shown on the terminal.
@@ -101,9 +101,9 @@ impl Show {
         match &mut self.lines {
             Some(lines) => {
                 let line = lines.conversation(id);
-                self.paper.out(&(TerminalText::json(&line) + "\n"));
+                self.output.out(&(TerminalText::json(&line) + "\n"));
             }
-            None => self.say(Styled::Faint, &format!("conversation {id}")),
+            None => self.print_untrusted(TextStyle::Faint, &format!("conversation {id}")),
         }
     }
 
@@ -128,32 +128,35 @@ impl Show {
         }
         if let Some(lines) = &mut self.lines {
             if let Some(line) = lines.line(&event) {
-                self.paper.out(&(TerminalText::json(&line) + "\n"));
+                self.output.out(&(TerminalText::json(&line) + "\n"));
             }
             return;
         }
         match event {
             Event::Asking { .. } => {
                 self.begun = false;
-                self.live.wait("asking the model");
+                self.live.show_spinner("asking the model");
             }
             Event::Delta { delta } => self.delta(delta),
             Event::Again { error, after } => {
-                self.say(Styled::Warning, &format!("{error}; asking again in {}", time(after)));
+                self.print_untrusted(
+                    TextStyle::Warning,
+                    &format!("{error}; asking again in {}", time(after)),
+                );
             }
-            Event::Said { message, .. } => self.said(&message),
-            Event::Called { call, tool } => self.called(call.id, tool, call.arguments.as_str()),
+            Event::Said { message, .. } => self.print_message(&message),
+            Event::Called { call, tool } => self.print_call(call.id, tool, call.arguments.as_str()),
             Event::Progress { call, progress, total, message } => {
                 self.progress(&call, progress, total, message.as_deref().unwrap_or_default());
             }
             Event::Log { call, log } => self.log(&call, &log),
             Event::Question { question, .. } => {
                 let message = question.params["message"].as_str().unwrap_or_default();
-                self.say(Styled::Warning, &format!("a person is asked: {message}"));
+                self.print_untrusted(TextStyle::Warning, &format!("a person is asked: {message}"));
             }
             Event::Result { result, error, took } => self.result(&result, error.as_deref(), took),
-            Event::Note { text } => self.say(Styled::Faint, &text),
-            Event::Over { report } => self.over(&report),
+            Event::Note { text } => self.print_untrusted(TextStyle::Faint, &text),
+            Event::Over { report } => self.print_report(&report),
             // That it began, and whatever else there will be.
             _ => {}
         }
@@ -161,58 +164,60 @@ impl Show {
 
     fn delta(&mut self, delta: Delta) {
         match delta {
-            Delta::Text(text) | Delta::Refusal(text) if !self.wishes.whole => self.words(&text),
-            Delta::Thinking(text) if self.wishes.thinking && !self.wishes.whole => {
-                self.thoughts(&text);
+            Delta::Text(text) | Delta::Refusal(text) if !self.options.whole => {
+                self.print_answer(&text);
             }
-            Delta::Thinking(_) => self.live.wait("the model thinks"),
+            Delta::Thinking(text) if self.options.thinking && !self.options.whole => {
+                self.print_reasoning(&text);
+            }
+            Delta::Thinking(_) => self.live.show_spinner("the model thinks"),
             Delta::ToolCallStarted { name, .. } => {
                 self.end_line();
-                self.live.wait(&format!("the model calls {}", escape_line(&name)));
+                self.live.show_spinner(&format!("the model calls {}", escape_line(&name)));
             }
             _ => {}
         }
     }
 
-    fn words(&mut self, text: &str) {
+    fn print_answer(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
-        self.live.rest();
-        if self.open == Some(Made::Thoughts) {
+        self.live.remove_spinner();
+        if self.open == Some(ShownText::Reasoning) {
             self.end_line();
         }
         self.begun = true;
-        self.paper.out(&TerminalText::spoken(text));
-        self.open = (!text.ends_with('\n')).then_some(Made::Words);
+        self.output.out(&TerminalText::model_text(text));
+        self.open = (!text.ends_with('\n')).then_some(ShownText::Answer);
     }
 
-    fn thoughts(&mut self, text: &str) {
-        self.live.rest();
-        if self.open == Some(Made::Words) {
+    fn print_reasoning(&mut self, text: &str) {
+        self.live.remove_spinner();
+        if self.open == Some(ShownText::Answer) {
             self.end_line();
         }
-        self.paper.aside(&styled(Styled::Faint, TerminalText::spoken(text)));
-        self.open = (!text.ends_with('\n')).then_some(Made::Thoughts);
+        self.output.aside(&styled(TextStyle::Faint, TerminalText::model_text(text)));
+        self.open = (!text.ends_with('\n')).then_some(ShownText::Reasoning);
     }
 
     fn end_line(&mut self) {
         match self.open.take() {
-            Some(Made::Words) => self.paper.out(&"\n".into()),
-            Some(Made::Thoughts) => self.paper.aside(&"\n".into()),
+            Some(ShownText::Answer) => self.output.out(&"\n".into()),
+            Some(ShownText::Reasoning) => self.output.aside(&"\n".into()),
             None => {}
         }
     }
 
-    fn said(&mut self, message: &Message) {
-        self.live.rest();
+    fn print_message(&mut self, message: &Message) {
+        self.live.remove_spinner();
         // A provider that does not stream, or a wish for whole answers.
         if !self.begun {
             for part in &message.parts {
                 match &part.kind {
-                    Kind::Text { text } | Kind::Refusal { text } => self.words(text),
-                    Kind::Thinking { text, .. } if self.wishes.thinking && self.wishes.whole => {
-                        self.thoughts(text);
+                    Kind::Text { text } | Kind::Refusal { text } => self.print_answer(text),
+                    Kind::Thinking { text, .. } if self.options.thinking && self.options.whole => {
+                        self.print_reasoning(text);
                     }
                     _ => {}
                 }
@@ -224,11 +229,11 @@ impl Show {
         self.calls.extend(message.calls().map(|call| (call.id.clone(), call.name.clone())));
     }
 
-    fn called(&mut self, id: String, tool: String, arguments: &str) {
-        self.live.rest();
+    fn print_call(&mut self, id: String, tool: String, arguments: &str) {
+        self.live.remove_spinner();
         let name = escape_line(&tool);
         let arguments = shorten_line(arguments, GLIMPSE);
-        self.write(styled(Styled::Heading, &name) + " " + styled(Styled::Faint, arguments));
+        self.write(styled(TextStyle::Heading, &name) + " " + styled(TextStyle::Faint, arguments));
         self.live.begin(&id, &name);
         self.calls.insert(id, tool);
     }
@@ -239,7 +244,7 @@ impl Show {
         let text = format!("{progress}{of} {message}");
         if !self.live.progress(call, progress, total, text.trim_end()) {
             let text = format!("{}: {}", self.tool(call), text.trim_end());
-            self.write(styled(Styled::Faint, text));
+            self.write(styled(TextStyle::Faint, text));
         }
     }
 
@@ -250,32 +255,32 @@ impl Show {
         let data = member("data").unwrap_or_else(|| log.clone());
         let data = data.text().map_or_else(|| data.to_string(), |text| text.to_string());
         let text = format!("{}: [{}] {data}", self.tool(call), level.unwrap_or_default());
-        self.say(Styled::Faint, &text);
+        self.print_untrusted(TextStyle::Faint, &text);
     }
 
     fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
         self.live.end(&result.call);
         let tool = self.tool(&result.call);
         self.calls.remove(&result.call);
-        let glimpse = shorten_line(&glimpse(&result.parts), GLIMPSE);
+        let glimpse = shorten_line(&result_excerpt(&result.parts), GLIMPSE);
         let time = time(took);
         if result.is_error || error.is_some() {
             let why = error.map(|error| format!(" ({})", escape_line(error))).unwrap_or_default();
-            let failed = styled(Styled::Bad, "failed");
+            let failed = styled(TextStyle::Bad, "failed");
             let end = format!("{why} after {time}: {glimpse}");
             self.write(TerminalText::from(tool) + " " + failed + end);
         } else {
-            let done = styled(Styled::Good, "done");
-            let glimpse = styled(Styled::Faint, glimpse);
+            let done = styled(TextStyle::Good, "done");
+            let glimpse = styled(TextStyle::Faint, glimpse);
             self.write(TerminalText::from(tool) + " " + done + format!(" in {time} ") + glimpse);
         }
     }
 
-    fn over(&mut self, report: &Report) {
+    fn print_report(&mut self, report: &Report) {
         // A call that was broken off has no end of its own.
         self.clear();
-        if self.wishes.cost {
-            self.say(Styled::Faint, &cost(report));
+        if self.options.cost {
+            self.print_untrusted(TextStyle::Faint, &cost(report));
         }
     }
 
@@ -285,15 +290,15 @@ impl Show {
     }
 
     /// Shows untrusted text on its own line.
-    fn say(&mut self, style: Styled, text: &str) {
+    fn print_untrusted(&mut self, style: TextStyle, text: &str) {
         self.write(styled(style, escape_line(text)));
     }
 
     /// Writes a line.
     fn write(&mut self, line: impl Into<TerminalText>) {
         self.end_line();
-        let (paper, line) = (&mut self.paper, line.into());
-        self.live.suspend(|| paper.note(line.trim_end()));
+        let (output, line) = (&mut self.output, line.into());
+        self.live.suspend(|| output.note(line.trim_end()));
     }
 }
 
@@ -323,7 +328,7 @@ pub(crate) fn time(millis: u64) -> String {
 }
 
 /// The text of a result, for a short display.
-fn glimpse(parts: &[Part]) -> String {
+fn result_excerpt(parts: &[Part]) -> String {
     let words = parts.iter().map(|part| match &part.kind {
         Kind::Text { text } => text.clone(),
         Kind::Image(_) => "[image]".to_owned(),

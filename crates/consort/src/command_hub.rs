@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort::shaping::{Layers, Shaping};
+use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
 use consort_config::{Config, InputKind, InputVariable};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
@@ -18,24 +18,25 @@ use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
-use crate::cli::{Common, LedgerChoice};
-use crate::exit::Failure;
+use crate::cli::{GlobalArguments, LedgerSelection};
+use crate::exit::CommandError;
 use crate::output::{aside, note};
 use crate::recording::CommandRecords;
 use crate::user::caller;
 pub(crate) use folders::restrict_folders;
 pub(crate) use prepare::{
-    ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_of, prepare_source, read_file,
-    read_untrusted, read_usable, refuse_blocking, shape, source, wrong,
+    ConfigSource, PreparedConfig, ShapedConfig, build_layers, config_failure, find_lock,
+    find_source, prepare, prepare_parsed, prepare_source, read_file, read_untrusted, read_usable,
+    refuse_blocking,
 };
 
 /// A hub used by commands.
-pub(crate) struct Running {
+pub(crate) struct CommandHub {
     pub(crate) hub: Hub,
     /// The offered tools, as configured.
     pub(crate) toolbox: Arc<dyn Toolbox>,
     /// The layers of the config.
-    pub(crate) shaping: Shaping,
+    pub(crate) toolbox_layers: ToolboxLayers,
     /// Problems of the config, already reported.
     pub(crate) problems: Vec<Problem>,
     /// The config, if there is one.
@@ -49,21 +50,22 @@ type WrapFunction = Box<dyn Fn(Arc<dyn Toolbox>, &str) -> Arc<dyn Toolbox> + Sen
 
 /// Freshness of the catalogs that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum CatalogFreshness {
     /// The stored catalogs suffice.
-    Kept,
+    Cached,
     /// The servers must be contacted.
     Fresh,
 }
 
-impl Running {
+impl CommandHub {
     /// Starts a hub that connects to servers only on demand.
     pub(crate) fn start(
-        common: &Common,
+        common: &GlobalArguments,
         host: Arc<dyn Host>,
-        ledger: &LedgerChoice,
-    ) -> Result<Self, Failure> {
-        let Prepared { config, mut settings, shaping, servers, problems } = prepare(common)?;
+        ledger: &LedgerSelection,
+    ) -> Result<Self, CommandError> {
+        let PreparedConfig { config, mut settings, toolbox_layers, servers, problems } =
+            prepare(common)?;
         let bad = servers.bad.into_iter().map(|bad| bad.problem);
         let problems: Vec<Problem> = bad.chain(problems).collect();
         for problem in &problems {
@@ -74,30 +76,34 @@ impl Running {
         }
         settings.host = host;
         let records = CommandRecords::new(ledger, config.as_ref())?;
-        let shaping = match records.observer() {
-            Some(observer) => shaping.with_observer(observer),
-            None => shaping,
+        let toolbox_layers = match records.observer() {
+            Some(observer) => toolbox_layers.with_observer(observer),
+            None => toolbox_layers,
         };
-        Ok(Self { config, ..Self::recorded(settings, shaping, problems, records) })
+        Ok(Self { config, ..Self::with_records(settings, toolbox_layers, problems, records) })
     }
 
     /// Starts a hub with these settings.
-    pub(crate) fn of(settings: Settings, shaping: Shaping, problems: Vec<Problem>) -> Self {
-        Self::recorded(settings, shaping, problems, CommandRecords::off())
+    pub(crate) fn with_settings(
+        settings: Settings,
+        toolbox_layers: ToolboxLayers,
+        problems: Vec<Problem>,
+    ) -> Self {
+        Self::with_records(settings, toolbox_layers, problems, CommandRecords::off())
     }
 
-    fn recorded(
+    fn with_records(
         settings: Settings,
-        shaping: Shaping,
+        toolbox_layers: ToolboxLayers,
         problems: Vec<Problem>,
         records: CommandRecords,
     ) -> Self {
         let hub = Hub::start(settings);
         let recorder = records.clone();
         let wrap: WrapFunction = Box::new(move |toolbox, _| recorder.recorded(toolbox));
-        let layers = shaping.over(Arc::new(hub.clone()), &*wrap);
+        let layers = toolbox_layers.over(Arc::new(hub.clone()), &*wrap);
         let toolbox = layers.tools(None).unwrap_or_else(|| layers.servers());
-        Self { hub, toolbox, shaping, problems, config: None, records, wrap }
+        Self { hub, toolbox, toolbox_layers, problems, config: None, records, wrap }
     }
 
     /// Shuts down the hub, and writes pending records to the ledger.
@@ -107,13 +113,16 @@ impl Running {
     }
 
     /// The layers over the hub.
-    pub(crate) fn layers(&self) -> Layers<'_> {
-        self.over(&self.shaping)
+    pub(crate) fn layers(&self) -> LayeredToolboxes<'_> {
+        self.layers_of(&self.toolbox_layers)
     }
 
-    /// The layers of another shaping over the hub.
-    pub(crate) fn over<'a>(&'a self, shaping: &'a Shaping) -> Layers<'a> {
-        shaping.over(Arc::new(self.hub.clone()), &*self.wrap)
+    /// Other layers over the hub.
+    pub(crate) fn layers_of<'a>(
+        &'a self,
+        toolbox_layers: &'a ToolboxLayers,
+    ) -> LayeredToolboxes<'a> {
+        toolbox_layers.over(Arc::new(self.hub.clone()), &*self.wrap)
     }
 
     /// Returns the tools exposed to models, by the exposure of the config or by another one.
@@ -127,7 +136,7 @@ impl Running {
     }
 
     /// The server of this name.
-    pub(crate) fn server(&self, name: &str) -> Result<ServerId, Failure> {
+    pub(crate) fn server(&self, name: &str) -> Result<ServerId, CommandError> {
         let catalog = self.catalog();
         let statuses = self.hub.statuses();
         let mut known: Vec<ServerId> = statuses.into_iter().map(|status| status.server).collect();
@@ -148,16 +157,16 @@ impl Running {
                 probing.spawn(async move {
                     let failed = match hub.probe(&server).await {
                         Ok(()) => None,
-                        Err(error) => Some(error).zip(status_of_silent(&hub, &server).await),
+                        Err(error) => Some(error).zip(status_without_answer(&hub, &server).await),
                     };
                     (server, failed)
                 });
             }
         }
-        let waiting = waiting(probing.len());
+        let waiting = connection_bar(probing.len());
         let mut silent = BTreeMap::new();
         let mut slow = SlowStarts::new(&self.hub);
-        while let Some(probed) = slow.beside(probing.join_next(), &waiting).await {
+        while let Some(probed) = slow.report_during(probing.join_next(), &waiting).await {
             waiting.inc(1);
             if let Ok((server, Some(failed))) = probed {
                 silent.insert(server, failed);
@@ -168,21 +177,21 @@ impl Running {
         for status in &mut statuses {
             if let Some((error, then)) = silent.remove(&status.server) {
                 *status = then;
-                blame(status, &error);
+                set_failure(status, &error);
             }
         }
-        statuses.extend(self.unusable());
+        statuses.extend(self.unusable_servers());
         statuses
     }
 
     /// Returns true if a problem is about a server that can be started.
-    pub(crate) fn starts(&self, problem: &Problem) -> bool {
+    pub(crate) fn is_startable(&self, problem: &Problem) -> bool {
         let statuses = self.hub.statuses();
         statuses.iter().any(|status| problem.server.as_ref() == Some(&status.server))
     }
 
     /// Configured servers that cannot be used, with the first problem of each.
-    fn unusable(&self) -> Vec<Status> {
+    fn unusable_servers(&self) -> Vec<Status> {
         let statuses = self.hub.statuses();
         let mut unusable: Vec<Status> = Vec::new();
         for problem in &self.problems {
@@ -204,9 +213,9 @@ impl Running {
     pub(crate) async fn resolve(&self, kind: ShelfKind, text: &str) -> Result<Entry, CallError> {
         let catalog = self.catalog();
         if catalog.resolve_on(kind, text).is_err() && catalog.named_server(text).is_none() {
-            self.reach(None, Need::Fresh).await;
+            self.connect_servers(None, CatalogFreshness::Fresh).await;
         }
-        let waiting = waiting(catalog.named_server(text).iter().len());
+        let waiting = connection_bar(catalog.named_server(text).iter().len());
         let found = consort_core::resolve(&*self.toolbox, &caller(), kind, text).await;
         waiting.finish_and_clear();
         found
@@ -214,23 +223,23 @@ impl Running {
 
     /// Connects to the needed servers concurrently, and waits for each at most its own timeout. Failures are reported;
     /// they do not delay the others. Under a lock all are contacted: only their current definitions count.
-    pub(crate) async fn reach(&self, only: Option<&ServerId>, need: Need) {
-        let need = if self.shaping.is_locked() { Need::Fresh } else { need };
+    pub(crate) async fn connect_servers(&self, only: Option<&ServerId>, need: CatalogFreshness) {
+        let need = if self.toolbox_layers.is_locked() { CatalogFreshness::Fresh } else { need };
         let mut reaching = JoinSet::new();
         for status in self.hub.statuses() {
             let wanted = only.is_none_or(|only| *only == status.server);
-            let known = need == Need::Kept && status.state != State::Configured;
+            let known = need == CatalogFreshness::Cached && status.state != State::Configured;
             if wanted && !known && status.state != State::Disabled {
                 let hub = self.hub.clone();
                 reaching.spawn(async move { hub.client(&status.server).await.err() });
             }
         }
-        let waiting = waiting(reaching.len());
+        let waiting = connection_bar(reaching.len());
         let mut slow = SlowStarts::new(&self.hub);
-        while let Some(reached) = slow.beside(reaching.join_next(), &waiting).await {
+        while let Some(reached) = slow.report_during(reaching.join_next(), &waiting).await {
             waiting.inc(1);
             if let Ok(Some(error)) = reached {
-                let failure = Failure::from(error);
+                let failure = CommandError::from(error);
                 waiting.suspend(|| note(format!("warning: {}", failure.message)));
             }
         }
@@ -251,7 +260,7 @@ impl<'a> SlowStarts<'a> {
     }
 
     /// Awaits a future, and reports slow starts meanwhile.
-    async fn beside<T>(&mut self, awaited: impl Future<Output = T>, bar: &ProgressBar) -> T {
+    async fn report_during<T>(&mut self, awaited: impl Future<Output = T>, bar: &ProgressBar) -> T {
         let mut awaited = std::pin::pin!(awaited);
         loop {
             tokio::select! {
@@ -280,7 +289,7 @@ const NOTICE: Duration = Duration::from_secs(2);
 
 /// Returns the status of a server that did not answer, as soon as its connection notices. Later the server may be
 /// retried, and the status is that of the next attempt.
-async fn status_of_silent(hub: &Hub, server: &ServerId) -> Option<Status> {
+async fn status_without_answer(hub: &Hub, server: &ServerId) -> Option<Status> {
     let mut changes = hub.stirred();
     let noticed = async {
         while hub.status(server)?.state == State::Ready && changes.changed().await.is_ok() {}
@@ -290,7 +299,7 @@ async fn status_of_silent(hub: &Hub, server: &ServerId) -> Option<Status> {
 }
 
 /// Sets the reason why a server did not answer, unless its status has one.
-fn blame(status: &mut Status, error: &CallError) {
+fn set_failure(status: &mut Status, error: &CallError) {
     if matches!(status.state, State::NeedsAuth | State::Failed | State::Degraded) {
         return;
     }
@@ -321,8 +330,8 @@ pub(crate) fn not_ready(status: &Status) -> Option<Problem> {
 }
 
 /// The failure for an unknown server, with the nearest known name.
-pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let failure = Failure::usage(format!("unknown server `{}`", escape_text(name)));
+pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
+    let failure = CommandError::usage(format!("unknown server `{}`", escape_text(name)));
     match consort_core::nearest(name, known).first() {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
@@ -330,7 +339,7 @@ pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str
 }
 
 /// A progress bar on a terminal.
-fn waiting(servers: usize) -> ProgressBar {
+fn connection_bar(servers: usize) -> ProgressBar {
     if servers == 0 {
         return ProgressBar::hidden();
     }
@@ -342,7 +351,7 @@ fn waiting(servers: usize) -> ProgressBar {
 }
 
 /// Asks the person at the terminal for an input of the config; `None` without a terminal.
-pub(crate) fn ask(input: &InputVariable) -> Option<String> {
+pub(crate) fn prompt_for_input(input: &InputVariable) -> Option<String> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }
@@ -353,7 +362,11 @@ pub(crate) fn ask(input: &InputVariable) -> Option<String> {
     };
     let secret = matches!(input.kind, InputKind::PromptString { password: true });
     aside(&format!("{about}{choices}: ").into());
-    let answer = if secret { crate::person::read_secret() } else { crate::person::read_line() };
+    let answer = if secret {
+        crate::terminal_prompt::read_secret()
+    } else {
+        crate::terminal_prompt::read_line()
+    };
     answer.filter(|answer| !answer.is_empty())
 }
 
@@ -366,9 +379,9 @@ pub(crate) fn tell(problem: &Problem) {
 }
 
 /// Settings without a config: the local tools and the demo server.
-pub(crate) fn embedded() -> Result<Settings, Failure> {
+pub(crate) fn settings_without_config() -> Result<Settings, CommandError> {
     let demo = consort::demo::server()
-        .map_err(|error| Failure::usage(format!("cannot find this program: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("cannot find this program: {error}")))?;
     let mut settings = Settings {
         servers: vec![demo],
         kept: consort_config::catalog_folder(),

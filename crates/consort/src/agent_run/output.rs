@@ -3,7 +3,7 @@
 use crate::output::{self, TerminalText};
 
 /// Sink for the output of a run.
-pub(crate) trait Paper: Send {
+pub(crate) trait RunOutput: Send {
     /// Writes a text to the standard output, and flushes it.
     fn out(&mut self, text: &TerminalText);
 
@@ -18,9 +18,9 @@ pub(crate) trait Paper: Send {
 
 /// The standard output and the standard error. A closed pipe is ignored.
 #[derive(Debug)]
-pub(crate) struct Standard;
+pub(crate) struct StandardStreams;
 
-impl Paper for Standard {
+impl RunOutput for StandardStreams {
     fn out(&mut self, text: &TerminalText) {
         output::out(text);
     }

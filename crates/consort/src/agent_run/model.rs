@@ -2,20 +2,23 @@
 
 use std::path::PathBuf;
 
-use consort::models::{DEMO, ModelError, Models};
+use consort::models::{DEMO, ModelError, ModelRegistry};
 use consort_agent::Model;
 use consort_core::escape::escape_text;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandError, ExitStatus};
 
 /// Prefix of the file of a script.
 const SCRIPTED: &str = "scripted:";
 
 /// The named model, or the default one.
-pub(crate) async fn model(models: &Models, said: Option<&str>) -> Result<Model, Failure> {
+pub(crate) async fn model(
+    models: &ModelRegistry,
+    said: Option<&str>,
+) -> Result<Model, CommandError> {
     match said.map(str::trim).filter(|said| !said.is_empty() && *said != "ollama") {
         Some(said) => {
-            let model = models.model(&typed(said))?;
+            let model = models.model(&resolve_typed_name(said))?;
             // It is called what it was called.
             let id = if said.starts_with(SCRIPTED) { said.to_owned() } else { model.id.clone() };
             Ok(Model { id, ..model })
@@ -25,7 +28,7 @@ pub(crate) async fn model(models: &Models, said: Option<&str>) -> Result<Model, 
 }
 
 /// Resolves a typed name: the path of a script is relative to the current folder, not to the config.
-pub(crate) fn typed(said: &str) -> String {
+pub(crate) fn resolve_typed_name(said: &str) -> String {
     match said.strip_prefix(SCRIPTED) {
         Some(path) if said != DEMO => {
             let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
@@ -35,15 +38,15 @@ pub(crate) fn typed(said: &str) -> String {
     }
 }
 
-impl From<ModelError> for Failure {
+impl From<ModelError> for CommandError {
     fn from(error: ModelError) -> Self {
         let hint = error.hint();
-        Self { message: escape_text(&chained(&error)), hint, exit: Exit::Usage }
+        Self { message: escape_text(&error_chain(&error)), hint, exit: ExitStatus::Usage }
     }
 }
 
 /// Returns the message of an error with those of its causes.
-pub(super) fn chained(error: &dyn std::error::Error) -> String {
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

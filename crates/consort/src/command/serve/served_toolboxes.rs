@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use consort::agents::agent;
-use consort::models::Models;
+use consort::models::ModelRegistry;
 use consort::run_recorder::RunRecorder;
-use consort::shaping::{Layers, Shaping};
+use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
 use consort_admin::{
     ActiveConfig, ApprovalToolbox, ModelSource, PendingRequests, ProfileView, ServedAgent,
     ServedAgents, ToolViews,
@@ -21,48 +21,52 @@ use consort_hub::Hub;
 use consort_shape::{Elsewhere, Exposure};
 
 use super::settings::naming;
-use crate::exit::Failure;
+use crate::exit::CommandError;
 
 /// Everything that a config serves.
-pub(super) struct Offered {
+pub(super) struct ServedToolboxes {
     /// The toolbox of each MCP endpoint.
     pub(super) toolboxes: Toolboxes,
     /// Agents and models that clients can use.
-    pub(super) askable: Arc<ServedAgents>,
+    pub(super) served_agents: Arc<ServedAgents>,
     /// Every tool by its name here, for the console.
     pub(super) tools: Arc<dyn Toolbox>,
     /// The same as exposed to models.
     pub(super) views: ToolViews,
     /// The layers applied to all toolboxes.
-    pub(super) shaping: Shaping,
+    pub(super) toolbox_layers: ToolboxLayers,
     /// Problems of agents that cannot be used.
     pub(super) problems: Vec<Problem>,
     /// Agents that are tools of others, added to the roster when the config takes effect.
     pub(super) agents: Vec<Agent>,
 }
 
-impl Offered {
+impl ServedToolboxes {
     /// The config in force with everything built from it, for the console.
-    pub(super) fn into_scene(self, config: Option<Config>, problems: Vec<Problem>) -> ActiveConfig {
-        let Self { askable, tools, views, shaping, .. } = self;
+    pub(super) fn into_active_config(
+        self,
+        config: Option<Config>,
+        problems: Vec<Problem>,
+    ) -> ActiveConfig {
+        let Self { served_agents, tools, views, toolbox_layers, .. } = self;
         ActiveConfig {
             config,
-            limits: Arc::clone(shaping.limits()),
-            profiles: shaping.profiles().map(str::to_owned).collect(),
-            only_profile: shaping.only_profile().map(str::to_owned),
-            policy: shaping.policy().clone(),
-            transforms: shaping.transforms(None).to_vec(),
-            lock: shaping.lock().cloned(),
+            limits: Arc::clone(toolbox_layers.limits()),
+            profiles: toolbox_layers.profiles().map(str::to_owned).collect(),
+            only_profile: toolbox_layers.only_profile().map(str::to_owned),
+            policy: toolbox_layers.policy().clone(),
+            transforms: toolbox_layers.transforms(None).to_vec(),
+            lock: toolbox_layers.lock().cloned(),
             tools,
             views,
-            agents: askable,
+            agents: served_agents,
             problems,
         }
     }
 }
 
 /// The models of a config, as the admin API asks for them.
-struct ConfigModels(Arc<Models>);
+struct ConfigModels(Arc<ModelRegistry>);
 
 impl ModelSource for ConfigModels {
     fn model(&self, name: &str) -> Option<Model> {
@@ -83,7 +87,7 @@ impl ModelSource for ConfigModels {
 }
 
 /// The toolboxes of everything and of each profile, by every exposure.
-fn views<'a>(layers: &Layers<'_>, profiles: impl Iterator<Item = &'a str>) -> ToolViews {
+fn views<'a>(layers: &LayeredToolboxes<'_>, profiles: impl Iterator<Item = &'a str>) -> ToolViews {
     let view = |profile: Option<&str>| {
         let exposed = Exposure::ALL
             .into_iter()
@@ -99,69 +103,76 @@ fn views<'a>(layers: &Layers<'_>, profiles: impl Iterator<Item = &'a str>) -> To
 }
 
 /// Inputs for building everything that is served.
-pub(super) struct Parts<'a> {
+pub(super) struct ToolboxInputs<'a> {
     pub(super) hub: &'a Hub,
     pub(super) records: &'a Records,
     pub(super) options: &'a ConsortOptions,
     /// Path of the config, if there is one.
     pub(super) file: Option<PathBuf>,
     /// The profile that is served alone, if one is.
-    pub(super) only: Option<&'a str>,
+    pub(super) only_profile: Option<&'a str>,
     pub(super) roster: &'a Arc<Roster>,
     /// Pending requests for users of the console, if there is one.
-    pub(super) desk: Option<&'a Arc<PendingRequests>>,
+    pub(super) pending_requests: Option<&'a Arc<PendingRequests>>,
 }
 
-impl Parts<'_> {
+impl ToolboxInputs<'_> {
     /// Builds everything, with every call recorded.
-    pub(super) fn offered(&self, shaping: Shaping) -> Result<Offered, Failure> {
-        let models = shaping.models().cloned().unwrap_or_else(|| Arc::new(Models::of(None)));
+    pub(super) fn build(
+        &self,
+        toolbox_layers: ToolboxLayers,
+    ) -> Result<ServedToolboxes, CommandError> {
+        let models = toolbox_layers
+            .models()
+            .cloned()
+            .unwrap_or_else(|| Arc::new(ModelRegistry::from_config(None)));
         let mut problems = Vec::new();
-        let usable = self.usable(&models, &mut problems);
+        let usable = self.usable_agents(&models, &mut problems);
         let told = usable.iter().map(|(name, config)| {
             let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
             ((*name).clone(), config.description.clone().unwrap_or_else(usual))
         });
         let observer: Arc<dyn RunObserver> = Arc::new(RunRecorder(self.records.clone()));
-        let mut shaping = shaping
+        let mut toolbox_layers = toolbox_layers
             .with_agents(told.collect(), Arc::clone(self.roster))
             .with_observer(Arc::clone(&observer));
-        if let Some(desk) = self.desk.cloned() {
-            shaping = shaping.elsewhere(Elsewhere::new(move || desk.has_open_console()));
+        if let Some(pending_requests) = self.pending_requests.cloned() {
+            toolbox_layers = toolbox_layers
+                .with_other_approver(Elsewhere::new(move || pending_requests.has_open_console()));
         }
         let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
             Arc::new(Recorded::new(toolbox, self.records.clone(), front))
         };
-        let answer = shaping.limits().approvals.answer;
-        let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| match self.desk {
-            Some(desk) => {
-                let attended = ApprovalToolbox::new(toolbox, Arc::clone(desk), answer);
+        let answer = toolbox_layers.limits().approvals.answer;
+        let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| match self.pending_requests {
+            Some(pending_requests) => {
+                let attended = ApprovalToolbox::new(toolbox, Arc::clone(pending_requests), answer);
                 recorded(Arc::new(attended), front)
             }
             None => recorded(toolbox, front),
         };
-        let layers = shaping.over(Arc::new(self.hub.clone()), &wrap);
+        let layers = toolbox_layers.over(Arc::new(self.hub.clone()), &wrap);
         let mut profiles = BTreeMap::new();
         for (name, profile) in &self.options.profiles {
-            let Some(toolbox) = layers.shown(Some(name)) else { continue };
+            let Some(toolbox) = layers.exposed_tools(Some(name)) else { continue };
             let naming = naming(profile.naming.as_deref())?;
             profiles.insert(name.clone(), Profile { toolbox, naming });
         }
-        let whole = layers.shown(None).unwrap_or_else(|| layers.servers());
+        let whole = layers.exposed_tools(None).unwrap_or_else(|| layers.servers());
         let folder = self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let mut agents = BTreeMap::new();
         for (name, config) in usable {
             // A profile in the place of everything is everything there is.
             let mut config = config.clone();
-            config.profile = config.profile.filter(|_| self.only.is_none());
+            config.profile = config.profile.filter(|_| self.only_profile.is_none());
             match agent(name, &config, folder, &models, &layers) {
                 Ok(mut agent) => {
                     agent.settings.observer = Some(Arc::clone(&observer));
-                    problems.extend(unpriced(name, &agent));
+                    problems.extend(unpriced_agent(name, &agent));
                     let (description, profile) = (config.description, config.profile);
                     agents.insert(name.clone(), ServedAgent { agent, description, profile });
                 }
-                Err(error) => problems.push(unusable(name, &error, error.hint())),
+                Err(error) => problems.push(unusable_agent(name, &error, error.hint())),
             }
         }
         let known =
@@ -175,7 +186,7 @@ impl Parts<'_> {
             }
         }
         let made = agents.values().map(|helper| helper.agent.clone()).collect();
-        let askable = ServedAgents {
+        let served_agents = ServedAgents {
             agents,
             models: Arc::new(ConfigModels(models)),
             named: self.options.models.keys().cloned().collect(),
@@ -190,23 +201,35 @@ impl Parts<'_> {
         let toolboxes = Toolboxes { whole, servers: layers.servers(), profiles };
         // Whoever calls there is who looks.
         let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| recorded(toolbox, "console");
-        let console = shaping.over(Arc::new(self.hub.clone()), &from_console);
+        let console = toolbox_layers.over(Arc::new(self.hub.clone()), &from_console);
         let tools = console.tools(None).unwrap_or_else(|| console.servers());
-        let views = views(&console, shaping.profiles());
-        let askable = Arc::new(askable);
-        Ok(Offered { toolboxes, askable, tools, views, shaping, problems, agents: made })
+        let views = views(&console, toolbox_layers.profiles());
+        let served_agents = Arc::new(served_agents);
+        Ok(ServedToolboxes {
+            toolboxes,
+            served_agents,
+            tools,
+            views,
+            toolbox_layers,
+            problems,
+            agents: made,
+        })
     }
 
     /// The agents whose models can be used. If one profile is served alone, agents of others are left out.
-    fn usable(&self, models: &Models, problems: &mut Vec<Problem>) -> Vec<(&String, &AgentConfig)> {
+    fn usable_agents(
+        &self,
+        models: &ModelRegistry,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<(&String, &AgentConfig)> {
         let mut usable = Vec::new();
         for (name, config) in &self.options.agents {
-            if self.only.is_some() && config.profile.as_deref() != self.only {
+            if self.only_profile.is_some() && config.profile.as_deref() != self.only_profile {
                 continue;
             }
             match models.model(&config.model) {
                 Ok(_) => usable.push((name, config)),
-                Err(error) => problems.push(unusable(name, &error, error.hint())),
+                Err(error) => problems.push(unusable_agent(name, &error, error.hint())),
             }
         }
         usable
@@ -214,7 +237,7 @@ impl Parts<'_> {
 }
 
 /// Reports an agent whose runs are all refused because its limit in US dollars cannot be enforced.
-fn unpriced(name: &str, agent: &Agent) -> Option<Problem> {
+fn unpriced_agent(name: &str, agent: &Agent) -> Option<Problem> {
     let model = &agent.model;
     let limited = agent.settings.limits.cost.is_some();
     if !limited || model.facts.price.is_some() || model.is_played() {
@@ -228,7 +251,7 @@ fn unpriced(name: &str, agent: &Agent) -> Option<Problem> {
     Some(Problem::warning(message).hint(hint))
 }
 
-fn unusable(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> Problem {
+fn unusable_agent(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> Problem {
     let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
     let problem = Problem::warning(format!("the agent `{name}` is left out: {error}{source}"));
     hint.into_iter().fold(problem, Problem::hint)

@@ -10,8 +10,8 @@ use crate::output::{note, now};
 
 /// Writes events as lines.
 #[derive(Debug)]
-pub(crate) struct Lines {
-    form: Form,
+pub(crate) struct EventLineWriter {
+    form: LineFormat,
     sequence: u64,
     /// The tool of each call in progress, by the call's id.
     tools: BTreeMap<String, String>,
@@ -19,7 +19,7 @@ pub(crate) struct Lines {
 
 /// Format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum LineFormat {
     /// Each event unchanged.
     Events,
     /// Events of tools in the format of `consort call`.
@@ -27,7 +27,7 @@ pub(crate) enum Form {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     #[serde(flatten)]
     event: &'a Event,
     sequence_id: u64,
@@ -36,13 +36,12 @@ struct Line<'a> {
 
 /// An event of a tool.
 #[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names are what programs read")]
-struct Chunk<'a> {
+struct ToolChunk<'a> {
     event: &'static str,
     call: &'a str,
     tool_name: &'a str,
     chunk_type: &'static str,
-    content: Content<'a>,
+    content: ChunkContent<'a>,
     is_final: bool,
     sequence_id: u64,
     timestamp: String,
@@ -51,16 +50,16 @@ struct Chunk<'a> {
 /// Content of a chunk: built here, or passed through.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ChunkContent<'a> {
     Made(Value),
     Json(&'a consort_core::Json),
 }
 
 /// A chunk without its sequence number: event, call, kind, content and true for the last.
-type Told<'a> = (&'static str, &'a str, &'static str, Content<'a>, bool);
+type ChunkParts<'a> = (&'static str, &'a str, &'static str, ChunkContent<'a>, bool);
 
-impl Lines {
-    pub(crate) fn new(form: Form) -> Self {
+impl EventLineWriter {
+    pub(crate) fn new(form: LineFormat) -> Self {
         Self { form, sequence: 0, tools: BTreeMap::new() }
     }
 
@@ -79,12 +78,12 @@ impl Lines {
         if let Event::Called { call, tool } = event {
             self.tools.insert(call.id.clone(), tool.clone());
         }
-        let told = if self.form == Form::Chunks { told(event) } else { None };
+        let told = if self.form == LineFormat::Chunks { chunk_parts(event) } else { None };
         let written = match told {
-            None => serde_json::to_string(&Line { event, sequence_id, timestamp }),
+            None => serde_json::to_string(&EventLine { event, sequence_id, timestamp }),
             Some((event, call, chunk_type, content, is_final)) => {
                 let tool_name = self.tools.get(call).map_or("", String::as_str);
-                serde_json::to_string(&Chunk {
+                serde_json::to_string(&ToolChunk {
                     event,
                     call,
                     tool_name,
@@ -104,29 +103,29 @@ impl Lines {
 }
 
 /// Converts an event to a chunk, if it is about a tool.
-fn told(event: &Event) -> Option<Told<'_>> {
+fn chunk_parts(event: &Event) -> Option<ChunkParts<'_>> {
     Some(match event {
         Event::Called { call, .. } => {
             let content = json!({ "name": call.name, "arguments": call.arguments.as_str() });
-            ("called", &call.id, "call", Content::Made(content), false)
+            ("called", &call.id, "call", ChunkContent::Made(content), false)
         }
         Event::Progress { call, progress, total, message } => {
             let content = json!({ "progress": progress, "total": total, "message": message });
-            ("progress", call, "progress", Content::Made(content), false)
+            ("progress", call, "progress", ChunkContent::Made(content), false)
         }
-        Event::Log { call, log } => ("log", call, "log", Content::Json(log), false),
+        Event::Log { call, log } => ("log", call, "log", ChunkContent::Json(log), false),
         Event::Question { question, .. } => {
             let content = json!({
                 "id": question.id, "kind": question.kind, "params": question.params,
             });
-            ("question", &question.call, "question", Content::Made(content), false)
+            ("question", &question.call, "question", ChunkContent::Made(content), false)
         }
         Event::Result { result, error, took } => {
             let kind = if error.is_some() { "error" } else { "complete" };
             let content = json!({
                 "parts": result.parts, "is_error": result.is_error, "kind": error, "took": took,
             });
-            ("result", &result.call, kind, Content::Made(content), true)
+            ("result", &result.call, kind, ChunkContent::Made(content), true)
         }
         _ => return None,
     })
@@ -138,8 +137,8 @@ mod tests {
     use consort_agent::{Call, CallResult, Part};
     use consort_core::Json;
 
-    fn lines(form: Form, events: &[Event]) -> Vec<Value> {
-        let mut lines = Lines::new(form);
+    fn lines(form: LineFormat, events: &[Event]) -> Vec<Value> {
+        let mut lines = EventLineWriter::new(form);
         let lines = events.iter().map(|event| lines.line(event).unwrap());
         lines
             .map(|line| {
@@ -166,7 +165,7 @@ mod tests {
 
     #[test]
     fn each_event_is_a_line_with_its_place_and_time() {
-        let lines = lines(Form::Events, &events());
+        let lines = lines(LineFormat::Events, &events());
         assert_eq!(lines[0], json!({ "event": "asking", "turn": 1, "sequence_id": 1 }));
         assert_eq!(
             lines[2],
@@ -176,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_about_a_tool_can_be_a_chunk_as_of_a_call() {
-        let lines = lines(Form::Chunks, &events());
+        let lines = lines(LineFormat::Chunks, &events());
         let about = |event: &str, kind: &str, content: Value, last: bool, sequence: u64| {
             json!({
                 "event": event, "call": "1", "tool_name": "web.search", "chunk_type": kind,

@@ -5,13 +5,13 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::*;
-use crate::talk::lines::Form;
+use crate::agent_run::event_lines::LineFormat;
 
 /// Collects the standard output and the standard error.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<(String, String)>>);
 
-impl Paper for Kept {
+impl RunOutput for Kept {
     fn out(&mut self, text: &TerminalText) {
         self.0.lock().unwrap().0.push_str(text.as_str());
     }
@@ -22,13 +22,13 @@ impl Paper for Kept {
     }
 }
 
-fn show(wishes: Wishes, lines: Option<Lines>) -> (Show, Kept) {
+fn show(options: DisplayOptions, lines: Option<EventLineWriter>) -> (RunPrinter, Kept) {
     let kept = Kept::default();
-    (Show::new(Box::new(kept.clone()), Live::default(), lines, wishes), kept)
+    (RunPrinter::new(Box::new(kept.clone()), ProgressDisplay::default(), lines, options), kept)
 }
 
-fn shown(wishes: Wishes, events: Vec<Event>) -> (String, String) {
-    let (mut show, kept) = show(wishes, None);
+fn shown(options: DisplayOptions, events: Vec<Event>) -> (String, String) {
+    let (mut show, kept) = show(options, None);
     for event in events {
         show.event(event);
     }
@@ -88,7 +88,7 @@ fn over() -> Event {
 fn words_go_to_the_output_and_everything_else_aside() {
     let log = Json::parse(r#"{"level":"info","data":"hot"}"#).unwrap();
     let (out, aside) = shown(
-        Wishes { cost: true, ..Wishes::default() },
+        DisplayOptions { cost: true, ..DisplayOptions::default() },
         vec![
             Event::Asking { turn: 1 },
             thinking("hm"),
@@ -126,22 +126,22 @@ fn words_go_to_the_output_and_everything_else_aside() {
 #[test]
 fn thoughts_are_shown_only_if_wished_for_and_never_among_the_words() {
     let events = || vec![thinking("let me "), thinking("see"), text("Yes."), said("Yes.")];
-    assert_eq!(shown(Wishes::default(), events()), ("Yes.\n".to_owned(), String::new()));
-    let wishes = Wishes { thinking: true, ..Wishes::default() };
-    assert_eq!(shown(wishes, events()), ("Yes.\n".to_owned(), "let me see\n".to_owned()));
+    assert_eq!(shown(DisplayOptions::default(), events()), ("Yes.\n".to_owned(), String::new()));
+    let options = DisplayOptions { thinking: true, ..DisplayOptions::default() };
+    assert_eq!(shown(options, events()), ("Yes.\n".to_owned(), "let me see\n".to_owned()));
 }
 
 #[test]
 fn an_answer_that_does_not_come_in_pieces_is_shown_all_the_same() {
-    assert_eq!(shown(Wishes::default(), vec![said("Whole.")]).0, "Whole.\n");
-    let wishes = Wishes { whole: true, ..Wishes::default() };
-    assert_eq!(shown(wishes, vec![text("Who"), text("le."), said("Whole.")]).0, "Whole.\n");
+    assert_eq!(shown(DisplayOptions::default(), vec![said("Whole.")]).0, "Whole.\n");
+    let options = DisplayOptions { whole: true, ..DisplayOptions::default() };
+    assert_eq!(shown(options, vec![text("Who"), text("le."), said("Whole.")]).0, "Whole.\n");
 }
 
 #[test]
 fn a_terminal_obeys_neither_models_nor_servers() {
     let (out, aside) = shown(
-        Wishes::default(),
+        DisplayOptions::default(),
         vec![
             text("a\u{1b}[2Jb\u{200d}c"),
             call("1", "x\u{1b}]0;y"),
@@ -154,7 +154,7 @@ fn a_terminal_obeys_neither_models_nor_servers() {
 
 #[test]
 fn nothing_is_drawn_while_a_question_stands() {
-    let (mut show, kept) = show(Wishes::default(), None);
+    let (mut show, kept) = show(DisplayOptions::default(), None);
     show.event(call("1", "long_computation"));
     show.hold();
     let before = kept.0.lock().unwrap().clone();
@@ -180,13 +180,15 @@ fn a_question_nobody_answers_is_told() {
         kind: Why::Model,
         params: json!({ "message": "Which\ncity?" }),
     };
-    let (_, aside) = shown(Wishes::default(), vec![Event::Question { question, answer: None }]);
+    let (_, aside) =
+        shown(DisplayOptions::default(), vec![Event::Question { question, answer: None }]);
     assert_eq!(aside, "a person is asked: Which city?\n");
 }
 
 #[test]
 fn programs_get_json_and_nothing_else() {
-    let (mut show, kept) = show(Wishes::default(), Some(Lines::new(Form::Events)));
+    let (mut show, kept) =
+        show(DisplayOptions::default(), Some(EventLineWriter::new(LineFormat::Events)));
     show.event(text("hi"));
     let (out, aside) = kept.0.lock().unwrap().clone();
     assert!(out.starts_with(r#"{"event":"delta","delta":{"text":"hi"},"sequence_id":1,"#), "{out}");

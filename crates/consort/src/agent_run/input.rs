@@ -12,24 +12,24 @@ use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unresolved};
 use serde_json::{Map, Value};
 
-use crate::exit::Failure;
-use crate::running::Running;
+use crate::command_hub::CommandHub;
+use crate::exit::CommandError;
 use crate::user::caller;
 
 /// A user message: text and attachments. Words that begin with `@` and name a resource attach it too.
 pub(crate) async fn message(
-    running: &Running,
+    running: &CommandHub,
     text: &str,
     attach: &[String],
     images: &[impl AsRef<Path>],
-) -> Result<Message, Failure> {
+) -> Result<Message, CommandError> {
     let mut parts = Vec::new();
-    let mentioned = mentioned(&running.catalog(), text);
+    let mentioned = mentioned_resources(&running.catalog(), text);
     for uri in attach.iter().chain(&mentioned) {
         parts.extend(resource(running, uri).await?);
     }
     for path in images {
-        let most = running.shaping.limits().files.attachment;
+        let most = running.toolbox_layers.limits().files.attachment;
         parts.push(image(path.as_ref(), most)?);
     }
     if !text.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) async fn message(
 }
 
 /// The resources that a text names as `@uri`, each once.
-fn mentioned(catalog: &Catalog, text: &str) -> Vec<String> {
+fn mentioned_resources(catalog: &Catalog, text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for word in text.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
         let bare = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
@@ -67,7 +67,7 @@ fn is_templated(catalog: &Catalog, uri: &str) -> bool {
 }
 
 /// Reads the contents of a resource.
-async fn resource(running: &Running, uri: &str) -> Result<Vec<Part>, Failure> {
+async fn resource(running: &CommandHub, uri: &str) -> Result<Vec<Part>, CommandError> {
     let catalog = running.catalog();
     if !is_templated(&catalog, uri) {
         catalog.resolve_on(ShelfKind::Resources, uri)?;
@@ -75,10 +75,14 @@ async fn resource(running: &Running, uri: &str) -> Result<Vec<Part>, Failure> {
     let result = consort_core::read(&*running.toolbox, caller(), uri, None).await?;
     let contents = result.get("contents").and_then(|contents| contents.to_items());
     let contents = contents.unwrap_or_default();
-    Ok(contents.iter().filter_map(Json::to_object).map(|content| held(uri, &content)).collect())
+    Ok(contents
+        .iter()
+        .filter_map(Json::to_object)
+        .map(|content| resource_part(uri, &content))
+        .collect())
 }
 
-fn held(uri: &str, content: &Object) -> Part {
+fn resource_part(uri: &str, content: &Object) -> Part {
     let (mime, data) = (content.text("mimeType"), content.text("blob"));
     if let (Some(mime), Some(data)) = (&mime, &data)
         && mime.starts_with("image/")
@@ -90,19 +94,21 @@ fn held(uri: &str, content: &Object) -> Part {
 }
 
 /// Reads an image from a file.
-fn image(path: &Path, most: u64) -> Result<Part, Failure> {
+fn image(path: &Path, most: u64) -> Result<Part, CommandError> {
     let shown = escape_line(&path.display().to_string());
     let bytes = File::open(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{shown}`: {error}")))
-        .and_then(|file| all(file, &format!("`{shown}`"), most))?;
+        .map_err(|error| CommandError::usage(format!("cannot read `{shown}`: {error}")))
+        .and_then(|file| read_limited(file, &format!("`{shown}`"), most))?;
     let mime = match bytes.as_slice() {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
         [b'G', b'I', b'F', b'8', ..] => "image/gif",
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
         _ => {
-            return Err(Failure::usage(format!("`{shown}` is not a picture that models take"))
-                .hint("use PNG, JPEG, GIF or WebP"));
+            return Err(CommandError::usage(format!(
+                "`{shown}` is not a picture that models take"
+            ))
+            .hint("use PNG, JPEG, GIF or WebP"));
         }
     };
     Ok(Kind::Image(Media::Data { mime: mime.to_owned(), data: STANDARD.encode(bytes) }).into())
@@ -110,14 +116,15 @@ fn image(path: &Path, most: u64) -> Result<Part, Failure> {
 
 /// Returns the prompt: the words of the command line, followed by the standard input if it is requested with `-`, or is
 /// a pipe or a file.
-pub(crate) fn prompt(words: &[String]) -> Result<String, Failure> {
+pub(crate) fn prompt(words: &[String]) -> Result<String, CommandError> {
     let wanted = words.iter().any(|word| word == "-");
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-").collect();
     let mut text = words.join(" ");
     if wanted || is_piped() {
-        let bytes = all(std::io::stdin(), "the standard input", FileLimits::default().attachment)?;
+        let bytes =
+            read_limited(std::io::stdin(), "the standard input", FileLimits::default().attachment)?;
         let read = String::from_utf8(bytes)
-            .map_err(|_| Failure::usage("the standard input is not text in UTF-8"))?;
+            .map_err(|_| CommandError::usage("the standard input is not text in UTF-8"))?;
         let read = read.trim_end();
         if !text.is_empty() && !read.is_empty() {
             text.push_str("\n\n");
@@ -138,47 +145,52 @@ fn is_piped() -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket))
 }
 
-fn all(from: impl Read, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
+fn read_limited(from: impl Read, what: &str, largest: u64) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     from.take(largest + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::usage(format!("cannot read {what}: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("cannot read {what}: {error}")))?;
     if bytes.len() as u64 > largest {
-        return Err(Failure::usage(format!("{what} is larger than {largest} bytes")));
+        return Err(CommandError::usage(format!("{what} is larger than {largest} bytes")));
     }
     Ok(bytes)
 }
 
 /// The text, or with `@` the content of a file.
-pub(crate) fn text_or_file(text: &str) -> Result<String, Failure> {
+pub(crate) fn text_or_file(text: &str) -> Result<String, CommandError> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", escape_line(path))))
+    std::fs::read_to_string(path).map_err(|error| {
+        CommandError::usage(format!("cannot read `{}`: {error}", escape_line(path)))
+    })
 }
 
 /// A prompt of a server, rendered as messages.
-pub(crate) async fn rendered(
-    running: &Running,
+pub(crate) async fn render_prompt(
+    running: &CommandHub,
     name: &str,
     arguments: &[(String, String)],
-) -> Result<Vec<Message>, Failure> {
+) -> Result<Vec<Message>, CommandError> {
     let catalog = running.catalog();
     let entry = catalog.resolve_on(ShelfKind::Prompts, name)?;
-    check(name, &entry.definition, arguments)?;
+    check_arguments(name, &entry.definition, arguments)?;
     let values: Map<String, Value> =
         arguments.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
     let values = Json::from(Value::Object(values));
     let result = consort_core::prompt(&*running.toolbox, caller(), &entry.id(), &values).await?;
     let messages = result.get("messages").and_then(|messages| messages.to_items());
-    let messages: Vec<Message> = messages.unwrap_or_default().iter().filter_map(said).collect();
+    let messages: Vec<Message> =
+        messages.unwrap_or_default().iter().filter_map(prompt_message).collect();
     if messages.is_empty() {
-        return Err(Failure::usage(format!("the prompt `{}` says nothing", escape_text(name))));
+        return Err(CommandError::usage(format!(
+            "the prompt `{}` says nothing",
+            escape_text(name)
+        )));
     }
     Ok(messages)
 }
 
 /// One message of a prompt.
-fn said(message: &Json) -> Option<Message> {
+fn prompt_message(message: &Json) -> Option<Message> {
     let message = message.to_object()?;
     let role = match message.text("role").as_deref() {
         Some("assistant") => Role::Assistant,
@@ -190,13 +202,17 @@ fn said(message: &Json) -> Option<Message> {
 }
 
 /// Refuses unknown arguments of a prompt, and missing required ones.
-fn check(name: &str, prompt: &Object, given: &[(String, String)]) -> Result<(), Failure> {
+fn check_arguments(
+    name: &str,
+    prompt: &Object,
+    given: &[(String, String)],
+) -> Result<(), CommandError> {
     let known = arguments(prompt);
     let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
     let name = escape_line(name);
     for (argument, _) in given {
         if !names.contains(&argument.as_str()) {
-            let failure = Failure::usage(format!(
+            let failure = CommandError::usage(format!(
                 "the prompt `{name}` has no argument `{}`",
                 escape_line(argument)
             ));
@@ -214,7 +230,7 @@ fn check(name: &str, prompt: &Object, given: &[(String, String)]) -> Result<(), 
         return Ok(());
     }
     let message = format!("the prompt `{name}` needs {}", missing.join(", "));
-    Err(Failure::usage(message).hint(format!("write /{name} {}=…", missing.join("=… "))))
+    Err(CommandError::usage(message).hint(format!("write /{name} {}=…", missing.join("=… "))))
 }
 
 /// The arguments of a prompt, with true for the required ones.
@@ -266,7 +282,7 @@ mod tests {
             ("ask @alice about @demo://other", &[]),
             ("@log:// alone", &[]),
         ] {
-            assert_eq!(mentioned(&catalog, text), found, "{text}");
+            assert_eq!(mentioned_resources(&catalog, text), found, "{text}");
         }
     }
 
@@ -278,24 +294,24 @@ mod tests {
         let given = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
-        assert_eq!(check("p", &prompt, &given(&[("city", "Oslo")])), Ok(()));
-        let failure = check("p", &prompt, &given(&[("day", "now")])).unwrap_err();
+        assert_eq!(check_arguments("p", &prompt, &given(&[("city", "Oslo")])), Ok(()));
+        let failure = check_arguments("p", &prompt, &given(&[("day", "now")])).unwrap_err();
         assert_eq!(failure.message, "the prompt `p` needs city");
         assert_eq!(failure.hint.as_deref(), Some("write /p city=…"));
-        let failure = check("p", &prompt, &given(&[("town", "Oslo")])).unwrap_err();
+        let failure = check_arguments("p", &prompt, &given(&[("town", "Oslo")])).unwrap_err();
         assert_eq!(failure.message, "the prompt `p` has no argument `town`");
         assert_eq!(failure.hint.as_deref(), Some("it takes city, day"));
     }
 
     #[test]
     fn a_resource_that_is_a_picture_is_shown_as_one() {
-        let part = held(
+        let part = resource_part(
             "x://a",
             &object(json!({ "uri": "x://b", "mimeType": "image/png", "blob": "aQ==" })),
         );
         let media = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
         assert_eq!(part, Kind::Image(media).into());
-        let part = held("x://a", &object(json!({ "text": "words" })));
+        let part = resource_part("x://a", &object(json!({ "text": "words" })));
         let resource =
             Resource { uri: "x://a".into(), text: Some("words".into()), ..Resource::default() };
         assert_eq!(part, Kind::Resource(resource).into());

@@ -12,20 +12,20 @@ use consort_core::{Emitter, Emitting, Json};
 use consort_hub::{SchemaLimits, check_schema, check_value};
 use serde_json::Value;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandError, ExitStatus};
 
 /// Name of the response schema sent to providers.
 const NAME: &str = "answer";
 
 /// A JSON Schema for answers.
 #[derive(Clone, Debug)]
-pub(super) struct Output(Json);
+pub(super) struct AnswerSchema(Json);
 
-impl Output {
-    pub(super) fn new(schema: &Value) -> Result<Self, Failure> {
+impl AnswerSchema {
+    pub(super) fn new(schema: &Value) -> Result<Self, CommandError> {
         let schema = Json::from(schema.clone());
         let wrong = |reason: String| {
-            Failure::usage(format!(
+            CommandError::usage(format!(
                 "`output` is not a schema that can be used: {}",
                 escape_text(&reason)
             ))
@@ -40,15 +40,15 @@ impl Output {
     /// The same model, with the schema requested in its answer to this prompt.
     pub(super) fn wanted_of(&self, model: Model, words: &str) -> Model {
         let form = ResponseSchema { name: NAME.to_owned(), schema: self.0.clone() };
-        let provider = Formed { inner: model.provider, form, words: words.to_owned() };
+        let provider = SchemaProvider { inner: model.provider, form, words: words.to_owned() };
         Model { provider: Arc::new(provider), ..model }
     }
 
     /// Fails if an answer does not match the schema.
-    pub(super) fn check(&self, answer: &str) -> Result<(), Failure> {
-        check(&self.0, answer).map_err(|reason| Failure {
-            exit: Exit::Tool,
-            ..Failure::usage(format!(
+    pub(super) fn check(&self, answer: &str) -> Result<(), CommandError> {
+        check(&self.0, answer).map_err(|reason| CommandError {
+            exit: ExitStatus::Tool,
+            ..CommandError::usage(format!(
                 "the answer is not what the task wants: {}",
                 escape_text(&reason)
             ))
@@ -71,13 +71,13 @@ fn bare(answer: &str) -> &str {
 }
 
 /// A provider that requests a schema. An answer that does not match is requested once more, with the mismatch.
-struct Formed {
+struct SchemaProvider {
     inner: Arc<dyn Provider>,
     form: ResponseSchema,
     words: String,
 }
 
-impl Provider for Formed {
+impl Provider for SchemaProvider {
     fn ask(&self, mut ask: Ask) -> Emitting<Said> {
         // What servers ask of the model has nothing to do with the task.
         let mut said = ask.messages.iter().filter(|message| message.role == Role::User);
@@ -87,8 +87,8 @@ impl Provider for Formed {
         ask.response = Some(self.form.clone());
         let (inner, schema) = (Arc::clone(&self.inner), self.form.schema.clone());
         Emitting::new(|emitter| async move {
-            let first = heard(inner.ask(ask.clone()), &emitter).await;
-            let Some((reply, wrong)) = first.unfit(&schema) else {
+            let first = read_answer(inner.ask(ask.clone()), &emitter).await;
+            let Some((reply, wrong)) = first.mismatch(&schema) else {
                 return first.told(&emitter).await;
             };
             let error = ProviderError {
@@ -102,7 +102,7 @@ impl Provider for Formed {
             ask.messages.push(reply.message.clone().into());
             ask.messages.push(Message::user(AGAIN.replace("{wrong}", &wrong)).into());
             let usage = reply.usage;
-            let mut second = heard(inner.ask(ask), &emitter).await;
+            let mut second = read_answer(inner.ask(ask), &emitter).await;
             match &mut second.end {
                 Ok(reply) => reply.usage += usage,
                 // The first is better than none.
@@ -118,14 +118,14 @@ const AGAIN: &str = "That answer does not have the form that is wanted: {wrong}.
     JSON that fits the schema.";
 
 /// An answer that was read to its end before it is passed on.
-struct Heard {
+struct BufferedAnswer {
     deltas: Vec<Delta>,
     end: Result<Reply, ProviderError>,
 }
 
-impl Heard {
+impl BufferedAnswer {
     /// The reply and its mismatch, if it is an answer that does not match the schema.
-    fn unfit(&self, schema: &Json) -> Option<(&Reply, String)> {
+    fn mismatch(&self, schema: &Json) -> Option<(&Reply, String)> {
         let reply = self.end.as_ref().ok()?;
         let is_answer = reply.stop == Stop::End && reply.message.calls().next().is_none();
         let wrong = check(schema, &reply.message.text()).err().filter(|_| is_answer)?;
@@ -141,12 +141,12 @@ impl Heard {
 }
 
 /// Reads an answer to its end. Only notices of retries are passed on at once.
-async fn heard(mut said: Emitting<Said>, emitter: &Emitter<Said>) -> Heard {
+async fn read_answer(mut said: Emitting<Said>, emitter: &Emitter<Said>) -> BufferedAnswer {
     let mut deltas = Vec::new();
     loop {
         match said.next().await {
             Some(Said::Delta(delta)) => deltas.push(delta),
-            Some(Said::End(end)) => return Heard { deltas, end },
+            Some(Said::End(end)) => return BufferedAnswer { deltas, end },
             Some(again) => emitter.emit(again).await,
             None => unreachable!("an end comes before nothing"),
         }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn an_answer_is_checked_with_or_without_a_fence() {
         let schema = json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } });
-        let output = Output::new(&schema).unwrap();
+        let output = AnswerSchema::new(&schema).unwrap();
         for answer in [r#"{"n": 1}"#, " {\"n\":1}\n", "```json\n{\"n\": 1}\n```"] {
             assert_eq!(output.check(answer), Ok(()), "{answer}");
         }
@@ -175,8 +175,8 @@ mod tests {
             "the answer is not what the task wants: at `/n`: \"one\" is not of type \"integer\""
         );
         assert!(output.check("one").unwrap_err().message.contains("it is not JSON"));
-        assert!(Output::new(&json!("text")).is_err());
-        assert!(Output::new(&json!({ "type": "nothing known" })).is_err());
+        assert!(AnswerSchema::new(&json!("text")).is_err());
+        assert!(AnswerSchema::new(&json!({ "type": "nothing known" })).is_err());
     }
 
     #[tokio::test]
@@ -193,7 +193,7 @@ mod tests {
         let provider = Arc::<Seen>::clone(&seen);
         let model =
             Model { id: String::new(), name: String::new(), provider, facts: Facts::default() };
-        let model = Output::new(&json!({})).unwrap().wanted_of(model, "do it");
+        let model = AnswerSchema::new(&json!({})).unwrap().wanted_of(model, "do it");
         for words in ["do it", "what a server asks"] {
             let mut said = model.provider.ask(Ask::new("", vec![Message::user(words)]));
             let next = tokio::time::timeout(Duration::from_millis(10), said.next()).await;
@@ -207,7 +207,8 @@ mod tests {
         let schema = json!({ "type": "object", "required": ["n"] });
         let said = async |turns: Value| {
             let script = Script::parse(&json!({ "turns": turns }).to_string()).unwrap();
-            let model = Output::new(&schema).unwrap().wanted_of(Model::scripted(script), "do it");
+            let model =
+                AnswerSchema::new(&schema).unwrap().wanted_of(Model::scripted(script), "do it");
             let mut said = model.provider.ask(Ask::new("", vec![Message::user("do it")]));
             let (mut words, mut again) = (String::new(), Vec::new());
             loop {

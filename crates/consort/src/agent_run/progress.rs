@@ -12,19 +12,19 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// Progress bars on a terminal; elsewhere nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Live(Option<Bars>);
+pub(crate) struct ProgressDisplay(Option<ProgressBars>);
 
 #[derive(Debug)]
-struct Bars {
+struct ProgressBars {
     all: MultiProgress,
     waiting: Option<ProgressBar>,
     calls: BTreeMap<String, ProgressBar>,
 }
 
-impl Live {
+impl ProgressDisplay {
     /// Bars if the standard error is a terminal.
     pub(crate) fn of_terminal() -> Self {
-        Self(std::io::stderr().is_terminal().then(|| Bars {
+        Self(std::io::stderr().is_terminal().then(|| ProgressBars {
             all: MultiProgress::new(),
             waiting: None,
             calls: BTreeMap::new(),
@@ -32,7 +32,7 @@ impl Live {
     }
 
     /// Shows a spinner with a text.
-    pub(crate) fn wait(&mut self, what: &str) {
+    pub(crate) fn show_spinner(&mut self, what: &str) {
         let Some(bars) = &mut self.0 else { return };
         let waiting = bars.waiting.get_or_insert_with(|| {
             let bar = bars.all.add(ProgressBar::no_length().with_style(moving("{wide_msg}")));
@@ -43,7 +43,7 @@ impl Live {
     }
 
     /// Removes the spinner.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn remove_spinner(&mut self) {
         if let Some(waiting) = self.0.as_mut().and_then(|bars| bars.waiting.take()) {
             waiting.finish_and_clear();
         }
@@ -81,7 +81,7 @@ impl Live {
 
     /// Removes everything.
     pub(crate) fn clear(&mut self) {
-        self.rest();
+        self.remove_spinner();
         for (_, bar) in self.0.iter_mut().flat_map(|bars| std::mem::take(&mut bars.calls)) {
             bar.finish_and_clear();
         }
@@ -89,7 +89,7 @@ impl Live {
 
     /// Hides everything until it is shown again.
     pub(crate) fn hide(&mut self) {
-        self.rest();
+        self.remove_spinner();
         if let Some(bars) = &self.0 {
             let _ = bars.all.clear();
             bars.all.set_draw_target(ProgressDrawTarget::hidden());

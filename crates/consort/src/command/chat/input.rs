@@ -2,24 +2,24 @@
 
 use consort_core::escape::escape_line;
 
-use crate::exit::Failure;
+use crate::exit::CommandError;
 
 /// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum ChatInput {
     /// An empty line.
     Nothing,
     /// A message to the model.
-    Say(String),
+    Message(String),
     /// A command.
-    Do(Order),
+    Command(ChatCommand),
     /// A prompt of a server, with its arguments.
     Prompt(String, Vec<(String, String)>),
 }
 
 /// A chat command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ChatCommand {
     Help,
     Tools(Option<String>),
     Model(Option<String>),
@@ -33,7 +33,7 @@ pub(super) enum Order {
 }
 
 /// The chat commands: name, arguments, description.
-pub(super) const ORDERS: [(&str, &str, &str); 10] = [
+pub(super) const CHAT_COMMANDS: [(&str, &str, &str); 10] = [
     ("help", "", "shows this"),
     (
         "tools",
@@ -51,58 +51,59 @@ pub(super) const ORDERS: [(&str, &str, &str); 10] = [
 ];
 
 /// Parses a line.
-pub(super) fn read(line: &str) -> Result<Typed, Failure> {
+pub(super) fn parse_line(line: &str) -> Result<ChatInput, CommandError> {
     let line = line.trim();
     // Two of them are a word that begins with one.
     if let Some(said) = line.strip_prefix("//") {
-        return Ok(Typed::Say(format!("/{said}")));
+        return Ok(ChatInput::Message(format!("/{said}")));
     }
-    let Some(order) = line.strip_prefix('/') else {
+    let Some(command) = line.strip_prefix('/') else {
         return Ok(match line {
-            "" => Typed::Nothing,
-            said => Typed::Say(said.to_owned()),
+            "" => ChatInput::Nothing,
+            said => ChatInput::Message(said.to_owned()),
         });
     };
-    let (name, rest) = order.split_once(char::is_whitespace).unwrap_or((order, ""));
+    let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let rest = rest.trim();
     let given = || (!rest.is_empty()).then(|| rest.to_owned());
-    let order = match name {
-        "help" | "?" => Order::Help,
-        "tools" => Order::Tools(given()),
-        "model" => Order::Model(given()),
-        "fork" if rest.is_empty() => Order::Fork(None),
-        "fork" => Order::Fork(Some(rest.parse().map_err(|_| {
-            Failure::usage(format!("`{}` is not a number of messages", escape_line(rest)))
+    let command = match name {
+        "help" | "?" => ChatCommand::Help,
+        "tools" => ChatCommand::Tools(given()),
+        "model" => ChatCommand::Model(given()),
+        "fork" if rest.is_empty() => ChatCommand::Fork(None),
+        "fork" => ChatCommand::Fork(Some(rest.parse().map_err(|_| {
+            CommandError::usage(format!("`{}` is not a number of messages", escape_line(rest)))
                 .hint("write /fork, or /fork 4 for the first four messages")
         })?)),
-        "list" => Order::List,
+        "list" => ChatCommand::List,
         "open" if rest.is_empty() => {
-            return Err(Failure::usage("/open needs an id").hint("see them with /list"));
+            return Err(CommandError::usage("/open needs an id").hint("see them with /list"));
         }
-        "open" => Order::Open(rest.to_owned()),
-        "new" => Order::New,
-        "go" => Order::Go,
-        "usage" => Order::Usage,
-        "quit" | "exit" | "q" => Order::Quit,
-        "" => return Err(Failure::usage("an order is expected behind `/`").hint("see /help")),
-        prompt => return Ok(Typed::Prompt(prompt.to_owned(), arguments(rest)?)),
+        "open" => ChatCommand::Open(rest.to_owned()),
+        "new" => ChatCommand::New,
+        "go" => ChatCommand::Go,
+        "usage" => ChatCommand::Usage,
+        "quit" | "exit" | "q" => ChatCommand::Quit,
+        "" => return Err(CommandError::usage("an order is expected behind `/`").hint("see /help")),
+        prompt => return Ok(ChatInput::Prompt(prompt.to_owned(), arguments(rest)?)),
     };
-    Ok(Typed::Do(order))
+    Ok(ChatInput::Command(command))
 }
 
 /// Parses arguments of the form `name=value name="two words"`.
-fn arguments(text: &str) -> Result<Vec<(String, String)>, Failure> {
-    let words = words(text).ok_or_else(|| Failure::usage("a quotation mark has no partner"))?;
+fn arguments(text: &str) -> Result<Vec<(String, String)>, CommandError> {
+    let words =
+        split_words(text).ok_or_else(|| CommandError::usage("a quotation mark has no partner"))?;
     let read = |word: String| match word.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Failure::usage(format!("`{}` is not an argument", escape_line(&word)))
+        _ => Err(CommandError::usage(format!("`{}` is not an argument", escape_line(&word)))
             .hint("write name=value")),
     };
     words.into_iter().map(read).collect()
 }
 
 /// Splits a text into words, keeping quoted ones together; `None` if a quotation mark is unbalanced.
-fn words(text: &str) -> Option<Vec<String>> {
+fn split_words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -127,21 +128,21 @@ mod tests {
 
     #[test]
     fn a_line_is_said_unless_it_is_an_order() {
-        let say = |text: &str| Ok(Typed::Say(text.to_owned()));
+        let say = |text: &str| Ok(ChatInput::Message(text.to_owned()));
         for (line, meant) in [
             ("  hello there ", say("hello there")),
-            ("", Ok(Typed::Nothing)),
+            ("", Ok(ChatInput::Nothing)),
             ("//etc is a folder", say("/etc is a folder")),
-            ("/tools", Ok(Typed::Do(Order::Tools(None)))),
-            ("/tools git", Ok(Typed::Do(Order::Tools(Some("git".to_owned()))))),
-            ("/fork 4", Ok(Typed::Do(Order::Fork(Some(4))))),
-            ("/open 3f9a", Ok(Typed::Do(Order::Open("3f9a".to_owned())))),
-            ("/exit", Ok(Typed::Do(Order::Quit))),
+            ("/tools", Ok(ChatInput::Command(ChatCommand::Tools(None)))),
+            ("/tools git", Ok(ChatInput::Command(ChatCommand::Tools(Some("git".to_owned()))))),
+            ("/fork 4", Ok(ChatInput::Command(ChatCommand::Fork(Some(4))))),
+            ("/open 3f9a", Ok(ChatInput::Command(ChatCommand::Open("3f9a".to_owned())))),
+            ("/exit", Ok(ChatInput::Command(ChatCommand::Quit))),
         ] {
-            assert_eq!(read(line), meant, "{line}");
+            assert_eq!(parse_line(line), meant, "{line}");
         }
         for line in ["/", "/open", "/fork four", "/weather Oslo", "/weather city=\"Oslo"] {
-            assert!(read(line).is_err(), "{line}");
+            assert!(parse_line(line).is_err(), "{line}");
         }
     }
 
@@ -150,20 +151,20 @@ mod tests {
         let arguments = [("city", "New York"), ("note", "it's"), ("empty", "")];
         let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(
-            read(r#"/web.weather city="New York" note="it's" empty="#),
-            Ok(Typed::Prompt("web.weather".to_owned(), arguments.to_vec()))
+            parse_line(r#"/web.weather city="New York" note="it's" empty="#),
+            Ok(ChatInput::Prompt("web.weather".to_owned(), arguments.to_vec()))
         );
     }
 
     #[test]
     fn every_order_that_is_shown_is_known() {
-        for (name, takes, _) in ORDERS {
+        for (name, takes, _) in CHAT_COMMANDS {
             let line = if takes.starts_with('[') || takes.is_empty() {
                 format!("/{name}")
             } else {
                 format!("/{name} x")
             };
-            assert!(matches!(read(&line), Ok(Typed::Do(_))), "{line}");
+            assert!(matches!(parse_line(&line), Ok(ChatInput::Command(_))), "{line}");
         }
     }
 }

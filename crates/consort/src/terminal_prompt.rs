@@ -16,40 +16,41 @@ use crate::output::aside;
 
 /// Asks the person at the terminal; without a terminal, every request is refused.
 #[derive(Default)]
-pub(crate) struct Person {
+pub(crate) struct TerminalPrompt {
     /// Progress bar to hide while a question is shown.
     bar: Mutex<Option<ProgressBar>>,
     /// Allows one question at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
-impl Person {
+impl TerminalPrompt {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
 
     /// Sets the progress bar to hide while a question is shown.
-    pub(crate) fn hide(&self, bar: ProgressBar) {
+    pub(crate) fn set_progress_bar(&self, bar: ProgressBar) {
         *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
     }
 
     /// Asks for approval of a call; without a terminal the answer is no.
-    pub(crate) async fn agree(&self, params: Object) -> Result<Json, Refusal> {
-        self.put(params, |params| approval::ask(params).unwrap_or_else(|| ask("", params))).await
+    pub(crate) async fn approve(&self, params: Object) -> Result<Json, Refusal> {
+        self.show_one(params, |params| approval::ask(params).unwrap_or_else(|| ask("", params)))
+            .await
     }
 
     /// Asks a question of a server or a model; fails without a terminal.
     pub(crate) async fn ask(&self, who: &'static str, params: Object) -> Result<Json, Refusal> {
-        self.put(params, move |params| ask(who, params)).await
+        self.show_one(params, move |params| ask(who, params)).await
     }
 
     /// Shows a question at the terminal, one at a time.
-    async fn put(
+    async fn show_one(
         &self,
         params: Object,
         ask: impl FnOnce(&Object) -> Value + Send + 'static,
     ) -> Result<Json, Refusal> {
-        if !Self::there() {
+        if !Self::has_terminal() {
             return Err(Refusal { code: -32603, message: "nobody is at a terminal".to_owned() });
         }
         let _turn = self.turn.lock().await;
@@ -64,14 +65,14 @@ impl Person {
     }
 
     /// Returns true if there is a terminal.
-    pub(crate) fn there() -> bool {
+    pub(crate) fn has_terminal() -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 }
 
-impl Host for Person {
+impl Host for TerminalPrompt {
     fn offers(&self) -> Offers {
-        Offers { form: Self::there(), url: Self::there(), ..Offers::default() }
+        Offers { form: Self::has_terminal(), url: Self::has_terminal(), ..Offers::default() }
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
@@ -203,7 +204,7 @@ pub(crate) fn confirm(question: &str) -> bool {
 }
 
 /// The same without blocking; `None` if interrupted.
-pub(crate) async fn agrees(question: String) -> Option<bool> {
+pub(crate) async fn confirm_async(question: String) -> Option<bool> {
     let asking = tokio::task::spawn_blocking(move || confirm(&question));
     tokio::select! {
         answer = asking => Some(answer.unwrap_or(false)),

@@ -7,9 +7,9 @@ use consort_core::{Caller, ServerId, Toolbox};
 use consort_shape::transform::Transform;
 use consort_shape::{Exposure, Shape};
 
-use super::{Layers, shaped};
+use super::{LayeredToolboxes, transformed};
 
-impl Layers<'_> {
+impl LayeredToolboxes<'_> {
     /// Returns the tools exposed to models, by the exposure of the config or by another one.
     pub fn view(
         &self,
@@ -17,8 +17,8 @@ impl Layers<'_> {
         exposure: Option<Exposure>,
     ) -> Option<Arc<dyn Toolbox>> {
         match exposure {
-            None => self.shown(profile),
-            Some(exposure) => self.shown_as(profile, exposure),
+            None => self.exposed_tools(profile),
+            Some(exposure) => self.tools_exposed_as(profile, exposure),
         }
     }
 
@@ -28,9 +28,12 @@ impl Layers<'_> {
         profile: Option<&str>,
         transform: Arc<dyn Transform>,
     ) -> Option<Arc<dyn Toolbox>> {
-        let view = self.shaping.view(profile)?;
+        let view = self.toolbox_layers.view(profile)?;
         let shape = Shape { servers: None, transforms: vec![transform] };
-        Some(self.exposed(view, shaped(self.tools(profile)?, shape, self.shaping.limits.results)))
+        Some(self.exposed(
+            view,
+            transformed(self.tools(profile)?, shape, self.toolbox_layers.limits.results),
+        ))
     }
 
     /// The tools after one more transform, before the exposure.
@@ -40,7 +43,7 @@ impl Layers<'_> {
         transform: Arc<dyn Transform>,
     ) -> Option<Arc<dyn Toolbox>> {
         let shape = Shape { servers: None, transforms: vec![transform] };
-        Some(shaped(self.tools(profile)?, shape, self.shaping.limits.results))
+        Some(transformed(self.tools(profile)?, shape, self.toolbox_layers.limits.results))
     }
 
     /// The names of all configured servers.

@@ -8,36 +8,36 @@ use consort_agent::{Facts, Model};
 use consort_core::escape::escape_text;
 use consort_core::{Toolbox, secret};
 
-use crate::cli::Talk;
-use crate::exit::{Exit, Failure};
+use crate::cli::AgentArguments;
+use crate::exit::{CommandError, ExitStatus};
 
 /// Recording of the traffic with the model and the tools, written to a file or read from one.
-pub(crate) enum Tape {
+pub(crate) enum RunRecording {
     /// No recording.
     Absent,
     /// It is recorded.
     Recording(Recorder),
     /// It is replayed; no model is called, and no server is connected to.
-    Playing(Replayer),
+    Replaying(Replayer),
 }
 
-impl Tape {
-    pub(crate) fn new(talk: &Talk) -> Result<Self, Failure> {
-        Ok(match (&talk.record, &talk.replay) {
+impl RunRecording {
+    pub(crate) fn new(agent_arguments: &AgentArguments) -> Result<Self, CommandError> {
+        Ok(match (&agent_arguments.record, &agent_arguments.replay) {
             (Some(file), _) => Self::Recording(Recorder::create(file, redactor())?),
-            (None, Some(file)) => Self::Playing(Replayer::open(file, redactor())?),
+            (None, Some(file)) => Self::Replaying(Replayer::open(file, redactor())?),
             (None, None) => Self::Absent,
         })
     }
 
     /// Returns true for a replay.
-    pub(crate) fn is_playing(&self) -> bool {
-        matches!(self, Self::Playing(_))
+    pub(crate) fn is_replay(&self) -> bool {
+        matches!(self, Self::Replaying(_))
     }
 
     /// The replayed model, if this is a replay.
-    pub(crate) fn played(&self) -> Option<Model> {
-        let Self::Playing(replayer) = self else { return None };
+    pub(crate) fn replayed_model(&self) -> Option<Model> {
+        let Self::Replaying(replayer) = self else { return None };
         let facts = Facts { images: true, audio: true, ..Facts::default() };
         let name = REPLAYED.to_owned();
         Some(Model { id: name.clone(), name, provider: replayer.provider(), facts })
@@ -49,7 +49,7 @@ impl Tape {
             Self::Recording(recorder) => {
                 Model { provider: recorder.provider(Arc::clone(&model.provider)), ..model }
             }
-            Self::Absent | Self::Playing(_) => model,
+            Self::Absent | Self::Replaying(_) => model,
         }
     }
 
@@ -58,37 +58,40 @@ impl Tape {
         match self {
             Self::Absent => toolbox,
             Self::Recording(recorder) => recorder.toolbox(toolbox),
-            Self::Playing(replayer) => replayer.toolbox(),
+            Self::Replaying(replayer) => replayer.toolbox(),
         }
     }
 
     /// Returns true if the recorded model could ask a person; `None` without a replay.
-    pub(crate) fn person(&self) -> Option<bool> {
+    pub(crate) fn could_ask_user(&self) -> Option<bool> {
         match self {
-            Self::Playing(replayer) => Some(replayer.offers(ASK_USER)),
+            Self::Replaying(replayer) => Some(replayer.offers(ASK_USER)),
             Self::Absent | Self::Recording(_) => None,
         }
     }
 
     /// Fails if the recording was not written or replayed completely.
-    pub(crate) fn end(&self) -> Result<(), Failure> {
+    pub(crate) fn end(&self) -> Result<(), CommandError> {
         match self {
             Self::Absent => Ok(()),
             Self::Recording(recorder) => recorder.finish().map_err(|error| {
-                Failure::usage(format!("the recording could not be written: {error}"))
+                CommandError::usage(format!("the recording could not be written: {error}"))
             }),
-            Self::Playing(replayer) => replayer.finish().map_err(|divergence| {
+            Self::Replaying(replayer) => replayer.finish().map_err(|divergence| {
                 let message = escape_text(&divergence.to_string());
                 let hint = "if that is meant, record it again";
-                Failure { exit: Exit::Differs, ..Failure::usage(message).hint(hint) }
+                CommandError {
+                    exit: ExitStatus::Differs,
+                    ..CommandError::usage(message).hint(hint)
+                }
             }),
         }
     }
 }
 
-impl From<RecordError> for Failure {
+impl From<RecordError> for CommandError {
     fn from(error: RecordError) -> Self {
-        Self::usage(escape_text(&super::model::chained(&error)))
+        Self::usage(escape_text(&super::model::error_chain(&error)))
     }
 }
 

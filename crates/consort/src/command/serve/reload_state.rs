@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use consort::servers::{LastGoodServers, RejectedServer, UsableServers};
-use consort::shaping::Shaping;
+use consort::toolbox_layers::ToolboxLayers;
 use consort_admin::{NotInForce, RejectedChange, ReloadTrigger, UnusableServer};
 use consort_config::changes;
 use consort_config::lock;
@@ -16,11 +16,11 @@ use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;
 
 use super::watch::FileWatch;
-use crate::exit::Failure;
-use crate::running::{ConfigSource, Prepared};
+use crate::command_hub::{ConfigSource, PreparedConfig};
+use crate::exit::CommandError;
 
 /// The config in force and its source files.
-pub(super) struct InForce {
+pub(super) struct ReloadState {
     pub(super) source: Option<ConfigSource>,
     /// The config file, if there is one or one has appeared.
     pub(super) file: Option<PathBuf>,
@@ -58,11 +58,12 @@ impl SecretFiles {
         servers: BTreeSet<PathBuf>,
         tokens: impl IntoIterator<Item = PathBuf>,
         config: Option<&Path>,
-        shaping: &Shaping,
+        toolbox_layers: &ToolboxLayers,
         options: &ConsortOptions,
     ) -> Self {
         let mut others: BTreeSet<PathBuf> = tokens.into_iter().collect();
-        others.extend(shaping.models().into_iter().flat_map(|models| models.files().clone()));
+        others
+            .extend(toolbox_layers.models().into_iter().flat_map(|models| models.files().clone()));
         let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
         let instructed = options.agents.values().filter_map(|it| it.instructions_file.as_ref());
         others.extend(instructed.map(|file| folder.join(file)));
@@ -100,16 +101,16 @@ pub(super) struct SettledFiles {
     pub(super) secrets: bool,
 }
 
-impl InForce {
+impl ReloadState {
     /// The state at the start.
     pub(super) fn new(
         source: Option<ConfigSource>,
-        prepared: &Prepared,
+        prepared: &PreparedConfig,
         secrets: &SecretFiles,
     ) -> Self {
         let file = source.as_ref().map(|source| source.file().to_owned());
         let options = prepared.config.as_ref().map(|config| config.options.clone());
-        let lock = prepared.shaping.lock().map(|lock| Lock::clone(lock));
+        let lock = prepared.toolbox_layers.lock().map(|lock| Lock::clone(lock));
         let (mut config, lock_file) = watches(file.as_deref());
         if let Some(source) = source.as_ref().filter(|source| is_reread(source.file())) {
             config.include(&source.0.includes);
@@ -180,7 +181,7 @@ impl InForce {
     /// Checks every file for changes, or treats each as changed if a reload was requested.
     pub(super) fn look(&mut self, asked: bool) -> SettledFiles {
         if self.file.is_none() {
-            self.file = appeared();
+            self.file = find_new_config();
             (self.config, self.lock_file) = watches(self.file.as_deref());
         }
         if asked {
@@ -258,7 +259,7 @@ impl InForce {
                     return lock;
                 }
                 Err(error) => (
-                    format!("{}: the last one stays in force", Failure::from(error).message),
+                    format!("{}: the last one stays in force", CommandError::from(error).message),
                     false,
                 ),
             };
@@ -296,7 +297,7 @@ pub(super) fn key(problem: &Problem) -> String {
 }
 
 /// Returns a config file that has appeared since a start without one.
-fn appeared() -> Option<PathBuf> {
+fn find_new_config() -> Option<PathBuf> {
     match find_config(None, None, &UserFolders::of_process()).ok()?.found {
         ConfigLocation::File(file) => Some(file),
         ConfigLocation::Embedded => None,

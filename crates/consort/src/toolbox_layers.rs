@@ -27,21 +27,21 @@ use consort_shape::{
     Remember, ResultLimits, Shape, Shaped,
 };
 
-use crate::models::{ModelError, Models};
+use crate::models::{ModelError, ModelRegistry};
 
 /// The layers described by a config.
 #[derive(Clone, Default)]
-pub struct Shaping {
+pub struct ToolboxLayers {
     /// Selection of tools of each server.
     servers: Shape,
     /// The view without a profile.
-    whole: View,
-    profiles: BTreeMap<String, View>,
+    whole: EndpointLayers,
+    profiles: BTreeMap<String, EndpointLayers>,
     cache: Vec<Remember>,
     lock: Option<Arc<Lock>>,
     approved: Arc<Approved>,
     elsewhere: Elsewhere,
-    models: Option<Arc<Models>>,
+    models: Option<Arc<ModelRegistry>>,
     agents: Vec<(String, String)>,
     roster: Arc<Roster>,
     observer: Option<Arc<dyn RunObserver>>,
@@ -50,7 +50,7 @@ pub struct Shaping {
 
 /// The settings of one endpoint.
 #[derive(Clone, Default)]
-struct View {
+struct EndpointLayers {
     /// The name of the profile, if it is one.
     profile: Option<String>,
     shape: Shape,
@@ -59,16 +59,16 @@ struct View {
 }
 
 /// Wraps a toolbox between its shape and its guard, given the name of the endpoint: used to record calls.
-pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Toolbox>, &str) -> Arc<dyn Toolbox>;
+pub type ToolboxWrapper<'a> = &'a dyn Fn(Arc<dyn Toolbox>, &str) -> Arc<dyn Toolbox>;
 
 /// Wraps nothing.
-pub fn unwrapped(toolbox: Arc<dyn Toolbox>, _front: &str) -> Arc<dyn Toolbox> {
+pub fn no_wrapper(toolbox: Arc<dyn Toolbox>, _front: &str) -> Arc<dyn Toolbox> {
     toolbox
 }
 
-impl Shaping {
+impl ToolboxLayers {
     /// Builds the layers of a config. Its errors were reported when it was read.
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &Config) -> Self {
         let options = &config.options;
         let limits = Arc::new(options.limits.settings());
         let compile = |spec: &ExposureSpec, about: &BTreeMap<ServerId, String>| {
@@ -76,12 +76,15 @@ impl Shaping {
             Some(Exposing { limits: limits.exposure.clone(), ..exposing })
         };
         let servers: Vec<_> = config.servers.iter().flat_map(ServerConfig::to_transforms).collect();
-        let about: BTreeMap<ServerId, String> =
-            config.servers.iter().map(|server| (server.name.clone(), about(server))).collect();
+        let about: BTreeMap<ServerId, String> = config
+            .servers
+            .iter()
+            .map(|server| (server.name.clone(), server_description(server)))
+            .collect();
         let transforms: Vec<_> =
-            servers.iter().cloned().chain(compiled(&options.transforms)).collect();
+            servers.iter().cloned().chain(compile_transforms(&options.transforms)).collect();
         let exposing = options.exposure.as_ref().and_then(|spec| compile(spec, &about));
-        let whole = View {
+        let whole = EndpointLayers {
             profile: None,
             shape: Shape { servers: None, transforms },
             exposing: exposing.unwrap_or_else(|| Exposing {
@@ -92,7 +95,7 @@ impl Shaping {
         };
         let profile = |(name, profile): (&String, &ProfileConfig)| {
             let exposing = profile.exposure.as_ref().and_then(|spec| compile(spec, &about));
-            let view = View {
+            let view = EndpointLayers {
                 profile: Some(name.clone()),
                 shape: shape(&whole.shape.transforms, profile),
                 exposing: exposing.unwrap_or_else(|| whole.exposing.clone()),
@@ -103,7 +106,7 @@ impl Shaping {
         let profiles = options.profiles.iter().map(profile).collect();
         let cache = options.cache.iter().filter_map(|spec| spec.compile().ok()).collect();
         let servers = Shape { servers: None, transforms: servers };
-        let models = Some(Arc::new(Models::of(Some(config))));
+        let models = Some(Arc::new(ModelRegistry::from_config(Some(config))));
         Self { servers, whole, profiles, cache, models, limits, ..Self::default() }
     }
 
@@ -118,7 +121,7 @@ impl Shaping {
 
     /// Enforces a lock.
     #[must_use]
-    pub fn locked(mut self, lock: Option<Arc<Lock>>) -> Self {
+    pub fn with_lock(mut self, lock: Option<Arc<Lock>>) -> Self {
         self.lock = lock;
         self
     }
@@ -139,7 +142,7 @@ impl Shaping {
     }
 
     /// The models of the config, if there is one.
-    pub fn models(&self) -> Option<&Arc<Models>> {
+    pub fn models(&self) -> Option<&Arc<ModelRegistry>> {
         self.models.as_ref()
     }
 
@@ -158,7 +161,7 @@ impl Shaping {
     }
 
     /// The model of the agents that represent servers, if the exposure uses them.
-    fn agent_of(&self, view: &View) -> Option<Result<Model, ModelError>> {
+    fn agent_of(&self, view: &EndpointLayers) -> Option<Result<Model, ModelError>> {
         let id = view.exposing.agent.as_ref()?;
         Some(self.models.as_ref()?.model(id))
     }
@@ -175,7 +178,7 @@ impl Shaping {
 
     /// Sets the stored approvals.
     #[must_use]
-    pub fn approved(mut self, approved: Arc<Approved>) -> Self {
+    pub fn with_approvals(mut self, approved: Arc<Approved>) -> Self {
         self.approved = approved;
         self
     }
@@ -187,14 +190,14 @@ impl Shaping {
 
     /// Sets the check for somebody other than the caller who can be asked for approval.
     #[must_use]
-    pub fn elsewhere(mut self, elsewhere: Elsewhere) -> Self {
+    pub fn with_other_approver(mut self, elsewhere: Elsewhere) -> Self {
         self.elsewhere = elsewhere;
         self
     }
 
     /// Replaces everything by one profile, also the other profiles and the endpoints of servers; `None` if there is no
     /// profile of that name.
-    pub fn narrowed(mut self, profile: &str) -> Option<Self> {
+    pub fn for_profile(mut self, profile: &str) -> Option<Self> {
         self.whole = self.profiles.remove(profile)?;
         self.servers = self.whole.shape.clone();
         self.profiles.clear();
@@ -202,7 +205,11 @@ impl Shaping {
     }
 
     /// Builds the layers over a hub.
-    pub fn over<'a>(&'a self, hub: Arc<dyn Toolbox>, wrap: Wrap<'a>) -> Layers<'a> {
+    pub fn over<'a>(
+        &'a self,
+        hub: Arc<dyn Toolbox>,
+        wrap: ToolboxWrapper<'a>,
+    ) -> LayeredToolboxes<'a> {
         let mut base = hub;
         if !self.cache.is_empty() {
             base = Arc::new(Cached::new(base, self.cache.clone()).limited(self.limits.results));
@@ -216,7 +223,7 @@ impl Shaping {
             let agents = self.agents.iter().map(|(name, about)| (name.as_str(), about.as_str()));
             base = Arc::new(WithAgents::new(base, agents, Arc::clone(&self.roster)));
         }
-        Layers { shaping: self, base, wrap }
+        LayeredToolboxes { toolbox_layers: self, base, wrap }
     }
 
     /// The policy of the endpoint of everything.
@@ -247,26 +254,26 @@ impl Shaping {
     /// Returns the decision of the policy on a tool, before its arguments are known; `None` if the policy allows
     /// everything.
     pub fn decision(&self, caller: &Caller, entry: &Entry) -> Option<String> {
-        self.decided(caller, entry).map(|decision| decision.explain())
+        self.decide(caller, entry).map(|decision| decision.explain())
     }
 
     /// Returns true if the policy lets a caller see a tool.
-    pub fn shows(&self, caller: &Caller, entry: &Entry) -> bool {
-        self.decided(caller, entry).is_none_or(|decision| decision.shows())
+    pub fn is_visible(&self, caller: &Caller, entry: &Entry) -> bool {
+        self.decide(caller, entry).is_none_or(|decision| decision.shows())
     }
 
-    fn decided(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
+    fn decide(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
         self.whole.policy.decide_on_entry(caller, self.whole.profile.as_deref(), entry)
     }
 
     /// Warnings for rules of the policy that match none of these tools, each given as server and name.
-    pub fn idle_rules(&self, tools: &[(&str, &str)]) -> Vec<Problem> {
+    pub fn unused_rules(&self, tools: &[(&str, &str)]) -> Vec<Problem> {
         let idle = self.whole.policy.idle_patterns(tools).into_iter();
         let told = |pattern: String| Problem::warning(format!("policy: {pattern} fits no tool"));
         idle.map(told).collect()
     }
 
-    fn view(&self, profile: Option<&str>) -> Option<&View> {
+    fn view(&self, profile: Option<&str>) -> Option<&EndpointLayers> {
         match profile {
             None => Some(&self.whole),
             Some(name) => self.profiles.get(name),
@@ -274,47 +281,50 @@ impl Shaping {
     }
 }
 
-impl std::fmt::Debug for Shaping {
+impl std::fmt::Debug for ToolboxLayers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shaping").field("profiles", &self.profiles.keys()).finish_non_exhaustive()
     }
 }
 
 /// The layers over a hub.
-pub struct Layers<'a> {
-    shaping: &'a Shaping,
+pub struct LayeredToolboxes<'a> {
+    toolbox_layers: &'a ToolboxLayers,
     base: Arc<dyn Toolbox>,
-    wrap: Wrap<'a>,
+    wrap: ToolboxWrapper<'a>,
 }
 
-impl std::fmt::Debug for Layers<'_> {
+impl std::fmt::Debug for LayeredToolboxes<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.shaping.fmt(f)
+        self.toolbox_layers.fmt(f)
     }
 }
 
-impl Layers<'_> {
+impl LayeredToolboxes<'_> {
     /// Every tool, of everything or of a profile; `None` if the profile does not exist.
     pub fn tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
-        let view = self.shaping.view(profile)?;
+        let view = self.toolbox_layers.view(profile)?;
         let front = view.profile.as_deref().unwrap_or("mcp");
-        let limits = self.shaping.limits.results;
-        Some(shaped((self.wrap)(self.guarded(view), front), view.shape.clone(), limits))
+        let limits = self.toolbox_layers.limits.results;
+        Some(transformed((self.wrap)(self.guarded(view), front), view.shape.clone(), limits))
     }
 
     /// Returns the tools exposed to models.
-    pub fn shown(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
-        let view = self.shaping.view(profile)?;
+    pub fn exposed_tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
+        let view = self.toolbox_layers.view(profile)?;
         Some(self.exposed(view, self.tools(profile)?))
     }
 
-    fn exposed(&self, view: &View, tools: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
+    fn exposed(&self, view: &EndpointLayers, tools: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
         let exposing = view.exposing.clone();
-        match (self.shaping.agent_of(view), exposing.mode) {
+        match (self.toolbox_layers.agent_of(view), exposing.mode) {
             (Some(Ok(model)), _) => {
                 let agents = ServerAgents::new(tools, model, exposing.direct, exposing.servers)
-                    .limited(self.shaping.limits.server_agent(), self.shaping.limits.work);
-                Arc::new(agents.observed(self.shaping.observer.clone()))
+                    .limited(
+                        self.toolbox_layers.limits.server_agent(),
+                        self.toolbox_layers.limits.work,
+                    );
+                Arc::new(agents.observed(self.toolbox_layers.observer.clone()))
             }
             (_, Mode::Fixed(Exposure::Individual)) => tools,
             _ => Arc::new(Exposed::new(tools, exposing)),
@@ -322,20 +332,25 @@ impl Layers<'_> {
     }
 
     /// Returns the tools exposed to models by another exposure.
-    pub fn shown_as(&self, profile: Option<&str>, exposure: Exposure) -> Option<Arc<dyn Toolbox>> {
-        let view = self.shaping.view(profile)?;
+    pub fn tools_exposed_as(
+        &self,
+        profile: Option<&str>,
+        exposure: Exposure,
+    ) -> Option<Arc<dyn Toolbox>> {
+        let view = self.toolbox_layers.view(profile)?;
         let exposing = Exposing { mode: Mode::Fixed(exposure), ..view.exposing.clone() };
         Some(Arc::new(Exposed::new(self.tools(profile)?, exposing)))
     }
 
     /// Each server under its own names.
     pub fn servers(&self) -> Arc<dyn Toolbox> {
-        let guarded = self.guarded(&self.shaping.whole);
-        let (shape, limits) = (self.shaping.servers.clone(), self.shaping.limits.results);
-        shaped((self.wrap)(guarded, "server"), shape, limits)
+        let guarded = self.guarded(&self.toolbox_layers.whole);
+        let (shape, limits) =
+            (self.toolbox_layers.servers.clone(), self.toolbox_layers.limits.results);
+        transformed((self.wrap)(guarded, "server"), shape, limits)
     }
 
-    fn guarded(&self, view: &View) -> Arc<dyn Toolbox> {
+    fn guarded(&self, view: &EndpointLayers) -> Arc<dyn Toolbox> {
         let base = Arc::clone(&self.base);
         if view.policy.is_open() {
             return base;
@@ -345,15 +360,15 @@ impl Layers<'_> {
             Guard {
                 policy: view.policy.clone(),
                 profile: view.profile.clone(),
-                approved: Arc::clone(&self.shaping.approved),
-                limits: self.shaping.limits.approvals,
-                elsewhere: self.shaping.elsewhere.clone(),
+                approved: Arc::clone(&self.toolbox_layers.approved),
+                limits: self.toolbox_layers.limits.approvals,
+                elsewhere: self.toolbox_layers.elsewhere.clone(),
             },
         ))
     }
 }
 
-fn shaped(toolbox: Arc<dyn Toolbox>, shape: Shape, limits: ResultLimits) -> Arc<dyn Toolbox> {
+fn transformed(toolbox: Arc<dyn Toolbox>, shape: Shape, limits: ResultLimits) -> Arc<dyn Toolbox> {
     if shape.servers.is_none() && shape.transforms.is_empty() {
         return toolbox;
     }
@@ -365,12 +380,12 @@ fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> Shape {
     if !profile.tools.is_empty() {
         transforms.push(Arc::new(Select(profile.tools.iter().map(Pattern::new).collect())));
     }
-    transforms.extend(compiled(&profile.transforms));
+    transforms.extend(compile_transforms(&profile.transforms));
     let servers = profile.servers.iter().map(|server| ServerId::derive(server)).collect();
     Shape { servers: (!profile.servers.is_empty()).then_some(servers), transforms }
 }
 
-fn compiled(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {
+fn compile_transforms(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {
     specs.iter().flat_map(|spec| spec.compile().unwrap_or_default()).collect()
 }
 
@@ -384,7 +399,7 @@ fn policy(options: &ConsortOptions, profile: Option<&PolicySpec>) -> Policy {
 }
 
 /// Returns the description of the one tool that represents a server.
-fn about(server: &ServerConfig) -> String {
+fn server_description(server: &ServerConfig) -> String {
     let transport = match server.transport {
         TransportConfig::Stdio(_) => "stdio",
         TransportConfig::Http(_) => "http",

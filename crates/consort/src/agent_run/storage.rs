@@ -3,52 +3,52 @@
 use consort_agent::transcript::conversation_title;
 use consort_agent::{Conversation, Store};
 
-use crate::exit::Failure;
+use crate::exit::CommandError;
 use crate::output::note;
 
 /// Store of conversations, if they are stored.
 #[derive(Debug)]
-pub(crate) struct Keeping(Option<Store>);
+pub(crate) struct ConversationStorage(Option<Store>);
 
 /// A conversation, and its id in the store.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct StoredConversation {
     pub(crate) id: Option<String>,
     pub(crate) conversation: Conversation,
 }
 
 /// A conversation in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedConversation {
     pub(crate) id: String,
     pub(crate) state: &'static str,
     pub(crate) messages: usize,
     pub(crate) about: String,
 }
 
-impl Keeping {
+impl ConversationStorage {
     /// Opens the store; none if nothing is to be stored.
-    pub(crate) fn new(keep: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(keep: bool) -> Result<Self, CommandError> {
         if !keep {
             return Ok(Self(None));
         }
         let folder = consort_config::conversations_folder().ok_or_else(|| {
-            Failure::usage("there is no home folder to keep the conversation in")
+            CommandError::usage("there is no home folder to keep the conversation in")
                 .hint("keep nothing with --no-store")
         })?;
         Ok(Self(Some(Store::new(folder))))
     }
 
     /// Starts a conversation about this.
-    pub(crate) fn begin(&self, about: &str) -> Result<Kept, Failure> {
-        let Some(store) = &self.0 else { return Ok(Kept::default()) };
+    pub(crate) fn begin(&self, about: &str) -> Result<StoredConversation, CommandError> {
+        let Some(store) = &self.0 else { return Ok(StoredConversation::default()) };
         let (id, journal) = store.create(&conversation_title(about))?;
         let conversation = Conversation::kept(&[], Box::new(journal));
-        Ok(Kept { id: Some(id.to_string()), conversation })
+        Ok(StoredConversation { id: Some(id.to_string()), conversation })
     }
 
     /// Opens a stored conversation: by its id, or the `last`.
-    pub(crate) fn open(&self, id: &str) -> Result<Kept, Failure> {
+    pub(crate) fn open(&self, id: &str) -> Result<StoredConversation, CommandError> {
         let store = self.store()?;
         let id = store.find(id)?;
         let opened = store.open(&id)?;
@@ -56,22 +56,26 @@ impl Keeping {
             note(format!("warning: {} bytes at the end of `{id}` were not whole", opened.torn));
         }
         let conversation = Conversation::kept(&opened.steps, Box::new(opened.journal));
-        Ok(Kept { id: Some(id.to_string()), conversation })
+        Ok(StoredConversation { id: Some(id.to_string()), conversation })
     }
 
     /// Copies a conversation, or only its first messages.
-    pub(crate) fn fork(&self, kept: &Kept, messages: Option<usize>) -> Result<Kept, Failure> {
+    pub(crate) fn fork(
+        &self,
+        kept: &StoredConversation,
+        messages: Option<usize>,
+    ) -> Result<StoredConversation, CommandError> {
         let store = self.store()?;
-        let id = kept.id.as_deref().ok_or_else(|| Failure::usage("nothing was said yet"))?;
+        let id = kept.id.as_deref().ok_or_else(|| CommandError::usage("nothing was said yet"))?;
         let fork = store.fork(&store.find(id)?, messages)?;
         self.open(fork.as_str())
     }
 
     /// Lists the last conversations, the latest first.
-    pub(crate) fn list(&self, most: usize) -> Result<Vec<Listed>, Failure> {
+    pub(crate) fn list(&self, most: usize) -> Result<Vec<ListedConversation>, CommandError> {
         let mut all = self.store()?.list()?;
         all.sort_by_key(|summary| std::cmp::Reverse(summary.last));
-        let listed = all.into_iter().take(most).map(|summary| Listed {
+        let listed = all.into_iter().take(most).map(|summary| ListedConversation {
             id: summary.id.to_string(),
             state: summary.state.as_str(),
             messages: summary.messages,
@@ -80,9 +84,9 @@ impl Keeping {
         Ok(listed.collect())
     }
 
-    fn store(&self) -> Result<&Store, Failure> {
-        self.0
-            .as_ref()
-            .ok_or_else(|| Failure::usage("no conversation is kept").hint("leave out --no-store"))
+    fn store(&self) -> Result<&Store, CommandError> {
+        self.0.as_ref().ok_or_else(|| {
+            CommandError::usage("no conversation is kept").hint("leave out --no-store")
+        })
     }
 }

@@ -1,14 +1,14 @@
 //! A conversation with a model, for people and programs.
 
+mod event_lines;
 mod input;
-mod kept;
-mod lines;
-mod live;
 mod model;
-mod paper;
+mod output;
+mod printer;
+mod progress;
+mod recording;
 mod setup;
-mod show;
-mod tape;
+mod storage;
 
 use std::sync::Arc;
 
@@ -18,49 +18,50 @@ use consort_core::{Json, Refusal, Reply};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::cli::{Common, Talk};
-use crate::exit::{Exit, Failure};
+use crate::cli::{AgentArguments, GlobalArguments};
+use crate::exit::{CommandError, ExitStatus};
 use crate::keyboard;
-use crate::person::Person;
-pub(crate) use input::{arguments, message, prompt, rendered, text_or_file};
-pub(crate) use kept::{Keeping, Kept};
-pub(crate) use lines::{Form, Lines};
-pub(crate) use live::Live;
-pub(crate) use paper::Standard;
-pub(crate) use setup::Setup;
-pub(crate) use show::{Show, Wishes};
-pub(crate) use tape::Tape;
+use crate::terminal_prompt::TerminalPrompt;
+pub(crate) use event_lines::{EventLineWriter, LineFormat};
+pub(crate) use input::{arguments, message, prompt, render_prompt, text_or_file};
+pub(crate) use output::StandardStreams;
+pub(crate) use printer::{DisplayOptions, RunPrinter};
+pub(crate) use progress::ProgressDisplay;
+pub(crate) use recording::RunRecording;
+pub(crate) use setup::RunSetup;
+pub(crate) use storage::{ConversationStorage, StoredConversation};
 
 /// The user of a run, with the output shown to them.
-pub(crate) struct Audience {
-    pub(crate) show: Show,
-    pub(crate) person: Arc<Person>,
+pub(crate) struct TerminalUser {
+    pub(crate) show: RunPrinter,
+    pub(crate) person: Arc<TerminalPrompt>,
     interrupts: Signal,
 }
 
 /// Request of the user to quit at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Quit;
+pub(crate) struct QuitRequest;
 
-impl Audience {
+impl TerminalUser {
     /// The person at the terminal, or the program that reads the output.
     pub(crate) fn new(
-        common: &Common,
-        talk: &Talk,
-        form: Form,
-        person: Arc<Person>,
-    ) -> Result<Self, Failure> {
+        common: &GlobalArguments,
+        agent_arguments: &AgentArguments,
+        form: LineFormat,
+        person: Arc<TerminalPrompt>,
+    ) -> Result<Self, CommandError> {
         use std::io::IsTerminal;
         let interrupts = signal(SignalKind::interrupt())
-            .map_err(|error| Failure::usage(format!("cannot listen to signals: {error}")))?;
-        let lines = common.json.then(|| Lines::new(form));
-        let wishes = Wishes {
-            whole: talk.no_stream,
-            thinking: talk.thinking,
+            .map_err(|error| CommandError::usage(format!("cannot listen to signals: {error}")))?;
+        let lines = common.json.then(|| EventLineWriter::new(form));
+        let options = DisplayOptions {
+            whole: agent_arguments.no_stream,
+            thinking: agent_arguments.thinking,
             cost: std::io::stderr().is_terminal(),
         };
-        let live = if common.json { Live::default() } else { Live::of_terminal() };
-        let show = Show::new(Box::new(Standard), live, lines, wishes);
+        let live =
+            if common.json { ProgressDisplay::default() } else { ProgressDisplay::of_terminal() };
+        let show = RunPrinter::new(Box::new(StandardStreams), live, lines, options);
         Ok(Self { show, person, interrupts })
     }
 
@@ -81,10 +82,13 @@ impl Audience {
     }
 
     /// Asks the person the pending questions of a conversation; false if one stays open.
-    pub(crate) async fn settle(&mut self, conversation: &Conversation) -> Result<bool, Failure> {
+    pub(crate) async fn answer_pending(
+        &mut self,
+        conversation: &Conversation,
+    ) -> Result<bool, CommandError> {
         for question in conversation.waiting() {
             let id = question.id.clone();
-            let Ok(answer) = put(&self.person, question).await else { return Ok(false) };
+            let Ok(answer) = prompt_user(&self.person, question).await else { return Ok(false) };
             let answer: serde_json::Value = answer.read().unwrap_or_default();
             // Who dismisses the question may want to answer it another time.
             if answer["action"] == "cancel" {
@@ -92,18 +96,18 @@ impl Audience {
             }
             conversation
                 .answer(&id, answer)
-                .map_err(|error| Failure::usage(escape_text(&error.to_string())))?;
+                .map_err(|error| CommandError::usage(escape_text(&error.to_string())))?;
         }
         Ok(true)
     }
 
     /// Runs the agent on the input, and shows its events. Ctrl-C stops the run, and a second one quits.
-    pub(crate) async fn follow(
+    pub(crate) async fn run_agent(
         &mut self,
         agent: &Agent,
         conversation: &Conversation,
         input: Vec<Message>,
-    ) -> Result<Report, Quit> {
+    ) -> Result<Report, QuitRequest> {
         let mut events = agent.run(conversation, input);
         let mut asking = JoinSet::new();
         let mut stopping = false;
@@ -115,7 +119,7 @@ impl Audience {
                         self.show.event(Event::Over { report: report.clone() });
                         return Ok(report);
                     }
-                    Some(Event::Question { question, answer: Some(answer) }) if Person::there() => {
+                    Some(Event::Question { question, answer: Some(answer) }) if TerminalPrompt::has_terminal() => {
                         self.show.hold();
                         asking.spawn(ask(Arc::clone(&self.person), question, answer));
                     }
@@ -128,7 +132,7 @@ impl Audience {
                 _ = self.interrupts.recv() => {
                     if stopping {
                         self.show.clear();
-                        return Err(Quit);
+                        return Err(QuitRequest);
                     }
                     stopping = true;
                     conversation.stop();
@@ -139,8 +143,8 @@ impl Audience {
 }
 
 /// Asks the person at the terminal a question of a run.
-async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
-    let answered = put(&person, question).await;
+async fn ask(person: Arc<TerminalPrompt>, question: Question, answer: Reply) {
+    let answered = prompt_user(&person, question).await;
     if keyboard::was_interrupted() {
         // The signal is on its way and stops the run, which must not take this for a no.
         std::future::pending::<()>().await;
@@ -149,12 +153,15 @@ async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
 }
 
 /// Returns the person's answer to a question of a run.
-pub(crate) async fn put(person: &Person, question: Question) -> Result<Json, Refusal> {
+pub(crate) async fn prompt_user(
+    person: &TerminalPrompt,
+    question: Question,
+) -> Result<Json, Refusal> {
     let Some(params) = Json::from(question.params).to_object() else {
         return Err(Refusal { code: -32602, message: "the question cannot be read".to_owned() });
     };
     match question.kind {
-        Why::Approval => person.agree(params).await,
+        Why::Approval => person.approve(params).await,
         Why::Model => person.ask("The model asks: ", params).await,
         Why::Server => person.ask("", params).await,
         Why::Sampling => person.ask("Attention: ", params).await,
@@ -162,14 +169,18 @@ pub(crate) async fn put(person: &Person, question: Question) -> Result<Json, Ref
 }
 
 /// Returns the exit code of a run; failures have a message, unless programs got it already.
-pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<Exit, Failure> {
+pub(crate) fn run_exit_status(
+    report: &Report,
+    kept: Option<&str>,
+    json: bool,
+) -> Result<ExitStatus, CommandError> {
     let exit = match report.status {
-        Status::Completed => return Ok(Exit::Ok),
-        Status::Cancelled => return Ok(Exit::Interrupted),
-        Status::LimitReached => Exit::Limit,
-        Status::Error => Exit::Tool,
-        Status::Denied => Exit::Denied,
-        Status::Waiting => Exit::Waiting,
+        Status::Completed => return Ok(ExitStatus::Ok),
+        Status::Cancelled => return Ok(ExitStatus::Interrupted),
+        Status::LimitReached => ExitStatus::Limit,
+        Status::Error => ExitStatus::Tool,
+        Status::Denied => ExitStatus::Denied,
+        Status::Waiting => ExitStatus::Waiting,
     };
     if json {
         return Ok(exit);
@@ -194,7 +205,7 @@ pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<E
         }
         _ => report.hint.as_deref().map(escape_text),
     };
-    Err(Failure { message, hint, exit })
+    Err(CommandError { message, hint, exit })
 }
 
 #[cfg(test)]
@@ -222,29 +233,30 @@ mod tests {
     #[test]
     fn every_end_has_a_code_and_words_of_its_own() {
         let told = |report: &Report| {
-            let ended = ended(report, Some("7f3a"), false);
-            let exit =
-                |ended: &Result<Exit, Failure>| ended.as_ref().map_or_else(|f| f.exit, |e| *e);
+            let ended = run_exit_status(report, Some("7f3a"), false);
+            let exit = |ended: &Result<ExitStatus, CommandError>| {
+                ended.as_ref().map_or_else(|f| f.exit, |e| *e)
+            };
             // Programs were told already.
-            let told = super::ended(report, Some("7f3a"), true);
+            let told = run_exit_status(report, Some("7f3a"), true);
             assert_eq!(told, Ok(exit(&ended)));
             ended.map_err(|failure| (failure.message, failure.hint, failure.exit))
         };
-        let error = |message: &str, hint: Option<&str>, exit: Exit| {
+        let error = |message: &str, hint: Option<&str>, exit: ExitStatus| {
             Err((message.to_owned(), hint.map(str::to_owned), exit))
         };
-        assert_eq!(told(&report(Status::Completed, "")), Ok(Exit::Ok));
-        assert_eq!(told(&report(Status::Cancelled, "")), Ok(Exit::Interrupted));
+        assert_eq!(told(&report(Status::Completed, "")), Ok(ExitStatus::Ok));
+        assert_eq!(told(&report(Status::Cancelled, "")), Ok(ExitStatus::Interrupted));
         let hinted = Report { hint: Some("wait".to_owned()), ..report(Status::Error, "too much") };
-        assert_eq!(told(&hinted), error("too much", Some("wait"), Exit::Tool));
+        assert_eq!(told(&hinted), error("too much", Some("wait"), ExitStatus::Tool));
         assert_eq!(
             told(&report(Status::Denied, "no \u{1b}")),
-            error("denied: no \\u{1b}", None, Exit::Denied)
+            error("denied: no \\u{1b}", None, ExitStatus::Denied)
         );
         let on = "go on with `consort ask --continue=7f3a …`, with another limit";
         assert_eq!(
             told(&report(Status::LimitReached, "50 turns")),
-            error("a limit was reached: 50 turns", Some(on), Exit::Limit)
+            error("a limit was reached: 50 turns", Some(on), ExitStatus::Limit)
         );
         let question = Question {
             id: "q".to_owned(),
@@ -256,7 +268,7 @@ mod tests {
         let answer = "answer it at a terminal: `consort chat --continue=7f3a`";
         assert_eq!(
             told(&waiting),
-            error("a person is waited for: Which city?", Some(answer), Exit::Waiting)
+            error("a person is waited for: Which city?", Some(answer), ExitStatus::Waiting)
         );
     }
 }
