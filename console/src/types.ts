@@ -9,7 +9,7 @@ export interface ProblemReport { severity: "error" | "warning" | "info"; message
 // POST   /api/session  {token}  -> { page_secret?: string } and a cookie (HttpOnly, SameSite=Strict); 401 if the token is wrong
 //                                  every other request needs the cookie and the secret, as `X-Consort-Session`
 // DELETE /api/session           -> 204, the session is over and the cookie gone
-// GET    /api/session           -> Session; 401 without one
+// GET    /api/session           -> SessionReport; 401 without one
 export interface SessionReport {
   caller: string;            // who I am
   version: string;           // of consort
@@ -22,27 +22,27 @@ export interface SessionReport {
   problems: ProblemReport[];       // of the config and the catalog
   rejected: RejectedChange[];       // changes of files that did not take effect
 }
-// GET  /api/reload             -> ReloadReport   changes that are kept out and servers that cannot be used now
-// POST /api/reload {accept}    -> ReloadReport   reads config, lock and secrets again; with accept, what is kept out counts
+// GET  /api/reload             -> ReloadReport   rejected changes and servers that cannot be used
+// POST /api/reload {accept}    -> ReloadReport   reads config, lock and secrets again; with accept, rejected changes take effect
 export interface RejectedChange { part: string; reason: string; acceptable: boolean }
 export interface UnusableServer { server?: string; reason: string; hint?: string; keeps_last_good: boolean }
 export interface ReloadReport { config?: string; changes: string[]; rejected: RejectedChange[]; unusable: UnusableServer[] }
 
 // ---- what happens now ----------------------------------------------------------------------------------------
 // GET /api/events -> text/event-stream; `event:` is the name, `data:` its JSON. First everything as it is, then changes.
-//   session    Session
-//   servers    Server[]        all of them, whenever something about one changes (gathered for 200 ms)
+//   session    SessionReport
+//   servers    ServerReport[]        all of them, whenever something about one changes (gathered for 200 ms)
 //   catalog    { generation: string }   tools, prompts or resources changed: read them again
-//   call       Call            a call began, came further or ended; same id, newest state (progress at most 10 a second a call)
-//   missed     { news: number }   more calls than could be told: read them again
-//   questions  Question[]      all that wait, whenever that changes
+//   call       CallReport            a call began, came further or ended; same id, newest state (progress at most 10 a second a call)
+//   missed     { events: number }   more calls than could be told: read them again
+//   pending    PendingRequest[]   all pending requests, whenever they change
 //   conversation { id: string; state: string }   a conversation's run began, waits or ended
 
 // ---- servers -------------------------------------------------------------------------------------------------
-// GET    /api/servers                 -> Server[]
+// GET    /api/servers                 -> ServerReport[]
 // GET    /api/servers/{name}          -> ServerDetail
 // POST   /api/servers/{name}/connect | disconnect | restart | disable   -> 204. What is said of it then comes by events.
-// POST   /api/servers/preview {text}  -> Draft[]   text is an mcp.json (any of the formats consort reads) or one entry of it; nothing is started
+// POST   /api/servers/preview {text}  -> ServerDraft[]   text is an mcp.json (any of the formats consort reads) or one entry of it; nothing is started
 // POST   /api/servers {text, token}   -> { added: string[] }   written into the config file, then connected; 409 if a name is taken
 // DELETE /api/servers/{name}          -> 204, taken out of the config file
 export type ServerState = "configured" | "known" | "connecting" | "ready" | "needs auth" | "degraded" | "failed" | "disabled";
@@ -83,12 +83,12 @@ export interface ServerDraft {
 }
 
 // ---- tools, prompts, resources -------------------------------------------------------------------------------
-// GET  /api/tools?q=&server=&limit=&profile=&exposure=   -> Tool[]; with q ordered by consort's own search. profile, exposure (individual, per-server,
+// GET  /api/tools?q=&server=&limit=&profile=&exposure=   -> ToolRow[]; with q ordered by consort's own search. profile, exposure (individual, per-server,
 //                                     search, config): those that a model sees; /api/tools/{id} and POST /api/calls take both too
 // GET  /api/tools/{id}                -> ToolDetail    (id is percent-encoded, e.g. everything.echo)
-// GET  /api/prompts                   -> Prompt[]
+// GET  /api/prompts                   -> PromptRow[]
 // POST /api/prompts/{id} {arguments: {[name]: string}} -> { description?: string; messages: { role: string; content: Content }[] }
-// GET  /api/resources                 -> Resource[]
+// GET  /api/resources                 -> ResourceRow[]
 // POST /api/resources/read {server, uri} -> { contents: { uri: string; mimeType?: string; text?: string; blob?: string }[] }
 // GET  /api/resources/watch?server=&uri=  -> event stream: `watching` {} once it is subscribed, then `updated` {} each time
 // POST /api/complete {server, ref: {type:"ref/prompt",name} | {type:"ref/resource",uri}, argument:{name,value}, context?:{arguments}} -> { values: string[]; total?: number; hasMore?: boolean }
@@ -122,7 +122,7 @@ export type JsonSchema = boolean | { [key: string]: unknown };
 export type ContentBlock = { type: string; [key: string]: unknown };   // MCP content: text, image, audio, resource_link, resource
 
 // ---- pins ----------------------------------------------------------------------------------------------------
-// GET  /api/pins -> Pins
+// GET  /api/pins -> PinReport
 // POST /api/pins {servers: string[]; digest: string} -> 204; agrees to all differences of these servers; 409 if they are no longer those that were shown
 export interface PinReport {
   locked: boolean;            // without a lock everything is on offer, and everything is a difference: new
@@ -143,14 +143,14 @@ export interface PinDifference {
 
 // ---- calls ---------------------------------------------------------------------------------------------------
 // POST /api/calls {tool: string; arguments: object} -> event stream; leaving it cancels the call:
-//   begun    { id: string }
+//   started  { id: string }
 //   progress { progress: number; total?: number; message?: string }
 //   log      { level?: string; logger?: string; data: unknown }
-//   question Question         answer it by POST /api/questions/{id}
-//   end      CallEnd
-// GET /api/calls?limit=&caller=&server=&name=&outcome=&before= -> { calls: Call[]; more?: string }   newest first; `more` is the next `before`
+//   request  PendingRequest         answer it by POST /api/pending-requests/{id}
+//   end      CallEndReport
+// GET /api/calls?limit=&caller=&server=&name=&outcome=&before= -> { calls: CallReport[]; more?: string }   newest first; `more` is the next `before`
 // GET /api/calls/{id}       -> CallDetail
-// GET /api/stats?minutes=60 -> Stats
+// GET /api/stats?minutes=60 -> CallStatistics
 export interface CallEndReport {
   ok: boolean;                // it was answered, and not with an error
   result?: { content?: ContentBlock[]; structuredContent?: unknown; isError?: boolean; _meta?: unknown };
@@ -190,9 +190,9 @@ export interface CallStatistics {
 }
 export interface CallTotals { server: string; name?: string; calls: number; errors: number; p50_us: number; p95_us: number; max_us: number }
 
-// ---- questions -----------------------------------------------------------------------------------------------
-// GET  /api/questions      -> Question[]
-// POST /api/questions/{id} Answer -> 204; 404 if it was answered elsewhere or is over; 422 if the answer does not fit
+// ---- pending requests -----------------------------------------------------------------------------------------
+// GET  /api/pending-requests      -> PendingRequest[]
+// POST /api/pending-requests/{id} ElicitationAnswer -> 204; 404 if it was answered elsewhere or is over; 422 if the answer does not fit
 export interface PendingRequest {
   id: string;
   kind: "approval" | "server" | "model" | "sampling";   // may a call be made; a server asks; the model asks; a server wants to use the model
@@ -210,13 +210,13 @@ export interface PendingRequest {
 export interface ElicitationAnswer { action: "accept" | "decline" | "cancel"; content?: { [key: string]: unknown } }
 
 // ---- agents and conversations --------------------------------------------------------------------------------
-// GET    /api/agents                         -> Agent[]
-// GET    /api/conversations                  -> Conversation[]   newest first
+// GET    /api/agents                         -> AgentListing[]
+// GET    /api/conversations                  -> ConversationSummary[]   newest first
 // GET    /api/conversations/{id}             -> ConversationDetail
 // POST   /api/conversations {agent, text}    -> 201 { id }       begins one and answers
 // POST   /api/conversations/{id} {text?, agent?}  -> 202         says more; without text it goes on with what was broken off or waited
 // GET    /api/conversations/{id}/events      -> event stream: what happens in the run that is on, from its beginning; ends with it. `idle` {} and end if none is on.
-//           names and data are those of the agent's events: began, asking, delta, again, said, called, progress, log, question (a Question), result, note, over
+//           names and data are those of the agent's events: started, turn, delta, retry, message, call, progress, log, request (a PendingRequest), result, note, end
 // POST   /api/conversations/{id}/stop        -> 204
 // POST   /api/conversations/{id}/fork {at?: number} -> 201 { id }   `at`: so many messages are taken over
 // DELETE /api/conversations/{id}             -> 204
@@ -249,7 +249,7 @@ export interface RunEvents {
 }
 
 // ---- profiles, connect ---------------------------------------------------------------------------------------
-// GET /api/profiles -> Profile[]     the first, without a name, is everything
-// GET /api/connect?profile= -> Connect
+// GET /api/profiles -> ProfileReport[]     the first, without a name, is everything
+// GET /api/connect?profile= -> ConnectGuide
 export interface ProfileReport { name?: string; path: string; tools: number; exposures: { exposure: string; tools: number; tokens: number; chosen: boolean }[] }
 export interface ConnectGuide { path: string; token_file?: string; clients: { id: string; name: string; file?: string; snippet: string }[] }   // in snippets: ORIGIN for the page's origin, TOKEN for the token

@@ -71,7 +71,7 @@ pub fn agent_with(
     (models, layers): (&ModelRegistry, &LayeredToolboxes<'_>),
 ) -> Result<Agent, AgentError> {
     let profile = config.profile.as_deref();
-    let toolbox = layers.shown_through(profile, chosen_tools(config, layers));
+    let toolbox = layers.exposed_through(profile, chosen_tools(config, layers));
     let toolbox =
         toolbox.ok_or_else(|| AgentError::Profile(profile.unwrap_or_default().to_owned()))?;
     let mut settings = models.agent_settings(name);

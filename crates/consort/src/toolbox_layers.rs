@@ -1,18 +1,18 @@
 //! Building toolboxes from a config, one for each endpoint.
 //!
-//! A call passes these layers, from the outside in: [`Exposed`] (exposure to models), [`Shaped`] (names, descriptions,
-//! arguments, results), a recorder if there is one, [`Guarded`] (policy), [`WithAgents`] (agents as tools), [`Pinned`]
+//! A call passes these layers, from the outside in: [`Exposed`](consort_shape::Exposed) (exposure to models), [`Shaped`](consort_shape::Shaped) (names, descriptions,
+//! arguments, results), a recorder if there is one, [`Guarded`](consort_shape::Guarded) (policy), [`WithAgents`] (agents as tools), [`Pinned`]
 //! (lock), [`Cached`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
 //! cannot bypass them. Each endpoint has layers of its own; the hub is shared.
 
-mod views;
+mod layered;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_agent::Model;
 use consort_agent::RunObserver;
-use consort_agent::sub::{Roster, ServerAgents, WithAgents};
+use consort_agent::sub::{Roster, WithAgents};
 use consort_config::{
     Config, ConsortOptions, LimitSettings, ProfileConfig, ServerConfig, TransportConfig,
     merge_policies,
@@ -22,12 +22,10 @@ use consort_shape::exposure::ExposureSpec;
 use consort_shape::pin::Lock;
 use consort_shape::policy::{Decision, Policy, PolicySpec};
 use consort_shape::transform::{Select, Transform, TransformSpec};
-use consort_shape::{
-    Approved, Cached, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned,
-    Remember, ResultLimits, Shape, Shaped,
-};
+use consort_shape::{Approved, Cached, Elsewhere, Exposing, Pinned, Remember, Shape};
 
 use crate::models::{ModelError, ModelRegistry};
+pub use layered::LayeredToolboxes;
 
 /// The layers described by a config.
 #[derive(Clone, Default)]
@@ -223,7 +221,7 @@ impl ToolboxLayers {
             let agents = self.agents.iter().map(|(name, about)| (name.as_str(), about.as_str()));
             base = Arc::new(WithAgents::new(base, agents, Arc::clone(&self.roster)));
         }
-        LayeredToolboxes { toolbox_layers: self, base, wrap }
+        LayeredToolboxes { layers: self, base, wrap }
     }
 
     /// The policy of the endpoint of everything.
@@ -285,94 +283,6 @@ impl std::fmt::Debug for ToolboxLayers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shaping").field("profiles", &self.profiles.keys()).finish_non_exhaustive()
     }
-}
-
-/// The layers over a hub.
-pub struct LayeredToolboxes<'a> {
-    toolbox_layers: &'a ToolboxLayers,
-    base: Arc<dyn Toolbox>,
-    wrap: ToolboxWrapper<'a>,
-}
-
-impl std::fmt::Debug for LayeredToolboxes<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.toolbox_layers.fmt(f)
-    }
-}
-
-impl LayeredToolboxes<'_> {
-    /// Every tool, of everything or of a profile; `None` if the profile does not exist.
-    pub fn tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
-        let view = self.toolbox_layers.view(profile)?;
-        let front = view.profile.as_deref().unwrap_or("mcp");
-        let limits = self.toolbox_layers.limits.results;
-        Some(transformed((self.wrap)(self.guarded(view), front), view.shape.clone(), limits))
-    }
-
-    /// Returns the tools exposed to models.
-    pub fn exposed_tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
-        let view = self.toolbox_layers.view(profile)?;
-        Some(self.exposed(view, self.tools(profile)?))
-    }
-
-    fn exposed(&self, view: &EndpointLayers, tools: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
-        let exposing = view.exposing.clone();
-        match (self.toolbox_layers.agent_of(view), exposing.mode) {
-            (Some(Ok(model)), _) => {
-                let agents = ServerAgents::new(tools, model, exposing.direct, exposing.servers)
-                    .limited(
-                        self.toolbox_layers.limits.server_agent(),
-                        self.toolbox_layers.limits.work,
-                    );
-                Arc::new(agents.observed(self.toolbox_layers.observer.clone()))
-            }
-            (_, Mode::Fixed(Exposure::Individual)) => tools,
-            _ => Arc::new(Exposed::new(tools, exposing)),
-        }
-    }
-
-    /// Returns the tools exposed to models by another exposure.
-    pub fn tools_exposed_as(
-        &self,
-        profile: Option<&str>,
-        exposure: Exposure,
-    ) -> Option<Arc<dyn Toolbox>> {
-        let view = self.toolbox_layers.view(profile)?;
-        let exposing = Exposing { mode: Mode::Fixed(exposure), ..view.exposing.clone() };
-        Some(Arc::new(Exposed::new(self.tools(profile)?, exposing)))
-    }
-
-    /// Each server under its own names.
-    pub fn servers(&self) -> Arc<dyn Toolbox> {
-        let guarded = self.guarded(&self.toolbox_layers.whole);
-        let (shape, limits) =
-            (self.toolbox_layers.servers.clone(), self.toolbox_layers.limits.results);
-        transformed((self.wrap)(guarded, "server"), shape, limits)
-    }
-
-    fn guarded(&self, view: &EndpointLayers) -> Arc<dyn Toolbox> {
-        let base = Arc::clone(&self.base);
-        if view.policy.is_open() {
-            return base;
-        }
-        Arc::new(Guarded::new(
-            base,
-            Guard {
-                policy: view.policy.clone(),
-                profile: view.profile.clone(),
-                approved: Arc::clone(&self.toolbox_layers.approved),
-                limits: self.toolbox_layers.limits.approvals,
-                elsewhere: self.toolbox_layers.elsewhere.clone(),
-            },
-        ))
-    }
-}
-
-fn transformed(toolbox: Arc<dyn Toolbox>, shape: Shape, limits: ResultLimits) -> Arc<dyn Toolbox> {
-    if shape.servers.is_none() && shape.transforms.is_empty() {
-        return toolbox;
-    }
-    Arc::new(Shaped::new(toolbox, shape).limited(limits))
 }
 
 fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> Shape {

@@ -113,11 +113,11 @@ const OTHERS: &[(&str, &[&str])] = &[
         &[
             "consort/src/command/ledger.rs LOOK",
             "consort/src/command/serve/memory.rs QUIET",
-            "admin/src/call_statistics.rs KEPT",
+            "admin/src/call_statistics.rs CACHE_TIME",
             "admin/src/events.rs COUNT",
             "admin/src/events.rs GATHER",
-            "admin/src/servers/change.rs OFTEN",
-            "consort/src/talk/live.rs TICK",
+            "admin/src/servers/change.rs POLL_INTERVAL",
+            "consort/src/agent_run/progress.rs TICK",
             "gateway/src/feed.rs PACE",
             "gateway/src/gateway.rs SWEEP",
             "gateway/src/ledger/writer.rs IDLE",
@@ -155,7 +155,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     (
         "the pause before an attempt that another limit ends",
         &[
-            "consort/src/running.rs NOTICE",
+            "consort/src/command_hub.rs NOTICE",
             "gateway/src/ledger/store.rs OPENING",
             "hub/src/probation.rs PROBATION_WAIT",
             "wire/src/client/questions.rs SETTLE",
@@ -175,8 +175,8 @@ const OTHERS: &[(&str, &[&str])] = &[
         &[
             "agent/src/provider/http.rs TRAILING",
             "agent/src/store/remove.rs HALF_MADE",
-            "admin/src/conversations/driver.rs GRACE",
-            "admin/src/conversations/driver.rs PUT_OFF",
+            "admin/src/conversations/driver.rs SHUTDOWN_TIME",
+            "admin/src/conversations/driver.rs SUSPEND_TIME",
             "files/src/lib.rs LEFT_BEHIND",
             "gateway/src/http.rs FAREWELL",
             "gateway/src/http.rs UNUSED",
@@ -198,6 +198,13 @@ const OTHERS: &[(&str, &[&str])] = &[
             "gateway/src/otlp/post.rs LARGEST",
             "hub/src/connection/serve.rs PROBE",
             "hub/src/connection/serve.rs SUBSCRIBE",
+        ],
+    ),
+    (
+        "a buffer or a search whose remainder is read from the store of conversations on request",
+        &[
+            "admin/src/conversations/waiting.rs MOST_RESTORED",
+            "admin/src/runs/live.rs MAX_STORED_BYTES",
         ],
     ),
     (
