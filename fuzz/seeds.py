@@ -51,7 +51,7 @@ for naming in range(5):
     lines = [f"{server} {text}" for text in naughty[naming::5] for server in ("a", "b")]
     write("names", bytes([naming, 7]) + "\n".join(["{server}-{name}", *lines]).encode())
 
-for file in sorted((root / "crates/consort/tests/config/samples").rglob("*")):
+for file in sorted((root / "crates/config/tests/it/samples").rglob("*")):
     if file.is_file():
         write("config", file.read_bytes())
 

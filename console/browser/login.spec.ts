@@ -54,12 +54,12 @@ const program = JSON.stringify({ text: JSON.stringify({ intruder: { command: "to
 /** Everything that a thief may try, with these headers; the statuses. */
 async function tried(headers: Record<string, string>): Promise<number[]> {
   const statuses: number[] = [];
-  for (const path of ["session", "servers", "events", "calls", "questions", "openapi.json"]) {
+  for (const path of ["session", "servers", "events", "calls", "pending-requests", "openapi.json"]) {
     const answer = await fetch(`${gateway.origin}/api/${path}`, { headers });
     statuses.push(answer.status);
     await answer.body?.cancel();
   }
-  for (const path of ["servers", "servers/preview", "servers/everything/restart", "questions/1"]) {
+  for (const path of ["servers", "servers/preview", "servers/everything/restart", "pending-requests/1"]) {
     const answer = await fetch(`${gateway.origin}/api/${path}`, { method: "POST", headers: { ...headers, "content-type": "application/json" }, body: program });
     statuses.push(answer.status);
   }

@@ -38,7 +38,7 @@ const pages: [path: string, title: string][] = [
   ["resources", "Resources"],
   ["calls", "Calls"],
   ["chat", "Chat"],
-  ["questions", "Questions"],
+  ["approvals", "Approvals"],
   ["profiles", "Profiles"],
   ["pins", "Pins"],
   ["connect", "Connect"],

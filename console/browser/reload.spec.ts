@@ -13,7 +13,7 @@ test("a config that lost its policy is kept out until somebody accepts it", asyn
   await expect.poll(names).toEqual(["add"]);
   const whole = gateway.read("consort.toml");
   gateway.write("consort.toml", whole.replace(POLICY, ""));
-  const notice = page.getByRole("alert").filter({ hasText: "Config change kept out" });
+  const notice = page.getByRole("alert").filter({ hasText: "Config change rejected" });
   await expect(notice).toContainText("it has no [consort.policy], and the one in force has");
   await notice.getByRole("button", { name: "Read again" }).click();
   await expect(notice).toBeVisible();

@@ -65,9 +65,9 @@ test("the main pages", async ({ page }) => {
   await shot(page, "pins");
 
   const asked = client.callTool({ name: "delete_entities", arguments: { entityNames: ["old notes"] } }).catch(() => {});
-  await page.goto(gateway.page("questions"));
+  await page.goto(gateway.page("approvals"));
   await expect(main(page).getByRole("article")).toHaveCount(2);
-  await shot(page, "questions");
+  await shot(page, "approvals");
 
   await page.emulateMedia({ colorScheme: "dark" });
   await page.goto(gateway.page("tools/travel.plan_trip"));

@@ -1,6 +1,6 @@
 // Notices of the browser for new questions: only if they were turned on here, and only while the page is not looked at.
 import { effect, signal } from "@preact/signals";
-import { questions, watchful } from "./live";
+import { pendingRequests, watchful } from "./live";
 import { plain } from "./words";
 
 const KEY = "consort.alerts";
@@ -36,11 +36,11 @@ export function startAlerts() {
   });
   const told = new Set<string>();
   effect(() => {
-    for (const question of questions.value) {
-      if (told.has(question.id)) continue;
-      told.add(question.id);
+    for (const request of pendingRequests.value) {
+      if (told.has(request.id)) continue;
+      told.add(request.id);
       if (!alerts.peek() || !document.hidden) continue;
-      const notice = new Notification("Consort: a question waits", { body: plain(question.message).slice(0, 160), tag: question.id });
+      const notice = new Notification("Consort: approval needed", { body: plain(request.message).slice(0, 160), tag: request.id });
       notice.onclick = () => {
         focus();
         notice.close();

@@ -1,10 +1,10 @@
 // The admin API: JSON in and out, errors as `Refused`, event streams over fetch.
 import { PREFIX } from "./base";
 import { isCurrent, sessionHeader } from "./page-secret";
-import type { Refusal } from "./types";
+import type { ErrorBody } from "./types";
 
 /** What the gateway would not do, and what to do about it. Status 0: it could not be reached. */
-export class Refused extends Error {
+export class ApiError extends Error {
   constructor(readonly status: number, readonly error: string, readonly hint?: string) {
     super(error);
   }
@@ -16,14 +16,14 @@ export function onSignedOut(tell: () => void) {
   signedOut = tell;
 }
 
-async function refusal(response: Response): Promise<Refused> {
-  let said: Partial<Refusal> = {};
+async function refusal(response: Response): Promise<ApiError> {
+  let said: Partial<ErrorBody> = {};
   try {
-    said = (await response.json()) as Refusal;
+    said = (await response.json()) as ErrorBody;
   } catch {
     // not ours: a proxy, or an older gateway
   }
-  return new Refused(response.status, said.error ?? `the gateway answered ${response.status}`, said.hint);
+  return new ApiError(response.status, said.error ?? `the gateway answered ${response.status}`, said.hint);
 }
 
 async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, accept = "application/json") {
@@ -42,7 +42,7 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Refused(0, "the gateway cannot be reached", "is `consort serve` still running?");
+    throw new ApiError(0, "the gateway cannot be reached", "is `consort serve` still running?");
   }
   if (response.ok) return response;
   if (response.status === 401 && isCurrent(headers) && !(method === "POST" && path === "/session")) signedOut();
@@ -85,7 +85,7 @@ export async function stream(path: string, body: unknown | undefined, on: On, si
       part = await reader.read();
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new Refused(0, "the connection to the gateway broke off");
+      throw new ApiError(0, "the connection to the gateway broke off");
     }
     if (part.done) return;
     feed(part.value);

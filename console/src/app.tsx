@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { startAlerts } from "./alerts";
 import { del } from "./api";
 import { startKeys, showKeys, KeysHelp } from "./keys";
-import { going, link, retryNow, servers, session, signedIn, startLive, waiting } from "./live";
+import { going, link, retryNow, servers, session, signedIn, startLive, pendingCount } from "./live";
 import { PAGES, type PageName } from "./navigation";
 import { forgetSecret } from "./page-secret";
 import { go, route, startRouter, to } from "./router";
@@ -16,20 +16,20 @@ import { Login } from "./pages/login";
 import { Pins } from "./pages/pins";
 import { Profiles } from "./pages/profiles";
 import { Prompts } from "./pages/prompts";
-import { Questions } from "./pages/questions";
+import { Approvals } from "./pages/approvals";
 import { Resources } from "./pages/resources";
 import { Servers } from "./pages/servers";
 import { Tools } from "./pages/tools";
 import { IconButton } from "./ui/button";
 import { Empty } from "./ui/empty";
 import { Icon } from "./ui/icon";
-import { KeptOutChanges } from "./ui/kept-out";
+import { RejectedChanges } from "./ui/rejected-changes";
 import { Page } from "./ui/page";
 import { Toasts } from "./ui/toast";
 
 const VIEWS: Record<PageName, FunctionComponent<{ id: string }>> = {
   servers: Servers, tools: Tools, prompts: Prompts, resources: Resources, calls: Calls,
-  chat: Chat, questions: Questions, profiles: Profiles, pins: Pins, connect: Connect,
+  chat: Chat, approvals: Approvals, profiles: Profiles, pins: Pins, connect: Connect,
 };
 
 export function App() {
@@ -45,12 +45,12 @@ export function App() {
     <>
       <a class="skip" href="#main">Skip to the page</a>
       <ConnectionBar />
-      <KeptOutChanges />
+      <RejectedChanges />
       <div class="frame">
         <Navigation />
         <Current />
       </div>
-      <p class="sr" role="status">{waiting.value ? `${waiting.value} waiting to be answered` : ""}</p>
+      <p class="sr" role="status">{pendingCount.value ? `${pendingCount.value} waiting to be answered` : ""}</p>
       <Toasts />
       {showKeys.value && <KeysHelp />}
     </>
@@ -88,7 +88,7 @@ function ConnectionBar() {
 }
 
 function badge(page: PageName): { text: string; tone: string; words: string } | undefined {
-  if (page === "questions" && waiting.value) return { text: String(waiting.value), tone: "accent", words: "waiting" };
+  if (page === "approvals" && pendingCount.value) return { text: String(pendingCount.value), tone: "accent", words: "pending" };
   if (page === "servers") {
     const down = servers.value?.filter((server) => server.state === "failed" || server.state === "needs auth").length;
     if (down) return { text: String(down), tone: "bad", words: "not ready" };

@@ -1,17 +1,17 @@
 // What happens now: the one /api/events stream, as signals.
 import { batch, computed, signal } from "@preact/signals";
-import { onSignedOut, Refused, stream } from "./api";
+import { onSignedOut, ApiError, stream } from "./api";
 import { forgetSecret, shareSecret } from "./page-secret";
-import type { Call, Question, Server, Session } from "./types";
+import type { CallReport, PendingRequest, ServerReport, SessionReport } from "./types";
 
 /** How many calls are kept for the live list. */
 export const RECENT = 200;
 
-export const session = signal<Session | undefined>(undefined);
-export const servers = signal<Server[] | undefined>(undefined);
-export const questions = signal<Question[]>([]);
+export const session = signal<SessionReport | undefined>(undefined);
+export const servers = signal<ServerReport[] | undefined>(undefined);
+export const pendingRequests = signal<PendingRequest[]>([]);
 /** Newest first; a call that comes further is replaced in its place. */
-export const calls = signal<Call[]>([]);
+export const calls = signal<CallReport[]>([]);
 /** Changes when more calls were made than could be told: what is known of them is to be read again. */
 export const missed = signal(0);
 /** Whether the stream is kept although nobody looks: somebody wants to be told of questions. */
@@ -27,7 +27,7 @@ export const link = signal<Link>("starting");
 export const signedIn = signal<boolean | undefined>(undefined);
 /** How many calls go on. */
 export const going = computed(() => calls.value.reduce((sum, call) => sum + (call.outcome === undefined ? 1 : 0), 0));
-export const waiting = computed(() => questions.value.length);
+export const pendingCount = computed(() => pendingRequests.value.length);
 
 let stop: AbortController | undefined;
 let wake: (() => void) | undefined;
@@ -53,7 +53,7 @@ export async function follow() {
       }, mine.signal);
     } catch (error) {
       if (mine.signal.aborted) return;
-      if (error instanceof Refused && error.status === 401) return;
+      if (error instanceof ApiError && error.status === 401) return;
     }
     link.value = "lost";
     await new Promise<void>((resolve) => {
@@ -75,8 +75,8 @@ function hear(name: string, data: any) {
     case "servers":
       servers.value = data;
       break;
-    case "questions":
-      questions.value = data;
+    case "pending":
+      pendingRequests.value = data;
       break;
     case "catalog":
       generation.value = data.generation;
@@ -94,7 +94,7 @@ function hear(name: string, data: any) {
   }
 }
 
-function put(call: Call) {
+function put(call: CallReport) {
   const list = calls.value;
   const at = list.findIndex((other) => other.id === call.id);
   calls.value = at < 0 ? [call, ...list].slice(0, RECENT) : list.with(at, call);
@@ -112,7 +112,7 @@ onSignedOut(() => {
     signedIn.value = false;
     session.value = undefined;
     servers.value = undefined;
-    questions.value = [];
+    pendingRequests.value = [];
     calls.value = [];
   });
 });

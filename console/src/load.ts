@@ -1,17 +1,17 @@
 // Reading something for a page: what is known, what went wrong, and again.
 import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Refused } from "./api";
+import { ApiError } from "./api";
 
 export interface Loaded<T> {
   value?: T;
-  error?: Refused;
+  error?: ApiError;
   loading: boolean;
   reload: () => void;
 }
 
 /** Reads anew when `deps` change; an answer that comes late is dropped, and the old one stays until the new one is here. */
 export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unknown[]): Loaded<T> {
-  const [state, set] = useState<{ value?: T; error?: Refused; loading: boolean }>({ loading: true });
+  const [state, set] = useState<{ value?: T; error?: ApiError; loading: boolean }>({ loading: true });
   const [turn, again] = useState(0);
   const latest = useRef(read);
   latest.current = read;
@@ -21,7 +21,7 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
     set((old) => (old.loading ? old : { ...old, loading: true }));
     latest.current(abort.signal).then(
       (value) => abort.signal.aborted || set({ value, loading: false }),
-      (error) => abort.signal.aborted || set((old) => ({ value: old.value, error: refused(error), loading: false })),
+      (error) => abort.signal.aborted || set((old) => ({ value: old.value, error: toApiError(error), loading: false })),
     );
     return () => abort.abort();
   }, [...deps, turn]);
@@ -29,6 +29,6 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
   return { ...state, reload };
 }
 
-export function refused(error: unknown): Refused {
-  return error instanceof Refused ? error : new Refused(0, error instanceof Error ? error.message : String(error));
+export function toApiError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError(0, error instanceof Error ? error.message : String(error));
 }

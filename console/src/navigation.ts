@@ -6,7 +6,7 @@ export const PAGES = [
   { name: "resources", label: "Resources", key: "r", first: false },
   { name: "calls", label: "Calls", key: "c", first: true },
   { name: "chat", label: "Chat", key: "h", first: false },
-  { name: "questions", label: "Questions", key: "q", first: true },
+  { name: "approvals", label: "Approvals", key: "a", first: true },
   { name: "profiles", label: "Profiles", key: "f", first: false },
   { name: "pins", label: "Pins", key: "i", first: false },
   { name: "connect", label: "Connect", key: "n", first: false },

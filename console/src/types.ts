@@ -2,53 +2,53 @@
 // (400 cannot be read, 401 no session, 403 not yours, 404 nothing there, 409 changed meanwhile, 422 does not fit, 502 the server failed, 503 not now, 504 the server took too long).
 // Times are ISO 8601 UTC texts. A key that is `?` is absent when there is nothing to say.
 
-export interface Refusal { error: string; hint?: string }
-export interface Problem { severity: "error" | "warning" | "info"; message: string; hint?: string }
+export interface ErrorBody { error: string; hint?: string }
+export interface ProblemReport { severity: "error" | "warning" | "info"; message: string; hint?: string }
 
 // ---- session -------------------------------------------------------------------------------------------------
 // POST   /api/session  {token}  -> { page_secret?: string } and a cookie (HttpOnly, SameSite=Strict); 401 if the token is wrong
 //                                  every other request needs the cookie and the secret, as `X-Consort-Session`
 // DELETE /api/session           -> 204, the session is over and the cookie gone
-// GET    /api/session           -> Session; 401 without one
-export interface Session {
+// GET    /api/session           -> SessionReport; 401 without one
+export interface SessionReport {
   caller: string;            // who I am
   version: string;           // of consort
   endpoint: string;          // path of the MCP endpoint, e.g. "/mcp"; the page adds its own origin
   protected: boolean;        // a token is needed
   config?: string;           // the config file in use
   can_change: boolean;       // servers can be added and removed here
-  why_not?: string;          // if not, why
+  change_refusal_reason?: string;          // if not, why
   profiles: string[];        // the names of all profiles
-  problems: Problem[];       // of the config and the catalog
-  kept_out: KeptOut[];       // changes of files that did not take effect
+  problems: ProblemReport[];       // of the config and the catalog
+  rejected: RejectedChange[];       // changes of files that did not take effect
 }
-// GET  /api/reload             -> ReloadReport   changes that are kept out and servers that cannot be used now
-// POST /api/reload {accept}    -> ReloadReport   reads config, lock and secrets again; with accept, what is kept out counts
-export interface KeptOut { what: string; reason: string; acceptable: boolean }
+// GET  /api/reload             -> ReloadReport   rejected changes and servers that cannot be used
+// POST /api/reload {accept}    -> ReloadReport   reads config, lock and secrets again; with accept, rejected changes take effect
+export interface RejectedChange { part: string; reason: string; acceptable: boolean }
 export interface UnusableServer { server?: string; reason: string; hint?: string; keeps_last_good: boolean }
-export interface ReloadReport { config?: string; changes: string[]; kept_out: KeptOut[]; unusable: UnusableServer[] }
+export interface ReloadReport { config?: string; changes: string[]; rejected: RejectedChange[]; unusable: UnusableServer[] }
 
 // ---- what happens now ----------------------------------------------------------------------------------------
 // GET /api/events -> text/event-stream; `event:` is the name, `data:` its JSON. First everything as it is, then changes.
-//   session    Session
-//   servers    Server[]        all of them, whenever something about one changes (gathered for 200 ms)
+//   session    SessionReport
+//   servers    ServerReport[]        all of them, whenever something about one changes (gathered for 200 ms)
 //   catalog    { generation: string }   tools, prompts or resources changed: read them again
-//   call       Call            a call began, came further or ended; same id, newest state (progress at most 10 a second a call)
-//   missed     { news: number }   more calls than could be told: read them again
-//   questions  Question[]      all that wait, whenever that changes
+//   call       CallReport            a call began, came further or ended; same id, newest state (progress at most 10 a second a call)
+//   missed     { events: number }   more calls than could be told: read them again
+//   pending    PendingRequest[]   all pending requests, whenever they change
 //   conversation { id: string; state: string }   a conversation's run began, waits or ended
 
 // ---- servers -------------------------------------------------------------------------------------------------
-// GET    /api/servers                 -> Server[]
+// GET    /api/servers                 -> ServerReport[]
 // GET    /api/servers/{name}          -> ServerDetail
 // POST   /api/servers/{name}/connect | disconnect | restart | disable   -> 204. What is said of it then comes by events.
-// POST   /api/servers/preview {text}  -> Draft[]   text is an mcp.json (any of the formats consort reads) or one entry of it; nothing is started
+// POST   /api/servers/preview {text}  -> ServerDraft[]   text is an mcp.json (any of the formats consort reads) or one entry of it; nothing is started
 // POST   /api/servers {text, token}   -> { added: string[] }   written into the config file, then connected; 409 if a name is taken
 // DELETE /api/servers/{name}          -> 204, taken out of the config file
-export type State = "configured" | "known" | "connecting" | "ready" | "needs auth" | "degraded" | "failed" | "disabled";
-export interface Server {
+export type ServerState = "configured" | "known" | "connecting" | "ready" | "needs auth" | "degraded" | "failed" | "disabled";
+export interface ServerReport {
   name: string;
-  state: State;
+  state: ServerState;
   since: string;
   transport: "stdio" | "http" | "sse" | "local";   // local: tools of consort itself; cannot be restarted or removed
   era?: "legacy" | "modern";
@@ -63,76 +63,76 @@ export interface Server {
   calls: number;              // in the last hour
   errors: number;             // of those
 }
-export interface ServerDetail extends Server {
+export interface ServerDetail extends ServerReport {
   command?: string[];         // the exact program and arguments, secrets masked
-  folder?: string;
+  cwd?: string;
   url?: string;
-  variables: string[];        // names only
+  env: string[];        // names only
   headers: string[];          // names only
   stderr: string;             // its tail
   instructions?: string;      // what the server tells models; unverified
   removable: boolean;
 }
-export interface Draft {
+export interface ServerDraft {
   name: string;
-  transport?: Server["transport"];   // absent if the entry is too broken to tell
-  command?: string[]; folder?: string; url?: string;
-  variables: string[]; headers: string[];
-  problems: Problem[];        // with an error among them it cannot be added
+  transport?: ServerReport["transport"];   // absent if the entry is too broken to tell
+  command?: string[]; cwd?: string; url?: string;
+  env: string[]; headers: string[];
+  problems: ProblemReport[];        // with an error among them it cannot be added
   exists: boolean;            // the name is taken
 }
 
 // ---- tools, prompts, resources -------------------------------------------------------------------------------
-// GET  /api/tools?q=&server=&limit=&profile=&exposure=   -> Tool[]; with q ordered by consort's own search. profile, exposure (individual, per-server,
+// GET  /api/tools?q=&server=&limit=&profile=&exposure=   -> ToolRow[]; with q ordered by consort's own search. profile, exposure (individual, per-server,
 //                                     search, config): those that a model sees; /api/tools/{id} and POST /api/calls take both too
 // GET  /api/tools/{id}                -> ToolDetail    (id is percent-encoded, e.g. everything.echo)
-// GET  /api/prompts                   -> Prompt[]
+// GET  /api/prompts                   -> PromptRow[]
 // POST /api/prompts/{id} {arguments: {[name]: string}} -> { description?: string; messages: { role: string; content: Content }[] }
-// GET  /api/resources                 -> Resource[]
+// GET  /api/resources                 -> ResourceRow[]
 // POST /api/resources/read {server, uri} -> { contents: { uri: string; mimeType?: string; text?: string; blob?: string }[] }
 // GET  /api/resources/watch?server=&uri=  -> event stream: `watching` {} once it is subscribed, then `updated` {} each time
 // POST /api/complete {server, ref: {type:"ref/prompt",name} | {type:"ref/resource",uri}, argument:{name,value}, context?:{arguments}} -> { values: string[]; total?: number; hasMore?: boolean }
-export interface Annotations { read_only?: boolean; destructive?: boolean; idempotent?: boolean; open_world?: boolean }
+export interface ToolHints { read_only?: boolean; destructive?: boolean; idempotent?: boolean; open_world?: boolean }
 export type PinState = "agreed" | "changed" | "new" | "withheld" | "unlocked";   // unlocked: there is no lock, or it is a tool of consort itself; withheld: the lock does not have its server
-export interface Tool {
+export interface ToolRow {
   id: string;                 // server.tool, as it is called at the server
   name: string;               // as clients see it
   server: string;
   title?: string;
   description?: string;       // at most 300 characters here
   tokens: number;
-  annotations: Annotations;
+  annotations: ToolHints;
   pin: PinState;
   hidden: boolean;            // a rule hides it
   changed: boolean;           // a transform changes it
   findings?: string[];        // what deserves a look in what its server says: where, why, and the words
 }
-export interface Change { what: string; from?: string; to?: string }
-export interface ToolDetail extends Tool {
+export interface RuleChange { member: string; from?: string; to?: string }
+export interface ToolDetail extends ToolRow {
   input_schema: JsonSchema;
   output_schema?: JsonSchema;
   server_name: string;        // what the server calls it
-  steps: { rule: string; hides: boolean; changes: Change[] }[];
+  steps: { rule: string; hides: boolean; changes: RuleChange[] }[];
   policy?: string;            // what the policy says, in words
-  difference?: Difference;    // what changed since it was agreed to
+  difference?: PinDifference;    // what changed since it was agreed to
 }
-export interface Prompt { id: string; name: string; server: string; title?: string; description?: string; arguments: { name: string; title?: string; description?: string; required: boolean }[] }
-export interface Resource { uri: string; server: string; name: string; title?: string; description?: string; mime?: string; size?: number; template: boolean }
+export interface PromptRow { id: string; name: string; server: string; title?: string; description?: string; arguments: { name: string; title?: string; description?: string; required: boolean }[] }
+export interface ResourceRow { uri: string; server: string; name: string; title?: string; description?: string; mime?: string; size?: number; template: boolean }
 export type JsonSchema = boolean | { [key: string]: unknown };
-export type Content = { type: string; [key: string]: unknown };   // MCP content: text, image, audio, resource_link, resource
+export type ContentBlock = { type: string; [key: string]: unknown };   // MCP content: text, image, audio, resource_link, resource
 
 // ---- pins ----------------------------------------------------------------------------------------------------
-// GET  /api/pins -> Pins
+// GET  /api/pins -> PinReport
 // POST /api/pins {servers: string[]; digest: string} -> 204; agrees to all differences of these servers; 409 if they are no longer those that were shown
-export interface Pins {
+export interface PinReport {
   locked: boolean;            // without a lock everything is on offer, and everything is a difference: new
   file?: string;              // where the lock is, or would be
   digest: string;
-  differences: Difference[];
-  silent?: { server: string; why: string }[];   // servers of which nothing is known now; they keep what was agreed to
+  differences: PinDifference[];
+  unknown?: { server: string; reason: string }[];   // servers of which nothing is known now; they keep what was agreed to
   problem?: string;           // why the lock's file does not count; the last one stays in force
 }
-export interface Difference {
+export interface PinDifference {
   server: string;
   kind: string;               // tool, prompt, resource, instructions, launch, server
   name?: string;
@@ -143,57 +143,57 @@ export interface Difference {
 
 // ---- calls ---------------------------------------------------------------------------------------------------
 // POST /api/calls {tool: string; arguments: object} -> event stream; leaving it cancels the call:
-//   begun    { id: string }
+//   started  { id: string }
 //   progress { progress: number; total?: number; message?: string }
 //   log      { level?: string; logger?: string; data: unknown }
-//   question Question         answer it by POST /api/questions/{id}
-//   end      CallEnd
-// GET /api/calls?limit=&caller=&server=&name=&outcome=&before= -> { calls: Call[]; more?: string }   newest first; `more` is the next `before`
+//   request  PendingRequest         answer it by POST /api/pending-requests/{id}
+//   end      CallEndReport
+// GET /api/calls?limit=&caller=&server=&name=&outcome=&before= -> { calls: CallReport[]; more?: string }   newest first; `more` is the next `before`
 // GET /api/calls/{id}       -> CallDetail
-// GET /api/stats?minutes=60 -> Stats
-export interface CallEnd {
+// GET /api/stats?minutes=60 -> CallStatistics
+export interface CallEndReport {
   ok: boolean;                // it was answered, and not with an error
-  result?: { content?: Content[]; structuredContent?: unknown; isError?: boolean; _meta?: unknown };
+  result?: { content?: ContentBlock[]; structuredContent?: unknown; isError?: boolean; _meta?: unknown };
   error?: { message: string; hint?: string };
-  took_us: number;
+  duration_us: number;
   bytes: number;
 }
-export interface Call {
+export interface CallReport {
   id: string;
   time: string;
   caller: string;             // e.g. client:owner
-  front: string;              // mcp, console, a profile's name
+  endpoint: string;              // mcp, console, a profile's name
   server?: string;
   method: string;             // tools/call
   name: string;
   outcome?: string;           // absent while it goes on; ok, tool_error, cancelled, …
   ok?: boolean;
-  took_us?: number;
+  duration_us?: number;
   bytes_in: number;
   bytes_out?: number;
   progress?: { progress: number; total?: number; message?: string };
   steps: number;              // progress messages so far
 }
-export interface CallDetail extends Call {
+export interface CallDetail extends CallReport {
   code?: number;
   digest?: string;            // SHA-256 of the arguments
   trace?: string;
-  timeline: { at_us: number; what: "queued" | "sent" | "progress" | "log" | "question" | "answer" | "end"; detail?: string }[];   // since its begin; short for calls of long ago
-  left_out?: number;          // so many moments in the middle are not told
+  timeline: { at_us: number; event: "queued" | "sent" | "progress" | "log" | "question" | "answer" | "end"; detail?: string }[];   // since its begin; short for calls of long ago
+  omitted?: number;          // so many moments in the middle are not told
 }
-export interface Stats {
+export interface CallStatistics {
   from: string;
   step_s: number;             // width of a bucket in seconds
   buckets: { calls: number; errors: number; p50_us?: number; p95_us?: number }[];   // oldest first
-  servers: Measured[];
-  tools: Measured[];
+  servers: CallTotals[];
+  tools: CallTotals[];
 }
-export interface Measured { server: string; name?: string; calls: number; errors: number; p50_us: number; p95_us: number; max_us: number }
+export interface CallTotals { server: string; name?: string; calls: number; errors: number; p50_us: number; p95_us: number; max_us: number }
 
-// ---- questions -----------------------------------------------------------------------------------------------
-// GET  /api/questions      -> Question[]
-// POST /api/questions/{id} Answer -> 204; 404 if it was answered elsewhere or is over; 422 if the answer does not fit
-export interface Question {
+// ---- pending requests -----------------------------------------------------------------------------------------
+// GET  /api/pending-requests      -> PendingRequest[]
+// POST /api/pending-requests/{id} ElicitationAnswer -> 204; 404 if it was answered elsewhere or is over; 422 if the answer does not fit
+export interface PendingRequest {
   id: string;
   kind: "approval" | "server" | "model" | "sampling";   // may a call be made; a server asks; the model asks; a server wants to use the model
   since: string;
@@ -207,49 +207,49 @@ export interface Question {
   schema?: JsonSchema;        // the form of the answer, flat. For approvals: decision once|session|always|deny, arguments (JSON as text), reason
   url?: string;               // a page the person is asked to open; never opened unasked
 }
-export interface Answer { action: "accept" | "decline" | "cancel"; content?: { [key: string]: unknown } }
+export interface ElicitationAnswer { action: "accept" | "decline" | "cancel"; content?: { [key: string]: unknown } }
 
 // ---- agents and conversations --------------------------------------------------------------------------------
-// GET    /api/agents                         -> Agent[]
-// GET    /api/conversations                  -> Conversation[]   newest first
+// GET    /api/agents                         -> AgentListing[]
+// GET    /api/conversations                  -> ConversationSummary[]   newest first
 // GET    /api/conversations/{id}             -> ConversationDetail
 // POST   /api/conversations {agent, text}    -> 201 { id }       begins one and answers
 // POST   /api/conversations/{id} {text?, agent?}  -> 202         says more; without text it goes on with what was broken off or waited
 // GET    /api/conversations/{id}/events      -> event stream: what happens in the run that is on, from its beginning; ends with it. `idle` {} and end if none is on.
-//           names and data are those of the agent's events: began, asking, delta, again, said, called, progress, log, question (a Question), result, note, over
+//           names and data are those of the agent's events: started, turn, delta, retry, message, call, progress, log, request (a PendingRequest), result, note, end
 // POST   /api/conversations/{id}/stop        -> 204
 // POST   /api/conversations/{id}/fork {at?: number} -> 201 { id }   `at`: so many messages are taken over
 // DELETE /api/conversations/{id}             -> 204
-export interface Agent { name: string; description?: string; model: string; profile?: string; tools: number; scripted: boolean; default: boolean }
-export interface Conversation { id: string; title: string; created: string; last: string; messages: number; input: number; output: number; state: string; running: boolean }
-export interface ConversationDetail extends Conversation { agent?: string; entries: Message[]; questions: Question[]; report?: Report }   // While `running`, entries end where the run's events begin (with what it answers): entries + events are all, and nothing twice. After `over` or `idle` read it again.
-export interface Message { role: "system" | "user" | "assistant" | "tool"; parts: Part[] }
-export type Part =
+export interface AgentListing { name: string; description?: string; model: string; profile?: string; tools: number; scripted: boolean; default: boolean }
+export interface ConversationSummary { id: string; title: string; created: string; last: string; messages: number; input: number; output: number; state: string; running: boolean }
+export interface ConversationDetail extends ConversationSummary { agent?: string; entries: MessageRow[]; pending: PendingRequest[]; report?: RunReport }   // While `running`, entries end where the run's events begin (with what it answers): entries + events are all, and nothing twice. After `over` or `idle` read it again.
+export interface MessageRow { role: "system" | "user" | "assistant" | "tool"; parts: MessagePart[] }
+export type MessagePart =
   | { type: "text" | "refusal" | "thinking"; text: string }
   | { type: "call"; id: string; name: string; arguments: unknown }
-  | { type: "result"; call: string; name?: string; is_error: boolean; parts: Part[] }
+  | { type: "result"; call: string; name?: string; is_error: boolean; parts: MessagePart[] }
   | { type: "image" | "audio"; mime: string; data: string }
   | { type: "other"; text: string };
 // what the events of a run carry
-export type Delta = { type: "text" | "thinking" | "refusal"; text: string } | { type: "other" };
-export interface Report { status: string; reason?: string; hint?: string; text: string; turns: number; calls: number; failed: number; input: number; output: number; cost?: number; took_ms: number }
+export type AnswerChunk = { type: "text" | "thinking" | "refusal"; text: string } | { type: "other" };
+export interface RunReport { status: string; reason?: string; hint?: string; text: string; turns: number; calls: number; failed: number; input: number; output: number; cost?: number; duration_ms: number }
 export interface RunEvents {
-  began: { model: string; tools: number };
-  asking: { turn: number };
-  delta: Delta;
-  again: { error: string; after_ms: number };
-  said: { message: Message };
-  called: { call: string; name: string; tool: string; arguments: unknown };
+  started: { model: string; tools: number };
+  turn: { turn: number };
+  delta: AnswerChunk;
+  retry: { error: string; after_ms: number };
+  message: { message: MessageRow };
+  call: { call: string; name: string; tool: string; arguments: unknown };
   progress: { call: string; progress: number; total?: number; message?: string };
   log: { call: string; level?: string; data: unknown };
-  question: Question;
-  result: { call: string; parts: Part[]; is_error: boolean; error?: string; took_ms: number };
+  request: PendingRequest;
+  result: { call: string; parts: MessagePart[]; is_error: boolean; error?: string; duration_ms: number };
   note: { text: string };
-  over: Report;
+  end: RunReport;
 }
 
 // ---- profiles, connect ---------------------------------------------------------------------------------------
-// GET /api/profiles -> Profile[]     the first, without a name, is everything
-// GET /api/connect?profile= -> Connect
-export interface Profile { name?: string; path: string; tools: number; exposures: { exposure: string; tools: number; tokens: number; chosen: boolean }[] }
-export interface Connect { path: string; token_file?: string; clients: { id: string; name: string; file?: string; snippet: string }[] }   // in snippets: ORIGIN for the page's origin, TOKEN for the token
+// GET /api/profiles -> ProfileReport[]     the first, without a name, is everything
+// GET /api/connect?profile= -> ConnectGuide
+export interface ProfileReport { name?: string; path: string; tools: number; exposures: { exposure: string; tools: number; tokens: number; chosen: boolean }[] }
+export interface ConnectGuide { path: string; token_file?: string; clients: { id: string; name: string; file?: string; snippet: string }[] }   // in snippets: ORIGIN for the page's origin, TOKEN for the token

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arrange, fits, GOING_ON, merge } from "../src/calls/merge";
 import { nice, percent, sums, timeline } from "../src/calls/scale";
-import type { Call } from "../src/types";
+import type { CallReport } from "../src/types";
 
-function call(id: string, second: number, more: Partial<Call> = {}): Call {
-  return { id, time: new Date(second * 1000).toISOString(), caller: "client:owner", front: "mcp", server: "git", method: "tools/call", name: "log", bytes_in: 2, steps: 0, ...more };
+function call(id: string, second: number, more: Partial<CallReport> = {}): CallReport {
+  return { id, time: new Date(second * 1000).toISOString(), caller: "client:owner", endpoint: "mcp", server: "git", method: "tools/call", name: "log", bytes_in: 2, steps: 0, ...more };
 }
-const ids = (calls: Call[]) => calls.map((one) => one.id).join(" ");
+const ids = (calls: CallReport[]) => calls.map((one) => one.id).join(" ");
 const ok = { outcome: "ok", ok: true };
 
 test("calls of both sources stand once, newest first", () => {
@@ -56,7 +56,7 @@ test("a small share is not called nothing", () => {
 });
 
 test("a call's time is parted into queue, server and asking, to scale", () => {
-  const line = timeline([{ at_us: 0, what: "queued" }, { at_us: 100, what: "sent" }, { at_us: 400, what: "question" }, { at_us: 900, what: "answer" }, { at_us: 1000, what: "end" }], 1000, 0);
+  const line = timeline([{ at_us: 0, event: "queued" }, { at_us: 100, event: "sent" }, { at_us: 400, event: "question" }, { at_us: 900, event: "answer" }, { at_us: 1000, event: "end" }], 1000, 0);
   assert.equal(line.whole, 1000);
   assert.deepEqual(line.spans, [
     { what: "queued", from: 0, to: 0.1 },
@@ -69,13 +69,13 @@ test("a call's time is parted into queue, server and asking, to scale", () => {
 });
 
 test("a call that goes on is drawn up to now, and one that was never sent was queued all the time", () => {
-  assert.deepEqual(timeline([{ at_us: 0, what: "queued" }, { at_us: 50, what: "sent" }], undefined, 200).spans.at(-1), { what: "at the server", from: 0.25, to: 1 });
-  assert.deepEqual(timeline([{ at_us: 0, what: "queued" }, { at_us: 80, what: "end" }], 80, 0).spans, [{ what: "queued", from: 0, to: 1 }]);
+  assert.deepEqual(timeline([{ at_us: 0, event: "queued" }, { at_us: 50, event: "sent" }], undefined, 200).spans.at(-1), { what: "at the server", from: 0.25, to: 1 });
+  assert.deepEqual(timeline([{ at_us: 0, event: "queued" }, { at_us: 80, event: "end" }], 80, 0).spans, [{ what: "queued", from: 0, to: 1 }]);
 });
 
 test("a person may be asked before a call is sent, and an answer may never come", () => {
-  const asked = timeline([{ at_us: 0, what: "queued" }, { at_us: 100, what: "question" }, { at_us: 700, what: "answer" }, { at_us: 800, what: "sent" }, { at_us: 1000, what: "end" }], 1000, 0);
+  const asked = timeline([{ at_us: 0, event: "queued" }, { at_us: 100, event: "question" }, { at_us: 700, event: "answer" }, { at_us: 800, event: "sent" }, { at_us: 1000, event: "end" }], 1000, 0);
   assert.deepEqual(asked.spans.map((span) => `${span.what} ${span.from}-${span.to}`), ["queued 0-0.1", "asking 0.1-0.7", "queued 0.7-0.8", "at the server 0.8-1"]);
-  const waits = timeline([{ at_us: 0, what: "queued" }, { at_us: 100, what: "question" }], undefined, 400);
+  const waits = timeline([{ at_us: 0, event: "queued" }, { at_us: 100, event: "question" }], undefined, 400);
   assert.deepEqual(waits.spans.map((span) => `${span.what} ${span.from}-${span.to}`), ["queued 0-0.25", "asking 0.25-1"]);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BLANK, written } from "../src/servers/draft";
 import { decisions, isApproval, pretty, shown, without } from "../src/ui/approval";
-import type { Question } from "../src/types";
+import type { PendingRequest } from "../src/types";
 
 test("a form says nothing before there is a name and a program or URL", () => {
   assert.equal(written(BLANK), undefined);
@@ -20,15 +20,15 @@ test("of a URL only what belongs to one is written", () => {
   assert.deepEqual(JSON.parse(text!), { mcpServers: { a: { url: "https://x.example/mcp", headers: { "X-Team": "blue" } } } });
 });
 
-const question = (schema: Question["schema"], kind: Question["kind"] = "approval"): Question => ({ id: "q", kind, since: "", caller: "c", message: "", schema });
+const request = (schema: PendingRequest["schema"], kind: PendingRequest["kind"] = "approval"): PendingRequest => ({ id: "q", kind, since: "", caller: "c", message: "", schema });
 
 test("decisions are read in both spellings", () => {
-  assert.deepEqual(decisions(question({ properties: { decision: { oneOf: [{ const: "once", title: "Approve once" }] } } })), [{ value: "once", title: "Approve once" }]);
-  assert.deepEqual(decisions(question({ properties: { decision: { enum: ["once"], enumNames: ["Approve once"] } } })), [{ value: "once", title: "Approve once" }]);
+  assert.deepEqual(decisions(request({ properties: { decision: { oneOf: [{ const: "once", title: "Approve once" }] } } })), [{ value: "once", title: "Approve once" }]);
+  assert.deepEqual(decisions(request({ properties: { decision: { enum: ["once"], enumNames: ["Approve once"] } } })), [{ value: "once", title: "Approve once" }]);
 });
 
-test("a server cannot dress its question up as an approval", () => {
-  assert.equal(isApproval(question({ properties: { decision: { enum: ["once"] } } }, "server")), false);
+test("a server cannot dress its request up as an approval", () => {
+  assert.equal(isApproval(request({ properties: { decision: { enum: ["once"] } } }, "server")), false);
 });
 
 test("only what surely is the arguments is taken off the message", () => {

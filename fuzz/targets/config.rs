@@ -1,7 +1,7 @@
 //! Any text as a config of any format.
 #![no_main]
 
-#[path = "../../crates/consort/tests/config/law.rs"]
+#[path = "../../crates/config/tests/it/law.rs"]
 mod law;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,8 +1,8 @@
 // One call from the console, as it happens.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { stream } from "../api";
-import { refused } from "../load";
-import type { CallEnd, Question } from "../types";
+import { toApiError } from "../load";
+import type { CallEndReport, PendingRequest } from "../types";
 import type { View } from "../view";
 
 export interface LogLine { level?: string; logger?: string; data: unknown; at: number }
@@ -16,8 +16,8 @@ export interface Run {
   logs: LogLine[];
   /** Lines that came before those that are kept. */
   dropped: number;
-  questions: Question[];
-  end?: CallEnd;
+  requests: PendingRequest[];
+  end?: CallEndReport;
 }
 
 const LOGS = 500;
@@ -31,7 +31,7 @@ export function useCall(): { run?: Run; start: (tool: string, given: unknown, vi
   const start = (tool: string, given: unknown, view: View) => {
     abort.current?.abort();
     const mine = (abort.current = new AbortController());
-    let now: Run = { state: "on", begun: performance.now(), logs: [], dropped: 0, questions: [] };
+    let now: Run = { state: "on", begun: performance.now(), logs: [], dropped: 0, requests: [] };
     let drawn = 0;
     const draw = () => {
       drawn = 0;
@@ -43,15 +43,15 @@ export function useCall(): { run?: Run; start: (tool: string, given: unknown, vi
       drawn ||= requestAnimationFrame(draw);
     };
     const over = (change: Partial<Run>) => {
-      now = { ...now, ...change, ended: performance.now(), questions: [] };
+      now = { ...now, ...change, ended: performance.now(), requests: [] };
       cancelAnimationFrame(drawn);
       draw();
     };
     setRun(now);
     stream("/calls", { tool, ...view, arguments: given }, (name, data) => {
-      if (name === "begun") put({ id: data.id });
+      if (name === "started") put({ id: data.id });
       else if (name === "progress") put({ progress: data });
-      else if (name === "question") put({ questions: [...now.questions, data] });
+      else if (name === "request") put({ requests: [...now.requests, data] });
       else if (name === "end") over({ state: "ended", end: data });
       else if (name === "log") {
         const logs = [...now.logs, { ...data, at: performance.now() - now.begun }];
@@ -63,16 +63,16 @@ export function useCall(): { run?: Run; start: (tool: string, given: unknown, vi
         if (now.end) return;
         if (mine.signal.aborted) over({ state: "cancelled" });
         else {
-          const { error: message, hint } = refused(error);
+          const { error: message, hint } = toApiError(error);
           over({ state: "ended", end: lost(message, hint) });
         }
       },
     );
   };
-  const answered = (id: string) => setRun((old) => old && { ...old, questions: old.questions.filter((question) => question.id !== id) });
+  const answered = (id: string) => setRun((old) => old && { ...old, requests: old.requests.filter((request) => request.id !== id) });
   return { run, start, cancel: () => abort.current?.abort(), answered };
 }
 
-function lost(message: string, hint?: string): CallEnd {
-  return { ok: false, error: { message, hint }, took_us: 0, bytes: 0 };
+function lost(message: string, hint?: string): CallEndReport {
+  return { ok: false, error: { message, hint }, duration_us: 0, bytes: 0 };
 }

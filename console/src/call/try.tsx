@@ -3,15 +3,15 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { gateway } from "../base";
 import { Leaf, Tree } from "../content/tree";
 import { Result } from "../content/content";
-import { questions, session } from "../live";
+import { pendingRequests, session } from "../live";
 import { to } from "../router";
 import { SchemaForm } from "../schema/form";
 import { isObject } from "../schema/model";
-import type { Question, ToolDetail } from "../types";
+import type { PendingRequest, ToolDetail } from "../types";
 import { Button } from "../ui/button";
 import { Snippet } from "../ui/copy";
 import { Progress } from "../ui/progress";
-import { QuestionCard } from "../ui/question";
+import { PendingRequestCard } from "../ui/pending-request";
 import { Tabs } from "../ui/tabs";
 import { Text } from "../ui/text";
 import { type View, writeView } from "../view";
@@ -78,19 +78,19 @@ function outcome({ state, end }: Run): [string, string] {
 function Happening({ run, tool, answered }: { run: Run; tool: ToolDetail; answered: (id: string) => void }) {
   const [tone, words] = outcome(run);
   const { end } = run;
-  const stillAsked = useStillAsked(run.questions);
+  const stillAsked = useStillAsked(run.requests);
   return (
     <section class="happening stack" aria-label="The call">
       <div class="row spread">
         <p role="status"><span class={`state ${tone}`}>{words}</span></p>
         <span class="row small dim number">
-          {end && end.took_us > 0 && <span>{duration(end.took_us)}</span>}
+          {end && end.duration_us > 0 && <span>{duration(end.duration_us)}</span>}
           {end && end.bytes > 0 && <span>{bytes(end.bytes)}</span>}
           {run.id && <a href={to("calls", run.id)}>in the list of calls</a>}
         </span>
       </div>
       {run.state === "on" && <Progress value={run.progress?.progress ?? 0} total={run.progress?.total} message={run.progress?.message} label={`Progress of ${tool.name}`} />}
-      {stillAsked.map((question) => <QuestionCard key={question.id} question={question} done={() => answered(question.id)} />)}
+      {stillAsked.map((request) => <PendingRequestCard key={request.id} request={request} done={() => answered(request.id)} />)}
       {run.logs.length > 0 && <Logs run={run} />}
       {run.state === "cancelled" && <p class="dim">The server was told. It may have done some of it.</p>}
       {end && <Result end={end} server={tool.server} />}
@@ -99,9 +99,9 @@ function Happening({ run, tool, answered }: { run: Run; tool: ToolDetail; answer
 }
 
 /** Without those that were answered elsewhere: they were among all that wait, and are no more. */
-function useStillAsked(asked: Question[]): Question[] {
+function useStillAsked(asked: PendingRequest[]): PendingRequest[] {
   const seen = useRef(new Set<string>());
-  const waiting = new Set(questions.value.map((question) => question.id));
+  const waiting = new Set(pendingRequests.value.map((request) => request.id));
   for (const { id } of asked) if (waiting.has(id)) seen.current.add(id);
   return asked.filter(({ id }) => waiting.has(id) || !seen.current.has(id));
 }

@@ -4,7 +4,7 @@ import { get } from "../api";
 import { link } from "../live";
 import { useLoad, type Loaded } from "../load";
 import { route, setQuery, to } from "../router";
-import type { Measured, Stats } from "../types";
+import type { CallTotals, CallStatistics } from "../types";
 import { IconButton } from "../ui/button";
 import { Chart } from "../ui/chart";
 import { Empty, Show } from "../ui/empty";
@@ -17,10 +17,10 @@ const EVERY = 10_000;
 const WINDOWS = [["15", "15 minutes"], ["60", "hour"], ["360", "6 hours"], ["1440", "24 hours"]] as const;
 
 /** The numbers of the window that the address names; read again every 10 s while they can be seen. */
-export function useStats(): Loaded<Stats> {
+export function useStats(): Loaded<CallStatistics> {
   const minutes = WINDOWS.find(([value]) => value === route.value.query.get("window"))?.[0] ?? "60";
   const open = link.value === "open";
-  const stats = useLoad((signal) => get<Stats>(`/stats?minutes=${minutes}`, signal), [minutes, open]);
+  const stats = useLoad((signal) => get<CallStatistics>(`/stats?minutes=${minutes}`, signal), [minutes, open]);
   useEffect(() => {
     const timer = setInterval(() => document.hidden || stats.reload(), EVERY);
     return () => clearInterval(timer);
@@ -28,7 +28,7 @@ export function useStats(): Loaded<Stats> {
   return stats;
 }
 
-export function WindowChoice({ stats }: { stats: Loaded<Stats> }) {
+export function WindowChoice({ stats }: { stats: Loaded<CallStatistics> }) {
   return (
     <div class="row">
       <Select label="Charts of the last" hideLabel value={route.value.query.get("window") ?? "60"} options={WINDOWS.map(([value, label]) => ({ value, label: `last ${label}` }))} onChange={(event) => setQuery({ window: event.currentTarget.value === "60" ? "" : event.currentTarget.value })} />
@@ -37,11 +37,11 @@ export function WindowChoice({ stats }: { stats: Loaded<Stats> }) {
   );
 }
 
-export function Charts({ stats }: { stats: Loaded<Stats> }) {
+export function Charts({ stats }: { stats: Loaded<CallStatistics> }) {
   return <Show from={stats} lines={7}>{(value) => <Both stats={value} />}</Show>;
 }
 
-function Both({ stats }: { stats: Stats }) {
+function Both({ stats }: { stats: CallStatistics }) {
   const start = Date.parse(stats.from);
   const long = stats.step_s * stats.buckets.length > 86_000;
   const at = (index: number) => new Date(start + index * stats.step_s * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(long ? { weekday: "short" } : {}), ...(stats.step_s < 60 ? { second: "2-digit" } : {}) });
@@ -66,14 +66,14 @@ function Both({ stats }: { stats: Stats }) {
 type Key = "what" | "calls" | "errors" | "p50_us" | "p95_us" | "max_us";
 const COLUMNS: [Key, string][] = [["calls", "calls"], ["errors", "errors"], ["p50_us", "p50"], ["p95_us", "p95"], ["max_us", "max"]];
 
-export function Measures({ stats, by }: { stats: Loaded<Stats>; by: "servers" | "tools" }) {
+export function Measures({ stats, by }: { stats: Loaded<CallStatistics>; by: "servers" | "tools" }) {
   return <Show from={stats} lines={6}>{(value) => <MeasureTable rows={value[by]} by={by} />}</Show>;
 }
 
-function MeasureTable({ rows, by }: { rows: Measured[]; by: "servers" | "tools" }) {
+function MeasureTable({ rows, by }: { rows: CallTotals[]; by: "servers" | "tools" }) {
   const [sort, setSort] = useState<{ key: Key; up: boolean }>({ key: "calls", up: false });
   if (!rows.length) return <Empty title="No calls in this time" />;
-  const name = (row: Measured) => (row.name ? `${row.server}.${row.name}` : row.server);
+  const name = (row: CallTotals) => (row.name ? `${row.server}.${row.name}` : row.server);
   const sorted = rows.toSorted((one, other) => (sort.key === "what" ? name(one).localeCompare(name(other)) : one[sort.key] - other[sort.key]) * (sort.up ? 1 : -1));
   const head = (key: Key, label: string) => (
     <th scope="col" key={key} class={key === "what" ? undefined : "number"} aria-sort={sort.key === key ? (sort.up ? "ascending" : "descending") : undefined}>

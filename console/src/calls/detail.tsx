@@ -43,12 +43,12 @@ function Detail({ call }: { call: CallDetail }) {
       <section class="card server-facts" aria-label="Facts">
         <dl class="facts">
           <dt>Outcome</dt><dd><Outcome call={call} />{call.code !== undefined && <span class="dim"> · code {call.code}</span>}</dd>
-          <dt>Took</dt><dd class="number">{on ? <Running since={call.time} /> : call.took_us === undefined ? "–" : duration(call.took_us)}</dd>
+          <dt>Took</dt><dd class="number">{on ? <Running since={call.time} /> : call.duration_us === undefined ? "–" : duration(call.duration_us)}</dd>
           <dt>Began</dt><dd class="number">{new Date(call.time).toLocaleString("en-GB")}</dd>
           <dt>Sizes</dt><dd class="number">{bytes(call.bytes_in)} of arguments, {call.bytes_out === undefined ? "no result yet" : `${bytes(call.bytes_out)} of result`}</dd>
         </dl>
         <dl class="facts">
-          <dt>Caller</dt><dd><a href={only({ caller: call.caller })}><Text text={call.caller} /></a> <span class="dim">by {call.front}</span></dd>
+          <dt>Caller</dt><dd><a href={only({ caller: call.caller })}><Text text={call.caller} /></a> <span class="dim">by {call.endpoint}</span></dd>
           {call.server && <><dt>Server</dt><dd><a href={to("servers", call.server)}><Text text={call.server} /></a></dd></>}
           <dt>What</dt><dd>{call.method} · <a href={only({ server: call.server ?? "", name: call.name })}><Text text={call.name} /></a></dd>
           {call.trace && <><dt>Trace</dt><dd class="with-copy"><code>{call.trace}</code><Copy text={call.trace} /></dd></>}
@@ -63,25 +63,25 @@ function Detail({ call }: { call: CallDetail }) {
   );
 }
 
-const WORDS: Record<Moment["what"], string> = { queued: "queued", sent: "sent to the server", progress: "progress", log: "log line", question: "asked a person", answer: "answered", end: "ended" };
+const WORDS: Record<Moment["event"], string> = { queued: "queued", sent: "sent to the server", progress: "progress", log: "log line", question: "asked a person", answer: "answered", end: "ended" };
 
 function Drawn({ call }: { call: CallDetail }) {
   const now = useNow(call.outcome === undefined ? 500 : 0);
-  const { whole, spans, marks } = timeline(call.timeline, call.took_us, Math.max(0, now - Date.parse(call.time)) * 1000);
+  const { whole, spans, marks } = timeline(call.timeline, call.duration_us, Math.max(0, now - Date.parse(call.time)) * 1000);
   if (!call.timeline.length) return <Section title="Timeline"><p class="dim">Its moments are no longer kept; what is above is from the ledger.</p></Section>;
   return (
     <Section title="Timeline">
       <div class="timeline card">
         <svg class="timeline-bar" width="100%" height="34" role="img" aria-label={sums(spans).map(([what, part]) => `${what} ${duration(part * whole)}`).join(", ")}>
           {spans.map((span) => <rect key={span.what + span.from} class={span.what.replaceAll(" ", "-")} x={`${span.from * 100}%`} width={`${Math.max(0.15, (span.to - span.from) * 100)}%`} y="10" height="14" rx="2" />)}
-          {marks.map(({ at, moment }, index) => <line key={index} class={`moment-mark ${moment.what}`} x1={`${at * 100}%`} x2={`${at * 100}%`} y1="4" y2="30"><title>{WORDS[moment.what]} at {duration(moment.at_us)}</title></line>)}
+          {marks.map(({ at, moment }, index) => <line key={index} class={`moment-mark ${moment.event}`} x1={`${at * 100}%`} x2={`${at * 100}%`} y1="4" y2="30"><title>{WORDS[moment.event]} at {duration(moment.at_us)}</title></line>)}
         </svg>
         <div class="timeline-ticks small dim number" aria-hidden="true">{[0, 0.25, 0.5, 0.75, 1].map((part) => <span key={part}>{part ? duration(part * whole) : "0"}</span>)}</div>
         <p class="chart-legend small">
           {sums(spans).map(([what, part]) => <span key={what} class={`key ${what.replaceAll(" ", "-")}`}><i aria-hidden="true" />{what} <b class="number">{duration(part * whole)}</b> <span class="dim number">{percent(part, 1)}</span></span>)}
         </p>
       </div>
-      <Moments moments={call.timeline} left={call.left_out ?? 0} />
+      <Moments moments={call.timeline} left={call.omitted ?? 0} />
     </Section>
   );
 }
@@ -94,7 +94,7 @@ function Moments({ moments, left }: { moments: Moment[]; left: number }) {
   const cut = !all && moments.length > AT_ONCE;
   const middle = Math.floor((cut ? AT_ONCE : moments.length) / 2);
   const row = (moment: Moment, at: number) => (
-    <li key={at}><span class="number dim">{moment.at_us ? `+${duration(moment.at_us)}` : "0"}</span><span class={`moment ${moment.what}`}>{WORDS[moment.what] ?? moment.what}</span><span class="break">{moment.detail && <Text text={moment.detail} />}</span></li>
+    <li key={at}><span class="number dim">{moment.at_us ? `+${duration(moment.at_us)}` : "0"}</span><span class={`moment ${moment.event}`}>{WORDS[moment.event] ?? moment.event}</span><span class="break">{moment.detail && <Text text={moment.detail} />}</span></li>
   );
   return (
     <ol class="moments" aria-label="Moments">

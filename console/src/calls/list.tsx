@@ -1,11 +1,11 @@
 // The live list: calls that go on with their bars, then those that ended; rows stay put while they are looked at.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get, query, type Refused } from "../api";
-import { refused } from "../load";
+import { get, query, type ApiError } from "../api";
+import { toApiError } from "../load";
 import { calls, link, missed, RECENT } from "../live";
 import { go, to } from "../router";
 import { useNow, useSampled } from "../ticking";
-import type { Call } from "../types";
+import type { CallReport } from "../types";
 import { Button } from "../ui/button";
 import { Empty, Failure, Skeleton } from "../ui/empty";
 import { Progress } from "../ui/progress";
@@ -19,7 +19,7 @@ const PAGE = 60;
 /** The most calls that go on which are shown; there may be thousands. */
 const MOST_ON = 40;
 
-interface Ledger { calls: Call[]; more?: string; error?: Refused; loading: boolean; load: () => void; reload: () => void }
+interface Ledger { calls: CallReport[]; more?: string; error?: ApiError; loading: boolean; load: () => void; reload: () => void }
 
 /** What the ledger has, page by page; read anew when the filter changes and after a lost connection. */
 function useLedger(filter: Filter): Ledger {
@@ -28,9 +28,9 @@ function useLedger(filter: Filter): Ledger {
   const read = (before?: string) => {
     const mine = ++turn.current;
     set((old) => ({ ...(before ? old : { calls: old.calls }), error: undefined, loading: true }));
-    get<{ calls: Call[]; more?: string }>(`/calls${query({ limit: PAGE, ...filter, before })}`).then(
+    get<{ calls: CallReport[]; more?: string }>(`/calls${query({ limit: PAGE, ...filter, before })}`).then(
       (page) => mine === turn.current && set((old) => ({ calls: before ? merge(old.calls, page.calls) : page.calls, more: page.more, loading: false })),
-      (error) => mine === turn.current && set((old) => ({ ...old, error: refused(error), loading: false })),
+      (error) => mine === turn.current && set((old) => ({ ...old, error: toApiError(error), loading: false })),
     );
   };
   const open = link.value === "open";
@@ -91,12 +91,12 @@ function step(event: KeyboardEvent) {
 }
 
 /** Drawn again only when the call changed. */
-function Row({ call }: { call: Call }) {
+function Row({ call }: { call: CallReport }) {
   const { search } = location;
   return useMemo(() => <RowView call={call} search={search} />, [call, search]);
 }
 
-function RowView({ call, search }: { call: Call; search: string }) {
+function RowView({ call, search }: { call: CallReport; search: string }) {
   const on = call.outcome === undefined;
   const href = to("calls", call.id) + search;
   return (
@@ -106,10 +106,10 @@ function RowView({ call, search }: { call: Call; search: string }) {
         <a class="call-name" href={href}><Text text={call.name} /></a>
         <span class="dim small">{call.server ? <Text text={call.server} /> : call.method}</span>
       </span>
-      <span class="call-who small dim"><Text text={call.caller} /> <span>by {call.front}</span></span>
+      <span class="call-who small dim"><Text text={call.caller} /> <span>by {call.endpoint}</span></span>
       <span class="call-outcome"><Outcome call={call} /></span>
       <span class="call-size small dim number" title="arguments → result">{bytes(call.bytes_in)} → {call.bytes_out === undefined ? "…" : bytes(call.bytes_out)}</span>
-      <span class="call-took number">{on ? <Running since={call.time} /> : call.took_us === undefined ? "–" : duration(call.took_us)}</span>
+      <span class="call-took number">{on ? <Running since={call.time} /> : call.duration_us === undefined ? "–" : duration(call.duration_us)}</span>
       {on && <div class="call-bar"><Progress value={call.progress?.progress ?? 0} total={call.progress?.total} message={call.progress?.message} label={`Progress of ${call.name}`} /></div>}
     </li>
   );

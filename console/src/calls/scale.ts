@@ -41,7 +41,7 @@ export function timeline(moments: Moment[], took: number | undefined, elapsed: n
     phase = to;
     since = at;
   };
-  for (const { what, at_us } of moments) {
+  for (const { event: what, at_us } of moments) {
     if (what === "sent") {
       sent = true;
       turn("at the server", at_us);

@@ -2,16 +2,16 @@
 import { useState } from "preact/hooks";
 import { Content } from "../content/content";
 import { to } from "../router";
-import type { Content as Piece, Part, Question } from "../types";
+import type { ContentBlock as Piece, MessagePart, PendingRequest } from "../types";
 import { Icon } from "../ui/icon";
 import { Progress } from "../ui/progress";
-import { asks, QuestionCard } from "../ui/question";
+import { requestTitle, PendingRequestCard } from "../ui/pending-request";
 import { Block, Long, Text } from "../ui/text";
 import { Waits } from "../ui/waits";
 import { duration, plain } from "../words";
-import type { Log, Made } from "./talk";
+import type { Log, CallView } from "./conversation";
 
-const SHAPES: Record<Made["state"], [string, string]> = {
+const SHAPES: Record<CallView["state"], [string, string]> = {
   "to come": ["neutral", "◌"],
   "going on": ["accent", "◌"],
   done: ["good", "✓"],
@@ -20,40 +20,40 @@ const SHAPES: Record<Made["state"], [string, string]> = {
 };
 
 /** `waits`: something is asked about it, here or further down. */
-export function CallCard({ call, waits, questions }: { call: Made; waits: boolean; questions: Question[] }) {
+export function CallCard({ call, waits, requests }: { call: CallView; waits: boolean; requests: PendingRequest[] }) {
   const [open, setOpen] = useState(false);
   const [tone, shape] = SHAPES[call.state];
   const on = call.state === "going on";
   return (
-    <section class="made" aria-label={`Call of ${plain(call.name)}`}>
-      <button type="button" class="made-head" aria-expanded={open} onClick={() => setOpen(!open)}>
+    <section class="chat-call" aria-label={`Call of ${plain(call.name)}`}>
+      <button type="button" class="chat-call-head" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name={open ? "down" : "right"} />
         <span class={`state ${tone}`}><span aria-hidden="true">{shape}</span><span class="sr"> {call.state}</span></span>
         <strong class="break"><Text text={call.tool ?? call.name} /></strong>
-        {!open && <span class="made-preview dim"><Text text={brief(call.arguments)} /></span>}
-        <span class="made-state small dim number">{waits ? "waits for you" : on || call.state === "to come" || call.state === "no answer" ? call.state : call.took_ms !== undefined ? duration(call.took_ms * 1000) : call.state}</span>
+        {!open && <span class="chat-call-preview dim"><Text text={brief(call.arguments)} /></span>}
+        <span class="chat-call-state small dim number">{waits ? "waits for you" : on || call.state === "to come" || call.state === "no answer" ? call.state : call.duration_ms !== undefined ? duration(call.duration_ms * 1000) : call.state}</span>
       </button>
       {open && (
-        <div class="made-body stack">
+        <div class="chat-call-body stack">
           <div class="stack tight"><h4>Arguments</h4><Block label="Arguments" text={JSON.stringify(call.arguments, null, 2)} /></div>
           {call.tool && <p class="small"><a href={to("tools", call.tool)}>Open the tool</a></p>}
         </div>
       )}
-      {on && !waits && <div class="made-body"><Progress value={call.progress?.progress ?? 0} total={call.progress?.total} message={call.progress?.message} label={`Progress of ${plain(call.name)}`} /></div>}
+      {on && !waits && <div class="chat-call-body"><Progress value={call.progress?.progress ?? 0} total={call.progress?.total} message={call.progress?.message} label={`Progress of ${plain(call.name)}`} /></div>}
       {call.logs.length > 0 && <Logs logs={call.logs} all={open} />}
-      {questions.map((question) => <div class="made-body" key={question.id}><AskedHere question={question} /></div>)}
+      {requests.map((request) => <div class="chat-call-body" key={request.id}><AskedHere request={request} /></div>)}
       {call.result && (open
-        ? <div class="made-body stack tight"><h4>{call.state === "failed" ? "Error" : "Result"}</h4><Content items={call.result.map(piece)} /></div>
-        : <p class={call.state === "failed" ? "made-body made-result is-bad" : "made-body made-result dim"}><Text text={glance(call.result)} /></p>)}
+        ? <div class="chat-call-body stack tight"><h4>{call.state === "failed" ? "Error" : "Result"}</h4><Content items={call.result.map(piece)} /></div>
+        : <p class={call.state === "failed" ? "chat-call-body made-result is-bad" : "chat-call-body made-result dim"}><Text text={glance(call.result)} /></p>)}
     </section>
   );
 }
 
-export function AskedHere({ question }: { question: Question }) {
+export function AskedHere({ request }: { request: PendingRequest }) {
   return (
     <div class="asked-here">
-      <p class="row spread small"><strong><Text text={asks(question)} /></strong><Waits question={question} /></p>
-      <QuestionCard bare question={question} />
+      <p class="row spread small"><strong><Text text={requestTitle(request)} /></strong><Waits request={request} /></p>
+      <PendingRequestCard bare request={request} />
     </div>
   );
 }
@@ -61,7 +61,7 @@ export function AskedHere({ question }: { question: Question }) {
 function Logs({ logs, all }: { logs: Log[]; all: boolean }) {
   const shown = all ? logs : logs.slice(-3);
   return (
-    <ol class="made-body logs" aria-label="Log lines">
+    <ol class="chat-call-body logs" aria-label="Log lines">
       {shown.length < logs.length && <li class="dim">{logs.length - shown.length} earlier</li>}
       {shown.map((log, at) => <li key={logs.length - shown.length + at}><span class={/^(warn|err|crit|alert|emerg)/.test(log.level ?? "") ? "is-warn" : "dim"}>{log.level ?? "log"}</span> <Long text={typeof log.data === "string" ? log.data : JSON.stringify(log.data)} limit={300} /></li>)}
     </ol>
@@ -75,7 +75,7 @@ export function brief(value: unknown): string {
 }
 
 /** What a result begins with. */
-export function glance(parts: Part[]): string {
+export function glance(parts: MessagePart[]): string {
   for (const part of parts) {
     if ("text" in part && part.text.trim()) {
       const text = part.text.trim().slice(0, 240).replaceAll(/\s+/g, " ");
@@ -86,7 +86,7 @@ export function glance(parts: Part[]): string {
 }
 
 /** A part of a message as MCP content. */
-export function piece(part: Part): Piece {
+export function piece(part: MessagePart): Piece {
   switch (part.type) {
     case "image": case "audio":
       return { type: part.type, mimeType: part.mime, data: part.data };

@@ -1,15 +1,15 @@
 // Reads a conversation and follows the run that is on in it, also across a lost connection.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { get, type Refused, stream } from "../api";
+import { get, type ApiError, stream } from "../api";
 import { conversation as told } from "../live";
-import { refused } from "../load";
+import { toApiError } from "../load";
 import type { ConversationDetail } from "../types";
-import { fromDetail, NOTHING, settle, step, type Talk } from "./talk";
+import { fromDetail, NOTHING, settle, step, type ConversationView } from "./conversation";
 
 export interface Followed {
-  talk: Talk;
+  talk: ConversationView;
   detail?: ConversationDetail;
-  error?: Refused;
+  error?: ApiError;
   /** Reads it again and follows what is on; called after something was said. */
   again: () => void;
   /** Shows at once what was said, before the gateway tells it. */
@@ -22,7 +22,7 @@ const GATHER = 33;
 const path = (id: string) => `/conversations/${encodeURIComponent(id)}`;
 
 export function useConversation(id: string): Followed {
-  const [state, set] = useState<{ talk: Talk; detail?: ConversationDetail; error?: Refused }>({ talk: NOTHING });
+  const [state, set] = useState<{ talk: ConversationView; detail?: ConversationDetail; error?: ApiError }>({ talk: NOTHING });
   const [turn, setTurn] = useState(0);
   const again = useCallback(() => setTurn((turn) => turn + 1), []);
   const on = useRef(false);
@@ -40,7 +40,7 @@ export function useConversation(id: string): Followed {
   return { ...state, again, said };
 }
 
-type Set = (change: (old: { talk: Talk; detail?: ConversationDetail; error?: Refused }) => { talk: Talk; detail?: ConversationDetail; error?: Refused }) => void;
+type Set = (change: (old: { talk: ConversationView; detail?: ConversationDetail; error?: ApiError }) => { talk: ConversationView; detail?: ConversationDetail; error?: ApiError }) => void;
 
 async function follow(id: string, set: Set, on: { current: boolean }, signal: AbortSignal) {
   on.current = true;
@@ -59,7 +59,7 @@ async function follow(id: string, set: Set, on: { current: boolean }, signal: Ab
       pause = 500;
     } catch (error) {
       if (signal.aborted) return;
-      const problem = refused(error);
+      const problem = toApiError(error);
       set((old) => ({ ...old, error: problem }));
       if (problem.status !== 0) break;
     }
@@ -82,7 +82,7 @@ async function listen(id: string, set: Set, signal: AbortSignal): Promise<boolea
   };
   try {
     await stream(`${path(id)}/events`, undefined, (name, data) => {
-      if (name === "over" || name === "idle") over = true;
+      if (name === "end" || name === "idle") over = true;
       waiting.push([name, data]);
       timer ??= setTimeout(flush, GATHER);
     }, signal);

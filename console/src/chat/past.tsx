@@ -1,10 +1,10 @@
 // Past conversations: searched, opened, deleted.
 import { useState } from "preact/hooks";
-import { del, type Refused } from "../api";
-import { type Loaded, refused } from "../load";
+import { del, type ApiError } from "../api";
+import { type Loaded, toApiError } from "../load";
 import { go, to } from "../router";
 import { useNow } from "../ticking";
-import type { Conversation } from "../types";
+import type { ConversationSummary } from "../types";
 import { IconButton } from "../ui/button";
 import { Confirm } from "../ui/dialog";
 import { Failure, Show } from "../ui/empty";
@@ -15,9 +15,9 @@ import { ago, count, plain } from "../words";
 
 const TONES: Record<string, string> = { completed: "neutral", error: "bad", damaged: "bad", denied: "bad", limit_reached: "warn", waiting: "warn", unfinished: "warn", running: "accent" };
 
-export function Past({ from, chosen }: { from: Loaded<Conversation[]>; chosen: string }) {
+export function Past({ from, chosen }: { from: Loaded<ConversationSummary[]>; chosen: string }) {
   const [wanted, setWanted] = useState("");
-  const [gone, setGone] = useState<Conversation | undefined>(undefined);
+  const [gone, setGone] = useState<ConversationSummary | undefined>(undefined);
   useNow(30_000);
   const needle = wanted.trim().toLowerCase();
   return (
@@ -46,13 +46,13 @@ export function Past({ from, chosen }: { from: Loaded<Conversation[]>; chosen: s
   );
 }
 
-function words(one: Conversation): string {
+function words(one: ConversationSummary): string {
   return one.running ? "running" : one.state.replaceAll("_", " ");
 }
 
-function Delete({ conversation, close, done }: { conversation: Conversation; close: () => void; done: () => void }) {
+function Delete({ conversation, close, done }: { conversation: ConversationSummary; close: () => void; done: () => void }) {
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const confirm = async () => {
     setBusy(true);
     try {
@@ -61,7 +61,7 @@ function Delete({ conversation, close, done }: { conversation: Conversation; clo
       close();
       done();
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
       setBusy(false);
     }
   };

@@ -1,13 +1,13 @@
 // Where the questions of a conversation stand. Pure.
-import type { Question } from "../types";
+import type { PendingRequest } from "../types";
 
 export interface Places {
   /** At the end of the conversation. */
-  loose: Question[];
+  loose: PendingRequest[];
   /** With the call they are about. */
-  within: Question[];
+  within: PendingRequest[];
   /** Not shown yet: their call is about to be. */
-  early: Question[];
+  early: PendingRequest[];
 }
 
 /** How long a question waits for its call to be shown, in milliseconds. */
@@ -18,13 +18,13 @@ export const PATIENCE = 3000;
  * waits a moment, and if its call is still not shown it stands at the end, and stays there. It never moves: its form
  * would be made anew, and what was typed be lost.
  */
-export function place(asked: Question[], calls: ReadonlySet<string>, loose: ReadonlySet<string>, overdue: ReadonlySet<string>): Places {
+export function place(asked: PendingRequest[], calls: ReadonlySet<string>, loose: ReadonlySet<string>, overdue: ReadonlySet<string>): Places {
   const places: Places = { loose: [], within: [], early: [] };
-  for (const question of asked) {
-    if (loose.has(question.id) || !question.call) places.loose.push(question);
-    else if (calls.has(question.call)) places.within.push(question);
-    else if (overdue.has(question.id)) places.loose.push(question);
-    else places.early.push(question);
+  for (const request of asked) {
+    if (loose.has(request.id) || !request.call) places.loose.push(request);
+    else if (calls.has(request.call)) places.within.push(request);
+    else if (overdue.has(request.id)) places.loose.push(request);
+    else places.early.push(request);
   }
   return places;
 }

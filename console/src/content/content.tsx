@@ -2,7 +2,7 @@
 import { to } from "../router";
 import { isObject } from "../schema/model";
 import { same } from "../schema/validate";
-import type { CallEnd, Content as Item } from "../types";
+import type { CallEndReport, ContentBlock as Item } from "../types";
 import { ButtonLink } from "../ui/button";
 import { Hint } from "../ui/hint";
 import { Long, Text } from "../ui/text";
@@ -68,7 +68,7 @@ export function ResourceContents({ contents }: { contents: Contents[] }) {
 }
 
 /** How a call ended. */
-export function Result({ end, server }: { end: CallEnd; server?: string }) {
+export function Result({ end, server }: { end: CallEndReport; server?: string }) {
   const { result, error } = end;
   if (error) {
     return (

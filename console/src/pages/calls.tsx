@@ -7,7 +7,7 @@ import { type Filter, FILTERS, GOING_ON } from "../calls/merge";
 import { calls, servers } from "../live";
 import { route, setQuery } from "../router";
 import { useSampled } from "../ticking";
-import type { Call } from "../types";
+import type { CallReport } from "../types";
 import { Button } from "../ui/button";
 import { Page } from "../ui/page";
 import { TextField } from "../ui/field";
@@ -60,7 +60,7 @@ const OUTCOMES = [GOING_ON, "ok", "tool_error", "error", "cancelled", "rejected"
 
 function Filters({ filter, paused, setPaused }: { filter: Filter; paused: boolean; setPaused: (paused: boolean) => void }) {
   const recent = useSampled(calls, 3000);
-  const seen = (of: (call: Call) => string | undefined) => recent.map(of).filter((word) => word !== undefined);
+  const seen = (of: (call: CallReport) => string | undefined) => recent.map(of).filter((word) => word !== undefined);
   const known = {
     caller: seen((call) => call.caller),
     server: [...(servers.value ?? []).map((server) => server.name), ...seen((call) => call.server)],

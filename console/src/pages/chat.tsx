@@ -1,16 +1,16 @@
 // Chat: talk to an agent, watch what it does, answer what it asks; past conversations at the side.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, post, type Refused } from "../api";
+import { get, post, type ApiError } from "../api";
 import { Composer } from "../chat/composer";
 import { useEnd } from "../chat/end";
 import { useConversation } from "../chat/follow";
 import { Past } from "../chat/past";
-import { canGoOn } from "../chat/talk";
+import { canGoOn } from "../chat/conversation";
 import { TalkView } from "../chat/view";
-import { conversation, questions } from "../live";
-import { refused, useLoad } from "../load";
+import { conversation, pendingRequests } from "../live";
+import { toApiError, useLoad } from "../load";
 import { go, to } from "../router";
-import type { Agent, Conversation } from "../types";
+import type { AgentListing, ConversationSummary } from "../types";
 import { Badge } from "../ui/badge";
 import { Button, ButtonLink } from "../ui/button";
 import { Snippet } from "../ui/copy";
@@ -22,8 +22,8 @@ import { say } from "../ui/toast";
 import { count, plain } from "../words";
 
 export function Chat({ id }: { id: string }) {
-  const agents = useLoad((signal) => get<Agent[]>("/agents", signal), []);
-  const past = useLoad((signal) => get<Conversation[]>("/conversations", signal), [conversation.value, id]);
+  const agents = useLoad((signal) => get<AgentListing[]>("/agents", signal), []);
+  const past = useLoad((signal) => get<ConversationSummary[]>("/conversations", signal), [conversation.value, id]);
   return (
     <div class={id ? "chat chosen" : "chat"}>
       <aside class="chat-side" aria-label="Past conversations">
@@ -40,21 +40,21 @@ export function Chat({ id }: { id: string }) {
 /** Whoever was chosen last, else the default, else the first. */
 let last = "";
 
-function AgentChoice({ agents, chosen, choose, disabled, none }: { agents: Agent[]; chosen: string; choose: (name: string) => void; disabled?: boolean; none?: string }) {
+function AgentChoice({ agents, chosen, choose, disabled, none }: { agents: AgentListing[]; chosen: string; choose: (name: string) => void; disabled?: boolean; none?: string }) {
   const options = agents.map((agent) => ({ value: agent.name, label: agent.scripted ? `${plain(agent.name)} (scripted)` : plain(agent.name) }));
   return <Select label="Agent" hideLabel value={chosen} disabled={disabled} options={none ? [{ value: "", label: none }, ...options] : options} onChange={(event) => choose(event.currentTarget.value)} />;
 }
 
-function AboutAgent({ agent }: { agent: Agent | undefined }) {
+function AboutAgent({ agent }: { agent: AgentListing | undefined }) {
   if (!agent) return null;
   return <span class="small dim break">{agent.scripted && <Badge tone="warn" title="it plays a script; no model is asked">scripted</Badge>} <Text text={agent.model} /> · {count(agent.tools, "tool")}{agent.profile && <> of <Text text={agent.profile} /></>}</span>;
 }
 
-function Begin({ agents }: { agents: Agent[] }) {
+function Begin({ agents }: { agents: AgentListing[] }) {
   const [name, setName] = useState(() => agents.find((agent) => agent.name === last)?.name ?? agents.find((agent) => agent.default)?.name ?? agents[0]!.name);
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const agent = agents.find((agent) => agent.name === name);
   const send = async () => {
     setBusy(true);
@@ -63,7 +63,7 @@ function Begin({ agents }: { agents: Agent[] }) {
       const { id } = await post<{ id: string }>("/conversations", { agent: name, text });
       go(to("chat", id));
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
       setBusy(false);
     }
   };
@@ -80,14 +80,14 @@ function Begin({ agents }: { agents: Agent[] }) {
   );
 }
 
-function Talking({ id, agents }: { id: string; agents: Agent[] }) {
+function Talking({ id, agents }: { id: string; agents: AgentListing[] }) {
   const { talk, detail, error, again, said } = useConversation(id);
   const [text, setText] = useState("");
   const [name, setName] = useState<string | undefined>(undefined);
   const [busy, setBusy] = useState(false);
   const [stopping, setStopping] = useState(false);
-  const [refusal, setRefusal] = useState<Refused | undefined>(undefined);
-  const asked = questions.value.filter((question) => question.conversation === id).length;
+  const [refusal, setRefusal] = useState<ApiError | undefined>(undefined);
+  const asked = pendingRequests.value.filter((request) => request.conversation === id).length;
   const { away, toEnd } = useEnd(`${asked}`.concat(String(useCount(talk))), id);
   useEffect(() => {
     if (!talk.running) setStopping(false);
@@ -102,7 +102,7 @@ function Talking({ id, agents }: { id: string; agents: Agent[] }) {
     try {
       await what();
     } catch (problem) {
-      setRefusal(refused(problem));
+      setRefusal(toApiError(problem));
     }
     setBusy(false);
   };

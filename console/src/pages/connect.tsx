@@ -4,7 +4,7 @@ import { get } from "../api";
 import { session } from "../live";
 import { useLoad } from "../load";
 import { route, setQuery } from "../router";
-import type { Connect as Ways, Profile } from "../types";
+import type { ConnectGuide as Ways, ProfileReport } from "../types";
 import { Snippet } from "../ui/copy";
 import { Show } from "../ui/empty";
 import { Select } from "../ui/field";
@@ -14,7 +14,7 @@ import { Tabs } from "../ui/tabs";
 export function Connect(_: { id: string }) {
   const profile = route.value.query.get("profile") ?? "";
   const ways = useLoad((signal) => get<Ways>(`/connect${profile ? `?profile=${encodeURIComponent(profile)}` : ""}`, signal), [profile]);
-  const profiles = useLoad((signal) => get<Profile[]>("/profiles", signal), []);
+  const profiles = useLoad((signal) => get<ProfileReport[]>("/profiles", signal), []);
   const names = (profiles.value ?? []).map((one) => one.name).filter((name) => name !== undefined);
   return (
     <Page title="Connect" lead="Give a client this endpoint, and it has everything that is on offer here." actions={names.length > 0 && <Select label="Profile" value={profile} options={[{ value: "", label: "everything" }, ...names.map((name) => ({ value: name, label: name }))]} onChange={(event) => setQuery({ profile: event.currentTarget.value })} />}>

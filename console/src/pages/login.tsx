@@ -1,8 +1,8 @@
 // The login: the gateway's token for a cookie that scripts cannot read and a secret that other ports do not get.
 import { useState } from "preact/hooks";
-import { post, type Refused } from "../api";
+import { post, type ApiError } from "../api";
 import { follow } from "../live";
-import { refused } from "../load";
+import { toApiError } from "../load";
 import { keepSecret } from "../page-secret";
 import { Button } from "../ui/button";
 import { Hint } from "../ui/hint";
@@ -10,7 +10,7 @@ import { TextField } from "../ui/field";
 
 export function Login() {
   const [token, setToken] = useState("");
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const [busy, setBusy] = useState(false);
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -22,7 +22,7 @@ export function Login() {
       setError(undefined);
       await follow();
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
     }
     setBusy(false);
   };

@@ -1,10 +1,10 @@
 // The pins: what is no longer what somebody agreed to, and agreeing to it.
 import { useState } from "preact/hooks";
-import { get, post, Refused } from "../api";
+import { get, post, ApiError } from "../api";
 import { generation } from "../live";
-import { refused, useLoad } from "../load";
+import { toApiError, useLoad } from "../load";
 import { route, setQuery, to } from "../router";
-import type { Difference, Pins as All } from "../types";
+import type { PinDifference, PinReport as All } from "../types";
 import { Badge } from "../ui/badge";
 import { Button } from "../ui/button";
 import { Snippet } from "../ui/copy";
@@ -41,17 +41,17 @@ function Unlocked({ pins }: { pins: All }) {
 }
 
 function SilentServers({ pins }: { pins: All }) {
-  if (!pins.silent?.length) return null;
+  if (!pins.unknown?.length) return null;
   return (
     <Section title="Nothing is known of">
-      <ul class="stack tight">{pins.silent.map(({ server, why }) => <li key={server}><a href={to("servers", server)}><Text text={server} /></a> <span class="dim"><Text text={why} /></span></li>)}</ul>
+      <ul class="stack tight">{pins.unknown.map(({ server, reason: why }) => <li key={server}><a href={to("servers", server)}><Text text={server} /></a> <span class="dim"><Text text={why} /></span></li>)}</ul>
     </Section>
   );
 }
 
 function Differences({ pins, only, reload }: { pins: All; only: string; reload: () => void }) {
   const [asking, setAsking] = useState<string[] | undefined>(undefined);
-  const groups = new Map<string, Difference[]>();
+  const groups = new Map<string, PinDifference[]>();
   for (const difference of pins.differences) {
     if (only && difference.server !== only) continue;
     groups.set(difference.server, [...(groups.get(difference.server) ?? []), difference]);
@@ -61,7 +61,7 @@ function Differences({ pins, only, reload }: { pins: All; only: string; reload: 
   return (
     <>
       {only && <p class="dim">Only <code><Text text={only} /></code>. <button type="button" class="linkish" onClick={() => setQuery({ server: "" })}>{others ? `Show ${count(others, "difference")} of other servers too` : "Show all servers"}</button></p>}
-      {!names.length && <Empty title={pins.silent?.length ? "As far as is known, everything is as it was agreed to" : "Everything is as it was agreed to"}>A change of a tool, a prompt, instructions or a start command is shown here before it counts.</Empty>}
+      {!names.length && <Empty title={pins.unknown?.length ? "As far as is known, everything is as it was agreed to" : "Everything is as it was agreed to"}>A change of a tool, a prompt, instructions or a start command is shown here before it counts.</Empty>}
       {(names.length > 1 || !pins.locked) && names.length > 0 && <div class="row"><Button kind={pins.locked ? "plain" : "primary"} onClick={() => setAsking(names)}>Agree to all {count([...groups.values()].flat().length, "difference")}</Button></div>}
       {[...groups].map(([server, differences]) => (
         <Section key={server} title={server} actions={pins.locked && <Button kind="primary" small onClick={() => setAsking([server])}>Agree to {count(differences.length, "difference")}<span class="sr"> of {server}</span></Button>}>
@@ -80,7 +80,7 @@ function Differences({ pins, only, reload }: { pins: All; only: string; reload: 
 const SHOWN = 50;
 const OPEN = 12;
 
-function Cards({ differences }: { differences: Difference[] }) {
+function Cards({ differences }: { differences: PinDifference[] }) {
   const [shown, show] = useState(SHOWN);
   // What looks bad comes first.
   const ordered = differences.toSorted((a, b) => Number(b.warnings.length > 0) - Number(a.warnings.length > 0));
@@ -94,7 +94,7 @@ function Cards({ differences }: { differences: Difference[] }) {
 
 const TONES = { added: "accent", removed: "neutral", changed: "warn" } as const;
 
-function One({ difference, open }: { difference: Difference; open: boolean }) {
+function One({ difference, open }: { difference: PinDifference; open: boolean }) {
   const [lines, showLines] = useState(open);
   const what = difference.name ? `${difference.kind} ${difference.name}` : difference.kind;
   return (
@@ -111,7 +111,7 @@ function One({ difference, open }: { difference: Difference; open: boolean }) {
   );
 }
 
-function Warnings({ difference }: { difference: Difference }) {
+function Warnings({ difference }: { difference: PinDifference }) {
   if (!difference.warnings.length) return null;
   return (
     <div class="notice bad">
@@ -123,7 +123,7 @@ function Warnings({ difference }: { difference: Difference }) {
 
 function Agree({ servers, pins, close, done, reload }: { servers: string[]; pins: All; close: () => void; done: () => void; reload: () => void }) {
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const meant = pins.differences.filter((difference) => servers.includes(difference.server));
   const bad = meant.filter((difference) => difference.warnings.length);
   const agree = async () => {
@@ -132,8 +132,8 @@ function Agree({ servers, pins, close, done, reload }: { servers: string[]; pins
       await post("/pins", { servers, digest: pins.digest });
       done();
     } catch (problem) {
-      const said = refused(problem);
-      setError(said.status === 409 ? new Refused(409, "it changed meanwhile; close this and look at it again") : said);
+      const said = toApiError(problem);
+      setError(said.status === 409 ? new ApiError(409, "it changed meanwhile; close this and look at it again") : said);
       setBusy(false);
       if (said.status === 409) reload();
     }

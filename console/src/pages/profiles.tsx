@@ -5,7 +5,7 @@ import { percent, share } from "../calls/scale";
 import { generation } from "../live";
 import { useLoad } from "../load";
 import { to } from "../router";
-import type { Profile } from "../types";
+import type { ProfileReport } from "../types";
 import { Badge } from "../ui/badge";
 import { ButtonLink } from "../ui/button";
 import { Snippet } from "../ui/copy";
@@ -19,7 +19,7 @@ import { count } from "../words";
 const CONTEXT = 200_000;
 
 export function Profiles(_: { id: string }) {
-  const loaded = useLoad((signal) => get<Profile[]>("/profiles", signal), [generation.value]);
+  const loaded = useLoad((signal) => get<ProfileReport[]>("/profiles", signal), [generation.value]);
   return (
     <Page title="Profiles" lead="A profile is a selection of tools with an address of its own. An exposure says how much of it a model sees before its first call.">
       <Show from={loaded} lines={12}>{(profiles) => {
@@ -35,7 +35,7 @@ export function Profiles(_: { id: string }) {
   );
 }
 
-function Card({ profile, most }: { profile: Profile; most: number }) {
+function Card({ profile, most }: { profile: ProfileReport; most: number }) {
   const cheapest = Math.min(...profile.exposures.map((one) => one.tokens));
   const chosen = profile.exposures.find((one) => one.chosen);
   const name = profile.name ?? "everything";

@@ -1,11 +1,11 @@
 // The prompts: their arguments with completion, and the messages that they become.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, post, type Refused } from "../api";
+import { get, post, type ApiError } from "../api";
 import { Content } from "../content/content";
 import { generation } from "../live";
-import { refused, useLoad } from "../load";
+import { toApiError, useLoad } from "../load";
 import { route, setQuery, to } from "../router";
-import type { Content as Item, Prompt } from "../types";
+import type { ContentBlock as Item, PromptRow } from "../types";
 import { Button } from "../ui/button";
 import { Copy } from "../ui/copy";
 import { Empty, Failure, Show } from "../ui/empty";
@@ -18,7 +18,7 @@ import { Long, Text } from "../ui/text";
 import { count } from "../words";
 
 export function Prompts({ id }: { id: string }) {
-  const loaded = useLoad((signal) => get<Prompt[]>("/prompts", signal), [generation.value]);
+  const loaded = useLoad((signal) => get<PromptRow[]>("/prompts", signal), [generation.value]);
   const typed = route.value.query.get("q") ?? "";
   const asked = typed.toLowerCase();
   const rows = useMemo(() => {
@@ -44,7 +44,7 @@ export function Prompts({ id }: { id: string }) {
   );
 }
 
-function draw(prompt: Prompt) {
+function draw(prompt: PromptRow) {
   return (
     <>
       <span class="tool-line"><span class="tool-name cut grow"><Text text={prompt.title ?? prompt.name} /></span><span class="dim small">{prompt.arguments.length ? count(prompt.arguments.length, "argument") : ""}</span></span>
@@ -55,12 +55,12 @@ function draw(prompt: Prompt) {
 
 interface Messages { description?: string; messages: { role: string; content: Item }[] }
 
-function One({ prompt }: { prompt: Prompt }) {
+function One({ prompt }: { prompt: PromptRow }) {
   const [values, setValues] = useState<Record<string, string>>({});
   const [strict, setStrict] = useState(false);
   const [busy, setBusy] = useState(false);
   const [got, setGot] = useState<Messages | undefined>(undefined);
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const missing = prompt.arguments.filter((argument) => argument.required && !values[argument.name]);
   // What is not filled in is not sent.
   const given = () => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ""));
@@ -72,7 +72,7 @@ function One({ prompt }: { prompt: Prompt }) {
     try {
       setGot(await post<Messages>(`/prompts/${encodeURIComponent(prompt.id)}`, { arguments: given() }));
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
     }
     setBusy(false);
   };

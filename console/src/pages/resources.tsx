@@ -1,11 +1,11 @@
 // The resources: what servers have to read, by server; templates with blanks; a reader that follows changes.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, post, query, stream, type Refused } from "../api";
+import { get, post, query, stream, type ApiError } from "../api";
 import { type Contents, ResourceContents } from "../content/content";
 import { generation } from "../live";
-import { refused, useLoad } from "../load";
+import { toApiError, useLoad } from "../load";
 import { go, route, setQuery, to } from "../router";
-import type { Resource } from "../types";
+import type { ResourceRow } from "../types";
 import { Badge } from "../ui/badge";
 import { Button } from "../ui/button";
 import { Copy } from "../ui/copy";
@@ -22,7 +22,7 @@ import { bytes, count } from "../words";
 const key = (server: string, uri: string) => `${server} ${uri}`;
 
 export function Resources(_: { id: string }) {
-  const loaded = useLoad((signal) => get<Resource[]>("/resources", signal), [generation.value]);
+  const loaded = useLoad((signal) => get<ResourceRow[]>("/resources", signal), [generation.value]);
   const typed = route.value.query.get("q") ?? "";
   const asked = typed.toLowerCase();
   const server = route.value.query.get("server") ?? "";
@@ -61,7 +61,7 @@ export function Resources(_: { id: string }) {
   );
 }
 
-function draw(resource: Resource) {
+function draw(resource: ResourceRow) {
   return (
     <>
       <span class="tool-line"><span class="tool-name cut grow"><Text text={resource.title ?? resource.name} /></span>{resource.template && <Badge tone="accent">template</Badge>}<span class="dim small number">{resource.size !== undefined ? bytes(resource.size) : ""}</span></span>
@@ -70,7 +70,7 @@ function draw(resource: Resource) {
   );
 }
 
-function Blanks({ template }: { template: Resource }) {
+function Blanks({ template }: { template: ResourceRow }) {
   const [values, setValues] = useState<Record<string, string>>({});
   const [strict, setStrict] = useState(false);
   const blanks = useMemo(() => templateVariables(template.uri), [template.uri]);
@@ -112,7 +112,7 @@ function Reader({ server, uri }: { server: string; uri: string }) {
 /** A switch that subscribes: what changed is read again. */
 function Watch({ server, uri, updated }: { server: string; uri: string; updated: () => void }) {
   const [on, setOn] = useState(false);
-  const [state, setState] = useState<{ watching: boolean; updates: number; error?: Refused }>({ watching: false, updates: 0 });
+  const [state, setState] = useState<{ watching: boolean; updates: number; error?: ApiError }>({ watching: false, updates: 0 });
   useEffect(() => {
     if (!on) return undefined;
     const abort = new AbortController();
@@ -127,7 +127,7 @@ function Watch({ server, uri, updated }: { server: string; uri: string; updated:
       () => abort.signal.aborted || setOn(false),
       (problem) => {
         if (abort.signal.aborted) return;
-        setState({ watching: false, updates: 0, error: refused(problem) });
+        setState({ watching: false, updates: 0, error: toApiError(problem) });
         setOn(false);
       },
     );

@@ -1,10 +1,10 @@
 // Servers: what is connected and how it does; the start page, so a slim summary stands on top.
-import { going, servers, session, waiting } from "../live";
+import { going, servers, session, pendingCount } from "../live";
 import { go, route, setQuery, to } from "../router";
 import { AddServer } from "../servers/add";
 import { ServerPage } from "../servers/detail";
 import { Latency, Offers, Talks } from "../servers/parts";
-import type { Problem, Server } from "../types";
+import type { ProblemReport, ServerReport } from "../types";
 import { StateBadge } from "../ui/badge";
 import { Button, ButtonLink } from "../ui/button";
 import { Snippet } from "../ui/copy";
@@ -33,8 +33,8 @@ function ServerList() {
   );
 }
 
-function Summary({ list }: { list?: Server[] }) {
-  const sum = (of: (server: Server) => number) => list?.reduce((whole, server) => whole + of(server), 0) ?? 0;
+function Summary({ list }: { list?: ServerReport[] }) {
+  const sum = (of: (server: ServerReport) => number) => list?.reduce((whole, server) => whole + of(server), 0) ?? 0;
   const ready = list?.filter((server) => server.state === "ready").length ?? 0;
   const wanted = list?.filter((server) => server.state !== "disabled").length ?? 0;
   const hour = sum((server) => server.calls);
@@ -46,7 +46,7 @@ function Summary({ list }: { list?: Server[] }) {
       <Fact label="tokens, if all are shown" value={list && sum((server) => server.tokens).toLocaleString("en")} href={to("profiles")} />
       <Fact label={`calls in the last hour${errors ? `, ${count(errors, "error")}` : ""}`} value={list && hour.toLocaleString("en")} href={to("calls")} />
       <Fact label="calls going on" value={list && String(going.value)} href={to("calls")} />
-      <Fact label="questions waiting" value={list && String(waiting.value)} href={to("questions")} strong={waiting.value > 0} />
+      <Fact label="approvals pending" value={list && String(pendingCount.value)} href={to("approvals")} strong={pendingCount.value > 0} />
     </dl>
   );
 }
@@ -60,7 +60,7 @@ function Fact({ label, value, href, strong }: { label: string; value?: string; h
   );
 }
 
-function ConfigProblems({ problems }: { problems: Problem[] }) {
+function ConfigProblems({ problems }: { problems: ProblemReport[] }) {
   if (!problems.length) return null;
   const errors = problems.filter((problem) => problem.severity === "error").length;
   const words = [errors && count(errors, "error"), problems.length - errors && count(problems.length - errors, "remark")].filter(Boolean).join(" and ");
@@ -72,7 +72,7 @@ function ConfigProblems({ problems }: { problems: Problem[] }) {
   );
 }
 
-function Row({ server }: { server: Server }) {
+function Row({ server }: { server: ServerReport }) {
   const href = to("servers", server.name);
   const open = (event: MouseEvent) => {
     if (!(event.target as Element).closest("a,button") && !getSelection()?.toString()) go(href);
@@ -110,7 +110,7 @@ function First() {
   return (
     <Empty title="No server yet">
       <div class="stack first-steps">
-        {fixed ? <p>They cannot be added here: <Hint text={session.value?.why_not ?? "the gateway does not allow it"} /></p> : <p>Add one from a form, or paste the <code>mcp.json</code> of a client you use. What runs is shown before it runs.</p>}
+        {fixed ? <p>They cannot be added here: <Hint text={session.value?.change_refusal_reason ?? "the gateway does not allow it"} /></p> : <p>Add one from a form, or paste the <code>mcp.json</code> of a client you use. What runs is shown before it runs.</p>}
         {!fixed && <div class="row centre"><Button kind="primary" icon="plus" onClick={() => setQuery({ add: "form" })}>Add from a form</Button><ButtonLink href={to("servers", undefined, { add: "paste" })}>Paste an mcp.json</ButtonLink></div>}
         <p>{fixed ? "Write it into the config that the gateway was started with; it takes changes over:" : <>Or write it into {session.value?.config ? <code>{session.value.config}</code> : "the config"}; the gateway takes changes over:</>}</p>
         <Snippet label="Lines for the config" text={'[mcp.everything]\ncommand = ["npx", "-y", "@modelcontextprotocol/server-everything"]'} />

@@ -126,7 +126,7 @@ function Rules({ tool }: { tool: ToolDetail }) {
             <p class="row"><strong>{at + 1}.</strong> <Hint text={step.rule} /> {step.hides && <Badge tone="warn">hides it</Badge>}</p>
             {step.changes.map((change, index) => (
               <div key={index} class="change">
-                <p class="label"><Text text={change.what} /></p>
+                <p class="label"><Text text={change.member} /></p>
                 <FromTo sign="-" word="from">{change.from !== undefined && <Long text={change.from} limit={500} />}</FromTo>
                 <FromTo sign="+" word="to">{change.to !== undefined && <Long text={change.to} limit={500} />}</FromTo>
               </div>

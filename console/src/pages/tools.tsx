@@ -4,7 +4,7 @@ import { get, query } from "../api";
 import { generation, servers, session } from "../live";
 import { useLoad } from "../load";
 import { go, route, setQuery, to } from "../router";
-import type { Tool } from "../types";
+import type { ToolRow } from "../types";
 import { Badge } from "../ui/badge";
 import { Empty, Failure, Skeleton } from "../ui/empty";
 import { Search, Select } from "../ui/field";
@@ -41,7 +41,7 @@ export function Tools({ id }: { id: string }) {
     setTyped(asked);
   }, [asked]);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const loaded = useLoad((signal) => get<Tool[]>(`/tools${query({ q: asked, server, ...view, limit: asked ? FOUND : undefined })}`, signal), [asked, server, seen, generation.value]);
+  const loaded = useLoad((signal) => get<ToolRow[]>(`/tools${query({ q: asked, server, ...view, limit: asked ? FOUND : undefined })}`, signal), [asked, server, seen, generation.value]);
   const choices = viewChoices(session.value?.profiles ?? (view.profile !== undefined ? [view.profile] : []));
   const tools = loaded.value;
   const rows = useMemo(() => (!tools ? [] : asked ? tools.map((item) => ({ item })) : grouped(tools, (tool) => tool.server, (group) => `${count(group.length, "tool")} · ${count(sum(group), "token")}`)), [tools, asked]);
@@ -75,11 +75,11 @@ export function Tools({ id }: { id: string }) {
   );
 }
 
-function sum(tools: Tool[]): number {
+function sum(tools: ToolRow[]): number {
   return tools.reduce((sum, tool) => sum + tool.tokens, 0);
 }
 
-function draw(tool: Tool) {
+function draw(tool: ToolRow) {
   return (
     <>
       <span class="tool-line"><span class="tool-name cut"><Text text={tool.name} /></span><ToolMarks tool={tool} /><span class="dim number small">{tool.tokens}<span class="sr"> tokens</span></span></span>
@@ -89,7 +89,7 @@ function draw(tool: Tool) {
 }
 
 /** What one must know of a tool at a glance. */
-function ToolMarks({ tool }: { tool: Tool }) {
+function ToolMarks({ tool }: { tool: ToolRow }) {
   return (
     <span class="marks">
       {tool.annotations.read_only === true ? <Badge tone="good">read only</Badge> : tool.annotations.destructive === true ? <Badge tone="bad">destructive</Badge> : null}

@@ -1,10 +1,10 @@
 // Adding servers: from a form or a pasted mcp.json; what would run is shown before anything does.
 import { useEffect, useState } from "preact/hooks";
-import { post, type Refused } from "../api";
-import { refused } from "../load";
+import { post, type ApiError } from "../api";
+import { toApiError } from "../load";
 import { session } from "../live";
 import { go, route, setQuery, to } from "../router";
-import type { Draft } from "../types";
+import type { ServerDraft } from "../types";
 import { Badge } from "../ui/badge";
 import { Button, IconButton } from "../ui/button";
 import { Dialog } from "../ui/dialog";
@@ -29,7 +29,7 @@ export function AddServer({ close }: { close: () => void }) {
   const closed = session.value?.can_change === false;
   return (
     <Dialog title="Add servers" wide close={close}>
-      {closed && <div class="notice warn"><p>Servers cannot be added here: <Hint text={session.value?.why_not ?? "the gateway does not allow it"} /></p><p class="dim">Write them into the config that the gateway was started with; it takes changes over.</p></div>}
+      {closed && <div class="notice warn"><p>Servers cannot be added here: <Hint text={session.value?.change_refusal_reason ?? "the gateway does not allow it"} /></p><p class="dim">Write them into the config that the gateway was started with; it takes changes over.</p></div>}
       <Tabs label="How to add" chosen={tab} choose={(add) => setQuery({ add })} tabs={[
         { id: "form", label: "Form", body: () => <DraftForm typed={typed} change={setTyped} /> },
         { id: "paste", label: "Paste an mcp.json", body: () => <Paste text={pasted} change={setPasted} /> },
@@ -41,7 +41,7 @@ export function AddServer({ close }: { close: () => void }) {
 }
 
 function usePreview(text: string | undefined) {
-  const [state, set] = useState<{ drafts?: Draft[]; error?: Refused; of?: string }>({});
+  const [state, set] = useState<{ drafts?: ServerDraft[]; error?: ApiError; of?: string }>({});
   useEffect(() => {
     if (text === undefined) {
       set({});
@@ -49,9 +49,9 @@ function usePreview(text: string | undefined) {
     }
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      post<Draft[]>("/servers/preview", { text }, abort.signal).then(
+      post<ServerDraft[]>("/servers/preview", { text }, abort.signal).then(
         (drafts) => abort.signal.aborted || set({ drafts, of: text }),
-        (error) => abort.signal.aborted || set({ error: refused(error), of: text }),
+        (error) => abort.signal.aborted || set({ error: toApiError(error), of: text }),
       );
     }, PAUSE);
     return () => {
@@ -116,7 +116,7 @@ function Paste({ text, change }: { text: string; change: (text: string) => void 
   return <TextArea label="An mcp.json, or one entry of it" class="code" rows={9} placeholder={EXAMPLE} value={text} help="As Claude, Cursor, VS Code and others keep it." onInput={(event) => change(event.currentTarget.value)} />;
 }
 
-function Preview({ drafts, error, asked, checking }: { drafts?: Draft[]; error?: Refused; asked: boolean; checking: boolean }) {
+function Preview({ drafts, error, asked, checking }: { drafts?: ServerDraft[]; error?: ApiError; asked: boolean; checking: boolean }) {
   return (
     <section class="preview" aria-label="What would be added" aria-busy={asked && checking}>
       <h3>What would be added</h3>
@@ -131,12 +131,12 @@ function Preview({ drafts, error, asked, checking }: { drafts?: Draft[]; error?:
   );
 }
 
-function DraftCard({ draft }: { draft: Draft }) {
+function DraftCard({ draft }: { draft: ServerDraft }) {
   return (
     <article class="card stack tight" aria-label={`Server ${draft.name}`}>
       <div class="row"><strong class="break"><Text text={draft.name} /></strong>{draft.transport && <Badge>{draft.transport}</Badge>}{draft.exists && <Badge tone="bad">name is taken</Badge>}</div>
-      <Command command={draft.command} folder={draft.folder} url={draft.url} />
-      {draft.command && <p class="small"><span class="dim">Variables:</span> <Names names={draft.variables} none="none" /></p>}
+      <Command command={draft.command} folder={draft.cwd} url={draft.url} />
+      {draft.command && <p class="small"><span class="dim">Variables:</span> <Names names={draft.env} none="none" /></p>}
       {draft.url && <p class="small"><span class="dim">Headers:</span> <Names names={draft.headers} none="none" /></p>}
       <Problems problems={draft.problems} />
       {draft.exists && <p class="small">There is a server <code><Text text={draft.name} /></code> already. Choose another name, or remove that one first.</p>}
@@ -144,9 +144,9 @@ function DraftCard({ draft }: { draft: Draft }) {
   );
 }
 
-function Commit({ text, drafts, closed, close }: { text?: string; drafts?: Draft[]; closed: boolean; close: () => void }) {
+function Commit({ text, drafts, closed, close }: { text?: string; drafts?: ServerDraft[]; closed: boolean; close: () => void }) {
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const [token, setToken] = useState("");
   const guarded = session.value?.protected === true;
   useEffect(() => setError(undefined), [text]);
@@ -160,7 +160,7 @@ function Commit({ text, drafts, closed, close }: { text?: string; drafts?: Draft
       close();
       if (added.length === 1) go(to("servers", added[0]));
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
       setBusy(false);
     }
   };

@@ -1,8 +1,8 @@
 // One server: everything known of it, what it said on stderr, and what can be done with it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { gateway } from "../base";
-import { del, get, post, type Refused } from "../api";
-import { refused, useLoad } from "../load";
+import { del, get, post, type ApiError } from "../api";
+import { toApiError, useLoad } from "../load";
 import { servers, session } from "../live";
 import { go, to } from "../router";
 import { useNow } from "../ticking";
@@ -64,9 +64,9 @@ function Detail({ server }: { server: ServerDetail }) {
       </section>
       {(server.command || server.url) && (
         <Section title={server.url ? "Where it is" : "What runs"} actions={<Copy text={server.url ?? JSON.stringify(server.command)} label={server.url ? "Copy" : "Copy as JSON"} />}>
-          <Command command={server.command} folder={server.folder} url={server.url} />
+          <Command command={server.command} folder={server.cwd} url={server.url} />
           <dl class="facts">
-            {server.command && <><dt>Variables</dt><dd><Names names={server.variables} none="none beside the harmless ones" /></dd></>}
+            {server.command && <><dt>Variables</dt><dd><Names names={server.env} none="none beside the harmless ones" /></dd></>}
             {server.url && <><dt>Headers</dt><dd><Names names={server.headers} none="none" /></dd></>}
           </dl>
         </Section>
@@ -131,7 +131,7 @@ function fitting(server: ServerDetail): Act[] {
 
 function Actions({ server }: { server: ServerDetail }) {
   const [busy, setBusy] = useState<Act | undefined>(undefined);
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const [removing, setRemoving] = useState(false);
   if (server.transport === "local") return <p class="dim small">Built in: always there.</p>;
   const act = async (what: Act) => {
@@ -141,7 +141,7 @@ function Actions({ server }: { server: ServerDetail }) {
       await post(`/servers/${encodeURIComponent(server.name)}/${what}`);
       say(DONE[what](plain(server.name)));
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
     }
     setBusy(undefined);
   };
@@ -152,7 +152,7 @@ function Actions({ server }: { server: ServerDetail }) {
         {fitting(server).map((what) => <Button key={what} title={ABOUT[what]} busy={busy === what} disabled={!!busy} onClick={() => act(what)}>{words(what)}</Button>)}
         {server.removable && <Button onClick={() => setRemoving(true)}>Remove…</Button>}
       </div>
-      {!server.removable && session.value?.why_not && <p class="small dim">It cannot be removed here: <Hint text={session.value.why_not} /></p>}
+      {!server.removable && session.value?.change_refusal_reason && <p class="small dim">It cannot be removed here: <Hint text={session.value.change_refusal_reason} /></p>}
       {error && <Failure error={error} />}
       {removing && <Remove server={server} close={() => setRemoving(false)} />}
     </div>
@@ -161,7 +161,7 @@ function Actions({ server }: { server: ServerDetail }) {
 
 function Remove({ server, close }: { server: ServerDetail; close: () => void }) {
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [error, setError] = useState<ApiError | undefined>(undefined);
   const remove = async () => {
     setBusy(true);
     try {
@@ -170,7 +170,7 @@ function Remove({ server, close }: { server: ServerDetail; close: () => void }) 
       go(to("servers"), "replace");
       say(`${plain(server.name)} is removed`);
     } catch (problem) {
-      setError(refused(problem));
+      setError(toApiError(problem));
       setBusy(false);
     }
   };

@@ -1,14 +1,14 @@
 // Words about a server that its row and its page share.
-import type { Server } from "../types";
+import type { ServerReport } from "../types";
 import { Spark } from "../ui/spark";
 import { count, duration } from "../words";
 
 /** How it is spoken to: transport, era, revision. */
-export function Talks({ server }: { server: Server }) {
+export function Talks({ server }: { server: ServerReport }) {
   return <>{[server.transport === "local" ? "built in" : server.transport, server.era, server.revision].filter(Boolean).join(" · ")}</>;
 }
 
-export function Offers({ server }: { server: Server }) {
+export function Offers({ server }: { server: ServerReport }) {
   const words = [
     count(server.tools, "tool"),
     server.prompts > 0 && count(server.prompts, "prompt"),
@@ -17,7 +17,7 @@ export function Offers({ server }: { server: Server }) {
   return <span class="number">{words.join(", ")}</span>;
 }
 
-export function Latency({ server }: { server: Server }) {
+export function Latency({ server }: { server: ServerReport }) {
   const last = server.latencies.at(-1);
   const most = Math.max(...server.latencies, 0);
   const label = last === undefined ? "no calls yet" : `latency of the last ${count(server.latencies.length, "call")}: last ${duration(last * 1000)}, most ${duration(most * 1000)}`;

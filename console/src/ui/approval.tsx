@@ -1,32 +1,32 @@
 // May a call be made: who wants to call what with which arguments, which can be changed, and the decision.
 import { useMemo, useState } from "preact/hooks";
-import type { Question } from "../types";
+import type { PendingRequest } from "../types";
 import { Button } from "./button";
 import { TextArea, TextField } from "./field";
 import { Hint } from "./hint";
-import type { Part } from "./question";
+import type { AnswerProps } from "./pending-request";
 
 interface Choice { value: string; title: string }
 
 /** The decisions that the form of an approval offers; nothing if it is no such form. */
-export function decisions(question: Question): Choice[] | undefined {
-  const found = property(question, "decision");
-  if (question.kind !== "approval" || !found) return undefined;
+export function decisions(request: PendingRequest): Choice[] | undefined {
+  const found = property(request, "decision");
+  if (request.kind !== "approval" || !found) return undefined;
   const choices = Array.isArray(found.oneOf)
     ? (found.oneOf as { const?: unknown; title?: unknown }[]).map((one) => ({ value: String(one.const), title: String(one.title ?? one.const) }))
     : Array.isArray(found.enum) ? found.enum.map((value, at) => ({ value: String(value), title: String((found.enumNames as unknown[] | undefined)?.[at] ?? value) })) : [];
   return choices.length ? choices : undefined;
 }
 
-function property(question: Question, name: string): Record<string, unknown> | undefined {
-  const schema = question.schema;
+function property(request: PendingRequest, name: string): Record<string, unknown> | undefined {
+  const schema = request.schema;
   if (typeof schema !== "object") return undefined;
   const found = (schema.properties as Record<string, unknown> | undefined)?.[name];
   return typeof found === "object" && found !== null ? (found as Record<string, unknown>) : undefined;
 }
 
-export function isApproval(question: Question): boolean {
-  return decisions(question) !== undefined;
+export function isApproval(request: PendingRequest): boolean {
+  return decisions(request) !== undefined;
 }
 
 /** JSON text set out over lines; what is no JSON stays as it is. */
@@ -63,15 +63,15 @@ export function without(message: string, args: string): string {
 
 const SHORT: Record<string, string> = { once: "Approve once", session: "For this session", always: "Always" };
 
-export function Approval({ question, busy, answer }: Part) {
-  const field = property(question, "arguments");
-  const given = typeof field?.default === "string" ? field.default : shown(question.message);
+export function Approval({ request, busy, answer }: AnswerProps) {
+  const field = property(request, "arguments");
+  const given = typeof field?.default === "string" ? field.default : shown(request.message);
   const first = useMemo(() => (field ? pretty(given) : undefined), [given, !field]);
   const [typed, setTyped] = useState(first);
   const [reason, setReason] = useState("");
   const [denying, setDenying] = useState(false);
   const problem = typed === undefined || typed === first ? undefined : wrong(typed);
-  const choices = decisions(question) ?? [];
+  const choices = decisions(request) ?? [];
   const send = (decision: string) => {
     const content: Record<string, unknown> = { decision };
     if (decision === "deny") {
@@ -79,7 +79,7 @@ export function Approval({ question, busy, answer }: Part) {
     } else if (typed !== undefined && typed !== first && typed.trim()) content.arguments = typed;
     answer({ action: "accept", content });
   };
-  const words = without(question.message, given);
+  const words = without(request.message, given);
   return (
     <div class="stack approval">
       <p class="break asked"><Hint text={words} /></p>

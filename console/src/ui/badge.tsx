@@ -1,6 +1,6 @@
 // Small marks: a word with a tone, and the state of a server by shape, colour and word.
 import type { ComponentChildren } from "preact";
-import type { Annotations, PinState, State } from "../types";
+import type { ToolHints, PinState, ServerState } from "../types";
 
 export type Tone = "neutral" | "good" | "warn" | "bad" | "accent";
 
@@ -8,7 +8,7 @@ export function Badge({ tone = "neutral", title, children }: { tone?: Tone; titl
   return <span class={`badge ${tone}`} title={title}>{children}</span>;
 }
 
-const STATES: Record<State, [Tone, string]> = {
+const STATES: Record<ServerState, [Tone, string]> = {
   ready: ["good", "●"],
   connecting: ["accent", "◌"],
   known: ["neutral", "○"],
@@ -19,13 +19,13 @@ const STATES: Record<State, [Tone, string]> = {
   disabled: ["neutral", "–"],
 };
 
-export function StateBadge({ state }: { state: State }) {
+export function StateBadge({ state }: { state: ServerState }) {
   const [tone, shape] = STATES[state] ?? ["neutral", "○"];
   return <span class={`state ${tone}`}><span aria-hidden="true">{shape}</span> {state}</span>;
 }
 
 /** What a tool says of itself; unverified. */
-export function AnnotationBadges({ annotations }: { annotations: Annotations }) {
+export function AnnotationBadges({ annotations }: { annotations: ToolHints }) {
   return (
     <>
       {annotations.read_only === true && <Badge tone="good" title="it says that it changes nothing">read only</Badge>}

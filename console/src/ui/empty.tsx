@@ -1,8 +1,8 @@
 // What is shown when there is nothing, not yet something, or something went wrong.
 import type { ComponentChildren } from "preact";
-import type { Refused } from "../api";
+import type { ApiError } from "../api";
 import type { Loaded } from "../load";
-import type { Problem } from "../types";
+import type { ProblemReport } from "../types";
 import { Button } from "./button";
 import { Hint } from "./hint";
 
@@ -10,7 +10,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   return <div class="empty"><p class="empty-title">{title}</p>{children && <div class="dim">{children}</div>}</div>;
 }
 
-export function Failure({ error, retry }: { error: Refused | { error: string; hint?: string }; retry?: () => void }) {
+export function Failure({ error, retry }: { error: ApiError | { error: string; hint?: string }; retry?: () => void }) {
   return (
     <div class="notice bad" role="alert">
       <p><Hint text={error.error} /></p>
@@ -20,7 +20,7 @@ export function Failure({ error, retry }: { error: Refused | { error: string; hi
   );
 }
 
-export function Problems({ problems }: { problems: Problem[] }) {
+export function Problems({ problems }: { problems: ProblemReport[] }) {
   if (!problems.length) return null;
   return (
     <ul class="problems">

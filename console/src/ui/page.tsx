@@ -1,10 +1,10 @@
 // The head of a page, and the title of the window.
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { waiting } from "../live";
+import { pendingCount } from "../live";
 
 export function Page({ title, lead, actions, children, wide }: { title: string; lead?: ComponentChildren; actions?: ComponentChildren; children: ComponentChildren; wide?: boolean }) {
-  const asked = waiting.value;
+  const asked = pendingCount.value;
   useEffect(() => {
     document.title = `${asked ? `(${asked}) ` : ""}${title} · Consort`;
   }, [title, asked]);

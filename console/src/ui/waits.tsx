@@ -1,12 +1,12 @@
 // How long a question still waits.
 import { useNow } from "../ticking";
-import type { Question } from "../types";
+import type { PendingRequest } from "../types";
 import { ago, duration } from "../words";
 
-export function Waits({ question }: { question: Question }) {
+export function Waits({ request }: { request: PendingRequest }) {
   const now = useNow(1000);
-  if (!question.expires) return <span class="small dim">asked {ago(question.since, now)}</span>;
-  const left = Date.parse(question.expires) - now;
+  if (!request.expires) return <span class="small dim">asked {ago(request.since, now)}</span>;
+  const left = Date.parse(request.expires) - now;
   if (left <= 0) return <span class="small is-warn">its time is over</span>;
   return <span class={left < 30_000 ? "small is-warn number" : "small dim number"}>waits {duration(Math.ceil(left / 1000) * 1e6)} more</span>;
 }

@@ -28,6 +28,7 @@ pub mod step;
 pub mod store;
 pub mod sub;
 pub mod task;
+pub mod transcript;
 
 pub use agent::{Agent, Consent, Sampling};
 pub use bound::{Bound, BoundTool};

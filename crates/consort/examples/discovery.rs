@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
-use consort::config::{Config, System};
+use consort::config::{Config, SystemValues};
 use consort::{Hub, Settings, agent, demo};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = json!({ "mcpServers": { "papers": { "command": program, "args": [demo::WORD] } } });
     let config = Config::parse("mcp.json".as_ref(), &text.to_string())?;
     let servers: Result<Vec<_>, _> =
-        config.servers.iter().map(|server| server.to_settings(&System::silent())).collect();
+        config.servers.iter().map(|server| server.to_settings(&SystemValues::silent())).collect();
     let hub = Hub::start(Settings { servers: servers?, ..Settings::default() });
     hub.settled().await;
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 use consort_agent::provider::{Effort, Reasoning};
 use consort_agent::sub::AGENTS;
 use consort_agent::{Agent, Limits, Model};
+use consort_config::{self, AgentConfig, ReasoningConfig};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_shape::transform::{Draft, Transform};
 
-use crate::config::{self, AgentConfig, Thinking};
-use crate::models::{ModelError, Models};
-use crate::shaping::Layers;
+use crate::models::{ModelError, ModelRegistry};
+use crate::toolbox_layers::LayeredToolboxes;
 
 /// The prefix for tools of any MCP server.
 const ANY_SERVER: &str = "mcp";
@@ -56,8 +56,8 @@ pub fn agent(
     name: &str,
     config: &AgentConfig,
     folder: &Path,
-    models: &Models,
-    layers: &Layers<'_>,
+    models: &ModelRegistry,
+    layers: &LayeredToolboxes<'_>,
 ) -> Result<Agent, AgentError> {
     agent_with(name, config, folder, models.model(&config.model)?, (models, layers))
 }
@@ -68,10 +68,10 @@ pub fn agent_with(
     config: &AgentConfig,
     folder: &Path,
     model: Model,
-    (models, layers): (&Models, &Layers<'_>),
+    (models, layers): (&ModelRegistry, &LayeredToolboxes<'_>),
 ) -> Result<Agent, AgentError> {
     let profile = config.profile.as_deref();
-    let toolbox = layers.shown_through(profile, chosen(config, layers));
+    let toolbox = layers.exposed_through(profile, chosen_tools(config, layers));
     let toolbox =
         toolbox.ok_or_else(|| AgentError::Profile(profile.unwrap_or_default().to_owned()))?;
     let mut settings = models.agent_settings(name);
@@ -86,12 +86,12 @@ pub fn agent_with(
 }
 
 /// The tools of an agent, before its exposure.
-pub fn tools(config: &AgentConfig, layers: &Layers<'_>) -> Option<Arc<dyn Toolbox>> {
-    layers.tools_through(config.profile.as_deref(), chosen(config, layers))
+pub fn tools(config: &AgentConfig, layers: &LayeredToolboxes<'_>) -> Option<Arc<dyn Toolbox>> {
+    layers.tools_through(config.profile.as_deref(), chosen_tools(config, layers))
 }
 
 /// Returns the entries of an agent's `tools` that match no tool.
-pub fn idle_tools<'a>(config: &'a AgentConfig, catalog: &Catalog) -> Vec<&'a str> {
+pub fn unused_tools<'a>(config: &'a AgentConfig, catalog: &Catalog) -> Vec<&'a str> {
     let fits = |text: &str| {
         let one = ForAgents::new(&[text.to_owned()], catalog.reserved());
         catalog.tools.entries().iter().any(|entry| one.apply(Draft::new(entry)).is_some())
@@ -99,7 +99,7 @@ pub fn idle_tools<'a>(config: &'a AgentConfig, catalog: &Catalog) -> Vec<&'a str
     config.tools.iter().map(String::as_str).filter(|text| !fits(text)).collect()
 }
 
-fn chosen(config: &AgentConfig, layers: &Layers<'_>) -> Arc<dyn Transform> {
+fn chosen_tools(config: &AgentConfig, layers: &LayeredToolboxes<'_>) -> Arc<dyn Transform> {
     Arc::new(ForAgents::new(&config.tools, &layers.reserved()))
 }
 
@@ -128,16 +128,16 @@ fn instructions(config: &AgentConfig, folder: &Path, most: u64) -> Result<String
     std::fs::read_to_string(&path).map_err(failed)
 }
 
-fn reasoning(thinking: Thinking) -> Reasoning {
+fn reasoning(thinking: ReasoningConfig) -> Reasoning {
     match thinking {
-        Thinking::Tokens(tokens) => Reasoning::Budget(tokens),
-        Thinking::Word(word) => Reasoning::Effort(match word {
-            config::Effort::Off => Effort::Off,
-            config::Effort::Minimal => Effort::Minimal,
-            config::Effort::Low => Effort::Low,
-            config::Effort::Medium => Effort::Medium,
-            config::Effort::High => Effort::High,
-            config::Effort::Max => Effort::Max,
+        ReasoningConfig::Tokens(tokens) => Reasoning::Budget(tokens),
+        ReasoningConfig::Word(word) => Reasoning::Effort(match word {
+            consort_config::ReasoningLevel::Off => Effort::Off,
+            consort_config::ReasoningLevel::Minimal => Effort::Minimal,
+            consort_config::ReasoningLevel::Low => Effort::Low,
+            consort_config::ReasoningLevel::Medium => Effort::Medium,
+            consort_config::ReasoningLevel::High => Effort::High,
+            consort_config::ReasoningLevel::Max => Effort::Max,
         }),
     }
 }

@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use consort_config::state_folder;
 use consort_core::Json;
 use consort_files::Readers;
 use consort_shape::Approved;
 use consort_shape::policy::Approvals;
 
 use crate::output::note;
-use crate::running::state_folder;
 
 /// Path of the file.
 pub(crate) fn path() -> Option<PathBuf> {
@@ -20,7 +20,7 @@ pub(crate) fn path() -> Option<PathBuf> {
 
 /// Returns the stored approvals, and stores changes from now on. A file that cannot be read counts as absent, with a
 /// warning: people are asked again.
-pub(crate) fn kept() -> Arc<Approved> {
+pub(crate) fn stored_approvals() -> Arc<Approved> {
     let Some(path) = path() else { return Arc::default() };
     let approvals = read(&path).unwrap_or_else(|reason| {
         note(format!("warning: `{}` cannot be used: {reason}", path.display()));

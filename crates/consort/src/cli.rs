@@ -1,12 +1,12 @@
 //! The command line.
 
+mod agent;
 mod config;
 mod conversations;
 pub(crate) mod duration;
 mod ledger;
 mod log_level;
 mod serve;
-mod talk;
 
 use std::path::PathBuf;
 
@@ -15,11 +15,13 @@ use consort_shape::Exposure;
 
 use crate::log::LogSettings;
 
-pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
-pub(crate) use conversations::{Conversations, ConversationsCommand};
-pub(crate) use ledger::{ExportFormat, Ledger, LedgerChoice, LedgerCommand};
-pub(crate) use serve::Serve;
-pub(crate) use talk::{Ask, Chat, Run, Talk};
+pub(crate) use agent::{AgentArguments, AskArguments, ChatArguments, RunArguments};
+pub(crate) use config::{
+    AddServerArguments, ConfigCommand, ConvertTarget, ExportArguments, SourceClient, TargetClient,
+};
+pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
+pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
+pub(crate) use serve::ServeArguments;
 
 /// Connect to many MCP servers and expose them as one.
 #[derive(Debug, Parser)]
@@ -31,15 +33,15 @@ pub(crate) use talk::{Ask, Chat, Run, Talk};
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: GlobalArguments,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct Common {
+pub(crate) struct GlobalArguments {
     /// Config file, in any known format (or set `CONSORT_CONFIG`)
     #[arg(long, short, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -64,7 +66,7 @@ pub(crate) struct Common {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Show every server and its state
     Servers,
     /// List the available tools
@@ -72,7 +74,7 @@ pub(crate) enum Command {
         /// Only tools of this server
         server: Option<String>,
         #[command(flatten)]
-        fresh: Fresh,
+        fresh: FreshArguments,
         /// Show the parameters of each tool
         #[arg(long, short)]
         long: bool,
@@ -95,7 +97,7 @@ pub(crate) enum Command {
         #[arg(short = 'k', long = "limit", value_name = "N", default_value_t = 10)]
         limit: usize,
         #[command(flatten)]
-        fresh: Fresh,
+        fresh: FreshArguments,
     },
     /// Show the token cost of tool definitions, by server, profile and exposure
     Tokens {
@@ -106,24 +108,24 @@ pub(crate) enum Command {
         #[arg(long, short)]
         long: bool,
         #[command(flatten)]
-        fresh: Fresh,
+        fresh: FreshArguments,
     },
     /// Show a tool in the format of a model provider, and what the conversion loses
     Dialect(DialectArguments),
     /// Call a tool and show its progress and result
-    Call(Call),
+    Call(CallArguments),
     /// Send one prompt to a model that can use the tools
-    Ask(Ask),
+    Ask(AskArguments),
     /// Chat with a model that can use the tools
-    Chat(Chat),
+    Chat(ChatArguments),
     /// Run a task from a file with a model
-    Run(Run),
+    Run(RunArguments),
     /// List the available prompts
     Prompts {
         /// Only prompts of this server
         server: Option<String>,
         #[command(flatten)]
-        fresh: Fresh,
+        fresh: FreshArguments,
     },
     /// Render a prompt
     Prompt {
@@ -132,14 +134,14 @@ pub(crate) enum Command {
         /// Its arguments, as `name=value`
         arguments: Vec<String>,
         #[command(flatten)]
-        ledger: LedgerChoice,
+        ledger: LedgerSelection,
     },
     /// List the available resources and resource templates
     Resources {
         /// Only resources of this server
         server: Option<String>,
         #[command(flatten)]
-        fresh: Fresh,
+        fresh: FreshArguments,
     },
     /// Read a resource
     Read {
@@ -152,38 +154,38 @@ pub(crate) enum Command {
         #[arg(long, short)]
         output: Option<PathBuf>,
         #[command(flatten)]
-        ledger: LedgerChoice,
+        ledger: LedgerSelection,
     },
     /// Serve all servers as one MCP endpoint, to clients of any protocol revision
-    Serve(Serve),
+    Serve(ServeArguments),
     /// Make running gateways reload config, lock and secrets, and show the result
-    Reload(Reload),
+    Reload(ReloadArguments),
     /// Watch the state of every server, live
     Watch,
     /// Log in to a server with OAuth, in a browser; tokens are stored and refreshed
-    Login(Login),
+    Login(LoginArguments),
     /// Delete the stored login of a server
     Logout {
         /// Its name in the config
         server: String,
     },
     /// Check the config without starting anything
-    Check(Check),
+    Check(CheckArguments),
     /// Connect to every server and check connections, names, schemas and sizes
     Doctor,
     /// Approve the current tool definitions and detect changes
-    Lock(Lock),
+    Lock(LockArguments),
     /// Show the names that clients of a gateway see, and why; or forget them
     Names(NamesArguments),
     /// Trust the config of a working folder: its programs may be started until it changes
-    Trust(Trust),
+    Trust(TrustArguments),
     /// Show, convert or import config
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Read the ledger of calls, or verify its integrity
-    Ledger(Ledger),
+    Ledger(LedgerArguments),
     /// List, show, copy or remove conversations with models
-    Conversations(Conversations),
+    Conversations(ConversationsArguments),
     /// Run the bundled demo, without a config
     Demo,
     /// Write the man pages, one for each command
@@ -204,7 +206,7 @@ pub(crate) enum Command {
 
 /// Options of `consort login`.
 #[derive(Args, Debug)]
-pub(crate) struct Login {
+pub(crate) struct LoginArguments {
     /// Its name in the config
     pub(crate) server: String,
     /// Print the URL instead of opening a browser
@@ -216,7 +218,7 @@ pub(crate) struct Login {
 }
 
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Fresh {
+pub(crate) struct FreshArguments {
     /// Query the servers instead of using cached listings
     #[arg(long)]
     pub(crate) fresh: bool,
@@ -233,7 +235,7 @@ pub(crate) struct DialectArguments {
 
 /// A tool call.
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct CallArguments {
     /// Tool name: `tool`, `server.tool` or `server:tool`
     pub(crate) tool: String,
     /// Tool arguments: `name=value`, converted by the tool's schema, or `name:=JSON`
@@ -259,12 +261,12 @@ pub(crate) struct Call {
     #[arg(long, value_name = "EXPOSURE")]
     pub(crate) exposure: Option<Exposure>,
     #[command(flatten)]
-    pub(crate) ledger: LedgerChoice,
+    pub(crate) ledger: LedgerSelection,
 }
 
 /// A check of the config.
 #[derive(Args, Debug)]
-pub(crate) struct Check {
+pub(crate) struct CheckArguments {
     /// Fail on warnings too (exit code 2)
     #[arg(long)]
     pub(crate) strict: bool,
@@ -272,7 +274,7 @@ pub(crate) struct Check {
 
 /// A reload.
 #[derive(Args, Debug)]
-pub(crate) struct Reload {
+pub(crate) struct ReloadArguments {
     /// Accept a change that was rejected: a config without its policy or with a broken server, or a missing lock
     #[arg(long)]
     pub(crate) accept: bool,
@@ -286,7 +288,7 @@ pub(crate) struct Reload {
 
 /// Options of `consort lock`.
 #[derive(Args, Debug)]
-pub(crate) struct Lock {
+pub(crate) struct LockArguments {
     /// With --update: only these servers
     #[arg(value_name = "SERVER", requires = "update")]
     pub(crate) servers: Vec<String>,
@@ -314,7 +316,7 @@ pub(crate) struct NamesArguments {
 
 /// Options of `consort trust`.
 #[derive(Args, Debug)]
-pub(crate) struct Trust {
+pub(crate) struct TrustArguments {
     /// Config file or its folder [default: the current folder]
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
@@ -330,7 +332,7 @@ impl Cli {
     /// The settings of the log.
     pub(crate) fn log(&self) -> LogSettings {
         let gateway = match &self.command {
-            Command::Serve(serve) => Some(serve.log()),
+            CliCommand::Serve(serve) => Some(serve.log()),
             _ => None,
         };
         LogSettings { verbose: self.common.verbose, gateway }

@@ -3,7 +3,7 @@
 mod ask;
 mod call;
 mod chat;
-pub(crate) mod check;
+mod check;
 mod config;
 pub(crate) mod conversations;
 mod demo;
@@ -28,135 +28,138 @@ mod tokens;
 mod trust;
 mod watch;
 
-pub(crate) use serve::Askable;
-pub(crate) use serve::Kept;
-pub(crate) use serve::changes::suspicious;
-
 use std::sync::Arc;
 
 use clap::CommandFactory;
 use consort_wire::Silent;
 
-use crate::cli::{Cli, Command, Common, Fresh, LedgerChoice};
-use crate::exit::{Exit, Failure};
-use crate::running::{Need, Running};
+use crate::cli::{Cli, CliCommand, FreshArguments, GlobalArguments, LedgerSelection};
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
 
 /// Runs the parsed command.
-pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
+pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
     let common = cli.common;
     match cli.command {
-        Command::DemoServer => {
+        CliCommand::DemoServer => {
             let served = consort::demo::serve().await;
-            served.map(|()| Exit::Ok).map_err(|error| Failure::usage(error.to_string()))
+            served.map(|()| ExitStatus::Ok).map_err(|error| CommandError::usage(error.to_string()))
         }
-        Command::Man { folder } => man::run(&folder),
-        Command::Completions { shell } => {
+        CliCommand::Man { folder } => man::run(&folder),
+        CliCommand::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
-            Ok(Exit::Ok)
+            Ok(ExitStatus::Ok)
         }
-        Command::Demo => demo::run(&common).await,
-        Command::Call(call) => call::run(&common, call).await,
-        Command::Ask(ask) => ask::run(&common, ask).await,
-        Command::Chat(chat) => chat::run(&common, chat).await,
-        Command::Run(run) => run::run(&common, run).await,
-        Command::Login(login) => login::login(&common, &login).await,
-        Command::Logout { server } => login::logout(&common, &server),
-        Command::Servers => {
-            with(&common, async |running| servers::run(running, &common).await).await
+        CliCommand::Demo => demo::run(&common).await,
+        CliCommand::Call(call) => call::run(&common, call).await,
+        CliCommand::Ask(ask) => ask::run(&common, ask).await,
+        CliCommand::Chat(chat) => chat::run(&common, chat).await,
+        CliCommand::Run(run) => run::run(&common, run).await,
+        CliCommand::Login(login) => login::login(&common, &login).await,
+        CliCommand::Logout { server } => login::logout(&common, &server),
+        CliCommand::Servers => {
+            with_hub(&common, async |running| servers::run(running, &common).await).await
         }
-        Command::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
-        Command::Reload(options) => reload::run(&common, &options).await,
-        Command::Watch => with(&common, async |running| watch::run(running, &common).await).await,
-        Command::Tools { explain: Some(tool), fresh, .. } => {
-            let explain =
-                async |running: &Running| explain::run(running, &common, &tool, need(fresh)).await;
-            with(&common, explain).await
+        CliCommand::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
+        CliCommand::Reload(options) => reload::run(&common, &options).await,
+        CliCommand::Watch => {
+            with_hub(&common, async |running| watch::run(running, &common).await).await
         }
-        Command::Tools { server, fresh, long, exposed, exposure, .. } => {
-            let shown = if long { lists::Shown::Long } else { lists::Shown::Table };
-            with(&common, async |running| {
+        CliCommand::Tools { explain: Some(tool), fresh, .. } => {
+            let explain = async |running: &CommandHub| {
+                explain::run(running, &common, &tool, freshness(fresh)).await
+            };
+            with_hub(&common, explain).await
+        }
+        CliCommand::Tools { server, fresh, long, exposed, exposure, .. } => {
+            let shown = if long { lists::ListDetail::Long } else { lists::ListDetail::Table };
+            with_hub(&common, async |running| {
                 let view = match exposure {
-                    Some(exposure) => lists::ToolView::Exposed(exposure),
-                    None if exposed => lists::ToolView::Configured,
-                    None => lists::ToolView::All,
+                    Some(exposure) => lists::ToolSelection::Exposed(exposure),
+                    None if exposed => lists::ToolSelection::Configured,
+                    None => lists::ToolSelection::All,
                 };
-                lists::tools(running, &common, server.as_deref(), need(fresh), shown, view).await
+                lists::tools(running, &common, server.as_deref(), freshness(fresh), shown, view)
+                    .await
             })
             .await
         }
-        Command::Search { query, limit, fresh } => {
+        CliCommand::Search { query, limit, fresh } => {
             let query = query.join(" ");
-            with(&common, async |running| {
-                search::run(running, &common, &query, limit, need(fresh)).await
+            with_hub(&common, async |running| {
+                search::run(running, &common, &query, limit, freshness(fresh)).await
             })
             .await
         }
-        Command::Tokens { vocabulary, long, fresh } => {
-            with(&common, async |running| {
-                tokens::run(running, &common, vocabulary, long, need(fresh)).await
+        CliCommand::Tokens { vocabulary, long, fresh } => {
+            with_hub(&common, async |running| {
+                tokens::run(running, &common, vocabulary, long, freshness(fresh)).await
             })
             .await
         }
-        Command::Dialect(wanted) => {
-            with(&common, async |running| dialect::run(running, &common, &wanted).await).await
+        CliCommand::Dialect(wanted) => {
+            with_hub(&common, async |running| dialect::run(running, &common, &wanted).await).await
         }
-        Command::Prompts { server, fresh } => {
-            with(&common, async |running| {
-                lists::prompts(running, &common, server.as_deref(), need(fresh)).await
+        CliCommand::Prompts { server, fresh } => {
+            with_hub(&common, async |running| {
+                lists::prompts(running, &common, server.as_deref(), freshness(fresh)).await
             })
             .await
         }
-        Command::Resources { server, fresh } => {
-            with(&common, async |running| {
-                lists::resources(running, &common, server.as_deref(), need(fresh)).await
+        CliCommand::Resources { server, fresh } => {
+            with_hub(&common, async |running| {
+                lists::resources(running, &common, server.as_deref(), freshness(fresh)).await
             })
             .await
         }
-        Command::Prompt { name, arguments, ledger } => {
-            let render =
-                async |running: &Running| prompts::run(running, &common, &name, &arguments).await;
+        CliCommand::Prompt { name, arguments, ledger } => {
+            let render = async |running: &CommandHub| {
+                prompts::run(running, &common, &name, &arguments).await
+            };
             with_ledger(&common, &ledger, render).await
         }
-        Command::Read { uri, server, output, ledger } => {
-            let read = async |running: &Running| {
+        CliCommand::Read { uri, server, output, ledger } => {
+            let read = async |running: &CommandHub| {
                 resources::read(running, &common, &uri, server.as_deref(), output.as_deref()).await
             };
             with_ledger(&common, &ledger, read).await
         }
-        Command::Check(options) => check::run(&common, &options).await,
-        Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
-        Command::Config(command) => config::run(&common, command),
-        Command::Names(wanted) => names::run(&common, &wanted),
-        Command::Trust(options) => trust::run(&common, &options),
-        Command::Lock(lock) => lock::run(&common, lock).await,
-        Command::Ledger(ledger) => ledger::run(&common, ledger).await,
-        Command::Conversations(options) => conversations::run(&common, options).await,
+        CliCommand::Check(options) => check::run(&common, &options).await,
+        CliCommand::Doctor => {
+            with_hub(&common, async |running| doctor::run(running, &common).await).await
+        }
+        CliCommand::Config(command) => config::run(&common, command),
+        CliCommand::Names(wanted) => names::run(&common, &wanted),
+        CliCommand::Trust(options) => trust::run(&common, &options),
+        CliCommand::Lock(lock) => lock::run(&common, lock).await,
+        CliCommand::Ledger(ledger) => ledger::run(&common, ledger).await,
+        CliCommand::Conversations(options) => conversations::run(&common, options).await,
     }
 }
 
 /// Starts a hub for a job and shuts it down afterwards, also if the job is interrupted.
-async fn with(
-    common: &Common,
-    job: impl AsyncFnOnce(&Running) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
-    with_ledger(common, &LedgerChoice::default(), job).await
+async fn with_hub(
+    common: &GlobalArguments,
+    job: impl AsyncFnOnce(&CommandHub) -> Result<ExitStatus, CommandError>,
+) -> Result<ExitStatus, CommandError> {
+    with_ledger(common, &LedgerSelection::default(), job).await
 }
 
 /// Like [`with`], for a job whose calls are recorded in another ledger, or in none.
 async fn with_ledger(
-    common: &Common,
-    ledger: &LedgerChoice,
-    job: impl AsyncFnOnce(&Running) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
-    let running = Running::start(common, Arc::new(Silent), ledger)?;
+    common: &GlobalArguments,
+    ledger: &LedgerSelection,
+    job: impl AsyncFnOnce(&CommandHub) -> Result<ExitStatus, CommandError>,
+) -> Result<ExitStatus, CommandError> {
+    let running = CommandHub::start(common, Arc::new(Silent), ledger)?;
     let result = tokio::select! {
         result = job(&running) => result,
-        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+        _ = tokio::signal::ctrl_c() => Ok(ExitStatus::Interrupted),
     };
     running.end().await;
     result
 }
 
-fn need(fresh: Fresh) -> Need {
-    if fresh.fresh { Need::Fresh } else { Need::Kept }
+fn freshness(fresh: FreshArguments) -> CatalogFreshness {
+    if fresh.fresh { CatalogFreshness::Fresh } else { CatalogFreshness::Cached }
 }

@@ -37,16 +37,17 @@ pub fn asked_for() -> bool {
 
 /// Serves until the standard input closes.
 pub async fn serve() -> io::Result<()> {
-    let server = Arc::new(Demo { out: Mutex::new(tokio::io::stdout()), tools: tools::tools() });
+    let server =
+        Arc::new(DemoHandler { out: Mutex::new(tokio::io::stdout()), tools: tools::tools() });
     let mut lines = Lines::new(MESSAGE_BYTES, MESSAGE_BYTES);
     let mut input = tokio::io::stdin();
-    let mut calls = Calls::default();
+    let mut calls = CancellableCalls::default();
     loop {
         while let Some(line) = lines.next_line() {
             match line {
                 Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Line::Whole(line) => match Message::parse(line) {
-                    Ok(message) => calls.take(&server, message),
+                    Ok(message) => calls.handle_message(&server, message),
                     Err(_) => server.send(&splice::error(None, -32700, "parse error", None)).await,
                 },
                 Line::Oversized { .. } => {
@@ -63,20 +64,20 @@ pub async fn serve() -> io::Result<()> {
     }
 }
 
-struct Demo {
+struct DemoHandler {
     out: Mutex<Stdout>,
     tools: Vec<Arc<dyn LocalTool>>,
 }
 
 /// The calls in progress, so that they can be cancelled.
 #[derive(Default)]
-struct Calls {
+struct CancellableCalls {
     running: JoinSet<Id>,
     handles: HashMap<Id, AbortHandle>,
 }
 
-impl Calls {
-    fn take(&mut self, server: &Arc<Demo>, message: Message) {
+impl CancellableCalls {
+    fn handle_message(&mut self, server: &Arc<DemoHandler>, message: Message) {
         while let Some(Ok(id)) = self.running.try_join_next() {
             self.handles.remove(&id);
         }
@@ -101,7 +102,7 @@ impl Calls {
     }
 }
 
-impl Demo {
+impl DemoHandler {
     async fn answer(&self, id: &Id, body: &Notification) {
         let era = match body
             .meta(VERSION)
@@ -117,11 +118,13 @@ impl Demo {
             }
         };
         let answer = match (body.method.as_str(), era) {
-            ("initialize", _) => Ok(initialized(&body.params)),
-            ("server/discover", Era::Modern) => Ok(discovered()),
+            ("initialize", _) => Ok(initialize_result(&body.params)),
+            ("server/discover", Era::Modern) => Ok(discover_result()),
             ("ping", Era::Legacy) => Ok(Json::from(json!({}))),
             ("tools/list", _) => Ok(self.list(era)),
-            ("tools/call", _) => self.call(&body.params).await.map(|result| typed(&result, era)),
+            ("tools/call", _) => {
+                self.call(&body.params).await.map(|result| encode_result(&result, era))
+            }
             (method, _) => Err((-32601, format!("unknown method `{method}`"))),
         };
         let bytes = match answer {
@@ -184,7 +187,7 @@ impl Demo {
     }
 }
 
-fn initialized(params: &Object) -> Json {
+fn initialize_result(params: &Object) -> Json {
     let asked = params.text("protocolVersion").and_then(|version| version.parse::<Revision>().ok());
     let revision =
         asked.filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::NEWEST_LEGACY);
@@ -197,7 +200,7 @@ fn initialized(params: &Object) -> Json {
     .into()
 }
 
-fn discovered() -> Json {
+fn discover_result() -> Json {
     let revisions: Vec<&str> =
         Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
     json!({
@@ -213,7 +216,7 @@ fn discovered() -> Json {
 }
 
 /// A result in the format of its era.
-fn typed(result: &Object, era: Era) -> Json {
+fn encode_result(result: &Object, era: Era) -> Json {
     if era == Era::Legacy {
         return result.json().clone();
     }

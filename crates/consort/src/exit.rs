@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
+use consort_core::escape::escape_text;
 use consort_core::{CallError, Unresolved};
 use serde_json::{Value, json};
 
-use crate::output::{Styled, TerminalText, escaped, styled};
+use crate::output::{TerminalText, TextStyle, styled};
 
 /// Exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ExitStatus {
     /// Success.
     Ok = 0,
     /// The tool, the server or the model reported an error.
@@ -34,37 +35,37 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         Self::from(exit as u8)
     }
 }
 
 /// A failure of the command, with a message for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct CommandError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    pub(crate) exit: Exit,
+    pub(crate) exit: ExitStatus,
 }
 
-impl Failure {
+impl CommandError {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, exit: Exit::Usage }
+        Self { message: message.into(), hint: None, exit: ExitStatus::Usage }
     }
 
     /// Returns the failure as JSON for programs.
-    pub(crate) fn document(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "error": { "message": self.message, "hint": self.hint, "exit_code": self.exit as u8 }
         })
     }
 
     /// Prints the failure.
-    pub(crate) fn tell(&self, mut print: impl FnMut(TerminalText)) {
-        print(styled(Styled::Bad, "error") + ": " + &self.message);
+    pub(crate) fn print(&self, mut print: impl FnMut(TerminalText)) {
+        print(styled(TextStyle::Bad, "error") + ": " + &self.message);
         if let Some(hint) = &self.hint {
-            print(styled(Styled::Heading, "hint") + ": " + hint);
+            print(styled(TextStyle::Heading, "hint") + ": " + hint);
         }
     }
 
@@ -75,46 +76,38 @@ impl Failure {
     }
 }
 
-impl From<CallError> for Failure {
+impl From<CallError> for CommandError {
     /// A failure for the user of the command, who also operates the servers it starts.
     fn from(error: CallError) -> Self {
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            message = format!("{message}: {error}");
-            cause = error.source();
-        }
-        if let Some(detail) = error.detail() {
-            message = detail.explain_for_operator(&message);
-        }
-        Self { message: escaped(&message), hint: error.hint(), exit: exit_of(&error) }
+        let (message, hint) = (error.message_for_operator(), error.hint());
+        Self { message, hint, exit: exit_status(&error) }
     }
 }
 
 /// Exit code of a failed call.
-pub(crate) fn exit_of(error: &CallError) -> Exit {
+pub(crate) fn exit_status(error: &CallError) -> ExitStatus {
     match error {
         CallError::Unknown { .. } | CallError::Ambiguous { .. } | CallError::Arguments { .. } => {
-            Exit::Usage
+            ExitStatus::Usage
         }
-        CallError::Timeout { .. } => Exit::Timeout,
-        CallError::Denied { .. } => Exit::Denied,
-        CallError::Withheld { .. } => Exit::Differs,
-        CallError::Cancelled { .. } => Exit::Interrupted,
-        CallError::OutcomeUnknown { .. } => Exit::Unknown,
+        CallError::Timeout { .. } => ExitStatus::Timeout,
+        CallError::Denied { .. } => ExitStatus::Denied,
+        CallError::Withheld { .. } => ExitStatus::Differs,
+        CallError::Cancelled { .. } => ExitStatus::Interrupted,
+        CallError::OutcomeUnknown { .. } => ExitStatus::Unknown,
         CallError::Connection { .. }
         | CallError::Protocol { .. }
         | CallError::Overloaded { .. }
         | CallError::Busy { .. }
-        | CallError::Unavailable { .. } => Exit::Unreachable,
+        | CallError::Unavailable { .. } => ExitStatus::Unreachable,
         // Whatever is added later was said by a server.
-        _ => Exit::Tool,
+        _ => ExitStatus::Tool,
     }
 }
 
-impl From<Unresolved> for Failure {
+impl From<Unresolved> for CommandError {
     fn from(error: Unresolved) -> Self {
         let hint = error.hint();
-        Self { message: escaped(&error.to_string()), hint, exit: Exit::Usage }
+        Self { message: escape_text(&error.to_string()), hint, exit: ExitStatus::Usage }
     }
 }

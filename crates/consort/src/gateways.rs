@@ -6,13 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use consort::config::ListenAddress;
+use consort_config::ListenAddress;
+use consort_config::state_folder;
 use consort_files::Readers;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
-
-use crate::command::Kept;
-use crate::running::state_folder;
 
 /// Record of a running gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,17 +32,17 @@ impl RunningGateway {
     pub(crate) fn new(
         address: ListenAddress,
         config: Option<PathBuf>,
-        kept: Option<&Kept>,
+        token_file: Option<&Path>,
         admin: bool,
     ) -> Self {
         let pid = i32::try_from(std::process::id()).unwrap_or_default();
-        let whole = |file: &PathBuf| std::path::absolute(file).ok();
+        let whole = |file: &Path| std::path::absolute(file).ok();
         Self {
             pid,
             started: started(pid),
             address,
             config: config.filter(|file| file.is_file()).and_then(|file| whole(&file)),
-            token_file: kept.and_then(|kept| whole(&kept.file)),
+            token_file: token_file.and_then(whole),
             admin,
         }
     }

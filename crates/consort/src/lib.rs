@@ -4,14 +4,18 @@
 //! [`Toolbox`].
 
 pub mod agents;
-pub mod config;
 pub mod demo;
-pub mod lock;
+pub mod logins;
 pub mod models;
-pub mod shaping;
+pub mod run_recorder;
+pub mod servers;
 pub mod token;
+pub mod toolbox_layers;
+pub mod trust;
 
 pub use consort_agent as agent;
+pub use consort_config as config;
+pub use consort_config::lock;
 pub use consort_core::{
     Asked, Call, CallError, CallLimits, CallObserver, Caller, Catalog, ClientContext, Content,
     Event, Events, Json, Object, Operation, Outcome, Problem, ServerId, Target, Tool, ToolResult,

@@ -1,182 +1,38 @@
-//! OAuth logins at servers: their store, and the browser of the user.
+//! OAuth logins at servers, and their store.
 
-use std::io::IsTerminal;
-use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
-use consort::config::{ConfigError, LimitSettings, Resolve, ServerConfig};
+use consort_config::{ConfigError, LimitSettings, ServerConfig, ValueSource, state_folder};
 use consort_hub::ServerSettings;
-use consort_login::{Login, Person, Store};
-use consort_wire::{BoxFuture, Endpoint, Server};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
-
-use crate::output::{escaped_line, note};
-use crate::person;
-use crate::running::state_folder;
-
-/// Time limit for a request of the browser; its head is limited to `HEAD` bytes.
-const REQUEST: Duration = Duration::from_secs(5);
-const HEAD: u64 = 16 << 10;
-
-/// Path of the redirect URI.
-const BACK: &str = "/callback";
+use consort_login::{Login, Store};
+use consort_wire::{Endpoint, Server};
 
 /// Returns the store of logins, if there is a state folder.
-pub(crate) fn store() -> Option<Store> {
+pub fn store() -> Option<Store> {
     Some(Store::new(state_folder()?.join("logins")))
 }
 
 /// Settings of a server for the hub, with its login and the limits of the config.
-pub(crate) fn settings(
+pub fn server_settings(
     server: &ServerConfig,
-    resolve: &dyn Resolve,
+    resolve: &dyn ValueSource,
     limits: &LimitSettings,
 ) -> Result<ServerSettings, ConfigError> {
     let mut made = server.to_settings(resolve)?;
     limits.apply_to_server(&mut made);
     if let Some(login) = server.to_login(resolve)? {
         let login = consort_login::Settings { limits: limits.login, ..login };
-        made.server = with(made.server, Arc::new(Login::new(login, store(), None)));
+        made.server = with_login(made.server, Arc::new(Login::new(login, store(), None)));
     }
     Ok(made)
 }
 
 /// Attaches a login to a server.
-pub(crate) fn with(server: Server, login: Arc<Login>) -> Server {
+pub fn with_login(server: Server, login: Arc<Login>) -> Server {
     let add = |endpoint: Endpoint| endpoint.credentials(login);
     match server {
         Server::Http(endpoint) => Server::Http(add(endpoint)),
         Server::Sse(endpoint) => Server::Sse(add(endpoint)),
         program @ Server::Command(_) => program,
-    }
-}
-
-/// The user's browser, which redirects to this machine.
-pub(crate) struct Browser {
-    listener: TcpListener,
-    /// True to open the browser; else the URL is only printed.
-    open: bool,
-    /// Time limit for the user in the browser.
-    patience: Duration,
-}
-
-impl Browser {
-    /// A browser that redirects to this port, or to any.
-    pub(crate) async fn new(port: u16, open: bool, patience: Duration) -> std::io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(("127.0.0.1", port)).await?, open, patience })
-    }
-
-    /// Waits for the redirect with this `state`.
-    async fn back(&self, state: &str) -> String {
-        loop {
-            let Ok((stream, _)) = self.listener.accept().await else {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            };
-            let served = tokio::time::timeout(REQUEST, serve(stream, state)).await;
-            if let Ok(Ok(Some(target))) = served {
-                return target;
-            }
-        }
-    }
-}
-
-impl Person for Browser {
-    fn address(&self) -> String {
-        let port = self.listener.local_addr().map_or(0, |address| address.port());
-        format!("http://127.0.0.1:{port}{BACK}")
-    }
-
-    fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
-        let page = page.to_owned();
-        Box::pin(async move {
-            note(format!("log in on this page:\n\n  {page}\n"));
-            note("if the browser is on another machine, paste the address it ends at here");
-            if self.open {
-                open(&page);
-            }
-            let state = field(&page, "state").unwrap_or_default();
-            let visiting = async {
-                tokio::select! {
-                    target = self.back(&state) => format!("http://127.0.0.1{target}"),
-                    pasted = pasted() => pasted,
-                }
-            };
-            let late = |_| format!("the browser did not come back within {:?}", self.patience);
-            tokio::time::timeout(self.patience, visiting).await.map_err(late)
-        })
-    }
-
-    fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
-        let question = escaped_line(&format!(
-            "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
-        ));
-        Box::pin(
-            async move { person::Person::there() && person::agrees(question).await == Some(true) },
-        )
-    }
-}
-
-/// Answers a request of the browser; returns its target if it has this `state`.
-async fn serve(mut stream: TcpStream, state: &str) -> std::io::Result<Option<String>> {
-    let (reading, mut writing) = stream.split();
-    let mut lines = BufReader::new(reading.take(HEAD)).lines();
-    let first = lines.next_line().await?.unwrap_or_default();
-    while lines.next_line().await?.is_some_and(|line| !line.is_empty()) {}
-    let mut words = first.split(' ');
-    let target = match (words.next(), words.next()) {
-        (Some("GET"), Some(target)) if target.split('?').next() == Some(BACK) => Some(target),
-        _ => None,
-    };
-    let target = target.filter(|target| field(target, "state").as_deref() == Some(state));
-    let (status, text) = match target {
-        Some(target) if field(target, "error").is_none() => {
-            ("200 OK", "That was all: you can close this page.")
-        }
-        Some(_) => ("200 OK", "Nothing was agreed to. You can close this page."),
-        None => ("404 Not Found", "There is nothing here."),
-    };
-    let page = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
-         cache-control: no-store\r\nconnection: close\r\n\r\n{text}",
-        text.len()
-    );
-    writing.write_all(page.as_bytes()).await?;
-    writing.shutdown().await?;
-    Ok(target.map(str::to_owned))
-}
-
-/// The raw value of a query parameter of a URL.
-fn field(address: &str, name: &str) -> Option<String> {
-    let (_, query) = address.split_once('?')?;
-    let mut fields = query.split('&').filter_map(|field| field.split_once('='));
-    fields.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
-}
-
-/// Reads a URL typed by the user.
-async fn pasted() -> String {
-    if !std::io::stdin().is_terminal() {
-        return std::future::pending().await;
-    }
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        if line.trim().starts_with("http") {
-            return line.trim().to_owned();
-        }
-        note("that is not an address: it begins with `http`");
-    }
-    std::future::pending().await
-}
-
-/// Opens a page in the browser, if possible.
-fn open(page: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = std::process::Command::new(program);
-    command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Whoever has no such program opens the page by hand.
-    if let Ok(mut child) = command.spawn() {
-        std::thread::spawn(move || child.wait());
     }
 }

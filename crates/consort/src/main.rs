@@ -1,33 +1,29 @@
 //! The `consort` command.
 
+mod agent_run;
 mod approvals;
+mod browser;
 mod cli;
 mod command;
-mod console;
-mod differences;
+mod command_hub;
 mod exit;
-mod exposures;
 mod gateways;
 mod keyboard;
 mod log;
-mod logins;
 mod orphans;
 mod output;
-mod person;
 mod recording;
-mod reloading;
-mod rewrite;
-mod running;
 mod survey;
-mod talk;
-mod trust;
+mod terminal_prompt;
+mod trust_prompt;
+mod user;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tokio::runtime::Builder;
 
-use cli::{Cli, Command};
+use cli::{Cli, CliCommand};
 use output::note;
 
 /// A call allocates a few dozen small blocks of memory; this allocator serves them at a third of the cost.
@@ -53,7 +49,9 @@ fn main() -> ExitCode {
             if std::env::args_os().any(|argument| argument == "--json") {
                 let first = message.lines().next().unwrap_or_default();
                 let first = first.strip_prefix("error: ").unwrap_or(first);
-                output::json(&exit::Failure::usage(output::escaped(first)).document());
+                output::json(
+                    &exit::CommandError::usage(consort_core::escape::escape_text(first)).to_json(),
+                );
             }
             note(message.trim_end());
             return ExitCode::from(2);
@@ -61,12 +59,13 @@ fn main() -> ExitCode {
         Err(help) => help.exit(),
     };
     // The standard output of a gateway may be the protocol.
-    let json = cli.common.json && !matches!(cli.command, Command::Serve(_) | Command::DemoServer);
+    let json =
+        cli.common.json && !matches!(cli.command, CliCommand::Serve(_) | CliCommand::DemoServer);
     log::start(&cli.log());
-    running::restrict_folders();
+    command_hub::restrict_folders();
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
     let mut runtime = match cli.command {
-        Command::Serve(_) => Builder::new_current_thread(),
+        CliCommand::Serve(_) => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
     };
     let runtime = match runtime.worker_threads(2).enable_all().build() {
@@ -85,9 +84,9 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if json {
-                output::json(&failure.document());
+                output::json(&failure.to_json());
             }
-            failure.tell(note);
+            failure.print(note);
             failure.exit.into()
         }
     }

@@ -7,9 +7,9 @@ use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, P
 use consort_agent::{Model, Script, Wire};
 use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
-use crate::config::{
-    Config, LimitSettings, ModelConfig, NO_PROXY, Options, ProviderConfig, Resolve, System,
-    expand_variables,
+use consort_config::{
+    Config, ConsortOptions, LimitSettings, ModelConfig, NO_PROXY, ProviderConfig, SystemValues,
+    ValueSource, expand_variables,
 };
 
 /// The model that plays the bundled script over the demo's tools.
@@ -20,7 +20,7 @@ const DEMO_SCRIPT: &str = include_str!("../../../docs/demo.script.json");
 
 /// The available models: those of a config, of well-known providers, and of scripts.
 #[derive(Debug)]
-pub struct Models {
+pub struct ModelRegistry {
     providers: Providers,
     /// Providers that cannot be used, with the reason.
     broken: BTreeMap<String, String>,
@@ -57,17 +57,17 @@ impl ModelError {
     }
 }
 
-impl Models {
+impl ModelRegistry {
     /// The models of a config, or of none. Keys are read now, and nothing connects.
-    pub fn of(config: Option<&Config>) -> Self {
-        let nothing = Options::default();
+    pub fn from_config(config: Option<&Config>) -> Self {
+        let nothing = ConsortOptions::default();
         let options = config.map_or(&nothing, |config| &config.options);
         let folder = config.and_then(|config| config.file.parent()).unwrap_or(Path::new(""));
         let mut broken = BTreeMap::new();
         let mut specs: BTreeMap<String, ProviderSpec> = BTreeMap::new();
-        let resolve = System::silent();
+        let resolve = SystemValues::silent();
         for (name, provider) in &options.providers {
-            match spec(provider, folder, &resolve) {
+            match provider_spec(provider, folder, &resolve) {
                 Ok(spec) => drop(specs.insert(name.clone(), spec)),
                 Err(reason) => drop(broken.insert(name.clone(), reason)),
             }
@@ -75,7 +75,7 @@ impl Models {
         for (id, model) in &options.models {
             if let Some((provider, name)) = id.split_once(':') {
                 let spec = specs.entry(provider.to_owned()).or_default();
-                spec.models.insert(name.to_owned(), facts(model));
+                spec.models.insert(name.to_owned(), model_facts(model));
             }
         }
         let named = options.providers.keys().chain(options.models.keys()).cloned().collect();
@@ -139,10 +139,10 @@ impl Models {
 }
 
 /// Builds the settings of a provider from the config, with its secrets.
-fn spec(
+fn provider_spec(
     config: &ProviderConfig,
     folder: &Path,
-    resolve: &dyn Resolve,
+    resolve: &dyn ValueSource,
 ) -> Result<ProviderSpec, String> {
     let mut spec = ProviderSpec {
         wire: config.wire.as_ref().and_then(|wire| wire.parse::<Wire>().ok()),
@@ -168,15 +168,15 @@ fn spec(
         };
         spec.headers.insert(name.clone(), value);
     }
-    spec.network = network(config, folder, resolve)?;
+    spec.network = provider_network(config, folder, resolve)?;
     Ok(spec)
 }
 
 /// The proxy and the certificates of a provider's connections.
-fn network(
+fn provider_network(
     config: &ProviderConfig,
     folder: &Path,
-    resolve: &dyn Resolve,
+    resolve: &dyn ValueSource,
 ) -> Result<NetworkSettings, String> {
     let proxy = match config.proxy.as_deref() {
         None => ProxyChoice::Environment,
@@ -201,7 +201,7 @@ fn network(
     Ok(NetworkSettings { proxy, ca_file: ca_file.transpose()?, ..NetworkSettings::default() })
 }
 
-fn read(file: &str, folder: &Path, resolve: &dyn Resolve) -> Result<String, String> {
+fn read(file: &str, folder: &Path, resolve: &dyn ValueSource) -> Result<String, String> {
     let path = expand_variables(file, |name| resolve.variable(name))
         .map_err(|name| format!("`{file}`: the variable `{name}` is not set"))?;
     let text = resolve.file(&folder.join(path));
@@ -209,7 +209,7 @@ fn read(file: &str, folder: &Path, resolve: &dyn Resolve) -> Result<String, Stri
     Ok(text.trim_end().to_owned())
 }
 
-fn facts(model: &ModelConfig) -> FactsSpec {
+fn model_facts(model: &ModelConfig) -> FactsSpec {
     let price = model.price.map(|price| PriceSpec {
         input: price.input,
         output: price.output,
@@ -223,8 +223,10 @@ fn facts(model: &ModelConfig) -> FactsSpec {
 mod tests {
     use super::*;
 
-    fn models(text: &str) -> Models {
-        Models::of(Some(&Config::parse(Path::new("/nowhere/consort.toml"), text).unwrap()))
+    fn models(text: &str) -> ModelRegistry {
+        ModelRegistry::from_config(Some(
+            &Config::parse(Path::new("/nowhere/consort.toml"), text).unwrap(),
+        ))
     }
 
     #[test]

@@ -7,7 +7,6 @@ mod bar;
 mod style;
 mod table;
 mod terminal;
-mod text;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +15,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 pub(crate) use bar::{advance, label, moving, set_prefix};
-pub(crate) use style::Styled;
-pub(crate) use table::{Cell, Table, width};
+pub(crate) use style::TextStyle;
+pub(crate) use table::{TableCell, TextTable, width};
 pub(crate) use terminal::{TerminalText, styled};
-pub(crate) use text::{escaped, escaped_line, shortened};
 
 /// Prints a line to the standard output. A closed pipe is ignored.
 pub(crate) fn line(text: impl Into<TerminalText>) {

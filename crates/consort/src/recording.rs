@@ -1,22 +1,22 @@
 //! The ledger in which commands and gateways record calls and model requests.
 
-mod runs;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort::config::{Config, Options};
+use consort::run_recorder::RunRecorder;
 use consort_agent::RunObserver;
+use consort_config::state_folder;
+use consort_config::{Config, ConsortOptions};
 use consort_core::Toolbox;
+use consort_core::escape::escape_line;
 use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, WriterRole};
 use consort_gateway::{LogLimits, Recorded, Records};
 
-use crate::cli::LedgerChoice;
-use crate::exit::Failure;
-use crate::output::{escaped_line, note};
-use crate::running::{caller, state_folder};
-pub(crate) use runs::RunRecorder;
+use crate::cli::LedgerSelection;
+use crate::exit::CommandError;
+use crate::output::note;
+use crate::user::caller;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -32,7 +32,7 @@ pub(crate) fn ledger_path() -> Option<PathBuf> {
 }
 
 /// Returns the ledger settings of a config.
-pub(crate) fn ledger_settings(options: &Options, config: Option<&Path>) -> LedgerSettings {
+pub(crate) fn ledger_settings(options: &ConsortOptions, config: Option<&Path>) -> LedgerSettings {
     let (serve, usual) = (&options.serve, options.limits.settings().ledger);
     let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
     LedgerSettings {
@@ -56,10 +56,13 @@ impl CommandRecords {
     }
 
     /// Records to the ledger, which is opened at the first write.
-    pub(crate) fn new(choice: &LedgerChoice, config: Option<&Config>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        choice: &LedgerSelection,
+        config: Option<&Config>,
+    ) -> Result<Self, CommandError> {
         let path = choice.ledger.clone().or_else(ledger_path).filter(|_| !choice.no_ledger);
         let Some(path) = path else { return Ok(Self::off()) };
-        let usual = Options::default();
+        let usual = ConsortOptions::default();
         let options = config.map_or(&usual, |config| &config.options);
         let settings = LedgerSettings {
             role: WriterRole::Command,
@@ -100,7 +103,7 @@ impl CommandRecords {
             let text = format!(
                 "warning: {lost} calls or model requests are not in the ledger `{file}`: {reason}"
             );
-            note(escaped_line(&text));
+            note(escape_line(&text));
         }
     }
 }

@@ -11,7 +11,7 @@ use consort_files::Readers;
 pub const SHORTEST: usize = 16;
 
 /// Returns the token in this file, created if there is none, and true if it was just created.
-pub fn kept(file: &Path) -> io::Result<(String, bool)> {
+pub fn read_or_create(file: &Path) -> io::Result<(String, bool)> {
     if let Some(secret) = read(file)? {
         return Ok((secret, false));
     }
@@ -57,11 +57,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state/token");
         let tokens: Vec<(String, bool)> = std::thread::scope(|scope| {
-            let starters: Vec<_> = (0..8).map(|_| scope.spawn(|| kept(&file).unwrap())).collect();
+            let starters: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| read_or_create(&file).unwrap())).collect();
             starters.into_iter().map(|starter| starter.join().unwrap()).collect()
         });
         assert!(tokens.iter().all(|(secret, _)| *secret == tokens[0].0));
         assert_eq!(tokens.iter().filter(|(_, created)| *created).count(), 1);
-        assert_eq!(kept(&file).unwrap(), (tokens[0].0.clone(), false));
+        assert_eq!(read_or_create(&file).unwrap(), (tokens[0].0.clone(), false));
     }
 }

@@ -3,42 +3,91 @@
 //! Such a config may start programs and send keys to hosts, so the user is asked once. The answer is stored for the
 //! path and the digest of the content. The digest is that of the parsed bytes, so exactly the approved content is used.
 
-mod describe;
-mod store;
-
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
 
-use consort::config::{
-    Config, ConfigDigest, ConfigFiles, Folders, ServerConfig, VARIABLE, located,
-};
-
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, note};
-use crate::person::{self, Person};
-pub(crate) use describe::{Secrets, describe, shell_word};
-pub(crate) use store::{TrustRecord, TrustStore};
+use consort_config::trust::{TrustError, TrustStore, remember};
+use consort_config::{Config, ConsortOptions, ServerConfig, UserFolders, canonical_location};
 
 /// A config whose programs may be started and whose hosts may be reached.
 #[derive(Debug)]
-pub(crate) struct TrustedConfig(Config);
+pub struct TrustedConfig(Config);
+
+/// Trust status of a config.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustStatus {
+    /// It may be used.
+    Trusted,
+    /// The user was never asked about it.
+    New,
+    /// The user trusted it with another content.
+    Changed,
+}
+
+/// The way in which a config was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigChoice {
+    /// The user named the file, and so trusts it.
+    Named,
+    /// The file was found by searching.
+    Found,
+}
+
+impl TrustStatus {
+    /// Returns the status of a config. One that was named, that is among the user's settings, or that does nothing is
+    /// trusted.
+    pub fn of(config: &Config, choice: ConfigChoice) -> Self {
+        let is_named = choice == ConfigChoice::Named;
+        if is_named || is_inert(config) || UserFolders::of_process().is_own_config(&config.file) {
+            return Self::Trusted;
+        }
+        let stored =
+            canonical_location(&config.file).and_then(|place| TrustStore::of_user()?.get(&place));
+        match stored {
+            Some(stored) if stored.digest == config.digest.to_string() => Self::Trusted,
+            Some(_) => Self::Changed,
+            None => Self::New,
+        }
+    }
+}
+
+/// Returns true if a config starts nothing, connects to nothing and sets nothing.
+fn is_inert(config: &Config) -> bool {
+    config.servers.is_empty() && config.options == ConsortOptions::default()
+}
 
 impl TrustedConfig {
+    /// Accepts a trusted config; another is returned with its status.
+    pub fn verify(
+        config: Config,
+        choice: ConfigChoice,
+    ) -> Result<Self, Box<(Config, TrustStatus)>> {
+        match TrustStatus::of(&config, choice) {
+            TrustStatus::Trusted => Ok(Self(config)),
+            status => Err(Box::new((config, status))),
+        }
+    }
+
+    /// Trusts a config from now on, until it changes: the user agreed.
+    pub fn remember(config: Config) -> Result<Self, TrustError> {
+        remember(&config.file, config.digest)?;
+        Ok(Self(config))
+    }
+
     /// Removes servers.
-    pub(crate) fn retain_servers(&mut self, keep: impl FnMut(&ServerConfig) -> bool) {
+    pub fn retain_servers(&mut self, keep: impl FnMut(&ServerConfig) -> bool) {
         self.0.servers.retain(keep);
     }
 
     /// Replaces servers by those of the same names from the trusted config in force.
-    pub(crate) fn restore_servers(&mut self, servers: Vec<ServerConfig>) {
+    pub fn restore_servers(&mut self, servers: Vec<ServerConfig>) {
         let is_restored =
             |known: &ServerConfig| servers.iter().any(|server| server.name == known.name);
         self.0.servers.retain(|known| !is_restored(known));
         self.0.servers.extend(servers);
     }
 
-    pub(crate) fn into_inner(self) -> Config {
+    /// Returns the config.
+    pub fn into_inner(self) -> Config {
         self.0
     }
 }
@@ -49,145 +98,4 @@ impl Deref for TrustedConfig {
     fn deref(&self) -> &Config {
         &self.0
     }
-}
-
-/// Trust status of a config.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    Trusted,
-    /// The user was never asked about it.
-    New,
-    /// The user trusted it with another content.
-    Changed,
-}
-
-/// Accepts a trusted config, and asks the person at the terminal about another. Without a terminal it is refused.
-pub(crate) fn confirm(common: &Common, config: Config) -> Result<TrustedConfig, Failure> {
-    let standing = standing(common, &config);
-    if standing == Standing::Trusted {
-        return Ok(TrustedConfig(config));
-    }
-    if !Person::there() {
-        return Err(refusal(&config, standing));
-    }
-    let path = escaped_line(&whole(&config.file).display().to_string());
-    note(match standing {
-        Standing::Changed => format!("`{path}` changed since you trusted it. It is used for:"),
-        _ => format!("`{path}` was found in this folder and is not trusted yet. It is used for:"),
-    });
-    describe(&config, Secrets::Shown).iter().for_each(note);
-    if !person::confirm("Trust it, until it changes? [y/N] ") {
-        let refused = Failure::usage(format!("`{path}` is not trusted: nothing was started"));
-        return Err(Failure {
-            exit: Exit::Denied,
-            ..refused.hint("use another with --config FILE")
-        });
-    }
-    remember(&config.file, config.digest)?;
-    Ok(TrustedConfig(config))
-}
-
-/// Accepts a trusted config, and refuses another without asking: a running gateway applies a changed config only if it
-/// is trusted.
-pub(crate) fn verify(common: &Common, config: Config) -> Result<TrustedConfig, Failure> {
-    match standing(common, &config) {
-        Standing::Trusted => Ok(TrustedConfig(config)),
-        standing => Err(refusal(&config, standing)),
-    }
-}
-
-/// Notes on the standard error that nothing of an untrusted config is started.
-pub(crate) fn remark(common: &Common, config: &Config) {
-    if standing(common, config) != Standing::Trusted {
-        let Failure { message, hint, .. } = refusal(config, standing(common, config));
-        note(format!("note: {message}"));
-        note(format!("   hint: {}", hint.unwrap_or_default()));
-    }
-}
-
-/// Trusts a file with this content from now on.
-pub(crate) fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord, Failure> {
-    let failed = |reason: String| {
-        let path = escaped_line(&file.display().to_string());
-        let failure = Failure::usage(format!("cannot keep that `{path}` is trusted: {reason}"));
-        failure.hint("name the file with --config FILE instead")
-    };
-    let place = located(file).ok_or_else(|| failed("its folder cannot be found".to_owned()))?;
-    let store =
-        TrustStore::of_user().ok_or_else(|| failed("there is no home folder".to_owned()))?;
-    store.put(&place, digest).map_err(|error| failed(error.to_string()))
-}
-
-/// Trust carried over to a config that Consort is about to rewrite for the user.
-pub(crate) struct CarriedTrust {
-    file: PathBuf,
-    before: Option<ConfigDigest>,
-}
-
-/// Carries trust over from the old content of a config to a new one, before the new one is written. A new file is
-/// trusted; one that was not trusted before is not.
-pub(crate) fn carry_over(file: &Path, before: Option<&str>, after: &str) -> Option<CarriedTrust> {
-    // Trust covers the files that are included.
-    let digest = |text: &str| {
-        let files = ConfigFiles::of_text(file, text.to_owned());
-        files.ok().map(|files| files.digest())
-    };
-    let place = located(file)?;
-    let kept = TrustStore::of_user()?.get(&place);
-    let before = match before {
-        Some(text) => Some(digest(text)?),
-        None => None,
-    };
-    let was_trusted = match (before, kept) {
-        (Some(before), Some(kept)) => kept.digest == before.to_string(),
-        (before, _) => before.is_none(),
-    };
-    // Whoever cannot keep it is asked, no more.
-    (was_trusted && remember(file, digest(after)?).is_ok())
-        .then(|| CarriedTrust { file: file.to_owned(), before })
-}
-
-impl CarriedTrust {
-    /// Reverts it: the new content was not written.
-    pub(crate) fn undo(self) {
-        match self.before {
-            Some(before) => drop(remember(&self.file, before)),
-            None => drop(located(&self.file).map(|file| TrustStore::of_user()?.remove(&file).ok())),
-        }
-    }
-}
-
-fn standing(common: &Common, config: &Config) -> Standing {
-    let variable = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
-    let is_named = common.config.is_some() || variable.is_some();
-    if is_named || is_inert(config) || Folders::of_process().is_own_config(&config.file) {
-        return Standing::Trusted;
-    }
-    let kept = located(&config.file).and_then(|place| TrustStore::of_user()?.get(&place));
-    match kept {
-        Some(kept) if kept.digest == config.digest.to_string() => Standing::Trusted,
-        Some(_) => Standing::Changed,
-        None => Standing::New,
-    }
-}
-
-/// Returns true if a config starts nothing, connects to nothing and sets nothing.
-fn is_inert(config: &Config) -> bool {
-    config.servers.is_empty() && config.options == consort::config::Options::default()
-}
-
-fn refusal(config: &Config, standing: Standing) -> Failure {
-    let path = whole(&config.file).display().to_string();
-    let why = match standing {
-        Standing::Changed => "it changed since it was trusted",
-        _ => "it was found in the working folder, and may start programs and reach hosts",
-    };
-    let failure = Failure::usage(format!("`{}` is not trusted: {why}", escaped_line(&path)));
-    let command = escaped_line(&format!("consort trust {}", shell_word(&path)));
-    failure.hint(format!("look at it, then run `{command}`; or name it with --config FILE"))
-}
-
-/// The absolute path of a file.
-fn whole(file: &Path) -> PathBuf {
-    located(file).unwrap_or_else(|| file.to_owned())
 }

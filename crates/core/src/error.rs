@@ -7,6 +7,7 @@ use std::time::Duration;
 use consort_wire::OperatorText;
 
 use crate::catalog::resolve::Unresolved;
+use crate::escape::escape_text;
 use crate::name::ServerId;
 use crate::reject::RejectReason;
 
@@ -240,6 +241,20 @@ impl CallError {
                 Repeat::Unsafe
             }
         }
+    }
+
+    /// Returns the message with its causes and the details that only an operator may read, escaped for display.
+    pub fn message_for_operator(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = Error::source(self);
+        while let Some(error) = cause {
+            message = format!("{message}: {error}");
+            cause = error.source();
+        }
+        if let Some(detail) = self.detail() {
+            message = detail.explain_for_operator(&message);
+        }
+        escape_text(&message)
     }
 
     /// Returns advice on how to fix it.

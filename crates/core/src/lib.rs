@@ -13,6 +13,7 @@ mod catalog;
 mod content;
 mod elicitation;
 mod error;
+pub mod escape;
 mod event;
 mod events;
 mod local;

@@ -3,6 +3,7 @@
 //! In every mode, a call becomes a call of the tool meant on the inner toolbox: the same connection,
 //! policy, record, progress, cancellation and elicitation.
 
+mod cost;
 mod find;
 mod listing;
 mod per_server;
@@ -22,6 +23,7 @@ use crate::memo::Memo;
 use crate::search::Index;
 use crate::tokens::{self, Vocabulary};
 
+pub use cost::{ExposureCost, exposure_costs};
 pub use spec::{ExposureSpec, ModeSpec, TableSpec};
 
 /// The part of a toolbox that a model sees.

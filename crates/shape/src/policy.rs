@@ -12,6 +12,7 @@ mod arguments;
 mod class;
 mod compile;
 mod condition;
+mod entry;
 mod error;
 mod form;
 mod rule;

@@ -10,7 +10,7 @@ command = ["true"]
 disabled = true
 """
 
-READS = ["/api/session", "/api/servers", "/api/events", "/api/calls", "/api/questions", "/api/tools", "/api/openapi.json"]
+READS = ["/api/session", "/api/servers", "/api/events", "/api/calls", "/api/pending-requests", "/api/tools", "/api/openapi.json"]
 
 
 def attack(consort):

@@ -82,7 +82,9 @@ impl Held {
     }
 
     fn lock(&mut self, folder: &Path, said: &Said, next: u64) -> Result<bool, Failure> {
-        let Some(lock) = lock::read(&lock_path(folder), u64::MAX)? else { return self.nothing() };
+        let Some(lock) = lock::read_lock(&lock_path(folder), u64::MAX)? else {
+            return self.nothing();
+        };
         let number = number_of(&lock).ok_or("the lock is of nobody")?;
         if lock != lock_of(number) {
             return Err(format!("lock {number} is not whole").into());
@@ -162,7 +164,7 @@ fn token_is_whole(folder: &Path) -> Result<bool, Failure> {
     if text.len() != 33 || !text.ends_with('\n') || mode != 0o600 {
         return Err(format!("the token has {} bytes and mode {mode:o}", text.len()).into());
     }
-    match token::kept(&file)? {
+    match token::read_or_create(&file)? {
         (secret, false) if secret == text.trim() => Ok(true),
         _ => Err("the token is not the one that was kept".into()),
     }

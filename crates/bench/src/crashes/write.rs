@@ -108,10 +108,10 @@ impl Writer {
 
     fn lock(&self) -> Result<(), Failure> {
         let file = lock_path(&self.folder);
-        lock::read(&file, u64::MAX)?;
+        lock::read_lock(&file, u64::MAX)?;
         say("ready");
         for number in self.numbers() {
-            tell(number, &lock::write(&file, &lock_of(number)));
+            tell(number, &lock::write_lock(&file, &lock_of(number)));
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Writer {
         let file = token_path(&self.folder);
         say("ready");
         for number in self.numbers() {
-            tell(number, &token::kept(&file));
+            tell(number, &token::read_or_create(&file));
             if number + 1 != self.from.saturating_add(self.times) {
                 let _ = fs::remove_file(&file);
             }
@@ -167,7 +167,7 @@ pub(super) fn ledger_path(folder: &Path) -> PathBuf {
 }
 
 pub(super) fn lock_path(folder: &Path) -> PathBuf {
-    folder.join(lock::NAME)
+    folder.join(lock::LOCK_NAME)
 }
 
 pub(super) fn token_path(folder: &Path) -> PathBuf {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use consort::shaping::Shaping;
+use consort::toolbox_layers::ToolboxLayers;
 use consort_core::ServerId;
 use consort_gateway::feed::Feed;
 use consort_gateway::ledger::{Ledger, LedgerSettings};
@@ -134,9 +134,9 @@ fn serve(
         let wrap = |toolbox, front: &str| -> Arc<dyn consort_core::Toolbox> {
             Arc::new(Recorded::new(toolbox, records.clone(), front))
         };
-        let shaping = Shaping::default();
-        let layers = shaping.over(Arc::new(hub.clone()), &wrap);
-        let whole = layers.shown(None).ok_or("nothing is on offer")?;
+        let toolbox_layers = ToolboxLayers::default();
+        let layers = toolbox_layers.over(Arc::new(hub.clone()), &wrap);
+        let whole = layers.exposed_tools(None).ok_or("nothing is on offer")?;
         let known = {
             let hub = hub.clone();
             async move { hub.known().await }

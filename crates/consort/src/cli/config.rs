@@ -12,7 +12,7 @@ pub(crate) enum ConfigCommand {
     Convert {
         /// Format to write
         #[arg(long, value_enum)]
-        to: Target,
+        to: ConvertTarget,
         /// Write to this file instead of the terminal
         #[arg(long, short)]
         output: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(crate) enum ConfigCommand {
     Import {
         /// Only from these clients
         #[arg(value_enum)]
-        from: Vec<Source>,
+        from: Vec<SourceClient>,
         /// Add them to this file (default: consort.toml in the user's config folder)
         #[arg(long, short)]
         output: Option<PathBuf>,
@@ -30,9 +30,9 @@ pub(crate) enum ConfigCommand {
         dry_run: bool,
     },
     /// Register Consort in another MCP client on this machine
-    Export(Export),
+    Export(ExportArguments),
     /// Add a server to the config file in use; the rest of the file is unchanged
-    Add(Add),
+    Add(AddServerArguments),
     /// Remove a server from the config file in use; the rest of the file is unchanged
     Remove {
         /// Name of the server
@@ -51,7 +51,7 @@ pub(crate) enum ConfigCommand {
 
 /// A server to be added.
 #[derive(Args, Debug)]
-pub(crate) struct Add {
+pub(crate) struct AddServerArguments {
     /// Name of the server
     #[arg(required_unless_present = "paste", conflicts_with = "paste")]
     pub(crate) name: Option<String>,
@@ -74,10 +74,10 @@ pub(crate) struct Add {
 
 /// An entry in the config of a client.
 #[derive(Args, Debug)]
-pub(crate) struct Export {
+pub(crate) struct ExportArguments {
     /// Client to configure
     #[arg(value_enum)]
-    pub(crate) client: Receiver,
+    pub(crate) client: TargetClient,
     /// URL of a running gateway to use (default: the client starts `consort serve --stdio`)
     #[arg(long)]
     pub(crate) url: Option<String>,
@@ -94,7 +94,7 @@ pub(crate) struct Export {
 
 /// A format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Target {
+pub(crate) enum ConvertTarget {
     /// `mcpServers`: Claude Desktop, Claude Code, Cursor, Windsurf
     McpServers,
     /// VS Code's `servers` and `inputs`
@@ -109,7 +109,7 @@ pub(crate) enum Target {
 
 /// A client to import from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Source {
+pub(crate) enum SourceClient {
     ClaudeDesktop,
     ClaudeCode,
     Cursor,
@@ -121,7 +121,7 @@ pub(crate) enum Source {
 
 /// A client to export to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Receiver {
+pub(crate) enum TargetClient {
     ClaudeDesktop,
     Cursor,
     Vscode,

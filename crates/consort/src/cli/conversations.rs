@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 /// Stored conversations with models.
 #[derive(Args, Debug)]
-pub(crate) struct Conversations {
+pub(crate) struct ConversationsArguments {
     /// Folder of the conversations (default: consort/conversations in the user's data folder)
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,

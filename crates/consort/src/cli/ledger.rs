@@ -8,7 +8,7 @@ use consort_gateway::ledger::{Class, Filter, ReportKey};
 
 /// Options of `consort ledger`.
 #[derive(Args, Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct LedgerArguments {
     /// Ledger file (default: consort/ledger.db in the user's state folder)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct Ledger {
 
 /// Ledger for the calls and model requests of a command.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct LedgerChoice {
+pub(crate) struct LedgerSelection {
     /// Record calls and model requests in this ledger (default: `consort/ledger.db` in the user's state folder)
     #[arg(long, value_name = "FILE", conflicts_with = "no_ledger")]
     pub(crate) ledger: Option<PathBuf>,

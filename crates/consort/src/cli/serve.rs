@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser as _};
-use consort::config::ListenAddress;
+use consort_config::ListenAddress;
 use consort_gateway::HostPattern;
 
-use super::{Cli, Command, duration};
+use super::{Cli, CliCommand, duration};
 use crate::log::{GatewayLog, LogFormat, LogLevels, ServerOutput};
 
 /// Options of `consort serve`.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct Serve {
+pub(crate) struct ServeArguments {
     /// Listen address; port 0 picks a free port, `unix:/PATH` is a Unix socket [default: the sockets of `LISTEN_FDS`,
     /// else 127.0.0.1:8808]
     #[arg(long, short, value_name = "ADDRESS:PORT")]
@@ -69,14 +69,14 @@ pub(crate) struct Serve {
 }
 
 fn origin(text: &str) -> Result<String, String> {
-    if consort::config::is_origin(text) {
+    if consort_config::is_origin(text) {
         Ok(text.to_owned())
     } else {
         Err("write scheme, host and port, as in http://localhost:6274".to_owned())
     }
 }
 
-impl Serve {
+impl ServeArguments {
     /// The flags of the log.
     pub(super) fn log(&self) -> GatewayLog {
         GatewayLog {
@@ -87,9 +87,9 @@ impl Serve {
     }
 
     /// The options of `consort serve` without flags.
-    pub(crate) fn usual() -> Self {
+    pub(crate) fn defaults() -> Self {
         let command = Cli::parse_from(["consort", "serve"]).command;
-        let Command::Serve(serve) = command else { unreachable!("`serve` is the command") };
+        let CliCommand::Serve(serve) = command else { unreachable!("`serve` is the command") };
         serve
     }
 }

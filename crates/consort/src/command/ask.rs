@@ -1,45 +1,53 @@
 //! `consort ask`: sends one prompt to a model that can use the offered tools.
 
 use consort_agent::{Message, Status};
+use consort_core::escape::escape_text;
 
-use crate::cli::{Ask, Common};
-use crate::exit::{Exit, Failure};
-use crate::output::{escaped, line};
-use crate::talk::{self, Form, Kept, Quit, Setup};
+use crate::agent_run::{self, LineFormat, QuitRequest, RunSetup, StoredConversation};
+use crate::cli::{AskArguments, GlobalArguments};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::line;
 
-pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
-    let text = talk::prompt(&ask.prompt)?;
+pub(super) async fn run(
+    common: &GlobalArguments,
+    ask: AskArguments,
+) -> Result<ExitStatus, CommandError> {
+    let text = agent_run::prompt(&ask.prompt)?;
     let nothing = text.is_empty() && ask.image.is_empty() && ask.attach.is_empty();
     if nothing && ask.from.going_on.is_none() {
-        return Err(Failure::usage("there is nothing to ask")
+        return Err(CommandError::usage("there is nothing to ask")
             .hint("say it, as in `consort ask how is the weather in Oslo`, or pipe it in"));
     }
-    let mut setup = Setup::new(common, &ask.talk, Form::Events).await?;
+    let mut setup = RunSetup::new(common, &ask.agent_arguments, LineFormat::Events).await?;
     let done = perform(&mut setup, &ask, &text).await;
     setup.end().await?;
     done
 }
 
-async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failure> {
+async fn perform(
+    setup: &mut RunSetup,
+    ask: &AskArguments,
+    text: &str,
+) -> Result<ExitStatus, CommandError> {
     let opened = match &ask.from.going_on {
-        Some(id) => Some(setup.stage.keeping.open(id)?),
+        Some(id) => Some(setup.context.storage.open(id)?),
         None => None,
     };
-    if setup.reach(&ask.talk.tools).await?.is_none() {
-        return Ok(Exit::Interrupted);
+    if setup.reach(&ask.agent_arguments.tools).await?.is_none() {
+        return Ok(ExitStatus::Interrupted);
     }
-    let Setup { stage, audience } = setup;
-    let saying = talk::message(&stage.running, text, &ask.attach, &ask.image);
-    let message = match audience.unless_interrupted(saying).await {
+    let RunSetup { context, user } = setup;
+    let saying = agent_run::message(&context.running, text, &ask.attach, &ask.image);
+    let message = match user.unless_interrupted(saying).await {
         Some(message) => message?,
-        None => return Ok(Exit::Interrupted),
+        None => return Ok(ExitStatus::Interrupted),
     };
     let kept = match opened {
         Some(kept) => kept,
-        None => stage.keeping.begin(text)?,
+        None => context.storage.begin(text)?,
     };
     if let Some(id) = &kept.id {
-        audience.show.conversation(id);
+        user.show.conversation(id);
     }
     let input = if message.parts.is_empty() { Vec::new() } else { vec![message] };
     answered(setup, &kept, input).await
@@ -47,22 +55,22 @@ async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failu
 
 /// Runs the agent on the input and returns the exit code of the command.
 pub(super) async fn answered(
-    setup: &mut Setup,
-    kept: &Kept,
+    setup: &mut RunSetup,
+    kept: &StoredConversation,
     input: Vec<Message>,
-) -> Result<Exit, Failure> {
-    let Setup { stage, audience } = setup;
+) -> Result<ExitStatus, CommandError> {
+    let RunSetup { context, user } = setup;
     if input.is_empty() {
-        audience.settle(&kept.conversation).await?;
+        user.answer_pending(&kept.conversation).await?;
     }
     // A run that completed before is not shown again, except for its answer.
     let told = input.is_empty() && kept.conversation.over() == Some(Status::Completed);
-    match audience.follow(&stage.agent, &kept.conversation, input).await {
-        Ok(report) if told && !audience.show.is_json() => {
-            line(escaped(&report.text));
-            Ok(Exit::Ok)
+    match user.run_agent(&context.agent, &kept.conversation, input).await {
+        Ok(report) if told && !user.show.is_json() => {
+            line(escape_text(&report.text));
+            Ok(ExitStatus::Ok)
         }
-        Ok(report) => talk::ended(&report, kept.id.as_deref(), audience.show.is_json()),
-        Err(Quit) => Ok(Exit::Interrupted),
+        Ok(report) => agent_run::run_exit_status(&report, kept.id.as_deref(), user.show.is_json()),
+        Err(QuitRequest) => Ok(ExitStatus::Interrupted),
     }
 }

@@ -6,52 +6,57 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
+use consort_core::escape::escape_text;
 use consort_core::{
     Asked, CallError, CallLimits, Event, Json, Logs, Outcome, ShelfKind, Target, Toolbox,
     Unresolved,
 };
 use consort_shape::Exposure;
 
-use crate::cli::{Call, Common};
-use crate::exit::{Exit, Failure, exit_of};
-use crate::output::{escaped, note};
-use crate::person::Person;
-use crate::running::{Need, Running, caller};
-use show::Show;
+use crate::cli::{CallArguments, GlobalArguments};
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus, exit_status};
+use crate::output::note;
+use crate::terminal_prompt::TerminalPrompt;
+use crate::user::caller;
+use show::CallPrinter;
 
-pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {
-    let person = Person::new();
-    let running = Running::start(common, Arc::<Person>::clone(&person), &call.ledger)?;
+pub(super) async fn run(
+    common: &GlobalArguments,
+    call: CallArguments,
+) -> Result<ExitStatus, CommandError> {
+    let person = TerminalPrompt::new();
+    let running = CommandHub::start(common, Arc::<TerminalPrompt>::clone(&person), &call.ledger)?;
     let performed = tokio::select! {
         performed = perform(&running, common, &call, &person) => performed,
         // Dropping the call tells the server to stop.
-        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+        _ = tokio::signal::ctrl_c() => Ok(ExitStatus::Interrupted),
     };
     running.end().await;
     match performed {
         // The last line says how it ended, also if it never began.
-        Err(Unmade { kind, failure }) if common.json => {
-            Show::new(&call.tool, common, &call.save).refused(kind, &failure);
-            failure.tell(note);
+        Err(UnsentCall { kind, failure }) if common.json => {
+            CallPrinter::new(&call.tool, common, &call.save).refused(kind, &failure);
+            failure.print(note);
             Ok(failure.exit)
         }
-        performed => performed.map_err(|Unmade { failure, .. }| failure),
+        performed => performed.map_err(|UnsentCall { failure, .. }| failure),
     }
 }
 
 /// A call that was not made, with a machine-readable reason.
-pub(super) struct Unmade {
+pub(super) struct UnsentCall {
     kind: &'static str,
-    pub(super) failure: Failure,
+    pub(super) failure: CommandError,
 }
 
-impl From<Failure> for Unmade {
-    fn from(failure: Failure) -> Self {
+impl From<CommandError> for UnsentCall {
+    fn from(failure: CommandError) -> Self {
         Self { kind: "usage", failure }
     }
 }
 
-impl From<Unresolved> for Unmade {
+impl From<Unresolved> for UnsentCall {
     fn from(error: Unresolved) -> Self {
         let kind = match error {
             Unresolved::Unknown { .. } => "unknown",
@@ -61,7 +66,7 @@ impl From<Unresolved> for Unmade {
     }
 }
 
-impl From<CallError> for Unmade {
+impl From<CallError> for UnsentCall {
     fn from(error: CallError) -> Self {
         Self { kind: error.kind(), failure: error.into() }
     }
@@ -69,38 +74,38 @@ impl From<CallError> for Unmade {
 
 /// Makes the call and shows it.
 pub(super) async fn perform(
-    running: &Running,
-    common: &Common,
-    call: &Call,
-    person: &Arc<Person>,
-) -> Result<Exit, Unmade> {
+    running: &CommandHub,
+    common: &GlobalArguments,
+    call: &CallArguments,
+    person: &Arc<TerminalPrompt>,
+) -> Result<ExitStatus, UnsentCall> {
     let FoundTool { toolbox, target, schema } = find(running, call).await?;
     let id = target.to_string();
     let arguments = match &call.args {
-        Some(text) => whole(text)?,
+        Some(text) => parse_json_arguments(text)?,
         None => arguments::read(&call.arguments, &schema)?,
     };
     let mut request = consort_core::Call::tool(caller(), target, arguments);
     request.limits = CallLimits { idle: call.idle, total: call.total };
     request.log = call.log_level.unwrap_or(Logs::Usual);
     let mut events = toolbox.call(request);
-    let mut show = Show::new(&id, common, &call.save);
-    person.hide(show.bar());
+    let mut show = CallPrinter::new(&id, common, &call.save);
+    person.set_progress_bar(show.bar());
     loop {
         let event = events.next().await;
         match event {
             Some(Event::End(end)) => {
                 show.end(&end)?;
                 return match end {
-                    Ok(Outcome::Complete(result)) if result.is_error() => Ok(Exit::Tool),
-                    Ok(_) => Ok(Exit::Ok),
+                    Ok(Outcome::Complete(result)) if result.is_error() => Ok(ExitStatus::Tool),
+                    Ok(_) => Ok(ExitStatus::Ok),
                     // As JSON it has been said already.
-                    Err(error) if common.json => Ok(exit_of(&error)),
-                    Err(error) => Err(Failure::from(error).into()),
+                    Err(error) if common.json => Ok(exit_status(&error)),
+                    Err(error) => Err(CommandError::from(error).into()),
                 };
             }
             Some(Event::Approval(Asked { params, reply: Some(reply), .. })) => {
-                reply.send(person.agree(params).await);
+                reply.send(person.approve(params).await);
             }
             Some(event) => show.event(&event),
             None => unreachable!("an end comes before nothing"),
@@ -117,27 +122,29 @@ struct FoundTool {
 }
 
 /// Resolves the requested tool. Contacts servers only if the stored catalogs do not suffice.
-async fn find(running: &Running, call: &Call) -> Result<FoundTool, Unmade> {
-    match look(running, call) {
+async fn find(running: &CommandHub, call: &CallArguments) -> Result<FoundTool, UnsentCall> {
+    match find_exposed(running, call) {
         // What finds tools has to know them.
         Ok(found) if found.target.server.as_str() == OWN => {
-            running.reach(None, Need::Kept).await;
-            return Ok(look(running, call)?);
+            running.connect_servers(None, CatalogFreshness::Cached).await;
+            return Ok(find_exposed(running, call)?);
         }
-        Ok(found) if !running.shaping.is_locked() => return Ok(found),
+        Ok(found) if !running.toolbox_layers.is_locked() => return Ok(found),
         // Under a lock, what counts is what the server says now.
-        Ok(found) => running.reach(Some(&found.target.server), Need::Fresh).await,
+        Ok(found) => {
+            running.connect_servers(Some(&found.target.server), CatalogFreshness::Fresh).await;
+        }
         Err(_) => {}
     }
     let resolved = running.resolve(ShelfKind::Tools, &call.tool).await;
-    let unmade = match (look(running, call), resolved) {
+    let unsent = match (find_exposed(running, call), resolved) {
         (Ok(found), _) => return Ok(found),
-        (Err(_), Err(error)) => Unmade::from(error),
-        (Err(error), Ok(_)) => Unmade::from(error),
+        (Err(_), Err(error)) => UnsentCall::from(error),
+        (Err(error), Ok(_)) => UnsentCall::from(error),
     };
     Err(match other_exposure(running, call) {
-        Some(hint) => Unmade { failure: unmade.failure.hint(hint), ..unmade },
-        None => unmade,
+        Some(hint) => UnsentCall { failure: unsent.failure.hint(hint), ..unsent },
+        None => unsent,
     })
 }
 
@@ -145,7 +152,7 @@ async fn find(running: &Running, call: &Call) -> Result<FoundTool, Unmade> {
 const OWN: &str = "consort";
 
 /// Resolves the requested tool among those exposed to models, and then among all.
-fn look(running: &Running, call: &Call) -> Result<FoundTool, Unresolved> {
+fn find_exposed(running: &CommandHub, call: &CallArguments) -> Result<FoundTool, Unresolved> {
     let of = |toolbox: Arc<dyn Toolbox>| {
         let catalog = toolbox.catalog(&caller());
         let entry = catalog.resolve(&call.tool)?;
@@ -159,7 +166,7 @@ fn look(running: &Running, call: &Call) -> Result<FoundTool, Unresolved> {
 }
 
 /// A hint at the exposure that shows the requested tool, if another one does.
-fn other_exposure(running: &Running, call: &Call) -> Option<String> {
+fn other_exposure(running: &CommandHub, call: &CallArguments) -> Option<String> {
     let shows = |exposure: &Exposure| {
         let catalog = running.view(Some(*exposure)).catalog(&caller());
         catalog.resolve(&call.tool).is_ok()
@@ -169,21 +176,21 @@ fn other_exposure(running: &Running, call: &Call) -> Option<String> {
 }
 
 /// Parses all arguments from one JSON object.
-fn whole(text: &str) -> Result<Json, Failure> {
+fn parse_json_arguments(text: &str) -> Result<Json, CommandError> {
     let text = if text == "-" {
         let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| Failure::usage(format!("cannot read the standard input: {error}")))?;
+        std::io::stdin().read_to_string(&mut text).map_err(|error| {
+            CommandError::usage(format!("cannot read the standard input: {error}"))
+        })?;
         text
     } else {
         text.to_owned()
     };
     let json = Json::parse(text.trim().to_owned())
-        .map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("the arguments are not JSON: {error}")))?;
     if json.to_object().is_none() {
-        let shown = escaped(&json.as_str().chars().take(60).collect::<String>());
-        return Err(Failure::usage(format!("the arguments are not a JSON object: {shown}"))
+        let shown = escape_text(&json.as_str().chars().take(60).collect::<String>());
+        return Err(CommandError::usage(format!("the arguments are not a JSON object: {shown}"))
             .hint(r#"write {"name": "value"}"#));
     }
     Ok(json)

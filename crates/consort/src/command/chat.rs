@@ -1,89 +1,99 @@
 //! `consort chat`: a conversation with a model at a terminal, or line by line through a pipe.
 
+mod commands;
 mod editor;
-mod orders;
+mod input;
 mod source;
-mod typed;
 
 use consort_agent::{Message, Report, Role, Status, Usage};
+use consort_core::escape::{escape_line, shorten_line};
 
-use crate::cli::{Chat, Common};
-use crate::exit::{Exit, Failure};
+use crate::agent_run::{self, LineFormat, QuitRequest, RunSetup, StoredConversation};
+use crate::cli::{ChatArguments, GlobalArguments};
+use crate::exit::{CommandError, ExitStatus};
 use crate::keyboard;
-use crate::output::{Styled, escaped_line, shortened, styled};
-use crate::person::Person;
-use crate::talk::{self, Form, Kept, Quit, Setup};
-use editor::Line;
-use source::Source;
-use typed::Typed;
+use crate::output::{TextStyle, styled};
+use crate::terminal_prompt::TerminalPrompt;
+use editor::EditorLine;
+use input::ChatInput;
+use source::LineSource;
 
 /// Characters of the last message shown when a conversation is resumed.
 const GLIMPSE: usize = 300;
 
-pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
-    let mut setup = Setup::new(common, &chat.talk, Form::Events).await?;
+pub(super) async fn run(
+    common: &GlobalArguments,
+    chat: ChatArguments,
+) -> Result<ExitStatus, CommandError> {
+    let mut setup = RunSetup::new(common, &chat.agent_arguments, LineFormat::Events).await?;
     let done = perform(&mut setup, &chat).await;
     setup.end().await?;
     done
 }
 
-async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
+async fn perform(setup: &mut RunSetup, chat: &ChatArguments) -> Result<ExitStatus, CommandError> {
     let kept = match &chat.from.going_on {
-        Some(id) => setup.stage.keeping.open(id)?,
-        None => Kept::default(),
+        Some(id) => setup.context.storage.open(id)?,
+        None => StoredConversation::default(),
     };
-    if setup.reach(&chat.talk.tools).await?.is_none() {
-        return Ok(Exit::Interrupted);
+    if setup.reach(&chat.agent_arguments.tools).await?.is_none() {
+        return Ok(ExitStatus::Interrupted);
     }
-    let lines = setup.stage.running.shaping.limits().files.history;
-    let source = Source::new(!chat.talk.no_store, lines);
-    let mut chatting =
-        Chatting { setup, source, kept, used: Used::default(), exit: Exit::Ok, over: false };
+    let lines = setup.context.running.toolbox_layers.limits().files.history;
+    let source = LineSource::new(!chat.agent_arguments.no_store, lines);
+    let mut chatting = ChatSession {
+        setup,
+        source,
+        kept,
+        used: ChatUsage::default(),
+        exit: ExitStatus::Ok,
+        ended: false,
+    };
     chatting.greet().await;
-    Ok(chatting.talk().await)
+    Ok(chatting.read_lines().await)
 }
 
 /// A running chat.
-struct Chatting<'a> {
-    setup: &'a mut Setup,
-    source: Source,
-    kept: Kept,
-    used: Used,
+struct ChatSession<'a> {
+    setup: &'a mut RunSetup,
+    source: LineSource,
+    kept: StoredConversation,
+    used: ChatUsage,
     /// Exit code of the last run.
-    exit: Exit,
-    over: bool,
+    exit: ExitStatus,
+    ended: bool,
 }
 
 /// Usage totals of a chat.
 #[derive(Default)]
-struct Used {
+struct ChatUsage {
     turns: u32,
     calls: u32,
     usage: Usage,
     cost: Option<f64>,
 }
 
-impl Chatting<'_> {
+impl ChatSession<'_> {
     /// Prints the model, the number of tools and the open conversation.
     async fn greet(&mut self) {
-        let agent = &self.setup.stage.agent;
-        let tools = orders::tools(agent).len();
+        let agent = &self.setup.context.agent;
+        let tools = commands::tools(agent).len();
         let model = agent.model.id.clone();
         self.note(&format!("{model} with {tools} tools; /help shows what can be done here"));
-        self.opened().await;
+        self.show_opened().await;
     }
 
     /// Prints the id and the last message of the conversation, and offers to resume an open run.
-    async fn opened(&mut self) {
+    async fn show_opened(&mut self) {
         if let Some(id) = self.kept.id.clone() {
-            self.setup.audience.show.conversation(&id);
+            self.setup.user.show.conversation(&id);
         }
         let messages = self.kept.conversation.messages();
         let said =
             messages.iter().rev().map(|message| message.text()).find(|text| !text.is_empty());
         if let Some(said) = said {
             let text =
-                format!("{} messages; the last: {}", messages.len(), shortened(&said, GLIMPSE));
+                format!("{} messages; the last: {}", messages.len(), shorten_line(&said, GLIMPSE));
             self.note(&text);
         }
         let waiting = self.kept.conversation.waiting();
@@ -96,11 +106,11 @@ impl Chatting<'_> {
             None => return,
         };
         self.note(&format!("{offer}; /go goes on"));
-        if Person::there() {
+        if TerminalPrompt::has_terminal() {
             let asking = tokio::task::spawn_blocking(|| keyboard::line("Go on now? [Y/n] ", ""));
             let answer = asking.await.ok().flatten();
             if answer.is_some_and(|answer| matches!(answer.trim(), "" | "y" | "Y" | "yes")) {
-                let gone = self.go().await;
+                let gone = self.resume().await;
                 self.told(gone);
             }
         }
@@ -115,92 +125,96 @@ impl Chatting<'_> {
     }
 
     /// Reads and executes lines until the end.
-    async fn talk(&mut self) -> Exit {
+    async fn read_lines(&mut self) -> ExitStatus {
         let mut interrupted = false;
-        while !self.over {
-            let catalog = self.setup.stage.running.catalog();
-            let line = self.source.line(&mut self.setup.audience, &catalog).await;
+        while !self.ended {
+            let catalog = self.setup.context.running.catalog();
+            let line = self.source.line(&mut self.setup.user, &catalog).await;
             let line = match line {
-                Line::Typed(line) => line,
-                Line::End => break,
-                Line::Interrupted if interrupted || !self.source.is_terminal() => {
-                    self.exit = Exit::Interrupted;
+                EditorLine::Typed(line) => line,
+                EditorLine::End => break,
+                EditorLine::Interrupted if interrupted || !self.source.is_terminal() => {
+                    self.exit = ExitStatus::Interrupted;
                     break;
                 }
-                Line::Interrupted => {
+                EditorLine::Interrupted => {
                     interrupted = true;
                     self.note("Ctrl-C again, or Ctrl-D, ends the chat");
                     continue;
                 }
             };
             interrupted = false;
-            let done = match typed::read(&line) {
-                Ok(Typed::Nothing) => Ok(()),
-                Ok(Typed::Say(text)) => self.say(&text).await,
-                Ok(Typed::Do(order)) => self.obey(order).await,
-                Ok(Typed::Prompt(name, arguments)) => self.prompt(&name, &arguments).await,
+            let done = match input::parse_line(&line) {
+                Ok(ChatInput::Nothing) => Ok(()),
+                Ok(ChatInput::Message(text)) => self.send_message(&text).await,
+                Ok(ChatInput::Command(command)) => self.execute(command).await,
+                Ok(ChatInput::Prompt(name, arguments)) => self.prompt(&name, &arguments).await,
                 Err(failure) => Err(failure),
             };
             self.told(done);
         }
         // What was seen at a terminal needs no code.
-        if self.source.is_terminal() { Exit::Ok } else { self.exit }
+        if self.source.is_terminal() { ExitStatus::Ok } else { self.exit }
     }
 
     /// Sends a message to the model.
-    async fn say(&mut self, text: &str) -> Result<(), Failure> {
-        let Setup { stage, audience } = &mut *self.setup;
+    async fn send_message(&mut self, text: &str) -> Result<(), CommandError> {
+        let RunSetup { context, user } = &mut *self.setup;
         let none: [&str; 0] = [];
-        let saying = talk::message(&stage.running, text, &[], &none);
-        match audience.unless_interrupted(saying).await {
+        let saying = agent_run::message(&context.running, text, &[], &none);
+        match user.unless_interrupted(saying).await {
             Some(message) => self.answer(vec![message?]).await,
             None => Ok(()),
         }
     }
 
     /// Sends the messages of a server's prompt to the model.
-    async fn prompt(&mut self, name: &str, arguments: &[(String, String)]) -> Result<(), Failure> {
-        let Setup { stage, audience } = &mut *self.setup;
-        let rendering = talk::rendered(&stage.running, name, arguments);
-        match audience.unless_interrupted(rendering).await {
+    async fn prompt(
+        &mut self,
+        name: &str,
+        arguments: &[(String, String)],
+    ) -> Result<(), CommandError> {
+        let RunSetup { context, user } = &mut *self.setup;
+        let rendering = agent_run::render_prompt(&context.running, name, arguments);
+        match user.unless_interrupted(rendering).await {
             Some(messages) => self.answer(messages?).await,
             None => Ok(()),
         }
     }
 
     /// Resumes a run that was interrupted or that waits for a person.
-    async fn go(&mut self) -> Result<(), Failure> {
-        if !self.setup.audience.settle(&self.kept.conversation).await? {
-            return Err(Failure::usage("the question is still open"));
+    async fn resume(&mut self) -> Result<(), CommandError> {
+        if !self.setup.user.answer_pending(&self.kept.conversation).await? {
+            return Err(CommandError::usage("the question is still open"));
         }
         if !self.kept.conversation.is_unfinished() {
-            return Err(Failure::usage("there is nothing to go on with"));
+            return Err(CommandError::usage("there is nothing to go on with"));
         }
         self.answer(Vec::new()).await
     }
 
     /// Runs the agent on the input. A conversation is stored from its first message on.
-    async fn answer(&mut self, input: Vec<Message>) -> Result<(), Failure> {
-        let Setup { stage, audience } = &mut *self.setup;
+    async fn answer(&mut self, input: Vec<Message>) -> Result<(), CommandError> {
+        let RunSetup { context, user } = &mut *self.setup;
         if self.kept.id.is_none() && self.kept.conversation.messages().is_empty() {
             let about = input.iter().map(Message::text).find(|text| !text.is_empty());
-            self.kept = stage.keeping.begin(&about.unwrap_or_default())?;
+            self.kept = context.storage.begin(&about.unwrap_or_default())?;
             if let Some(id) = &self.kept.id {
-                audience.show.conversation(id);
+                user.show.conversation(id);
             }
         }
-        let followed = audience.follow(&stage.agent, &self.kept.conversation, input).await;
+        let followed = user.run_agent(&context.agent, &self.kept.conversation, input).await;
         let Ok(report) = followed else {
-            let Quit = Quit;
-            (self.over, self.exit) = (true, Exit::Interrupted);
+            let QuitRequest = QuitRequest;
+            (self.ended, self.exit) = (true, ExitStatus::Interrupted);
             return Ok(());
         };
         self.used.add(&report);
         if report.status == Status::Cancelled {
             self.note("stopped; the conversation goes on");
         }
-        let json = self.setup.audience.show.is_json();
-        match talk::ended(&report, None, json) {
+        let json = self.setup.user.show.is_json();
+        match agent_run::run_exit_status(&report, None, json) {
             Ok(exit) => self.exit = exit,
             Err(failure) => return Err(failure),
         }
@@ -208,20 +222,20 @@ impl Chatting<'_> {
     }
 
     /// Reports a failure; the chat continues.
-    fn told(&mut self, done: Result<(), Failure>) {
+    fn told(&mut self, done: Result<(), CommandError>) {
         let Err(failure) = done else { return };
         self.exit = failure.exit;
-        let show = &mut self.setup.audience.show;
-        failure.tell(|line| show.print(line));
+        let show = &mut self.setup.user.show;
+        failure.print(|line| show.print(line));
     }
 
     fn note(&mut self, text: &str) {
-        let text = styled(Styled::Faint, escaped_line(text));
-        self.setup.audience.show.print(text);
+        let text = styled(TextStyle::Faint, escape_line(text));
+        self.setup.user.show.print(text);
     }
 }
 
-impl Used {
+impl ChatUsage {
     fn add(&mut self, report: &Report) {
         self.turns += report.turns;
         self.calls += report.calls;

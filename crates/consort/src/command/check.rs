@@ -1,32 +1,34 @@
 //! `consort check`: errors and warnings of the config, without starting anything.
 
-use consort::config::{Config, System};
 use consort_core::{Problem, Severity};
 
 use super::serve;
-use crate::cli::{Check, Common};
-use crate::exit::{Exit, Failure};
-use crate::output::{Styled, TerminalText, json, line, styled};
-use crate::running::{read_untrusted, tell};
-use crate::trust;
+use crate::cli::{CheckArguments, GlobalArguments};
+use crate::command_hub::{read_untrusted, tell};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TerminalText, TextStyle, json, line, styled};
+use crate::trust_prompt;
 
-pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    common: &GlobalArguments,
+    options: &CheckArguments,
+) -> Result<ExitStatus, CommandError> {
     let Some(config) = read_untrusted(common)? else {
         if common.json {
             json(&Vec::<Problem>::new());
         } else {
             line("no config: the embedded default is used (see `consort config path`)");
         }
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     };
-    trust::remark(common, &config);
-    let (mut problems, mut exit) = (problems(&config), Exit::Ok);
-    match serve::rehearse(common, &config).await {
+    trust_prompt::note_untrusted(common, &config);
+    let (mut problems, mut exit) = (config.all_problems(), ExitStatus::Ok);
+    match serve::check_config(common, &config).await {
         Ok(found) => problems.extend(found),
         Err(failure) => {
             exit = failure.exit;
             // What is wrong in the config itself is told already, with its place.
-            if !config.errors.iter().any(consort::config::ConfigError::is_blocking) {
+            if !config.errors.iter().any(consort_config::ConfigError::is_blocking) {
                 let problem = Problem::error(failure.message);
                 problems.push(failure.hint.into_iter().fold(problem, Problem::hint));
             }
@@ -34,8 +36,8 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
     }
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let warnings = problems.len() - errors;
-    if exit == Exit::Ok && (errors > 0 || options.strict && warnings > 0) {
-        exit = Exit::Usage;
+    if exit == ExitStatus::Ok && (errors > 0 || options.strict && warnings > 0) {
+        exit = ExitStatus::Usage;
     }
     if common.json {
         json(&problems);
@@ -43,7 +45,7 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         problems.iter().for_each(tell);
         let verdict =
             format!("{} servers, {errors} errors, {warnings} warnings", config.servers.len());
-        let style = if exit == Exit::Ok { Styled::Good } else { Styled::Bad };
+        let style = if exit == ExitStatus::Ok { TextStyle::Good } else { TextStyle::Bad };
         let mut file = config.file.display().to_string();
         if !config.fragments.is_empty() {
             file = format!("{file} and {} included files", config.fragments.len());
@@ -51,13 +53,4 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         line(TerminalText::from(file) + ": " + styled(style, verdict));
     }
     Ok(exit)
-}
-
-/// Returns all errors and oddities of a config that can be found without starting anything.
-pub(crate) fn problems(config: &Config) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
-    problems.extend(config.problems.iter().cloned());
-    let resolve = System::silent();
-    problems.extend(config.servers.iter().flat_map(|server| server.check(&resolve)));
-    problems
 }

@@ -6,27 +6,31 @@ mod limits;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use consort::config::{
-    Client, Config, Folders, Found, ImportSource, Layout, ServerConfig, Transport, add_servers,
-    convert, find, import_sources,
+use consort_config::{
+    Config, ConfigLocation, FolderLayout, ImportClient, ImportSource, ServerConfig,
+    TransportConfig, UserFolders, add_servers, convert, find_config, import_sources,
 };
+use consort_config::{default_config_path, rewrite_config};
+use consort_core::escape::escape_line;
 use consort_core::{Problem, ServerId};
 use serde_json::json;
 
-use crate::cli::{Common, ConfigCommand, Source, Target};
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, escaped_line, json, line, note, styled, width};
-use crate::rewrite::{own_config, rewrite};
-use crate::running::{read_file, read_untrusted, tell};
-use crate::trust;
+use crate::cli::{ConfigCommand, ConvertTarget, GlobalArguments, SourceClient};
+use crate::command_hub::{read_file, read_untrusted, tell};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
+use crate::trust_prompt;
 
-pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failure> {
+pub(super) fn run(
+    common: &GlobalArguments,
+    command: ConfigCommand,
+) -> Result<ExitStatus, CommandError> {
     match command {
         ConfigCommand::Show => show(common),
         ConfigCommand::Path => path(common),
         ConfigCommand::Schema => {
             schema(common);
-            Ok(Exit::Ok)
+            Ok(ExitStatus::Ok)
         }
         ConfigCommand::Limits { word } => limits::show(common, word.as_deref()),
         ConfigCommand::Convert { to, output } => {
@@ -37,7 +41,7 @@ pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failu
                 Some(path) => write(&path, &written.text)?,
                 None => crate::output::file(&written.text),
             }
-            Ok(Exit::Ok)
+            Ok(ExitStatus::Ok)
         }
         ConfigCommand::Export(wanted) => super::export::run(common, &wanted),
         ConfigCommand::Add(wanted) => edit::add(common, &wanted),
@@ -46,8 +50,8 @@ pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failu
     }
 }
 
-fn nothing() -> Failure {
-    Failure::usage("there is no config to convert")
+fn nothing() -> CommandError {
+    CommandError::usage("there is no config to convert")
         .hint("name one with --config, or see `consort config path`")
 }
 
@@ -57,28 +61,28 @@ fn report(config: &Config, problems: &[Problem]) {
     config.problems.iter().chain(problems).for_each(tell);
 }
 
-fn show(common: &Common) -> Result<Exit, Failure> {
+fn show(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     let Some(config) = read_untrusted(common)? else {
         if common.json {
             json(&json!({ "file": null, "servers": [] }));
         } else {
             line("no config: the embedded default is used (local tools and the demo server)");
         }
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     };
-    trust::remark(common, &config);
+    trust_prompt::note_untrusted(common, &config);
     report(&config, &[]);
     if common.json {
         json(&config);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     line(format!("{} ({:?})", config.file.display(), config.format));
     for file in &config.fragments {
-        line(format!("includes {}", escaped_line(&file.display().to_string())));
+        line(format!("includes {}", escape_line(&file.display().to_string())));
     }
     let is_alone = config.fragments.is_empty();
     let line_of = if is_alone { "LINE" } else { "FILE" };
-    let mut table = Table::new(&["SERVER", "TRANSPORT", line_of, "WHERE"]);
+    let mut table = TextTable::new(&["SERVER", "TRANSPORT", line_of, "WHERE"]);
     for server in &config.servers {
         let name = if server.disabled {
             format!("{} (disabled)", server.name)
@@ -90,19 +94,19 @@ fn show(common: &Common) -> Result<Exit, Failure> {
             written = format!("{}:{written}", server.origin.file.display());
         }
         table.row([
-            Cell::from(name),
-            Cell::from(server.transport.name()),
-            Cell::from(written),
-            Cell::from(place(server)),
+            TableCell::from(name),
+            TableCell::from(server.transport.name()),
+            TableCell::from(written),
+            TableCell::from(place(server)),
         ]);
     }
     line(table.render(width()));
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Prints the JSON Schema of the config.
-fn schema(common: &Common) {
-    let schema = consort::config::schema();
+fn schema(common: &GlobalArguments) {
+    let schema = consort_config::config_schema();
     if common.json {
         return json(&schema);
     }
@@ -112,25 +116,26 @@ fn schema(common: &Common) {
 /// The command line or URL of a server, with secrets hidden.
 fn place(server: &ServerConfig) -> String {
     match &server.transport {
-        Transport::Stdio(program) => {
+        TransportConfig::Stdio(program) => {
             let words = std::iter::once(&program.command).chain(&program.arguments);
             words.map(ToString::to_string).collect::<Vec<_>>().join(" ")
         }
-        Transport::Http(address) | Transport::Sse(address) => address.url.to_string(),
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => address.url.to_string(),
     }
 }
 
-fn path(common: &Common) -> Result<Exit, Failure> {
-    let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
-    let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
-        .map_err(|error| Failure::usage(error.to_string()))?;
+fn path(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let lookup =
+        find_config(common.config.as_deref(), variable.as_deref(), &UserFolders::of_process())
+            .map_err(|error| CommandError::usage(error.to_string()))?;
     if common.json {
         json(&lookup);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let used = match &lookup.found {
-        Found::File(path) => Some(path),
-        Found::Embedded => None,
+        ConfigLocation::File(path) => Some(path),
+        ConfigLocation::Embedded => None,
     };
     for place in &lookup.searched {
         let is_used = used == Some(&place.file);
@@ -141,9 +146,9 @@ fn path(common: &Common) -> Result<Exit, Failure> {
         } else {
             "       "
         };
-        let file = escaped_line(&place.file.display().to_string());
+        let file = escape_line(&place.file.display().to_string());
         line(if is_used {
-            styled(Styled::Good, format!("{mark}{file}"))
+            styled(TextStyle::Good, format!("{mark}{file}"))
         } else {
             format!("{mark}{file}").into()
         });
@@ -151,21 +156,20 @@ fn path(common: &Common) -> Result<Exit, Failure> {
     if used.is_none() {
         line("none is there: the embedded default is used");
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Imports the servers of other clients that the target does not have yet.
 fn import(
-    common: &Common,
-    from: &[Source],
+    common: &GlobalArguments,
+    from: &[SourceClient],
     output: Option<PathBuf>,
     dry_run: bool,
-) -> Result<Exit, Failure> {
-    let folders = Folders::of_process();
-    let Some(target) = output.or_else(own_config) else {
-        return Err(
-            Failure::usage("there is no home folder to write to").hint("name a file with --output")
-        );
+) -> Result<ExitStatus, CommandError> {
+    let folders = UserFolders::of_process();
+    let Some(target) = output.or_else(default_config_path) else {
+        return Err(CommandError::usage("there is no home folder to write to")
+            .hint("name a file with --output"));
     };
     let existing = if target.exists() { Some(read_file(&target)?) } else { None };
     let mut known: BTreeSet<ServerId> = existing
@@ -173,19 +177,19 @@ fn import(
         .flat_map(|config| &config.servers)
         .map(|server| server.name.clone())
         .collect();
-    let wanted: Vec<Client> = from.iter().map(|source| (*source).into()).collect();
+    let wanted: Vec<ImportClient> = from.iter().map(|source| (*source).into()).collect();
     let mut taken: Vec<ServerConfig> = Vec::new();
-    let mut table = Table::new(&["SERVER", "FROM", "WHERE"]);
-    for source in import_sources(&folders, Layout::of_system()) {
+    let mut table = TextTable::new(&["SERVER", "FROM", "WHERE"]);
+    for source in import_sources(&folders, FolderLayout::of_system()) {
         if !source.exists || !wanted.is_empty() && !wanted.contains(&source.client) {
             continue;
         }
         for server in servers_of(&source) {
             if known.insert(server.name.clone()) {
                 table.row([
-                    Cell::from(server.name.as_str()),
-                    Cell::from(source.client.to_string()),
-                    Cell::from(place(&server)),
+                    TableCell::from(server.name.as_str()),
+                    TableCell::from(source.client.to_string()),
+                    TableCell::from(place(&server)),
                 ]);
                 taken.push(server);
             } else {
@@ -193,7 +197,7 @@ fn import(
             }
         }
     }
-    convert(&taken, consort::config::Target::Consort).problems.iter().for_each(tell);
+    convert(&taken, consort_config::TargetFormat::Consort).problems.iter().for_each(tell);
     if common.json {
         json(&json!({ "target": target, "servers": taken }));
     } else if taken.is_empty() {
@@ -202,12 +206,12 @@ fn import(
         line(table.render(width()));
     }
     if !taken.is_empty() && !dry_run {
-        let written = rewrite(&target, |text| Ok(add_servers(&target, text, &taken)?));
+        let written = rewrite_config(&target, |text| Ok(add_servers(&target, text, &taken)?));
         let written = written.map_err(edit::failed)?;
         written.problems.iter().for_each(tell);
         note(format!("{} servers added to {}", taken.len(), target.display()));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// The servers configured in a client. Errors are reported and skipped.
@@ -225,9 +229,9 @@ fn servers_of(source: &ImportSource) -> Vec<ServerConfig> {
 }
 
 /// Writes a file atomically.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     let failed = |error: std::io::Error| {
-        Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+        CommandError::usage(format!("cannot write `{}`: {error}", path.display()))
     };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
@@ -236,28 +240,28 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path)).map_err(failed)
 }
 
-impl From<Target> for consort::config::Target {
-    fn from(target: Target) -> Self {
+impl From<ConvertTarget> for consort_config::TargetFormat {
+    fn from(target: ConvertTarget) -> Self {
         match target {
-            Target::McpServers => Self::McpServers,
-            Target::Vscode => Self::VsCode,
-            Target::Zed => Self::Zed,
-            Target::Codex => Self::Codex,
-            Target::Consort => Self::Consort,
+            ConvertTarget::McpServers => Self::McpServers,
+            ConvertTarget::Vscode => Self::VsCode,
+            ConvertTarget::Zed => Self::Zed,
+            ConvertTarget::Codex => Self::Codex,
+            ConvertTarget::Consort => Self::Consort,
         }
     }
 }
 
-impl From<Source> for Client {
-    fn from(source: Source) -> Self {
+impl From<SourceClient> for ImportClient {
+    fn from(source: SourceClient) -> Self {
         match source {
-            Source::ClaudeDesktop => Self::ClaudeDesktop,
-            Source::ClaudeCode => Self::ClaudeCode,
-            Source::Cursor => Self::Cursor,
-            Source::Windsurf => Self::Windsurf,
-            Source::Vscode => Self::VsCode,
-            Source::Zed => Self::Zed,
-            Source::Codex => Self::Codex,
+            SourceClient::ClaudeDesktop => Self::ClaudeDesktop,
+            SourceClient::ClaudeCode => Self::ClaudeCode,
+            SourceClient::Cursor => Self::Cursor,
+            SourceClient::Windsurf => Self::Windsurf,
+            SourceClient::Vscode => Self::VsCode,
+            SourceClient::Zed => Self::Zed,
+            SourceClient::Codex => Self::Codex,
         }
     }
 }

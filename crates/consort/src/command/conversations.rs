@@ -3,27 +3,28 @@
 mod transcript;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 
 use consort_agent::StoreError;
 use consort_agent::store::{Id, State, Store, Summary};
+use consort_config::conversations_folder;
+use consort_core::escape::{escape_line, shorten_line};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::{Common, Conversations, ConversationsCommand};
-use crate::exit::{Exit, Failure};
-use crate::output::{
-    Cell, Styled, Table, escaped_line, json, line, note, shortened, styled, width,
-};
-use crate::running;
-pub(crate) use transcript::words;
+use crate::cli::{ConversationsArguments, ConversationsCommand, GlobalArguments};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
 
 /// Characters of a title shown in a confirmation.
 const TITLE: usize = 60;
 
-pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit, Failure> {
-    let folder = options.folder.or_else(folder).ok_or_else(|| {
-        Failure::usage("there is no home folder to look in").hint("name a folder with --folder")
+pub(super) async fn run(
+    common: &GlobalArguments,
+    options: ConversationsArguments,
+) -> Result<ExitStatus, CommandError> {
+    let folder = options.folder.or_else(conversations_folder).ok_or_else(|| {
+        CommandError::usage("there is no home folder to look in")
+            .hint("name a folder with --folder")
     })?;
     let store = Store::new(folder);
     match options.command {
@@ -37,18 +38,13 @@ pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit,
             } else {
                 line(id.as_str());
             }
-            Ok(Exit::Ok)
+            Ok(ExitStatus::Ok)
         }
         ConversationsCommand::Delete { ids, yes } => delete(common, &store, &ids, yes).await,
     }
 }
 
-/// The folder of conversations: in `$XDG_DATA_HOME`, or in `~/.local/share`.
-pub(crate) fn folder() -> Option<PathBuf> {
-    Some(running::data_folder()?.join("conversations"))
-}
-
-impl From<StoreError> for Failure {
+impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);
@@ -57,16 +53,16 @@ impl From<StoreError> for Failure {
             cause = error.source();
         }
         let exit = match error {
-            StoreError::Damaged { .. } | StoreError::Later { .. } => Exit::Tool,
-            _ => Exit::Usage,
+            StoreError::Damaged { .. } | StoreError::Later { .. } => ExitStatus::Tool,
+            _ => ExitStatus::Usage,
         };
-        Self { message: escaped_line(&message), hint: error.hint(), exit }
+        Self { message: escape_line(&message), hint: error.hint(), exit }
     }
 }
 
-fn list(common: &Common, store: &Store) -> Result<Exit, Failure> {
+fn list(common: &GlobalArguments, store: &Store) -> Result<ExitStatus, CommandError> {
     #[derive(Serialize)]
-    struct Listed<'a> {
+    struct ConversationRow<'a> {
         #[serde(flatten)]
         summary: &'a Summary,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,20 +70,21 @@ fn list(common: &Common, store: &Store) -> Result<Exit, Failure> {
     }
     let summaries = store.list()?;
     if common.json {
-        let listed = summaries.iter().map(|summary| Listed { summary, damage: damage(summary) });
+        let listed =
+            summaries.iter().map(|summary| ConversationRow { summary, damage: damage(summary) });
         json(&listed.collect::<Vec<_>>());
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     if summaries.is_empty() {
         line("no conversations");
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
-    let mut table = Table::new(&["ID", "LAST", "MESSAGES", "TOKENS", "STATE", "TITLE"]);
+    let mut table = TextTable::new(&["ID", "LAST", "MESSAGES", "TOKENS", "STATE", "TITLE"]);
     for summary in &summaries {
         table.row(cells(summary));
     }
     line(table.render(width()));
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 fn damage(summary: &Summary) -> Option<&str> {
@@ -97,24 +94,24 @@ fn damage(summary: &Summary) -> Option<&str> {
     }
 }
 
-fn cells(summary: &Summary) -> [Cell; 6] {
-    let id = Cell::from(summary.id.as_str());
+fn cells(summary: &Summary) -> [TableCell; 6] {
+    let id = TableCell::from(summary.id.as_str());
     if let Some(damage) = damage(summary) {
-        let state = Cell::styled(Styled::Bad, summary.state.as_str());
+        let state = TableCell::styled(TextStyle::Bad, summary.state.as_str());
         return [id, "".into(), "".into(), "".into(), state, damage.into()];
     }
     let style = match summary.state.as_str() {
-        "completed" => Styled::Good,
-        "new" => Styled::Faint,
-        "unfinished" | "waiting" => Styled::Warning,
-        _ => Styled::Bad,
+        "completed" => TextStyle::Good,
+        "new" => TextStyle::Faint,
+        "unfinished" | "waiting" => TextStyle::Warning,
+        _ => TextStyle::Bad,
     };
     [
         id,
         time(summary.last).into(),
         summary.messages.to_string().into(),
         (summary.input + summary.output).to_string().into(),
-        Cell::styled(style, summary.state.as_str()),
+        TableCell::styled(style, summary.state.as_str()),
         summary.title.as_str().into(),
     ]
 }
@@ -124,7 +121,7 @@ fn time(at: u64) -> String {
     consort_core::utc(at / 1000).replace('T', " ").replace('Z', "")
 }
 
-fn show(common: &Common, store: &Store, name: &str) -> Result<Exit, Failure> {
+fn show(common: &GlobalArguments, store: &Store, name: &str) -> Result<ExitStatus, CommandError> {
     let (head, steps) = store.read(&store.find(name)?)?;
     if common.json {
         let (id, title, created, forked) = (&head.id, &head.title, head.created, &head.forked);
@@ -134,38 +131,38 @@ fn show(common: &Common, store: &Store, name: &str) -> Result<Exit, Failure> {
     } else {
         line(transcript::of(&head, &steps));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 async fn delete(
-    common: &Common,
+    common: &GlobalArguments,
     store: &Store,
     names: &[String],
     yes: bool,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let mut ids = names.iter().map(|name| store.find(name)).collect::<Result<Vec<Id>, _>>()?;
     ids.sort_unstable();
     ids.dedup();
     if !yes {
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            return Err(Failure {
+            return Err(CommandError {
                 message: "nobody is there to agree: nothing was removed".to_owned(),
                 hint: Some("run it in a terminal, or agree beforehand with --yes".to_owned()),
-                exit: Exit::Denied,
+                exit: ExitStatus::Denied,
             });
         }
         let all = store.list()?;
         for summary in all.iter().filter(|summary| ids.contains(&summary.id)) {
-            let title = shortened(&summary.title, TITLE);
+            let title = shorten_line(&summary.title, TITLE);
             note(format!("{}  {} messages  {title}", summary.id, summary.messages));
         }
-        match crate::person::agrees("Remove for good? [y/N] ".to_owned()).await {
+        match crate::terminal_prompt::confirm_async("Remove for good? [y/N] ".to_owned()).await {
             Some(true) => {}
             Some(false) => {
                 note("nothing was removed");
-                return Ok(Exit::Denied);
+                return Ok(ExitStatus::Denied);
             }
-            None => return Ok(Exit::Interrupted),
+            None => return Ok(ExitStatus::Interrupted),
         }
     }
     store.delete(&ids)?;
@@ -173,8 +170,8 @@ async fn delete(
         json(&json!({ "removed": ids }));
     } else {
         for id in &ids {
-            line(styled(Styled::Good, format!("{id} is removed")));
+            line(styled(TextStyle::Good, format!("{id} is removed")));
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }

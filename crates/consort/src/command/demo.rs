@@ -2,27 +2,27 @@
 
 use clap::Parser;
 use consort::models::DEMO;
-use consort::shaping::Shaping;
+use consort::toolbox_layers::ToolboxLayers;
 
 use super::call;
-use crate::cli::{Call, Cli, Command, Common, LedgerChoice};
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, TerminalText, line, styled, width};
-use crate::person::Person;
-use crate::running::{Need, Running, embedded};
+use crate::cli::{CallArguments, Cli, CliCommand, GlobalArguments, LedgerSelection};
+use crate::command_hub::{CatalogFreshness, CommandHub, settings_without_config};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, styled, width};
+use crate::terminal_prompt::TerminalPrompt;
 
-pub(super) async fn run(common: &Common) -> Result<Exit, Failure> {
-    let mut settings = embedded()?;
+pub(super) async fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
+    let mut settings = settings_without_config()?;
     // A demo keeps nothing.
     settings.kept = None;
-    let running = Running::of(settings, Shaping::default(), Vec::new());
+    let running = CommandHub::with_settings(settings, ToolboxLayers::default(), Vec::new());
     let shown = tokio::select! {
         shown = show(&running, common) => shown,
-        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+        _ = tokio::signal::ctrl_c() => Ok(ExitStatus::Interrupted),
     };
     running.end().await;
     match shown? {
-        Exit::Ok => {}
+        ExitStatus::Ok => {}
         exit => return Ok(exit),
     }
     let exit = agent(common).await?;
@@ -33,24 +33,24 @@ pub(super) async fn run(common: &Common) -> Result<Exit, Failure> {
 }
 
 /// Runs a scripted model with the same tools, so that no API key is needed.
-async fn agent(common: &Common) -> Result<Exit, Failure> {
+async fn agent(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     heading("An agent: a model that calls these tools. This one is scripted, and needs no key.");
     let words = ["ask", "--model", DEMO, "--no-store", "what", "do", "you", "find"];
     line(format!("$ consort {}", words.join(" ")));
     let typed = Cli::parse_from(["consort"].into_iter().chain(words));
-    let Command::Ask(ask) = typed.command else { unreachable!("`ask` is the command") };
-    let common = Common { bundled: true, ..common.clone() };
+    let CliCommand::Ask(ask) = typed.command else { unreachable!("`ask` is the command") };
+    let common = GlobalArguments { bundled: true, ..common.clone() };
     super::ask::run(&common, ask).await
 }
 
-async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
+async fn show(running: &CommandHub, common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     heading("Two ensembles, one toolbox: local tools, and an MCP server in a process of its own.");
-    running.reach(None, Need::Fresh).await;
-    let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+    running.connect_servers(None, CatalogFreshness::Fresh).await;
+    let mut table = TextTable::new(&["TOOL", "DESCRIPTION"]);
     for entry in running.catalog().tools.entries() {
         table.row([
-            Cell::from(entry.id()),
-            Cell::from(entry.tool().description().unwrap_or_default()),
+            TableCell::from(entry.id()),
+            TableCell::from(entry.tool().description().unwrap_or_default()),
         ]);
     }
     line(table.render(width()));
@@ -75,7 +75,7 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
     for (about, tool, arguments) in steps {
         heading(about);
         line(format!("$ consort call {tool} {}", arguments.map_quoted()));
-        let request = Call {
+        let request = CallArguments {
             tool: tool.to_owned(),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             args: None,
@@ -84,26 +84,26 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
             exposure: None,
             log_level: None,
             save: ".".into(),
-            ledger: LedgerChoice::default(),
+            ledger: LedgerSelection::default(),
         };
-        match call::perform(running, common, &request, &Person::new()).await {
+        match call::perform(running, common, &request, &TerminalPrompt::new()).await {
             Ok(_) => {}
-            Err(unmade) => unmade.failure.tell(line),
+            Err(unsent) => unsent.failure.print(line),
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 fn heading(text: &str) {
-    line(TerminalText::from("\n") + styled(Styled::Heading, text));
+    line(TerminalText::from("\n") + styled(TextStyle::Heading, text));
 }
 
 /// Quoting of words for a shell.
-trait Quoted {
+trait ShellQuoting {
     fn map_quoted(&self) -> String;
 }
 
-impl Quoted for &[&str] {
+impl ShellQuoting for &[&str] {
     fn map_quoted(&self) -> String {
         let quoted =
             |word: &&str| if word.contains(' ') { format!("'{word}'") } else { (*word).to_owned() };

@@ -1,20 +1,21 @@
 //! `consort dialect`: tool definitions in the format of a model provider.
 
 use consort_core::Entry;
+use consort_core::escape::escape_line;
 use consort_shape::dialect::{Options, names, project};
 use serde_json::{Value, json};
 
-use crate::cli::{Common, DialectArguments};
-use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, json, json_text, note};
-use crate::running::{Need, Running};
+use crate::cli::{DialectArguments, GlobalArguments};
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{json, json_text, note};
 
 pub(super) async fn run(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     wanted: &DialectArguments,
-) -> Result<Exit, Failure> {
-    running.reach(None, Need::Kept).await;
+) -> Result<ExitStatus, CommandError> {
+    running.connect_servers(None, CatalogFreshness::Cached).await;
     let catalog = running.catalog();
     let entries: Vec<&Entry> = match &wanted.tool {
         Some(name) => vec![catalog.resolve(name)?],
@@ -36,13 +37,13 @@ pub(super) async fn run(
             })
             .collect();
         json(&told);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     for (id, _, tool, losses) in &told {
         json_text(&serde_json::to_string_pretty(tool).unwrap_or_default());
         for loss in losses {
-            note(escaped_line(&format!("{id}: {loss}")));
+            note(escape_line(&format!("{id}: {loss}")));
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }

@@ -10,18 +10,19 @@ use consort_shape::tokens::{Vocabulary, costs};
 use serde::Serialize;
 
 use super::servers;
-use super::tokens::{Sum, sums};
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, TerminalText, json, line, styled, width};
-use crate::running::{Running, caller, not_ready, tell};
+use super::tokens::{ServerTokenCost, server_costs};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CommandHub, not_ready, tell};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TerminalText, TextStyle, TextTable, json, line, styled, width};
+use crate::user::caller;
 
 /// The longest tool name that every model provider accepts.
 const LONGEST_NAME: usize = 64;
 
 /// Token cost of a server whose tools are all exposed, and the number of definitions changed for providers.
 #[derive(Serialize)]
-struct Weight {
+struct DefinitionCost {
     server: String,
     tools: usize,
     tokens: usize,
@@ -30,18 +31,21 @@ struct Weight {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct DoctorReport<'a> {
     servers: &'a [Status],
-    weights: &'a [Weight],
+    weights: &'a [DefinitionCost],
     problems: &'a [Problem],
 }
 
-pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    running: &CommandHub,
+    common: &GlobalArguments,
+) -> Result<ExitStatus, CommandError> {
     let (statuses, catalog) = (running.diagnose().await, running.catalog());
     let problems: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
     // What the config or the lock keeps from starting was told before anything was reached.
     let (started, unusable) =
-        problems.into_iter().partition::<Vec<_>, _>(|problem| running.starts(problem));
+        problems.into_iter().partition::<Vec<_>, _>(|problem| running.is_startable(problem));
     let (down, unusable) = (!started.is_empty(), !unusable.is_empty());
     let mut problems = started;
     problems.extend(catalog.problems.iter().cloned());
@@ -51,11 +55,11 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
     let routes = everything.tools.entries().iter().map(|entry| &entry.route);
     let tools: Vec<(&str, &str)> =
         routes.map(|route| (route.server.as_str(), route.name.as_str())).collect();
-    problems.extend(running.shaping.idle_rules(&tools));
-    let weights = weights(&catalog);
+    problems.extend(running.toolbox_layers.unused_rules(&tools));
+    let weights = definition_costs(&catalog);
     if common.json {
         problems.extend(running.problems.iter().cloned());
-        json(&Report { servers: &statuses, weights: &weights, problems: &problems });
+        json(&DoctorReport { servers: &statuses, weights: &weights, problems: &problems });
     } else {
         if !statuses.is_empty() {
             line(servers::table(&statuses).render(width()));
@@ -64,17 +68,17 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
         line("");
         problems.iter().for_each(tell);
         let verdict = match problems.len() + running.problems.len() {
-            0 => styled(Styled::Good, "no problems"),
-            count => styled(Styled::Warning, format!("{count} problems")),
+            0 => styled(TextStyle::Good, "no problems"),
+            count => styled(TextStyle::Warning, format!("{count} problems")),
         };
         line(verdict);
     }
     let all = problems.iter().chain(&running.problems);
     let broken = unusable || all.into_iter().any(|problem| problem.severity == Severity::Error);
     Ok(match (down, broken) {
-        (true, _) => Exit::Unreachable,
-        (false, true) => Exit::Tool,
-        (false, false) => Exit::Ok,
+        (true, _) => ExitStatus::Unreachable,
+        (false, true) => ExitStatus::Tool,
+        (false, false) => ExitStatus::Ok,
     })
 }
 
@@ -108,12 +112,12 @@ fn suspicious(entry: &Entry) -> Vec<Problem> {
     problems
 }
 
-fn weights(catalog: &Catalog) -> Vec<Weight> {
-    let mut weights: Vec<Weight> = sums(&costs(Vocabulary::O200k, catalog))
+fn definition_costs(catalog: &Catalog) -> Vec<DefinitionCost> {
+    let mut weights: Vec<DefinitionCost> = server_costs(&costs(Vocabulary::O200k, catalog))
         .into_iter()
-        .map(|Sum { server, tools, tokens }| {
+        .map(|ServerTokenCost { server, tools, tokens }| {
             let changed = PROVIDERS.iter().map(|dialect| (dialect.as_str(), 0)).collect();
-            Weight { server, tools, tokens, changed }
+            DefinitionCost { server, tools, tokens, changed }
         })
         .collect();
     for entry in catalog.tools.entries() {
@@ -121,7 +125,7 @@ fn weights(catalog: &Catalog) -> Vec<Weight> {
             if project(&entry.tool(), dialect, Options::default()).losses.is_empty() {
                 continue;
             }
-            let concerned = |weight: &&mut Weight| {
+            let concerned = |weight: &&mut DefinitionCost| {
                 weight.server == entry.route.server.as_str() || weight.server == "all"
             };
             for weight in weights.iter_mut().filter(concerned) {
@@ -135,18 +139,18 @@ fn weights(catalog: &Catalog) -> Vec<Weight> {
 /// The providers whose formats are checked: `OpenAI`'s two accept the same schemas.
 const PROVIDERS: [Dialect; 3] = [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini];
 
-fn table(weights: &[Weight]) -> Table {
-    let mut table = Table::new(&["SERVER", "TOOLS", "TOKENS", "CHANGED FOR"]);
+fn table(weights: &[DefinitionCost]) -> TextTable {
+    let mut table = TextTable::new(&["SERVER", "TOOLS", "TOKENS", "CHANGED FOR"]);
     for weight in weights {
         let changed = weight.changed.iter().filter(|(_, count)| **count > 0);
         let changed: Vec<String> =
             changed.map(|(dialect, count)| format!("{dialect} {count}")).collect();
         let changed = if changed.is_empty() { "-".to_owned() } else { changed.join(", ") };
         table.row([
-            Cell::from(weight.server.as_str()),
-            Cell::from(weight.tools.to_string()),
-            Cell::from(weight.tokens.to_string()),
-            Cell::from(changed),
+            TableCell::from(weight.server.as_str()),
+            TableCell::from(weight.tools.to_string()),
+            TableCell::from(weight.tokens.to_string()),
+            TableCell::from(changed),
         ]);
     }
     table

@@ -1,20 +1,22 @@
 //! `consort tools --explain`: the rules that shaped one tool, and their result.
 
+use consort_core::escape::{escape_line, escape_text, shorten_line};
 use consort_core::{Entry, Route, Toolbox};
 use consort_shape::scan::{Finding, scan};
 use consort_shape::{Explanation, explain};
 use serde::Serialize;
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Styled, TerminalText, escaped, escaped_line, json, line, shortened, styled};
-use crate::running::{Need, Running, caller};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TerminalText, TextStyle, json, line, styled};
+use crate::user::caller;
 
 /// Limit of characters shown of a text.
 const SHOWN: usize = 200;
 
 #[derive(Serialize)]
-struct Report {
+struct ToolExplanation {
     #[serde(flatten)]
     explanation: Explanation,
     policy: Option<String>,
@@ -23,57 +25,57 @@ struct Report {
 }
 
 pub(super) async fn run(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     name: &str,
-    need: Need,
-) -> Result<Exit, Failure> {
-    running.reach(None, need).await;
+    need: CatalogFreshness,
+) -> Result<ExitStatus, CommandError> {
+    running.connect_servers(None, need).await;
     let entry = original(running, name)?;
-    let report = Report {
-        explanation: explain(&entry, running.shaping.transforms(None)),
-        policy: running.shaping.decision(&caller(), &entry),
+    let report = ToolExplanation {
+        explanation: explain(&entry, running.toolbox_layers.transforms(None)),
+        policy: running.toolbox_layers.decision(&caller(), &entry),
         findings: scan(entry.definition.json()),
     };
     if common.json {
         json(&report);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let Explanation { from, to, steps } = &report.explanation;
     let to = to.as_deref().unwrap_or("hidden");
-    line(styled(Styled::Heading, format!("{} -> {}", escaped_line(from), escaped_line(to))));
+    line(styled(TextStyle::Heading, format!("{} -> {}", escape_line(from), escape_line(to))));
     for step in steps {
-        line(format!("  {}", escaped_line(&step.rule)));
+        line(format!("  {}", escape_line(&step.rule)));
         if step.hides {
             line("    hides it");
         }
         for change in &step.changes {
             let text = |text: &Option<String>| match text {
-                Some(text) => shortened(&escaped(text).replace('\n', " "), SHOWN),
+                Some(text) => shorten_line(&escape_text(text).replace('\n', " "), SHOWN),
                 None => "-".to_owned(),
             };
             let (from, to) = (text(&change.from), text(&change.to));
-            line(format!("    {}: {from} -> {to}", escaped_line(&change.what)));
+            line(format!("    {}: {from} -> {to}", escape_line(&change.what)));
         }
     }
     if steps.is_empty() {
         line("  nothing changes it");
     }
     if let Some(policy) = &report.policy {
-        line(format!("  policy: {}", escaped_line(policy)));
+        line(format!("  policy: {}", escape_line(policy)));
     }
     for finding in &report.findings {
         line(
             TerminalText::from("  ")
-                + styled(Styled::Warning, "deserves a look")
+                + styled(TextStyle::Warning, "deserves a look")
                 + format!(": {finding}"),
         );
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Returns the server's own definition of the requested tool, by its name here or at the server.
-fn original(running: &Running, name: &str) -> Result<Entry, Failure> {
+fn original(running: &CommandHub, name: &str) -> Result<Entry, CommandError> {
     let (here, there) = (running.catalog(), running.hub.catalog(&caller()));
     let route = here.resolve(name).map(|entry| entry.route.clone());
     let found = match &route {

@@ -5,30 +5,36 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Folders, Found, Layout, Reach, Recipient, STDIN, export, find, snippet};
+use consort_config::{
+    ConfigLocation, ExportClient, ExportMode, FolderLayout, STDIN, UserFolders, export,
+    find_config, snippet,
+};
+use consort_config::{back_up_file, replace_file};
+use consort_core::escape::escape_line;
 use consort_wire::Endpoint;
 use serde_json::json;
 
-use crate::cli::{Common, Export, Receiver};
-use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, json, line, note};
-use crate::rewrite::{back_up, replace};
-use crate::running::read_file;
-use crate::trust;
+use crate::cli::{ExportArguments, GlobalArguments, TargetClient};
+use crate::command_hub::read_file;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{json, line, note};
+use crate::trust_prompt;
 
-pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
-    let recipient = Recipient::from(wanted.client);
-    let reach = reach(common, wanted)?;
+pub(super) fn run(
+    common: &GlobalArguments,
+    wanted: &ExportArguments,
+) -> Result<ExitStatus, CommandError> {
+    let recipient = ExportClient::from(wanted.client);
+    let mode = mode(common, wanted)?;
     if wanted.print {
-        crate::output::file(&snippet(recipient, &reach));
-        warn_of_demo(&reach);
-        return Ok(Exit::Ok);
+        crate::output::file(&snippet(recipient, &mode));
+        warn_of_demo(&mode);
+        return Ok(ExitStatus::Ok);
     }
-    let own = || recipient.file(&Folders::of_process(), Layout::of_system());
+    let own = || recipient.file(&UserFolders::of_process(), FolderLayout::of_system());
     let Some(file) = wanted.output.clone().or_else(own) else {
-        return Err(
-            Failure::usage("there is no home folder to write to").hint("name a file with --output")
-        );
+        return Err(CommandError::usage("there is no home folder to write to")
+            .hint("name a file with --output"));
     };
     // Behind a link is the file that people keep.
     let file = fs::canonicalize(&file).unwrap_or(file);
@@ -38,39 +44,47 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
         Err(error) => return Err(failed("read", &file, &error)),
     };
     let after =
-        export(recipient, &reach, before.as_deref().unwrap_or_default()).map_err(|error| {
+        export(recipient, &mode, before.as_deref().unwrap_or_default()).map_err(|error| {
             let message = format!("cannot add to `{}`: {error}", file.display());
-            Failure::usage(escaped_line(&message)).hint("see what to write with --print")
+            CommandError::usage(escape_line(&message)).hint("see what to write with --print")
         })?;
     let changed = before.as_ref() != Some(&after);
     let backup = match before {
-        Some(_) if changed => Some(back_up(&file).map_err(|error| failed("copy", &file, &error))?),
+        Some(_) if changed => {
+            Some(back_up_file(&file).map_err(|error| failed("copy", &file, &error))?)
+        }
         _ => None,
     };
     if changed {
-        replace(&file, &after).map_err(|error| failed("write", &file, &error))?;
+        replace_file(&file, &after).map_err(|error| failed("write", &file, &error))?;
     }
     tell(common, recipient, &file, backup.as_deref(), changed);
-    warn_of_demo(&reach);
+    warn_of_demo(&mode);
     let open = fs::metadata(&file).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
-    if open && matches!(reach, Reach::Url { token: Some(_), .. }) {
-        let name = escaped_line(&file.display().to_string());
+    if open && matches!(mode, ExportMode::Url { token: Some(_), .. }) {
+        let name = escape_line(&file.display().to_string());
         note(format!("warning: others on this machine can read the token in {name}"));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Warns that a client gets the demo because there is no config.
-fn warn_of_demo(reach: &Reach) {
-    let Reach::Program { arguments, .. } = reach else { return };
+fn warn_of_demo(mode: &ExportMode) {
+    let ExportMode::Program { arguments, .. } = mode else { return };
     if !arguments.iter().any(|argument| argument == "--config") {
         note("warning: there is no config: the client gets the bundled demo server");
         note("   hint: name one with --config, or add a server with `consort config add`");
     }
 }
 
-fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path>, changed: bool) {
-    let (client, name) = (recipient.client(), escaped_line(&file.display().to_string()));
+fn tell(
+    common: &GlobalArguments,
+    recipient: ExportClient,
+    file: &Path,
+    backup: Option<&Path>,
+    changed: bool,
+) {
+    let (client, name) = (recipient.client(), escape_line(&file.display().to_string()));
     if common.json {
         json(&json!({ "client": client, "file": file, "backup": backup, "changed": changed }));
     } else if changed {
@@ -78,7 +92,7 @@ fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path
         if let Some(backup) = backup {
             note(format!(
                 "what was there is kept in {}",
-                escaped_line(&backup.display().to_string())
+                escape_line(&backup.display().to_string())
             ));
         }
     } else {
@@ -87,57 +101,59 @@ fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path
 }
 
 /// Returns the connection settings that the client uses to reach the gateway.
-fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
+fn mode(common: &GlobalArguments, wanted: &ExportArguments) -> Result<ExportMode, CommandError> {
     if let Some(url) = &wanted.url {
-        Endpoint::plain(url).map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
+        Endpoint::plain(url)
+            .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
         let token = wanted.token_file.as_deref().map(token).transpose()?;
-        return Ok(Reach::Url { url: url.clone(), token });
+        return Ok(ExportMode::Url { url: url.clone(), token });
     }
     let program = std::env::current_exe()
-        .map_err(|error| Failure::usage(format!("cannot find this program: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("cannot find this program: {error}")))?;
     let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];
     if let Some(config) = config(common)? {
         arguments.extend(["--config".to_owned(), config.display().to_string()]);
     }
-    Ok(Reach::Program { command: program.display().to_string(), arguments })
+    Ok(ExportMode::Program { command: program.display().to_string(), arguments })
 }
 
 /// The config in force here. A client is started in another folder, and perhaps with another home.
-fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
-    let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
-    let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
-        .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
-    let Found::File(file) = lookup.found else { return Ok(None) };
+fn config(common: &GlobalArguments) -> Result<Option<PathBuf>, CommandError> {
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let lookup =
+        find_config(common.config.as_deref(), variable.as_deref(), &UserFolders::of_process())
+            .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
+    let ConfigLocation::File(file) = lookup.found else { return Ok(None) };
     if file == Path::new(STDIN) {
         let message = "the client cannot read the config from the standard input of this command";
-        return Err(Failure::usage(message).hint("name a file with --config"));
+        return Err(CommandError::usage(message).hint("name a file with --config"));
     }
     // The client names it from then on, as if the user had.
-    trust::confirm(common, read_file(&file)?)?;
+    trust_prompt::confirm(common, read_file(&file)?)?;
     std::path::absolute(&file).map(Some).map_err(|error| failed("find", &file, &error))
 }
 
 /// Reads the token from a file.
-fn token(file: &Path) -> Result<String, Failure> {
+fn token(file: &Path) -> Result<String, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| failed("read", file, &error))?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!("`{}` holds no token: one line without blanks", file.display());
-        return Err(Failure::usage(escaped_line(&message)));
+        return Err(CommandError::usage(escape_line(&message)));
     }
     Ok(token.to_owned())
 }
 
-fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
-    Failure::usage(escaped_line(&format!("cannot {what} `{}`: {error}", file.display())))
+fn failed(what: &str, file: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
 }
 
-impl From<Receiver> for Recipient {
-    fn from(receiver: Receiver) -> Self {
+impl From<TargetClient> for ExportClient {
+    fn from(receiver: TargetClient) -> Self {
         match receiver {
-            Receiver::ClaudeDesktop => Self::ClaudeDesktop,
-            Receiver::Cursor => Self::Cursor,
-            Receiver::Vscode => Self::VsCode,
+            TargetClient::ClaudeDesktop => Self::ClaudeDesktop,
+            TargetClient::Cursor => Self::Cursor,
+            TargetClient::Vscode => Self::VsCode,
         }
     }
 }

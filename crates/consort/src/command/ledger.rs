@@ -5,14 +5,15 @@ mod report;
 
 use std::time::Duration;
 
+use consort_core::escape::escape_line;
 use consort_gateway::ledger::{
     CallRow, Class, Filter, Follow, LedgerError, LedgerSource, Report, Row, tail, verify,
 };
 use serde_json::json;
 
-use crate::cli::{Common, Ledger, LedgerCommand};
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, escaped_line, json, line, styled, width};
+use crate::cli::{GlobalArguments, LedgerArguments, LedgerCommand};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, styled, width};
 use crate::recording::ledger_path;
 
 /// Poll interval of a ledger that is followed.
@@ -21,9 +22,12 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Limit of unfinished calls that are named.
 const NAMED: usize = 5;
 
-pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    common: &GlobalArguments,
+    ledger: LedgerArguments,
+) -> Result<ExitStatus, CommandError> {
     let path = ledger.file.or_else(ledger_path).ok_or_else(|| {
-        Failure::usage("there is no home folder to look in").hint("name a file with --file")
+        CommandError::usage("there is no home folder to look in").hint("name a file with --file")
     })?;
     let source =
         LedgerSource { path: path.clone(), archives: !ledger.no_archives, folders: ledger.archive };
@@ -32,9 +36,9 @@ pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure
             if common.json {
                 json(&json!({ "file": path, "exists": path.exists() }));
             } else {
-                line(escaped_line(&path.display().to_string()));
+                line(escape_line(&path.display().to_string()));
             }
-            Ok(Exit::Ok)
+            Ok(ExitStatus::Ok)
         }
         LedgerCommand::Verify => check(common, source),
         LedgerCommand::Report { by, filter } => report::run(common, source, &by, &filter.into()),
@@ -46,13 +50,13 @@ pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure
             show(common, &tail(source, lines, &filter)?);
             match following {
                 Some(follow) => look_on(common, follow).await,
-                None => Ok(Exit::Ok),
+                None => Ok(ExitStatus::Ok),
             }
         }
     }
 }
 
-impl From<LedgerError> for Failure {
+impl From<LedgerError> for CommandError {
     fn from(error: LedgerError) -> Self {
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);
@@ -60,11 +64,11 @@ impl From<LedgerError> for Failure {
             message = format!("{message}: {error}");
             cause = error.source();
         }
-        Self::usage(escaped_line(&message)).hint(error.hint())
+        Self::usage(escape_line(&message)).hint(error.hint())
     }
 }
 
-fn show(common: &Common, rows: &[Row]) {
+fn show(common: &GlobalArguments, rows: &[Row]) {
     if common.json {
         rows.iter().for_each(json);
     } else if rows.is_empty() {
@@ -74,11 +78,11 @@ fn show(common: &Common, rows: &[Row]) {
     }
 }
 
-async fn look_on(common: &Common, mut follow: Follow) -> Result<Exit, Failure> {
+async fn look_on(common: &GlobalArguments, mut follow: Follow) -> Result<ExitStatus, CommandError> {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+            _ = tokio::signal::ctrl_c() => return Ok(ExitStatus::Interrupted),
         }
         let rows = follow.news()?;
         if common.json {
@@ -91,18 +95,19 @@ async fn look_on(common: &Common, mut follow: Follow) -> Result<Exit, Failure> {
     }
 }
 
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[Row]) -> TextTable {
     let headings =
         ["NO", "TIME", "CALLER", "FRONT", "SERVER", "OUTCOME", "TOOK", "IN", "OUT", "WHAT"];
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for row in rows {
         match row {
             Row::Call(call) => table.row(cells(call)),
             Row::Lost { sequence, time, count } => {
-                let mut cells: Vec<Cell> = vec![sequence.to_string().into(), short(time).into()];
-                cells.extend((0..7).map(|_| Cell::from("")));
+                let mut cells: Vec<TableCell> =
+                    vec![sequence.to_string().into(), short(time).into()];
+                cells.extend((0..7).map(|_| TableCell::from("")));
                 let text = format!("{count} calls could not be written");
-                cells.push(Cell::styled(Styled::Warning, text));
+                cells.push(TableCell::styled(TextStyle::Warning, text));
                 table.row(cells);
             }
         }
@@ -110,19 +115,21 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-fn cells(call: &CallRow) -> [Cell; 10] {
+fn cells(call: &CallRow) -> [TableCell; 10] {
     let number = |number: Option<i64>| number.map_or(String::new(), |number| number.to_string());
     let outcome = match call.outcome {
-        None => Cell::styled(Styled::Faint, "unfinished"),
-        Some(Class::Ok) => Cell::styled(Styled::Good, "ok"),
+        None => TableCell::styled(TextStyle::Faint, "unfinished"),
+        Some(Class::Ok) => TableCell::styled(TextStyle::Good, "ok"),
         Some(class @ Class::Error { code: Some(code) }) => {
-            Cell::styled(Styled::Bad, format!("{class} {code}"))
+            TableCell::styled(TextStyle::Bad, format!("{class} {code}"))
         }
         Some(class @ Class::Rejected { reason: Some(reason) }) => {
-            Cell::styled(Styled::Bad, format!("{class} {reason}"))
+            TableCell::styled(TextStyle::Bad, format!("{class} {reason}"))
         }
-        Some(class @ Class::Cancelled { .. }) => Cell::styled(Styled::Faint, class.as_str()),
-        Some(class) => Cell::styled(Styled::Bad, class.as_str()),
+        Some(class @ Class::Cancelled { .. }) => {
+            TableCell::styled(TextStyle::Faint, class.as_str())
+        }
+        Some(class) => TableCell::styled(TextStyle::Bad, class.as_str()),
     };
     // A call of a tool is what a ledger is about; anything else says what it is.
     let what = match (call.method.as_str(), &call.usage) {
@@ -165,9 +172,9 @@ fn took(micros: i64) -> String {
     }
 }
 
-fn check(common: &Common, source: LedgerSource) -> Result<Exit, Failure> {
+fn check(common: &GlobalArguments, source: LedgerSource) -> Result<ExitStatus, CommandError> {
     let report = verify(source)?;
-    let exit = if report.broken.is_none() { Exit::Ok } else { Exit::Tool };
+    let exit = if report.broken.is_none() { ExitStatus::Ok } else { ExitStatus::Tool };
     if common.json {
         json(&report);
     } else {
@@ -190,7 +197,7 @@ fn tell(report: &Report) {
         line(format!("{} older records were dropped and not archived", report.dropped));
     }
     if report.lost > 0 {
-        line(styled(Styled::Warning, format!("{} calls could not be written", report.lost)));
+        line(styled(TextStyle::Warning, format!("{} calls could not be written", report.lost)));
     }
     if !report.unfinished.is_empty() {
         let some = report.unfinished.iter().take(NAMED).map(ToString::to_string);
@@ -201,17 +208,17 @@ fn tell(report: &Report) {
     match &report.broken {
         None => {
             line(format!("last hash {}", report.head));
-            line(styled(Styled::Good, "intact"));
+            line(styled(TextStyle::Good, "intact"));
         }
         Some(broken) => {
-            let reason = escaped_line(&broken.reason);
+            let reason = escape_line(&broken.reason);
             let file = broken.file.as_ref().map(|file| {
-                let file = escaped_line(&file.display().to_string());
+                let file = escape_line(&file.display().to_string());
                 format!(" in the archive `{file}`")
             });
             let file = file.unwrap_or_default();
             let text = format!("broken at record {}{file}: {reason}", broken.sequence);
-            line(styled(Styled::Bad, text));
+            line(styled(TextStyle::Bad, text));
             if broken.file.is_some() {
                 let hint = "name the folder that archives were moved to with --archive, or leave them \
                             out with --no-archives";

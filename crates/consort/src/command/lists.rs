@@ -1,20 +1,22 @@
 //! `consort tools`, `prompts`, `resources`: the offered primitives.
 
+use consort_core::escape::escape_line;
 use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
 use consort_shape::Exposure;
 use consort_shape::scan::{Finding, scan};
 use serde_json::{Value, json};
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
 use crate::output::{
-    Cell, Styled, Table, TerminalText, escaped_line, json, line, note, styled, width,
+    TableCell, TerminalText, TextStyle, TextTable, json, line, note, styled, width,
 };
-use crate::running::{Need, Running, caller};
+use crate::user::caller;
 
 /// Level of detail of the tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum ListDetail {
     /// One line each.
     Table,
     /// With its parameters.
@@ -23,7 +25,7 @@ pub(super) enum Shown {
 
 /// Selection of tools to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ToolView {
+pub(super) enum ToolSelection {
     /// Every tool.
     All,
     /// Those exposed to models by the config.
@@ -33,18 +35,20 @@ pub(super) enum ToolView {
 }
 
 pub(super) async fn tools(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     server: Option<&str>,
-    need: Need,
-    how: Shown,
-    view: ToolView,
-) -> Result<Exit, Failure> {
+    need: CatalogFreshness,
+    how: ListDetail,
+    view: ToolSelection,
+) -> Result<ExitStatus, CommandError> {
     let (mut catalog, server) = gather(running, server, need).await?;
     match view {
-        ToolView::All => {}
-        ToolView::Configured => catalog = running.view(None).catalog(&caller()),
-        ToolView::Exposed(exposure) => catalog = running.view(Some(exposure)).catalog(&caller()),
+        ToolSelection::All => {}
+        ToolSelection::Configured => catalog = running.view(None).catalog(&caller()),
+        ToolSelection::Exposed(exposure) => {
+            catalog = running.view(Some(exposure)).catalog(&caller());
+        }
     }
     let said = running.hub.catalog(&caller());
     if common.json {
@@ -55,49 +59,49 @@ pub(super) async fn tools(
             tool["findings"] = json!(findings(&said, entry));
         }
         json(&tools);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
-    if how == Shown::Long {
+    if how == ListDetail::Long {
         for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
             print_long(entry, &findings(&said, entry));
         }
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
-    let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+    let mut table = TextTable::new(&["TOOL", "DESCRIPTION"]);
     for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
         let tool = entry.tool();
         table.row([
-            Cell::from(entry.id()),
-            Cell::from(tool.description().or(tool.title()).unwrap_or_default()),
+            TableCell::from(entry.id()),
+            TableCell::from(tool.description().or(tool.title()).unwrap_or_default()),
         ]);
     }
     print(&table, "tools", &catalog);
     for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
         let findings = findings(&said, entry);
         if let Some(first) = findings.first() {
-            let id = escaped_line(&entry.id());
+            let id = escape_line(&entry.id());
             let more = match findings.len() - 1 {
                 0 => String::new(),
                 more => format!(" (and {more} more: consort tools --explain {id})"),
             };
-            line(styled(Styled::Warning, "deserves a look") + format!(": {id} {first}{more}"));
+            line(styled(TextStyle::Warning, "deserves a look") + format!(": {id} {first}{more}"));
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 pub(super) async fn prompts(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     server: Option<&str>,
-    need: Need,
-) -> Result<Exit, Failure> {
+    need: CatalogFreshness,
+) -> Result<ExitStatus, CommandError> {
     let (catalog, server) = gather(running, server, need).await?;
     if common.json {
         json(&shown(&catalog, ShelfKind::Prompts, server.as_ref()));
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
-    let mut table = Table::new(&["PROMPT", "ARGUMENTS", "DESCRIPTION"]);
+    let mut table = TextTable::new(&["PROMPT", "ARGUMENTS", "DESCRIPTION"]);
     for entry in entries(&catalog, ShelfKind::Prompts, server.as_ref()) {
         let arguments =
             entry.definition.get("arguments").and_then(|list| list.to_items()).unwrap_or_default();
@@ -112,49 +116,53 @@ pub(super) async fn prompts(
             })
             .collect();
         let about = entry.definition.text("description").unwrap_or_default();
-        table.row([Cell::from(entry.id()), Cell::from(arguments.join(" ")), Cell::from(about)]);
+        table.row([
+            TableCell::from(entry.id()),
+            TableCell::from(arguments.join(" ")),
+            TableCell::from(about),
+        ]);
     }
     print(&table, "prompts", &catalog);
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 pub(super) async fn resources(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     server: Option<&str>,
-    need: Need,
-) -> Result<Exit, Failure> {
+    need: CatalogFreshness,
+) -> Result<ExitStatus, CommandError> {
     let (catalog, server) = gather(running, server, need).await?;
     let kinds = [ShelfKind::Resources, ShelfKind::Templates];
     if common.json {
         let all: Vec<Value> =
             kinds.into_iter().flat_map(|kind| shown(&catalog, kind, server.as_ref())).collect();
         json(&all);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
-    let mut table = Table::new(&["SERVER", "URI", "TYPE", "NAME"]);
+    let mut table = TextTable::new(&["SERVER", "URI", "TYPE", "NAME"]);
     for kind in kinds {
         for entry in entries(&catalog, kind, server.as_ref()) {
             let text = |name: &str| entry.definition.text(name).unwrap_or_default();
             table.row([
-                Cell::from(entry.route.server.as_str()),
-                Cell::from(&entry.name),
-                Cell::from(text("mimeType")),
-                Cell::from(entry.definition.text("title").unwrap_or_else(|| text("name"))),
+                TableCell::from(entry.route.server.as_str()),
+                TableCell::from(&entry.name),
+                TableCell::from(text("mimeType")),
+                TableCell::from(entry.definition.text("title").unwrap_or_else(|| text("name"))),
             ]);
         }
     }
     print(&table, "resources", &catalog);
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 async fn gather(
-    running: &Running,
+    running: &CommandHub,
     server: Option<&str>,
-    need: Need,
-) -> Result<(std::sync::Arc<Catalog>, Option<ServerId>), Failure> {
+    need: CatalogFreshness,
+) -> Result<(std::sync::Arc<Catalog>, Option<ServerId>), CommandError> {
     let server = server.map(|name| running.server(name)).transpose()?;
-    running.reach(server.as_ref(), need).await;
+    running.connect_servers(server.as_ref(), need).await;
     Ok((running.catalog(), server))
 }
 
@@ -191,30 +199,33 @@ fn findings(said: &Catalog, entry: &Entry) -> Vec<Finding> {
     original.map(|original| scan(original.definition.json())).unwrap_or_default()
 }
 
-fn print(table: &Table, what: &str, catalog: &Catalog) {
+fn print(table: &TextTable, what: &str, catalog: &Catalog) {
     if table.is_empty() {
         line(format!("no {what}"));
     } else {
         line(table.render(width()));
     }
     for problem in &catalog.problems {
-        note(format!("{}: {}", problem.severity, escaped_line(&problem.to_string())));
+        note(format!("{}: {}", problem.severity, escape_line(&problem.to_string())));
     }
 }
 
 fn print_long(entry: &Entry, findings: &[Finding]) {
     let tool = entry.tool();
-    line(styled(Styled::Heading, escaped_line(&entry.id())));
+    line(styled(TextStyle::Heading, escape_line(&entry.id())));
     if let Some(about) = tool.description() {
-        line(format!("  {}", crate::output::escaped(&about).trim().replace('\n', "\n  ")));
+        line(format!(
+            "  {}",
+            consort_core::escape::escape_text(&about).trim().replace('\n', "\n  ")
+        ));
     }
     for parameter in parameters(&tool) {
-        line(format!("  {}", escaped_line(&parameter)));
+        line(format!("  {}", escape_line(&parameter)));
     }
     for finding in findings {
         line(
             TerminalText::from("  ")
-                + styled(Styled::Warning, "deserves a look")
+                + styled(TextStyle::Warning, "deserves a look")
                 + format!(": {finding}"),
         );
     }

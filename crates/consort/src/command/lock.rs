@@ -5,35 +5,40 @@ mod show;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use consort::config::Config;
-use consort::lock::LockFileError;
+use consort::trust::TrustedConfig;
+use consort_config::Config;
+use consort_config::lock::{DefinitionSurvey, LockFileError, SurveyScope};
 use consort_core::ServerId;
+use consort_core::escape::escape_line;
 use consort_shape::pin::{Difference, Lock};
 use serde_json::{Value, json};
 
-use crate::cli::{self, Common};
-use crate::exit::{Exit, Failure};
-use crate::output::{Styled, TerminalText, escaped_line, json, line, note, styled};
-use crate::person::{self, Person};
-use crate::running;
-use crate::survey::{Start, Survey};
-use crate::trust::TrustedConfig;
+use crate::cli::{self, GlobalArguments};
+use crate::command_hub;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TerminalText, TextStyle, json, line, note, styled};
+use crate::survey::survey;
+use crate::terminal_prompt::{self, TerminalPrompt};
 
-pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
-    let Some(config) = running::read_usable(common)? else {
-        let failure = Failure::usage("there is no config, and so nothing to lock");
+pub(super) async fn run(
+    common: &GlobalArguments,
+    options: cli::LockArguments,
+) -> Result<ExitStatus, CommandError> {
+    let Some(config) = command_hub::read_usable(common)? else {
+        let failure = CommandError::usage("there is no config, and so nothing to lock");
         return Err(failure.hint("see where it is looked for with `consort config path`"));
     };
-    let path = options.file.unwrap_or_else(|| consort::lock::path(&config.file));
-    let agreed = consort::lock::read(&path, config.options.limits.settings().files.lock)?;
-    let job = Job { common, path: &path, yes: options.yes };
+    let path = options.file.unwrap_or_else(|| consort_config::lock::lock_path(&config.file));
+    let agreed =
+        consort_config::lock::read_lock(&path, config.options.limits.settings().files.lock)?;
+    let job = LockJob { common, path: &path, yes: options.yes };
     match agreed {
         Some(agreed) if options.check => job.check(config, &agreed).await,
         Some(agreed) if options.update => job.update(config, agreed, &options.servers).await,
-        Some(_) => Err(Failure::usage(format!("`{}` is there already", shown(&path)))
+        Some(_) => Err(CommandError::usage(format!("`{}` is there already", shown(&path)))
             .hint("see what changed since with --check, agree to it with --update")),
         None if options.check || options.update => {
-            let failure = Failure::usage(format!("there is no lock at `{}`", shown(&path)));
+            let failure = CommandError::usage(format!("there is no lock at `{}`", shown(&path)));
             Err(failure.hint("make one with `consort lock`"))
         }
         None => job.create(config).await,
@@ -41,17 +46,17 @@ pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Fai
 }
 
 /// A lock file and the options of the command.
-struct Job<'a> {
-    common: &'a Common,
+struct LockJob<'a> {
+    common: &'a GlobalArguments,
     path: &'a Path,
     yes: bool,
 }
 
-impl Job<'_> {
+impl LockJob<'_> {
     /// Shows the definitions of all servers and writes them to the lock.
-    async fn create(&self, config: TrustedConfig) -> Result<Exit, Failure> {
-        let Some(survey) = Survey::make(config, &Lock::default(), &Start::All).await else {
-            return Ok(Exit::Interrupted);
+    async fn create(&self, config: TrustedConfig) -> Result<ExitStatus, CommandError> {
+        let Some(survey) = survey(config, &Lock::default(), &SurveyScope::All).await else {
+            return Ok(ExitStatus::Interrupted);
         };
         if self.common.json {
             json(&json!({
@@ -66,10 +71,10 @@ impl Job<'_> {
             line(show::summary(&survey.now));
         }
         if survey.now.servers.is_empty() {
-            let failure = Failure::usage("no server could be asked: nothing was written");
-            return Err(Failure { exit: survey.exit(Exit::Usage), ..failure });
+            let failure = CommandError::usage("no server could be asked: nothing was written");
+            return Err(CommandError { exit: exit_of(&survey, ExitStatus::Usage), ..failure });
         }
-        self.agree(&survey.now, survey.exit(Exit::Ok)).await
+        self.agree(&survey.now, exit_of(&survey, ExitStatus::Ok)).await
     }
 
     /// Shows the changes of some or all servers and writes them to the lock.
@@ -78,33 +83,41 @@ impl Job<'_> {
         config: TrustedConfig,
         mut agreed: Lock,
         names: &[String],
-    ) -> Result<Exit, Failure> {
+    ) -> Result<ExitStatus, CommandError> {
         let named = named(&config, &agreed, names)?;
-        let start = if names.is_empty() { Start::All } else { Start::Named(&named) };
-        let Some(survey) = Survey::make(config, &agreed, &start).await else {
-            return Ok(Exit::Interrupted);
+        let start = if names.is_empty() { SurveyScope::All } else { SurveyScope::Named(&named) };
+        let Some(survey) = survey(config, &agreed, &start).await else {
+            return Ok(ExitStatus::Interrupted);
         };
         let mut differences = agreed.compare(&survey.now, &survey.silent());
         differences.retain(|difference| named.contains(difference.server()));
         self.tell(&survey, &differences);
         if differences.is_empty() {
-            return Ok(survey.exit(Exit::Ok));
+            return Ok(exit_of(&survey, ExitStatus::Ok));
         }
         agreed.update(&survey.now, differences.iter().map(Difference::server));
-        self.agree(&agreed, survey.exit(Exit::Ok)).await
+        self.agree(&agreed, exit_of(&survey, ExitStatus::Ok)).await
     }
 
     /// Reports changes. Starts only servers whose launch was approved.
-    async fn check(&self, config: TrustedConfig, agreed: &Lock) -> Result<Exit, Failure> {
-        let Some(survey) = Survey::make(config, agreed, &Start::Agreed).await else {
-            return Ok(Exit::Interrupted);
+    async fn check(
+        &self,
+        config: TrustedConfig,
+        agreed: &Lock,
+    ) -> Result<ExitStatus, CommandError> {
+        let Some(survey) = survey(config, agreed, &SurveyScope::Agreed).await else {
+            return Ok(ExitStatus::Interrupted);
         };
         let differences = agreed.compare(&survey.now, &survey.silent());
         self.tell(&survey, &differences);
-        Ok(if differences.is_empty() { survey.exit(Exit::Ok) } else { Exit::Differs })
+        Ok(if differences.is_empty() {
+            exit_of(&survey, ExitStatus::Ok)
+        } else {
+            ExitStatus::Differs
+        })
     }
 
-    fn tell(&self, survey: &Survey, differences: &[Difference]) {
+    fn tell(&self, survey: &DefinitionSurvey, differences: &[Difference]) {
         if self.common.json {
             let told: Vec<Value> = differences.iter().map(show::difference_json).collect();
             json(&json!({
@@ -119,44 +132,55 @@ impl Job<'_> {
             show::difference(difference, &survey.now);
         }
         let verdict = match (differences.len(), survey.down.len()) {
-            (0, 0) => styled(Styled::Good, format!("as agreed: {}", show::summary(&survey.now))),
-            (0, 1) => styled(Styled::Warning, "1 server could not be compared"),
-            (0, down) => styled(Styled::Warning, format!("{down} servers could not be compared")),
-            (1, _) => styled(Styled::Warning, "1 difference"),
-            (count, _) => styled(Styled::Warning, format!("{count} differences")),
+            (0, 0) => styled(TextStyle::Good, format!("as agreed: {}", show::summary(&survey.now))),
+            (0, 1) => styled(TextStyle::Warning, "1 server could not be compared"),
+            (0, down) => {
+                styled(TextStyle::Warning, format!("{down} servers could not be compared"))
+            }
+            (1, _) => styled(TextStyle::Warning, "1 difference"),
+            (count, _) => styled(TextStyle::Warning, format!("{count} differences")),
         };
         line(TerminalText::from(shown(self.path)) + ": " + verdict);
     }
 
     /// Writes a lock after confirmation.
-    async fn agree(&self, lock: &Lock, exit: Exit) -> Result<Exit, Failure> {
+    async fn agree(&self, lock: &Lock, exit: ExitStatus) -> Result<ExitStatus, CommandError> {
         if !self.yes {
-            if !Person::there() {
-                return Err(Failure {
+            if !TerminalPrompt::has_terminal() {
+                return Err(CommandError {
                     message: "nobody is there to agree: nothing was written".to_owned(),
                     hint: Some("run it in a terminal, or agree beforehand with --yes".to_owned()),
-                    exit: Exit::Denied,
+                    exit: ExitStatus::Denied,
                 });
             }
-            match person::agrees(format!("Agree, and write {}? [y/N] ", shown(self.path))).await {
+            match terminal_prompt::confirm_async(format!(
+                "Agree, and write {}? [y/N] ",
+                shown(self.path)
+            ))
+            .await
+            {
                 Some(true) => {}
                 Some(false) => {
                     note("nothing was written");
-                    return Ok(Exit::Denied);
+                    return Ok(ExitStatus::Denied);
                 }
-                None => return Ok(Exit::Interrupted),
+                None => return Ok(ExitStatus::Interrupted),
             }
         }
-        consort::lock::write(self.path, lock)?;
+        consort_config::lock::write_lock(self.path, lock)?;
         if !self.common.json {
-            line(styled(Styled::Good, format!("{} is written", shown(self.path))));
+            line(styled(TextStyle::Good, format!("{} is written", shown(self.path))));
         }
         Ok(exit)
     }
 }
 
 /// The selected servers: those named, or all.
-fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<ServerId>, Failure> {
+fn named(
+    config: &Config,
+    agreed: &Lock,
+    names: &[String],
+) -> Result<BTreeSet<ServerId>, CommandError> {
     let configured = config.servers.iter().map(|server| &server.name);
     let known: BTreeSet<&ServerId> = configured.chain(agreed.servers.keys()).collect();
     if names.is_empty() {
@@ -165,7 +189,7 @@ fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<Se
     let find = |name: &String| match known.iter().find(|server| server.as_str() == name) {
         Some(server) => Ok((*server).clone()),
         None => {
-            let failure = Failure::usage(format!("unknown server `{}`", escaped_line(name)));
+            let failure = CommandError::usage(format!("unknown server `{}`", escape_line(name)));
             let near = consort_core::nearest(name, known.iter().map(|server| server.as_str()));
             Err(match near.first() {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
@@ -177,17 +201,22 @@ fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<Se
 }
 
 fn shown(path: &Path) -> String {
-    escaped_line(&path.display().to_string())
+    escape_line(&path.display().to_string())
 }
 
-impl From<LockFileError> for Failure {
+/// Returns the exit code: a server that could not be contacted is an error.
+fn exit_of(survey: &DefinitionSurvey, exit: ExitStatus) -> ExitStatus {
+    if survey.down.is_empty() { exit } else { ExitStatus::Unreachable }
+}
+
+impl From<LockFileError> for CommandError {
     fn from(error: LockFileError) -> Self {
         let mut message = error.to_string();
         // What is wrong within the file is in the text already.
         if let LockFileError::Read { source, .. } | LockFileError::Write { source, .. } = &error {
             message = format!("{message}: {source}");
         }
-        let failure = Self::usage(escaped_line(&message));
-        error.hint().into_iter().fold(failure, Failure::hint)
+        let failure = Self::usage(escape_line(&message));
+        error.hint().into_iter().fold(failure, CommandError::hint)
     }
 }

@@ -2,32 +2,37 @@
 
 use std::sync::Arc;
 
-use consort::config::{LimitSettings, ServerConfig, System, Transport};
+use consort::logins;
+use consort::trust::TrustedConfig;
+use consort_config::{LimitSettings, ServerConfig, SystemValues, TransportConfig};
+use consort_core::escape::escape_text;
 use consort_login::Login;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;
 
-use crate::cli::{self, Common};
-use crate::exit::{Exit, Failure};
-use crate::logins::{self, Browser};
-use crate::output::{escaped, json, line};
-use crate::running;
-use crate::trust::TrustedConfig;
+use crate::browser::LoginBrowser;
+use crate::cli::{self, GlobalArguments};
+use crate::command_hub;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{json, line};
 
 /// Runs the login flow with a person and stores the result.
-pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, Failure> {
+pub(super) async fn login(
+    common: &GlobalArguments,
+    wanted: &cli::LoginArguments,
+) -> Result<ExitStatus, CommandError> {
     let (server, limits) = configured(common, &wanted.server)?;
-    let resolve = System::asking(running::ask);
-    let wrong = |error| running::wrong(&error);
+    let resolve = SystemValues::asking(command_hub::prompt_for_input);
+    let wrong = |error| command_hub::config_failure(&error);
     let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
         return Err(nothing_to_do(&server));
     };
     let login = consort_login::Settings { limits: limits.login, ..login };
     let settings = server.to_settings(&resolve).map_err(wrong)?;
     let port = wanted.port.or(port(&server)).unwrap_or(0);
-    let browser = Browser::new(port, !wanted.no_browser, limits.login_browser);
+    let browser = LoginBrowser::new(port, !wanted.no_browser, limits.login_browser);
     let browser = browser.await.map_err(|error| {
-        Failure::usage(format!("cannot listen on port {port} for the browser: {error}"))
+        CommandError::usage(format!("cannot listen on port {port} for the browser: {error}"))
     })?;
     let login = Arc::new(Login::new(login, logins::store(), Some(Arc::new(browser))));
     let times = Times {
@@ -36,7 +41,7 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
         idle: limits.login_browser * 2,
         ..settings.times
     };
-    let server_with_login = logins::with(settings.server, Arc::clone(&login));
+    let server_with_login = logins::with_login(settings.server, Arc::clone(&login));
     let reaching = async {
         // What a refused call wanted is asked for before the server says again that it lets us in.
         let missing = login.step_up().await.map_err(|error| not_granted(&error))?;
@@ -46,30 +51,32 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
             .map_err(|error| unreached(&error))?;
         let tools = client.list(ShelfKind::Tools).await;
         client.close().await;
-        let tools = tools.map_err(|error| Failure::usage(escaped(&error.to_string())))?;
-        Ok::<_, Failure>((tools.items.len(), missing))
+        let tools = tools.map_err(|error| CommandError::usage(escape_text(&error.to_string())))?;
+        Ok::<_, CommandError>((tools.items.len(), missing))
     };
     let (tools, missing) = tokio::select! {
         reached = reaching => reached?,
-        _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+        _ = tokio::signal::ctrl_c() => return Ok(ExitStatus::Interrupted),
     };
     told(common, &server, &login, tools);
     if !missing.is_empty() && !common.json {
-        let missing = escaped(&missing.join(" "));
+        let missing = escape_text(&missing.join(" "));
         line(format!("scopes that the authorization server did not grant: {missing}"));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Deletes a stored login.
-pub(super) fn logout(common: &Common, wanted: &str) -> Result<Exit, Failure> {
+pub(super) fn logout(common: &GlobalArguments, wanted: &str) -> Result<ExitStatus, CommandError> {
     let (server, _) = configured(common, wanted)?;
-    let login = server.to_login(&System::silent()).map_err(|error| running::wrong(&error))?;
+    let login = server
+        .to_login(&SystemValues::silent())
+        .map_err(|error| command_hub::config_failure(&error))?;
     let Some(login) = login else { return Err(nothing_to_do(&server)) };
     let removed = match logins::store() {
         Some(store) => store
             .remove(&login.server)
-            .map_err(|error| Failure::usage(format!("cannot remove the login: {error}")))?,
+            .map_err(|error| CommandError::usage(format!("cannot remove the login: {error}")))?,
         None => false,
     };
     if common.json {
@@ -79,10 +86,10 @@ pub(super) fn logout(common: &Common, wanted: &str) -> Result<Exit, Failure> {
     } else {
         line(format!("there is no login at `{}`", server.name));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
-fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
+fn told(common: &GlobalArguments, server: &ServerConfig, login: &Login, tools: usize) {
     let kept = login.kept();
     if common.json {
         let kept = kept.as_deref();
@@ -98,7 +105,7 @@ fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
     }
     match kept {
         Some(kept) => {
-            let by = escaped(&kept.issuer);
+            let by = escape_text(&kept.issuer);
             line(format!("`{}` lets you in, by {by}: {tools} tools", server.name));
             if kept.tokens.refresh.is_none() && kept.tokens.expires.is_some() {
                 line("it cannot be renewed: log in again when it has expired");
@@ -109,49 +116,58 @@ fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
 }
 
 /// The server of this name, and the limits of its config.
-fn configured(common: &Common, name: &str) -> Result<(ServerConfig, LimitSettings), Failure> {
-    let config = running::read_usable(common)?.map(TrustedConfig::into_inner);
+fn configured(
+    common: &GlobalArguments,
+    name: &str,
+) -> Result<(ServerConfig, LimitSettings), CommandError> {
+    let config = command_hub::read_usable(common)?.map(TrustedConfig::into_inner);
     let limits = config.as_ref().map(|config| config.options.limits.settings()).unwrap_or_default();
     let servers = config.map(|config| config.servers).unwrap_or_default();
     match servers.iter().find(|server| server.name.as_str() == name) {
         Some(server) => Ok((server.clone(), limits)),
-        None => {
-            Err(running::unknown_server(name, servers.iter().map(|server| server.name.as_str())))
-        }
+        None => Err(command_hub::unknown_server(
+            name,
+            servers.iter().map(|server| server.name.as_str()),
+        )),
     }
 }
 
-fn nothing_to_do(server: &ServerConfig) -> Failure {
+fn nothing_to_do(server: &ServerConfig) -> CommandError {
     let name = &server.name;
     match &server.transport {
-        Transport::Stdio(_) => {
-            Failure::usage(format!("`{name}` is a program: it lets you in by itself"))
+        TransportConfig::Stdio(_) => {
+            CommandError::usage(format!("`{name}` is a program: it lets you in by itself"))
                 .hint("what it needs to know goes into its `env`")
         }
-        _ if server.disabled => Failure::usage(format!("`{name}` is disabled")),
-        _ => Failure::usage(format!("the config says already who you are at `{name}`"))
+        _ if server.disabled => CommandError::usage(format!("`{name}` is disabled")),
+        _ => CommandError::usage(format!("the config says already who you are at `{name}`"))
             .hint("take its `auth` and its header `Authorization` out to log in"),
     }
 }
 
-fn unreached(error: &consort_wire::ConnectError) -> Failure {
+fn unreached(error: &consort_wire::ConnectError) -> CommandError {
     let message = error.detail().explain_for_operator(&error.to_string());
-    let failure = Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) };
+    let failure = CommandError {
+        exit: ExitStatus::Unreachable,
+        ..CommandError::usage(escape_text(&message))
+    };
     match error.hint() {
-        Some(hint) => failure.hint(escaped(hint)),
+        Some(hint) => failure.hint(escape_text(hint)),
         None => failure,
     }
 }
 
 /// The failure for scopes that a server requires and that were not granted.
-fn not_granted(error: &consort_login::LoginError) -> Failure {
+fn not_granted(error: &consort_login::LoginError) -> CommandError {
     let message = format!("cannot get the scopes that the server wants: {error}");
-    Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) }
+    CommandError { exit: ExitStatus::Unreachable, ..CommandError::usage(escape_text(&message)) }
 }
 
 fn port(server: &ServerConfig) -> Option<u16> {
     match &server.transport {
-        Transport::Http(address) | Transport::Sse(address) => address.oauth.as_ref()?.callback_port,
-        Transport::Stdio(_) => None,
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+            address.oauth.as_ref()?.callback_port
+        }
+        TransportConfig::Stdio(_) => None,
     }
 }

@@ -4,20 +4,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use consort_core::ServerId;
+use consort_core::escape::escape_line;
 use consort_gateway::{NameRecord, forget_names, read_names};
 use serde_json::json;
 
 use super::serve::name_folder;
-use crate::cli::{Common, NamesArguments};
-use crate::exit::{Exit, Failure};
+use crate::cli::{GlobalArguments, NamesArguments};
+use crate::command_hub::{find_source, unknown_server};
+use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
-use crate::output::{Cell, Table, escaped_line, json, line, width};
-use crate::running::{source, unknown_server};
+use crate::output::{TableCell, TextTable, json, line, width};
 
-pub(super) fn run(common: &Common, wanted: &NamesArguments) -> Result<Exit, Failure> {
-    let config = source(common)?.map(|source| source.0.file);
+pub(super) fn run(
+    common: &GlobalArguments,
+    wanted: &NamesArguments,
+) -> Result<ExitStatus, CommandError> {
+    let config = find_source(common)?.map(|source| source.0.file);
     let Some(folder) = name_folder(common, config.as_deref()) else {
-        return Err(Failure::usage("there is no home folder that names could be kept in"));
+        return Err(CommandError::usage("there is no home folder that names could be kept in"));
     };
     let files = files(&folder).map_err(|error| failed("read", &folder, &error))?;
     if !wanted.forget.is_empty() {
@@ -37,39 +41,39 @@ pub(super) fn run(common: &Common, wanted: &NamesArguments) -> Result<Exit, Fail
             })
         };
         json(&records.iter().map(told).collect::<Vec<_>>());
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     if records.is_empty() {
         line("no names are kept for this config: a gateway gives them when it first serves");
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
-    let mut table = Table::new(&["ENDPOINT", "NAME", "KIND", "SERVER", "WHY"]);
+    let mut table = TextTable::new(&["ENDPOINT", "NAME", "KIND", "SERVER", "WHY"]);
     for (endpoint, record) in records {
         table.row([
-            Cell::from(endpoint),
-            Cell::from(record.name),
-            Cell::from(record.kind),
-            Cell::from(record.server.as_str()),
-            Cell::from(record.reason),
+            TableCell::from(endpoint),
+            TableCell::from(record.name),
+            TableCell::from(record.kind),
+            TableCell::from(record.server.as_str()),
+            TableCell::from(record.reason),
         ]);
     }
     line(table.render(width()));
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Forgets the names of servers, so that the gateway assigns new ones at its next start.
 fn forget(
-    common: &Common,
+    common: &GlobalArguments,
     config: Option<&Path>,
     files: &[PathBuf],
     servers: &[String],
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let absolute = config.and_then(|file| std::path::absolute(file).ok());
     let running = RunningGateway::all().into_iter().find(|it| it.uses(absolute.as_deref()));
     if let Some(gateway) = running {
         let message = format!("the gateway at {} uses these names", gateway.address);
         return Err(
-            Failure::usage(message).hint("end it first; it gives names anew when it starts")
+            CommandError::usage(message).hint("end it first; it gives names anew when it starts")
         );
     }
     let mut count = 0;
@@ -85,7 +89,7 @@ fn forget(
     } else {
         line(format!("{count} names forgotten"));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// The name files of every endpoint.
@@ -111,6 +115,6 @@ fn endpoint(file: &Path) -> String {
     }
 }
 
-fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
-    Failure::usage(escaped_line(&format!("cannot {what} `{}`: {error}", file.display())))
+fn failed(what: &str, file: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
 }

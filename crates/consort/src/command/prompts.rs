@@ -1,27 +1,32 @@
 //! `consort prompt`: a prompt, rendered.
 
+use consort_core::escape::escape_text;
 use consort_core::{Content, Json, ToolResult, prompt};
 use serde_json::{Map, Value};
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Styled, escaped, json_text, line, styled};
-use crate::running::{Need, Running, caller};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TextStyle, json_text, line, styled};
+use crate::user::caller;
 
 pub(super) async fn run(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     name: &str,
     arguments: &[String],
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     if running.catalog().named_server(name).is_none() {
-        running.reach(None, Need::Kept).await;
+        running.connect_servers(None, CatalogFreshness::Cached).await;
     }
     let mut values = Map::new();
     for argument in arguments {
         let Some((name, value)) = argument.split_once('=') else {
-            return Err(Failure::usage(format!("`{}` is not an argument", escaped(argument)))
-                .hint("write name=value"));
+            return Err(CommandError::usage(format!(
+                "`{}` is not an argument",
+                escape_text(argument)
+            ))
+            .hint("write name=value"));
         };
         values.insert(name.to_owned(), Value::String(value.to_owned()));
     }
@@ -29,17 +34,17 @@ pub(super) async fn run(
         prompt(&*running.toolbox, caller(), name, &Json::from(Value::Object(values))).await?;
     if common.json {
         json_text(result.json().as_str());
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     for message in
         result.get("messages").and_then(|messages| messages.to_items()).unwrap_or_default()
     {
         let Some(message) = message.to_object() else { continue };
-        line(styled(Styled::Heading, escaped(&message.text("role").unwrap_or_default())));
+        line(styled(TextStyle::Heading, escape_text(&message.text("role").unwrap_or_default())));
         if let Some(content) = message.get("content") {
             let block = Content::from_json(&content);
-            line(escaped(&ToolResult::new(&[block], None, false).flattened()));
+            line(escape_text(&ToolResult::new(&[block], None, false).flattened()));
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }

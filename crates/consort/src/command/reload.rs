@@ -3,23 +3,27 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort::config::{self, Folders, Found, ListenAddress};
+use consort_admin::{ReloadReport, RestartLimit, UnusableServer};
+use consort_config::{self, ConfigLocation, ListenAddress, UserFolders};
+use consort_core::escape::escape_text;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::cli::{Common, Reload};
-use crate::exit::{Exit, Failure};
+use crate::cli::{GlobalArguments, ReloadArguments};
+use crate::command_hub::config_failure;
+use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
-use crate::output::{escaped, json, line};
-use crate::reloading::{ReloadReport, RestartLimit, UnusableServer};
-use crate::running::wrong;
+use crate::output::{json, line};
 
 /// Limit of bytes read from a response.
 const REPLY_BYTES: u64 = 4 << 20;
 
 /// Makes every running gateway of the config re-read its files.
-pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    common: &GlobalArguments,
+    options: &ReloadArguments,
+) -> Result<ExitStatus, CommandError> {
     let config = config_file(common)?;
     let mut reports = Vec::new();
     for gateway in of_config(config.as_deref())? {
@@ -33,44 +37,47 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
         let told = |(gateway, report): &(RunningGateway, ReloadReport)| {
             json!({
                 "address": gateway.address, "pid": gateway.pid, "config": report.config,
-                "changes": report.changes, "kept_out": report.kept_out, "unusable": report.unusable,
+                "changes": report.changes, "rejected": report.rejected, "unusable": report.unusable,
                 "needs_restart": report.needs_restart,
             })
         };
         json(&reports.iter().map(told).collect::<Vec<_>>());
     }
-    let is_sound = |report: &ReloadReport| report.kept_out.is_empty() && report.unusable.is_empty();
+    let is_sound = |report: &ReloadReport| report.rejected.is_empty() && report.unusable.is_empty();
     let sound = reports.iter().all(|(_, report)| is_sound(report));
-    Ok(if sound { Exit::Ok } else { Exit::Usage })
+    Ok(if sound { ExitStatus::Ok } else { ExitStatus::Usage })
 }
 
 /// The selected config file; `None` for the embedded one.
-fn config_file(common: &Common) -> Result<Option<PathBuf>, Failure> {
-    let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
-    let folders = Folders::of_process();
-    let lookup = config::find(common.config.as_deref(), variable.as_deref(), &folders);
-    match lookup.map_err(|error| wrong(&error))?.found {
-        Found::File(file) => Ok(std::path::absolute(file).ok()),
-        Found::Embedded => Ok(None),
+fn config_file(common: &GlobalArguments) -> Result<Option<PathBuf>, CommandError> {
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let folders = UserFolders::of_process();
+    let lookup =
+        consort_config::find_config(common.config.as_deref(), variable.as_deref(), &folders);
+    match lookup.map_err(|error| config_failure(&error))?.found {
+        ConfigLocation::File(file) => Ok(std::path::absolute(file).ok()),
+        ConfigLocation::Embedded => Ok(None),
     }
 }
 
 /// The gateways that run with this config.
-fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
+fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, CommandError> {
     let (ours, others): (Vec<_>, Vec<_>) =
         RunningGateway::all().into_iter().partition(|gateway| gateway.uses(config));
     if !ours.is_empty() {
         return Ok(ours);
     }
     let which = config.map_or("without a config".to_owned(), |file| {
-        format!("with the config `{}`", escaped(&file.display().to_string()))
+        format!("with the config `{}`", escape_text(&file.display().to_string()))
     });
-    let failure =
-        Failure { exit: Exit::Unreachable, ..Failure::usage(format!("no gateway runs {which}")) };
+    let failure = CommandError {
+        exit: ExitStatus::Unreachable,
+        ..CommandError::usage(format!("no gateway runs {which}"))
+    };
     let known: Vec<String> = others
         .iter()
         .filter_map(|gateway| gateway.config.as_ref())
-        .map(|file| format!("`{}`", escaped(&file.display().to_string())))
+        .map(|file| format!("`{}`", escape_text(&file.display().to_string())))
         .collect();
     Err(match known.as_slice() {
         [] => failure.hint("start one with `consort serve`"),
@@ -78,7 +85,10 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
     })
 }
 
-async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport, Failure> {
+async fn ask(
+    gateway: &RunningGateway,
+    options: &ReloadArguments,
+) -> Result<ReloadReport, CommandError> {
     let address = gateway.local_address();
     if !gateway.admin {
         let flag = match (options.accept, options.dry_run) {
@@ -90,7 +100,7 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
             "`{flag}` needs the admin API, which the gateway at {address} does not serve: it was started with --no-console"
         );
         let pid = gateway.pid;
-        return Err(Failure::usage(message).hint(if options.accept {
+        return Err(CommandError::usage(message).hint(if options.accept {
             "correct the file, or start the gateway again: a start takes the files as they are"
                 .to_owned()
         } else {
@@ -103,14 +113,14 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
                 .and_then(|token| token.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)));
             Some(read.map_err(|error| {
                 let file = file.display();
-                Failure::usage(format!("cannot read the owner's token in `{file}`: {error}"))
+                CommandError::usage(format!("cannot read the owner's token in `{file}`: {error}"))
             })?)
         }
         None => None,
     };
-    let unreached = |error: &dyn std::fmt::Display| Failure {
-        exit: Exit::Unreachable,
-        ..Failure::usage(format!("cannot reach the gateway at {address}: {error}"))
+    let unreached = |error: &dyn std::fmt::Display| CommandError {
+        exit: ExitStatus::Unreachable,
+        ..CommandError::usage(format!("cannot reach the gateway at {address}: {error}"))
     };
     // A gateway of an earlier version refuses what it does not know, so nothing happens by mistake.
     let body = if options.dry_run {
@@ -127,9 +137,9 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
     if status != 200 {
         let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         let why = said["error"].as_str().unwrap_or("no reason was given");
-        let failure = Failure::usage(format!("refused ({status}): {}", escaped(why)));
-        let hint = said["hint"].as_str().map(escaped);
-        return Err(hint.into_iter().fold(failure, Failure::hint));
+        let failure = CommandError::usage(format!("refused ({status}): {}", escape_text(why)));
+        let hint = said["hint"].as_str().map(escape_text);
+        return Err(hint.into_iter().fold(failure, CommandError::hint));
     }
     serde_json::from_str(&body).map_err(|error| unreached(&error))
 }
@@ -171,9 +181,9 @@ async fn exchange(
 
 fn show(gateway: &RunningGateway, report: &ReloadReport) {
     let address = &gateway.address;
-    for kept_out in &report.kept_out {
-        line(format!("{address}: {} kept out: {}", kept_out.what, escaped(&kept_out.reason)));
-        if kept_out.acceptable {
+    for rejected in &report.rejected {
+        line(format!("{address}: {} kept out: {}", rejected.part, escape_text(&rejected.reason)));
+        if rejected.acceptable {
             line("   hint: accept it with `consort reload --accept`");
         }
     }
@@ -181,19 +191,19 @@ fn show(gateway: &RunningGateway, report: &ReloadReport) {
         let server =
             server.as_ref().map_or("a server".to_owned(), |name| format!("server `{name}`"));
         let effect = if *keeps_last_good { "keeps its last good settings" } else { "is left out" };
-        line(format!("{address}: {} {effect}: {}", escaped(&server), escaped(reason)));
+        line(format!("{address}: {} {effect}: {}", escape_text(&server), escape_text(reason)));
         if let Some(hint) = hint {
-            line(format!("   hint: {}", escaped(hint)));
+            line(format!("   hint: {}", escape_text(hint)));
         }
     }
     for change in &report.changes {
-        line(format!("{address}: {}", escaped(change)));
+        line(format!("{address}: {}", escape_text(change)));
     }
     for RestartLimit { key, value, in_force } in &report.needs_restart {
         let pending = format!("`{key}` is {in_force} until a restart, then {value}");
-        line(format!("{address}: {}", escaped(&pending)));
+        line(format!("{address}: {}", escape_text(&pending)));
     }
-    if report.kept_out.is_empty() && report.changes.is_empty() {
+    if report.rejected.is_empty() && report.changes.is_empty() {
         line(format!("{address}: nothing changed"));
     }
 }

@@ -6,27 +6,29 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort_core::Object;
+use consort_core::escape::escape_text;
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{escaped, json_text, line, note};
-use crate::running::{Need, Running, caller};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{json_text, line, note};
+use crate::user::caller;
 
 pub(super) async fn read(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     uri: &str,
     server: Option<&str>,
     output: Option<&Path>,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let server = server.map(|name| running.server(name)).transpose()?;
     if server.is_none() && running.catalog().named_server(uri).is_none() {
-        running.reach(None, Need::Kept).await;
+        running.connect_servers(None, CatalogFreshness::Cached).await;
     }
     let result = consort_core::read(&*running.toolbox, caller(), uri, server.as_ref()).await?;
     if common.json {
         json_text(result.json().as_str());
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let contents =
         result.get("contents").and_then(|contents| contents.to_items()).unwrap_or_default();
@@ -36,24 +38,24 @@ pub(super) async fn read(
     }
     for content in &contents {
         match (content.text("text"), bytes(content)?) {
-            (Some(text), _) => line(escaped(&text)),
+            (Some(text), _) => line(escape_text(&text)),
             (None, Some(bytes)) => {
                 let kind = content.text("mimeType").unwrap_or_else(|| "unknown type".to_owned());
                 line(format!(
                     "[{} bytes of {}; write them to a file with --output]",
                     bytes.len(),
-                    escaped(&kind)
+                    escape_text(&kind)
                 ));
             }
             (None, None) => {}
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
-fn write(path: &Path, contents: &[Object]) -> Result<Exit, Failure> {
+fn write(path: &Path, contents: &[Object]) -> Result<ExitStatus, CommandError> {
     let failed = |error: std::io::Error| {
-        Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+        CommandError::usage(format!("cannot write `{}`: {error}", path.display()))
     };
     let mut file = std::fs::File::create(path).map_err(failed)?;
     let mut total = 0;
@@ -66,13 +68,13 @@ fn write(path: &Path, contents: &[Object]) -> Result<Exit, Failure> {
         total += bytes.len();
     }
     note(format!("{total} bytes in {}", path.display()));
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
-fn bytes(content: &Object) -> Result<Option<Vec<u8>>, Failure> {
+fn bytes(content: &Object) -> Result<Option<Vec<u8>>, CommandError> {
     let Some(blob) = content.text("blob") else { return Ok(None) };
     STANDARD
         .decode(blob)
         .map(Some)
-        .map_err(|error| Failure::usage(format!("the resource is not base64: {error}")))
+        .map_err(|error| CommandError::usage(format!("the resource is not base64: {error}")))
 }

@@ -1,71 +1,78 @@
 //! `consort run`: a task from a file, executed by a model with the tools it names.
 
+mod answer_schema;
 mod file;
-mod output;
 
 use consort_agent::Task;
 
 use super::ask::answered;
-use crate::cli::{Common, Run, Talk};
-use crate::exit::{Exit, Failure};
-use crate::talk::{self, Form, Setup};
+use crate::agent_run::{self, LineFormat, RunSetup};
+use crate::cli::{AgentArguments, GlobalArguments, RunArguments};
+use crate::exit::{CommandError, ExitStatus};
+use answer_schema::AnswerSchema;
 use file::TaskFile;
-use output::Output;
 
-pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    common: &GlobalArguments,
+    run: RunArguments,
+) -> Result<ExitStatus, CommandError> {
     let file = TaskFile::read(&run.file)?;
     let prompt = file.prompt(&run.set)?;
-    let output = file.output.as_ref().map(Output::new).transpose()?;
-    let talk = merged(run.talk, &file);
+    let output = file.output.as_ref().map(AnswerSchema::new).transpose()?;
+    let agent_arguments = merged(run.agent_arguments, &file);
     let task = Task {
         id: file.id(&run.file),
         kind: file.kind.clone(),
         description: prompt,
-        tools: if talk.tools.is_empty() { file.tools.clone() } else { talk.tools.clone() },
+        tools: if agent_arguments.tools.is_empty() {
+            file.tools.clone()
+        } else {
+            agent_arguments.tools.clone()
+        },
         session: file.session.clone(),
     };
-    let mut setup = Setup::new(common, &talk, Form::Chunks).await?;
+    let mut setup = RunSetup::new(common, &agent_arguments, LineFormat::Chunks).await?;
     let done = perform(&mut setup, &file, task, output).await;
     setup.end().await?;
     done
 }
 
 async fn perform(
-    setup: &mut Setup,
+    setup: &mut RunSetup,
     file: &TaskFile,
     task: Task,
-    output: Option<Output>,
-) -> Result<Exit, Failure> {
+    output: Option<AnswerSchema>,
+) -> Result<ExitStatus, CommandError> {
     if setup.reach(&task.tools).await?.is_none() {
-        return Ok(Exit::Interrupted);
+        return Ok(ExitStatus::Interrupted);
     }
-    let Setup { stage, audience } = setup;
-    stage.agent.settings.session = task.session.clone().or_else(|| Some(task.id.clone()));
+    let RunSetup { context, user } = setup;
+    context.agent.settings.session = task.session.clone().or_else(|| Some(task.id.clone()));
     let none: [&str; 0] = [];
-    let saying = talk::message(&stage.running, &task.description, &file.attach, &none);
-    let message = match audience.unless_interrupted(saying).await {
+    let saying = agent_run::message(&context.running, &task.description, &file.attach, &none);
+    let message = match user.unless_interrupted(saying).await {
         Some(message) => message?,
-        None => return Ok(Exit::Interrupted),
+        None => return Ok(ExitStatus::Interrupted),
     };
-    let kept = stage.keeping.begin(&task.id)?;
+    let kept = context.storage.begin(&task.id)?;
     if let Some(id) = &kept.id {
-        audience.show.conversation(id);
+        user.show.conversation(id);
     }
     if let Some(output) = &output {
-        let model = stage.agent.model.clone();
-        stage.agent.model = output.wanted_of(model, &task.description);
+        let model = context.agent.model.clone();
+        context.agent.model = output.wanted_of(model, &task.description);
     }
     let exit = answered(setup, &kept, vec![message]).await?;
-    if let Some(output) = output.filter(|_| exit == Exit::Ok) {
+    if let Some(output) = output.filter(|_| exit == ExitStatus::Ok) {
         output.check(&kept.conversation.report().text)?;
     }
     Ok(exit)
 }
 
 /// Merges the options of the command line with those of the file. The command line wins.
-fn merged(typed: Talk, file: &TaskFile) -> Talk {
+fn merged(typed: AgentArguments, file: &TaskFile) -> AgentArguments {
     let limits = &file.limits;
-    Talk {
+    AgentArguments {
         model: typed.model.or_else(|| file.model.clone()),
         agent: typed.agent.or_else(|| file.agent.clone()),
         instructions: typed.instructions.or_else(|| file.instructions.clone()),

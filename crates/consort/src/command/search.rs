@@ -3,23 +3,23 @@
 use consort_shape::search::{Index, Limits};
 use serde_json::json;
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Table, json, line, width};
-use crate::running::{Need, Running};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextTable, json, line, width};
 
 pub(super) async fn run(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     query: &str,
     limit: usize,
-    need: Need,
-) -> Result<Exit, Failure> {
+    need: CatalogFreshness,
+) -> Result<ExitStatus, CommandError> {
     if query.trim().is_empty() {
-        return Err(Failure::usage("there is nothing to look for")
+        return Err(CommandError::usage("there is nothing to look for")
             .hint("say what is to be done, as in `consort search send a message`"));
     }
-    running.reach(None, need).await;
+    running.connect_servers(None, need).await;
     let catalog = running.catalog();
     let index = Index::of(&catalog, Limits::default());
     let hits = index.search(query, limit);
@@ -33,18 +33,18 @@ pub(super) async fn run(
             })
         });
         json(&told.collect::<Vec<_>>());
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     if hits.is_empty() {
         line(format!("nothing fits; there are {} tools", entries.len()));
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
-    let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+    let mut table = TextTable::new(&["TOOL", "DESCRIPTION"]);
     for hit in &hits {
         let tool = entries[hit.position].tool();
         let about = tool.description().or(tool.title()).unwrap_or_default();
-        table.row([Cell::from(hit.id), Cell::from(about)]);
+        table.row([TableCell::from(hit.id), TableCell::from(about)]);
     }
     line(table.render(width()));
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }

@@ -1,62 +1,60 @@
 //! `consort serve`: every server as one MCP endpoint.
 
-pub(crate) mod changes;
 mod findings;
 mod home;
 mod http;
-mod in_force;
 mod key;
 mod memory;
 mod names;
-mod offered;
-mod openai;
 mod records;
 mod reload;
+mod reload_state;
+mod served_toolboxes;
 mod settings;
 mod sockets;
 mod states;
 mod token;
 mod watch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::config::{Config, Options, STDIN, System};
+use consort::toolbox_layers::ToolboxLayers;
+use consort_admin::{AdminSettings, AdminState, OpenAiEndpoint, PendingRequests, ReloadHandle};
 use consort_agent::sub::Roster;
+use consort_config::{Config, ConsortOptions, STDIN, SystemValues};
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
 
-use crate::cli::{Common, Serve};
-use crate::console::{Console, Desk, Scene, Start};
-use crate::exit::{Exit, Failure};
-use crate::reloading::ReloadHandle;
-use crate::running::{self, Prepared, ShapedConfig, tell};
-use http::{Entry, Places, Signals};
-use in_force::{InForce, SecretFiles};
+use crate::cli::{GlobalArguments, ServeArguments};
+use crate::command_hub::{self, PreparedConfig, ShapedConfig, tell};
+use crate::exit::{CommandError, ExitStatus};
+use http::{ListenAddresses, ShutdownSignals, StartupInfo};
 pub(crate) use names::folder as name_folder;
-pub(crate) use offered::Askable;
-use offered::{Offered, Parts};
-use openai::OpenAi;
-use records::Recording;
+use records::ServeRecords;
+use reload_state::{ReloadState, SecretFiles};
+use served_toolboxes::ToolboxInputs;
 use sockets::ActivatedSockets;
-pub(crate) use token::Kept;
-use token::MissingToken;
+use token::{MissingToken, StoredToken};
 
-pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    common: &GlobalArguments,
+    serve: ServeArguments,
+) -> Result<ExitStatus, CommandError> {
     // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
-    let Setup { prepared, options, mut gateway_settings, places, kept, in_force, resolve } =
-        Setup::new(common, &serve)?;
-    let (mut signals, limits) = (Signals::new()?, options.limits.settings());
+    let ServeSetup { prepared, options, mut gateway_settings, listen, kept, reload_state, resolve } =
+        ServeSetup::new(common, &serve)?;
+    let (mut signals, limits) = (ShutdownSignals::new()?, options.limits.settings());
     let (handle, requests) = ReloadHandle::new(limits.reload);
     let problems = prepared.all_problems();
-    let Prepared { config, settings, shaping, .. } = prepared;
+    let PreparedConfig { config, settings, toolbox_layers, .. } = prepared;
     let file = config.as_ref().map(|config| config.file.clone());
     let budget = settings.budget.clone();
     let hub = Hub::start(settings);
-    let states = states::all(&hub);
+    let states = states::state_source(&hub);
     gateway_settings.states = Arc::clone(&states);
-    let recording = match Recording::start(&serve, &options, file.as_deref(), &states, &hub) {
+    let recording = match ServeRecords::start(&serve, &options, file.as_deref(), &states, &hub) {
         Ok(recording) => recording,
         Err(failure) => {
             hub.drain().await;
@@ -64,56 +62,58 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         }
     };
     let roster = Arc::<Roster>::default();
-    let approvals = shaping.approvals();
-    let desk = (!serve.no_console && !serve.stdio).then(Arc::<Desk>::default);
-    let parts = Parts {
+    let approvals = toolbox_layers.approvals();
+    let pending_requests =
+        (!serve.no_console && !serve.stdio).then(Arc::<PendingRequests>::default);
+    let inputs = ToolboxInputs {
         hub: &hub,
         records: &recording.records,
         options: &options,
         file: file.clone(),
-        only: common.profile.as_deref(),
+        only_profile: common.profile.as_deref(),
         roster: &roster,
-        desk: desk.as_ref(),
+        pending_requests: pending_requests.as_ref(),
     };
-    let Offered { toolboxes, askable, tools, views, shaping, problems: left_out, agents } =
-        match parts.offered(shaping) {
-            Ok(offered) => offered,
-            Err(failure) => {
-                hub.drain().await;
-                return Err(failure);
-            }
-        };
+    let mut served = match inputs.build(toolbox_layers) {
+        Ok(served) => served,
+        Err(failure) => {
+            hub.drain().await;
+            return Err(failure);
+        }
+    };
+    let left_out = std::mem::take(&mut served.problems);
     let dangling = config.iter().flat_map(Config::dangling_names);
     let left_out: Vec<Problem> = left_out.into_iter().chain(dangling).collect();
     left_out.iter().for_each(tell);
-    roster.set(agents);
-    let asked = askable.names();
-    let openai = OpenAi::new(Arc::clone(&askable), limits.agents);
+    roster.set(std::mem::take(&mut served.agents));
+    let asked = served.served_agents.names();
+    let openai = OpenAiEndpoint::new(Arc::clone(&served.served_agents), limits.agents);
+    let toolboxes = served.toolboxes.clone();
     gateway_settings.sites = vec![Arc::new(openai.clone())];
-    let console = desk.map(|desk| {
+    let console = pending_requests.map(|pending_requests| {
         let problems = problems.into_iter().chain(left_out).collect();
-        let scene = Scene { config, shaping, tools, views, askable, problems };
         let token_file = kept.as_ref().map(|kept| kept.file.clone());
-        let start = Start { token_file, locked: common.locked, reload: handle.clone() };
-        Console::new(&hub, &recording.records, desk, start, scene)
+        let start = admin_settings(token_file, common.locked, handle.clone());
+        let active_config = served.into_active_config(config, problems);
+        AdminState::new(&hub, &recording.records, pending_requests, start, active_config)
     });
     if let Some(console) = &console {
-        console.begin();
+        console.restore_conversations();
         gateway_settings.sites.push(Arc::new(console.clone()));
     }
     let (records, known) = (recording.records.clone(), known_servers(hub.clone()));
     let gateway = Gateway::start(toolboxes, gateway_settings, records, known);
     if let Some(console) = &console {
-        console.learn(gateway.labels());
+        console.set_labels(gateway.labels());
     }
     let serving = async {
         if serve.stdio {
             return stdio(&gateway, &mut signals).await;
         }
-        let entry = Entry { kept, asked, console: console.as_ref(), config: file };
-        http::serve(&gateway, common, &serve, places, entry, &mut signals).await
+        let entry = StartupInfo { kept, asked, console: console.as_ref(), config: file };
+        http::serve(&gateway, common, &serve, listen, entry, &mut signals).await
     };
-    let following = reload::Following {
+    let reloader = reload::ConfigReloader {
         common,
         serve: &serve,
         hub: &hub,
@@ -130,20 +130,37 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         served = serving => served,
         never = findings::log(&hub, limits.findings) => match never {},
         never = states::log(&hub) => match never {},
-        never = following.follow(in_force, requests) => match never {},
+        never = reloader.follow(reload_state, requests) => match never {},
         never = memory::give_back(&budget) => match never {},
     };
-    end(gateway, console, &roster, &hub).await;
+    shut_down(gateway, console, &roster, &hub).await;
     recording.end().await;
     tracing::info!("ended");
     served
 }
 
+/// The settings of the admin API.
+fn admin_settings(
+    token_file: Option<PathBuf>,
+    locked: bool,
+    reload: ReloadHandle,
+) -> AdminSettings {
+    let program = std::env::current_exe().ok().map(|program| program.display().to_string());
+    AdminSettings {
+        token_file,
+        locked,
+        reload,
+        conversations: consort_config::conversations_folder(),
+        demo_command: program.map(|program| vec![program, consort::demo::WORD.to_owned()]),
+        check: |config| ToolboxLayers::from_config(config).problems(),
+    }
+}
+
 /// Shuts down the gateway, the console, the agents and the hub, in this order.
-async fn end(gateway: Gateway, console: Option<Console>, roster: &Roster, hub: &Hub) {
+async fn shut_down(gateway: Gateway, console: Option<AdminState>, roster: &Roster, hub: &Hub) {
     gateway.end().await;
     if let Some(console) = console {
-        console.end().await;
+        console.end_runs().await;
     }
     roster.set([]);
     hub.drain().await;
@@ -156,27 +173,27 @@ async fn known_servers(hub: Hub) {
 }
 
 /// Everything built from the config before anything starts.
-struct Setup {
-    prepared: Prepared,
-    options: Options,
+struct ServeSetup {
+    prepared: PreparedConfig,
+    options: ConsortOptions,
     gateway_settings: consort_gateway::Settings,
-    places: Places,
+    listen: ListenAddresses,
     /// The owner's token, if one is needed.
-    kept: Option<Kept>,
-    in_force: InForce,
-    resolve: System,
+    kept: Option<StoredToken>,
+    reload_state: ReloadState,
+    resolve: SystemValues,
 }
 
-impl Setup {
-    fn new(common: &Common, serve: &Serve) -> Result<Self, Failure> {
+impl ServeSetup {
+    fn new(common: &GlobalArguments, serve: &ServeArguments) -> Result<Self, CommandError> {
         let activated = ActivatedSockets::take()?;
         if serve.stdio && common.config.as_deref() == Some(Path::new(STDIN)) {
             let message = "the standard input cannot hold the config and the client's messages";
-            return Err(Failure::usage(message).hint("name a file with --config"));
+            return Err(CommandError::usage(message).hint("name a file with --config"));
         }
-        let resolve = System::asking(running::ask);
-        let source = running::source(common)?;
-        let mut prepared = running::prepare_source(common, source.as_ref(), &resolve)?;
+        let resolve = SystemValues::asking(command_hub::prompt_for_input);
+        let source = command_hub::find_source(common)?;
+        let mut prepared = command_hub::prepare_source(common, source.as_ref(), &resolve)?;
         prepared.all_problems().iter().for_each(tell);
         let config = prepared.config.as_ref();
         let options = config.map(|config| config.options.clone()).unwrap_or_default();
@@ -184,12 +201,12 @@ impl Setup {
         if config.is_some() && options.builtin != Some(true) {
             prepared.settings.local.clear();
         }
-        let places = settings::places(serve, &options, activated)?;
-        refuse_open_doors(serve, &places)?;
+        let listen = settings::listen_addresses(serve, &options, activated)?;
+        refuse_unprotected(serve, &listen)?;
         let unwritable = home::check(serve)?;
         let file = prepared.config.as_ref().map(|config| config.file.as_path());
         let (mut gateway_settings, kept) =
-            settings::of(common, serve, &options, file, MissingToken::Create)?;
+            settings::gateway_settings(common, serve, &options, file, MissingToken::Create)?;
         let adopted = gateway_settings.names.as_deref();
         if let Some(Err(error)) = adopted.map(|folder| names::adopt_earlier(common, folder)) {
             tracing::warn!(%error, "names that an earlier version kept cannot be read: things may be named anew");
@@ -201,80 +218,96 @@ impl Setup {
         if unwritable.state {
             gateway_settings.names = None;
         } else {
-            key::keep(&mut gateway_settings, common, file)?;
+            key::set_state_key(&mut gateway_settings, common, file)?;
         }
-        gateway_settings.limits.lame_duck = settings::lame_duck(serve, &options, &places);
+        gateway_settings.limits.lame_duck = settings::lame_duck(serve, &options, &listen);
         let budget = gateway_settings.limits.memory_budget();
         prepared.settings.budget = budget.clone();
         gateway_settings.budget = Some(budget);
         let owner = kept.as_ref().map(|kept| kept.file.as_path());
         let tokens = reload::token_files(&options, file, owner);
         let servers = prepared.servers.files.clone();
-        let secrets = SecretFiles::new(servers, tokens, file, &prepared.shaping, &options);
-        let in_force = InForce::new(source, &prepared, &secrets);
-        Ok(Self { prepared, options, gateway_settings, places, kept, in_force, resolve })
+        let secrets = SecretFiles::new(servers, tokens, file, &prepared.toolbox_layers, &options);
+        let reload_state = ReloadState::new(source, &prepared, &secrets);
+        Ok(Self { prepared, options, gateway_settings, listen, kept, reload_state, resolve })
     }
 }
 
 /// Builds everything that [`run`] would serve from a config and returns the problems found. Starts nothing and writes
 /// nothing.
-pub(crate) async fn rehearse(common: &Common, config: &Config) -> Result<Vec<Problem>, Failure> {
-    running::refuse_blocking(config)?;
-    let lock = running::locked(common, config)?;
-    let ShapedConfig { shaping, mut problems, .. } = running::shape(common, config, lock)?;
-    let serve = Serve::usual();
-    settings::of(common, &serve, &config.options, Some(&config.file), MissingToken::Leave)?;
+pub(crate) async fn check_config(
+    common: &GlobalArguments,
+    config: &Config,
+) -> Result<Vec<Problem>, CommandError> {
+    command_hub::refuse_blocking(config)?;
+    let lock = command_hub::find_lock(common, config)?;
+    let ShapedConfig { toolbox_layers, mut problems, .. } =
+        command_hub::build_layers(common, config, lock)?;
+    let serve = ServeArguments::defaults();
+    settings::gateway_settings(
+        common,
+        &serve,
+        &config.options,
+        Some(&config.file),
+        MissingToken::Leave,
+    )?;
     let hub = Hub::start(consort_hub::Settings::default());
-    let parts = Parts {
+    let inputs = ToolboxInputs {
         hub: &hub,
         records: &Records::default(),
         options: &config.options,
         file: Some(config.file.clone()),
-        only: common.profile.as_deref(),
+        only_profile: common.profile.as_deref(),
         roster: &Arc::default(),
-        desk: None,
+        pending_requests: None,
     };
-    let offered = parts.offered(shaping);
+    let served = inputs.build(toolbox_layers);
     hub.drain().await;
-    problems.extend(offered?.problems);
+    problems.extend(served?.problems);
     problems.extend(config.dangling_names());
     Ok(problems)
 }
 
 /// Refuses to serve a non-local address without authentication, or without a list of allowed host names.
-fn refuse_open_doors(serve: &Serve, places: &Places) -> Result<(), Failure> {
+fn refuse_unprotected(
+    serve: &ServeArguments,
+    listen: &ListenAddresses,
+) -> Result<(), CommandError> {
     if serve.stdio {
         return Ok(());
     }
-    let main = places.addresses().find(|address| !address.is_local());
-    let metrics = places.metrics.as_ref().filter(|address| !address.is_local());
+    let main = listen.addresses().find(|address| !address.is_local());
+    let metrics = listen.metrics.as_ref().filter(|address| !address.is_local());
     if let Some(address) = main.or(metrics)
         && serve.allow_unauthenticated
     {
         let message = format!("{address} can be reached by others: not without a token");
-        return Err(Failure::usage(message).hint("leave --allow-unauthenticated out"));
+        return Err(CommandError::usage(message).hint("leave --allow-unauthenticated out"));
     }
     if let Some(address) = main
         && serve.allow_host.is_empty()
     {
         let message = format!("{address} can be reached by others: under which name?");
-        return Err(Failure::usage(message).hint("add --allow-host NAME"));
+        return Err(CommandError::usage(message).hint("add --allow-host NAME"));
     }
     Ok(())
 }
 
 /// Logs the start of the gateway.
-fn started(address: &str, config: Option<&str>) {
+fn log_start(address: &str, config: Option<&str>) {
     let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
     tracing::info!(version, address, config, pid, "started");
 }
 
-async fn stdio(gateway: &Gateway, signals: &mut Signals) -> Result<Exit, Failure> {
-    started("stdio", None);
+async fn stdio(
+    gateway: &Gateway,
+    signals: &mut ShutdownSignals,
+) -> Result<ExitStatus, CommandError> {
+    log_start("stdio", None);
     tokio::select! {
         // A profile has taken the place of the whole already.
         _ = gateway.serve_stdio(None) => {}
         () = signals.next() => gateway.drain().await,
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }

@@ -3,12 +3,15 @@
 use consort_core::Problem;
 use consort_hub::{State, Status};
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, json, line, width};
-use crate::running::{Running, not_ready, tell};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CommandHub, not_ready, tell};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, width};
 
-pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    running: &CommandHub,
+    common: &GlobalArguments,
+) -> Result<ExitStatus, CommandError> {
     let statuses = running.diagnose().await;
     if common.json {
         json(&statuses);
@@ -20,15 +23,15 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
     let down: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
     if !common.json {
         // What the config or the lock keeps from starting was told before anything was reached.
-        down.iter().filter(|problem| running.starts(problem)).for_each(tell);
+        down.iter().filter(|problem| running.is_startable(problem)).for_each(tell);
     }
-    Ok(if down.is_empty() { Exit::Ok } else { Exit::Unreachable })
+    Ok(if down.is_empty() { ExitStatus::Ok } else { ExitStatus::Unreachable })
 }
 
 /// Formats servers as a table.
-pub(super) fn table(statuses: &[Status]) -> Table {
+pub(super) fn table(statuses: &[Status]) -> TextTable {
     let mut table =
-        Table::new(&["SERVER", "STATE", "SPEAKS", "TOOLS", "PROMPTS", "RESOURCES", "NOTE"]);
+        TextTable::new(&["SERVER", "STATE", "SPEAKS", "TOOLS", "PROMPTS", "RESOURCES", "NOTE"]);
     for status in statuses {
         let speaks = status
             .found
@@ -37,13 +40,13 @@ pub(super) fn table(statuses: &[Status]) -> Table {
         let [tools, prompts, resources, templates] = status.offers;
         let note = status.reason_for_operator().or_else(|| status.name.clone()).unwrap_or_default();
         table.row([
-            Cell::from(status.server.as_str()),
-            Cell::styled(meaning(status.state), status.state.as_str()),
-            Cell::from(speaks),
-            Cell::from(tools.to_string()),
-            Cell::from(prompts.to_string()),
-            Cell::from((resources + templates).to_string()),
-            Cell::from(note),
+            TableCell::from(status.server.as_str()),
+            TableCell::styled(meaning(status.state), status.state.as_str()),
+            TableCell::from(speaks),
+            TableCell::from(tools.to_string()),
+            TableCell::from(prompts.to_string()),
+            TableCell::from((resources + templates).to_string()),
+            TableCell::from(note),
         ]);
     }
     table
@@ -57,11 +60,11 @@ fn way(way: consort_wire::Way) -> &'static str {
     }
 }
 
-fn meaning(state: State) -> Styled {
+fn meaning(state: State) -> TextStyle {
     match state {
-        State::Ready => Styled::Good,
-        State::Configured | State::Known | State::Disabled => Styled::Faint,
-        State::Connecting | State::Degraded | State::NeedsAuth => Styled::Warning,
-        State::Failed => Styled::Bad,
+        State::Ready => TextStyle::Good,
+        State::Configured | State::Known | State::Disabled => TextStyle::Faint,
+        State::Connecting | State::Degraded | State::NeedsAuth => TextStyle::Warning,
+        State::Failed => TextStyle::Bad,
     }
 }

@@ -2,21 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use consort_shape::Exposure;
+use consort_shape::exposure::{ExposureCost, exposure_costs};
 use consort_shape::tokens::{Cost, Vocabulary, costs};
 use serde::Serialize;
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::exposures::{Shown, exposures};
-use crate::output::{Cell, Table, json, line, width};
-use crate::running::{Need, Running, caller};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextTable, json, line, width};
+use crate::user::caller;
 
 #[derive(Serialize)]
-struct Report {
+struct TokenReport {
     vocabulary: &'static str,
     tools: Vec<ToolCost>,
-    servers: Vec<Sum>,
-    exposures: Vec<Shown>,
+    servers: Vec<ServerTokenCost>,
+    exposures: Vec<ProfileCost>,
+}
+
+/// Token cost of an exposure of everything, or of a profile.
+#[derive(Serialize)]
+struct ProfileCost {
+    profile: Option<String>,
+    #[serde(flatten)]
+    cost: ExposureCost,
 }
 
 #[derive(Serialize)]
@@ -27,26 +37,26 @@ struct ToolCost {
 
 /// Total token cost of a server's tools.
 #[derive(Serialize)]
-pub(super) struct Sum {
+pub(super) struct ServerTokenCost {
     pub(super) server: String,
     pub(super) tools: usize,
     pub(super) tokens: usize,
 }
 
 pub(super) async fn run(
-    running: &Running,
-    common: &Common,
+    running: &CommandHub,
+    common: &GlobalArguments,
     vocabulary: Vocabulary,
     long: bool,
-    need: Need,
-) -> Result<Exit, Failure> {
-    running.reach(None, need).await;
+    need: CatalogFreshness,
+) -> Result<ExitStatus, CommandError> {
+    running.connect_servers(None, need).await;
     let catalog = running.catalog();
     let costs = costs(vocabulary, &catalog);
-    let report = Report {
+    let report = TokenReport {
         vocabulary: vocabulary.as_str(),
-        servers: sums(&costs),
-        exposures: exposures(&running.shaping, &running.layers(), &caller(), vocabulary),
+        servers: server_costs(&costs),
+        exposures: profile_costs(running, vocabulary),
         tools: costs
             .iter()
             .map(|cost| ToolCost {
@@ -57,48 +67,68 @@ pub(super) async fn run(
     };
     if common.json {
         json(&report);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     if long {
-        let mut table = Table::new(&["TOOL", "TOKENS"]);
+        let mut table = TextTable::new(&["TOOL", "TOKENS"]);
         for tool in &report.tools {
-            table.row([Cell::from(tool.id.as_str()), Cell::from(tool.tokens.to_string())]);
+            table
+                .row([TableCell::from(tool.id.as_str()), TableCell::from(tool.tokens.to_string())]);
         }
         line(table.render(width()));
         line("");
     }
-    let mut table = Table::new(&["SERVER", "TOOLS", "TOKENS"]);
+    let mut table = TextTable::new(&["SERVER", "TOOLS", "TOKENS"]);
     for sum in &report.servers {
-        table.row([&sum.server, &sum.tools.to_string(), &sum.tokens.to_string()].map(Cell::from));
+        table.row(
+            [&sum.server, &sum.tools.to_string(), &sum.tokens.to_string()].map(TableCell::from),
+        );
     }
     line(table.render(width()));
     line("");
-    let mut table = Table::new(&["PROFILE", "EXPOSURE", "TOOLS", "TOKENS", ""]);
-    for shown in &report.exposures {
-        let chosen = if shown.chosen { "as configured" } else { "" };
+    let mut table = TextTable::new(&["PROFILE", "EXPOSURE", "TOOLS", "TOKENS", ""]);
+    for ProfileCost { profile, cost } in &report.exposures {
+        let chosen = if cost.chosen { "as configured" } else { "" };
         table.row([
-            Cell::from(shown.profile.as_deref().unwrap_or("-")),
-            Cell::from(shown.exposure),
-            Cell::from(shown.tools.to_string()),
-            Cell::from(shown.tokens.to_string()),
-            Cell::from(chosen),
+            TableCell::from(profile.as_deref().unwrap_or("-")),
+            TableCell::from(cost.exposure),
+            TableCell::from(cost.tools.to_string()),
+            TableCell::from(cost.tokens.to_string()),
+            TableCell::from(chosen),
         ]);
     }
     line(table.render(width()));
     line(format!("\ncounted in {vocabulary}, in the form of OpenAI's chat completions"));
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
+}
+
+/// Returns the cost of every exposure of everything, and then of each profile.
+fn profile_costs(running: &CommandHub, vocabulary: Vocabulary) -> Vec<ProfileCost> {
+    let (layers, caller) = (running.layers(), caller());
+    let profiles = std::iter::once(None).chain(running.toolbox_layers.profiles().map(Some));
+    let costs = profiles.flat_map(|profile| {
+        let configured = layers.exposed_tools(profile).map(|toolbox| toolbox.catalog(&caller));
+        let exposed = Exposure::ALL.into_iter().filter_map(|exposure| {
+            Some((exposure, layers.tools_exposed_as(profile, exposure)?.catalog(&caller)))
+        });
+        let costs = exposure_costs(configured.as_deref(), exposed, vocabulary);
+        let profile = profile.map(str::to_owned);
+        costs.into_iter().map(move |cost| ProfileCost { profile: profile.clone(), cost })
+    });
+    costs.collect()
 }
 
 /// Returns the total of each server's tools, and that of all servers.
-pub(super) fn sums(costs: &[Cost]) -> Vec<Sum> {
+pub(super) fn server_costs(costs: &[Cost]) -> Vec<ServerTokenCost> {
     let mut servers: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for cost in costs {
         let (tools, tokens) = servers.entry(cost.server.as_str()).or_default();
         *tools += 1;
         *tokens += cost.tokens;
     }
-    let sum = |server: &str, tools, tokens| Sum { server: server.to_owned(), tools, tokens };
-    let mut sums: Vec<Sum> =
+    let sum =
+        |server: &str, tools, tokens| ServerTokenCost { server: server.to_owned(), tools, tokens };
+    let mut sums: Vec<ServerTokenCost> =
         servers.iter().map(|(server, (tools, tokens))| sum(server, *tools, *tokens)).collect();
     let total = costs.iter().map(|cost| cost.tokens).sum();
     sums.push(sum("all", costs.len(), total));

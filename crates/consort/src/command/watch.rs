@@ -7,30 +7,38 @@ use consort_core::ServerId;
 use consort_hub::{State, Status};
 
 use super::servers;
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
+use crate::cli::GlobalArguments;
+use crate::command_hub::{CatalogFreshness, CommandHub};
+use crate::exit::{CommandError, ExitStatus};
 use crate::output::{TerminalText, json, line, width};
-use crate::running::{Need, Running};
 
-pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    running: &CommandHub,
+    common: &GlobalArguments,
+) -> Result<ExitStatus, CommandError> {
     let mut stirred = running.hub.stirred();
     let mut catalog = running.hub.watch();
     let screen = std::io::stdout().is_terminal() && !common.json;
     let mut last: BTreeMap<ServerId, Status> = BTreeMap::new();
-    let reaching = running.reach(None, Need::Fresh);
+    let reaching = running.connect_servers(None, CatalogFreshness::Fresh);
     tokio::pin!(reaching);
     let mut reached = false;
     loop {
         show(&running.hub.statuses(), &mut last, common, screen);
         tokio::select! {
             () = &mut reaching, if !reached => reached = true,
-            changed = stirred.changed() => if changed.is_err() { return Ok(Exit::Ok) },
-            changed = catalog.changed() => if changed.is_err() { return Ok(Exit::Ok) },
+            changed = stirred.changed() => if changed.is_err() { return Ok(ExitStatus::Ok) },
+            changed = catalog.changed() => if changed.is_err() { return Ok(ExitStatus::Ok) },
         }
     }
 }
 
-fn show(statuses: &[Status], last: &mut BTreeMap<ServerId, Status>, common: &Common, screen: bool) {
+fn show(
+    statuses: &[Status],
+    last: &mut BTreeMap<ServerId, Status>,
+    common: &GlobalArguments,
+    screen: bool,
+) {
     if screen {
         let table = servers::table(statuses).render(width());
         line(TerminalText::cleared_screen() + table + "\n\nCtrl-C ends.");
@@ -50,7 +58,7 @@ fn show(statuses: &[Status], last: &mut BTreeMap<ServerId, Status>, common: &Com
             } else {
                 String::new()
             };
-            line(crate::output::escaped_line(&format!(
+            line(consort_core::escape::escape_line(&format!(
                 "{} {}{tools}{why}",
                 status.server, status.state
             )));

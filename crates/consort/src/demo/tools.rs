@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-struct Paper {
+struct ResearchPaper {
     title: &'static str,
     year: u32,
     summary: &'static str,
@@ -22,12 +22,12 @@ const STEPS: [u64; 5] = [300, 500, 700, 400, 600];
 #[derive(Deserialize, JsonSchema)]
 struct LongComputation {
     /// How many steps to take
-    #[serde(default = "five")]
+    #[serde(default = "default_count")]
     #[schemars(range(min = 1, max = 100))]
     steps: u32,
 }
 
-fn five() -> u32 {
+fn default_count() -> u32 {
     5
 }
 
@@ -37,7 +37,7 @@ struct Search {
     #[schemars(length(min = 1))]
     query: String,
     /// How many to find at most
-    #[serde(default = "five")]
+    #[serde(default = "default_count")]
     #[schemars(range(min = 1, max = 20))]
     limit: u32,
 }
@@ -53,12 +53,12 @@ struct Summarize {
     /// The text
     text: String,
     /// How many sentences to keep
-    #[serde(default = "two")]
+    #[serde(default = "default_sentences")]
     #[schemars(range(min = 1, max = 20))]
     sentences: u32,
 }
 
-fn two() -> u32 {
+fn default_sentences() -> u32 {
     2
 }
 
@@ -117,7 +117,7 @@ pub(super) fn tools() -> Vec<Arc<dyn LocalTool>> {
 fn search(Search { query, limit }: &Search) -> ToolResult {
     let wanted = words(query);
     let papers = papers();
-    let mut hits: Vec<(usize, &Paper)> = papers
+    let mut hits: Vec<(usize, &ResearchPaper)> = papers
         .iter()
         .map(|paper| {
             let known = words(&format!("{} {0} {}", paper.title, paper.summary));
@@ -234,7 +234,7 @@ fn sentences(text: &str) -> Vec<&str> {
         .collect()
 }
 
-fn papers() -> Vec<Paper> {
+fn papers() -> Vec<ResearchPaper> {
     [
         (
             "Protocols for tools",
@@ -273,7 +273,7 @@ fn papers() -> Vec<Paper> {
             "Pinning a tool's definition so that it cannot change behind its user's back.",
         ),
     ]
-    .map(|(title, year, summary)| Paper { title, year, summary })
+    .map(|(title, year, summary)| ResearchPaper { title, year, summary })
     .into()
 }
 

@@ -25,7 +25,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut members = Members::default();
+        let mut members = EventFields::default();
         event.record(&mut members);
         writeln!(
             writer,
@@ -37,9 +37,9 @@ where
 
 /// The fields of an event, in the order in which they were given.
 #[derive(Default)]
-struct Members(Vec<(String, Value)>);
+struct EventFields(Vec<(String, Value)>);
 
-impl Members {
+impl EventFields {
     fn object(self, level: &str, target: &str) -> String {
         let mut all: Vec<(String, Value)> =
             vec![("timestamp".to_owned(), now().into()), ("level".to_owned(), level.into())];
@@ -67,7 +67,7 @@ impl Members {
     }
 }
 
-impl Visit for Members {
+impl Visit for EventFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.add(field, value.into());
     }
@@ -101,7 +101,7 @@ mod tests {
     fn no_key_is_there_twice() {
         let fields = ["message", "target", "level", "server", "server", "message"];
         let members = fields.iter().map(|key| ((*key).to_owned(), Value::from("x"))).collect();
-        let text = Members(members).object("INFO", "consort");
+        let text = EventFields(members).object("INFO", "consort");
         let (_, rest) = text.split_once(",\"level\"").unwrap();
         assert_eq!(
             rest,

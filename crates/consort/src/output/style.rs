@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 /// Meaning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Styled {
+pub(crate) enum TextStyle {
     /// A heading.
     Heading,
     /// Something good.
@@ -17,7 +17,7 @@ pub(crate) enum Styled {
     Faint,
 }
 
-impl Styled {
+impl TextStyle {
     pub(super) fn style(self) -> Style {
         let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
         match self {

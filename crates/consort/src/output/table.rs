@@ -1,19 +1,20 @@
 //! Tables for people.
 
-use super::text::{escaped_line, shortened};
-use super::{Styled, TerminalText, styled};
+use consort_core::escape::{escape_line, shorten_line};
+
+use super::{TerminalText, TextStyle, styled};
 
 /// Rows under headings. The last column takes the remaining width.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     headings: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
-    overflow: Overflow,
+    rows: Vec<Vec<TableCell>>,
+    overflow: CellOverflow,
 }
 
 /// The treatment of a text that does not fit into the last column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Overflow {
+enum CellOverflow {
     Cut,
     /// It continues on the next lines.
     Wrap,
@@ -21,42 +22,42 @@ enum Overflow {
 
 /// A cell: its text and its style.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
-    style: Option<Styled>,
+    style: Option<TextStyle>,
 }
 
-impl<T: AsRef<str>> From<T> for Cell {
+impl<T: AsRef<str>> From<T> for TableCell {
     fn from(text: T) -> Self {
-        Self { text: escaped_line(text.as_ref()), style: None }
+        Self { text: escape_line(text.as_ref()), style: None }
     }
 }
 
-impl Cell {
+impl TableCell {
     /// A cell with a style.
-    pub(crate) fn styled(style: Styled, text: impl AsRef<str>) -> Self {
+    pub(crate) fn styled(style: TextStyle, text: impl AsRef<str>) -> Self {
         Self { style: Some(style), ..Self::from(text) }
     }
 
     /// A cell of several lines, in the last column of a table that wraps.
     pub(crate) fn lines<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Self {
         let lines: Vec<String> =
-            lines.into_iter().map(|line| escaped_line(line.as_ref().trim_end())).collect();
+            lines.into_iter().map(|line| escape_line(line.as_ref().trim_end())).collect();
         Self { text: lines.join("\n"), style: None }
     }
 }
 
-impl Table {
+impl TextTable {
     pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new(), overflow: Overflow::Cut }
+        Self { headings: headings.to_vec(), rows: Vec::new(), overflow: CellOverflow::Cut }
     }
 
     /// A table whose last column wraps long texts.
     pub(crate) fn wrapping(headings: &[&'static str]) -> Self {
-        Self { overflow: Overflow::Wrap, ..Self::new(headings) }
+        Self { overflow: CellOverflow::Wrap, ..Self::new(headings) }
     }
 
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = TableCell>) {
         self.rows.push(cells.into_iter().collect());
     }
 
@@ -79,14 +80,14 @@ impl Table {
         let before: usize = widths[..columns - 1].iter().map(|width| width + 2).sum();
         widths[columns - 1] = width.saturating_sub(before).max(20);
         let mut lines =
-            vec![self.line(&widths, |at| (self.headings[at].to_owned(), Some(Styled::Heading)))];
+            vec![self.line(&widths, |at| (self.headings[at].to_owned(), Some(TextStyle::Heading)))];
         for row in &self.rows {
             let cell = |at: usize| match row.get(at) {
                 Some(cell) => (cell.text.clone(), cell.style),
                 None => (String::new(), None),
             };
             let (last, style) = cell(columns - 1);
-            if self.overflow == Overflow::Cut {
+            if self.overflow == CellOverflow::Cut {
                 lines.push(self.line(&widths, cell));
                 continue;
             }
@@ -104,13 +105,13 @@ impl Table {
     fn line(
         &self,
         widths: &[usize],
-        cell: impl Fn(usize) -> (String, Option<Styled>),
+        cell: impl Fn(usize) -> (String, Option<TextStyle>),
     ) -> TerminalText {
         let last = self.headings.len() - 1;
         let mut line = TerminalText::default();
         for (at, &width) in widths.iter().enumerate() {
             let (text, style) = cell(at);
-            let text = if at == last { shortened(&text, width) } else { text };
+            let text = if at == last { shorten_line(&text, width) } else { text };
             let room = width.saturating_sub(text.chars().count()) + 2;
             line += match style {
                 Some(style) => styled(style, text),
@@ -165,8 +166,11 @@ mod tests {
 
     #[test]
     fn a_column_that_wraps_loses_nothing() {
-        let mut table = Table::wrapping(&["NAME", "DESCRIPTION"]);
-        table.row(["a".into(), Cell::lines(["some words that take more than a line", "x\u{1b}"])]);
+        let mut table = TextTable::wrapping(&["NAME", "DESCRIPTION"]);
+        table.row([
+            "a".into(),
+            TableCell::lines(["some words that take more than a line", "x\u{1b}"]),
+        ]);
         table.row(["b".into(), "y".repeat(50).into()]);
         insta::assert_snapshot!(anstream::adapter::strip_str(table.render(30).as_str()).to_string(), @r"
         NAME  DESCRIPTION
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_the_last_is_cut() {
-        let mut table = Table::new(&["NAME", "STATE", "WHY"]);
+        let mut table = TextTable::new(&["NAME", "STATE", "WHY"]);
         table.row(["a".into(), "ready".into(), "".into()]);
         table.row([
             "longer".into(),

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::{Add, AddAssign};
 
-use super::style::Styled;
-use super::text::{escaped, is_obeyed, spoken};
+use consort_core::escape::{escape_model_text, escape_text, is_unprintable};
+
+use super::style::TextStyle;
 
 /// Text that is safe to show on a terminal. Its input always passes the sanitizer; only [`styled`] adds escape
 /// sequences. It has no `Display`, so that it cannot be put into other text and lose its type.
@@ -14,8 +15,8 @@ pub(crate) struct TerminalText(String);
 
 impl TerminalText {
     /// Text of a model, in which joiner characters are kept.
-    pub(crate) fn spoken(text: &str) -> Self {
-        Self(spoken(text))
+    pub(crate) fn model_text(text: &str) -> Self {
+        Self(escape_model_text(text))
     }
 
     /// A JSON text. Characters that control a terminal are written as JSON escapes, so that programs read the same
@@ -27,7 +28,7 @@ impl TerminalText {
                 '\n' | '\t' => safe.push(c),
                 // Between values it is white space, and within strings it is not allowed.
                 '\r' => safe.push(' '),
-                c if is_obeyed(c) => {
+                c if is_unprintable(c) => {
                     for unit in c.encode_utf16(&mut [0; 2]) {
                         let _ = write!(safe, "\\u{unit:04x}");
                     }
@@ -66,13 +67,13 @@ impl TerminalText {
 
     pub(crate) fn join(texts: impl IntoIterator<Item = Self>, between: &str) -> Self {
         let texts: Vec<String> = texts.into_iter().map(|text| text.0).collect();
-        Self(texts.join(escaped(between).as_str()))
+        Self(texts.join(escape_text(between).as_str()))
     }
 }
 
 impl From<&str> for TerminalText {
     fn from(text: &str) -> Self {
-        Self(escaped(text))
+        Self(escape_text(text))
     }
 }
 
@@ -116,7 +117,7 @@ impl<T: Into<Self>> AddAssign<T> for TerminalText {
 }
 
 /// A text in a style. The output stream drops the style if it is not supported.
-pub(crate) fn styled(styled: Styled, text: impl Into<TerminalText>) -> TerminalText {
+pub(crate) fn styled(styled: TextStyle, text: impl Into<TerminalText>) -> TerminalText {
     let text = text.into();
     if text.is_empty() {
         return text;
@@ -127,6 +128,8 @@ pub(crate) fn styled(styled: Styled, text: impl Into<TerminalText>) -> TerminalT
 
 #[cfg(test)]
 mod tests {
+    use consort_core::escape::shorten_line;
+
     use super::*;
 
     /// The text without Consort's own styles.
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn only_our_own_styles_are_obeyed_however_texts_are_put_together() {
-        let text = styled(Styled::Bad, "error\u{1b}[2J")
+        let text = styled(TextStyle::Bad, "error\u{1b}[2J")
             + ": "
             + "\u{9b}1A\u{202e}"
             + String::from("\r\u{7}");
@@ -163,10 +166,13 @@ mod tests {
     #[test]
     fn no_naughty_string_is_obeyed_by_a_terminal() {
         for naughty in testkit::fixtures::naughty_strings() {
-            let text = styled(Styled::Good, &naughty) + &naughty;
+            let text = styled(TextStyle::Good, &naughty) + &naughty;
             let json = TerminalText::json(&serde_json::Value::from(naughty.clone()).to_string());
-            for text in [plain(&text), json.as_str().to_owned()] {
-                let obeyed = text.chars().find(|c| is_obeyed(*c) && !matches!(c, '\n' | '\t'));
+            let line = shorten_line(&naughty, 40);
+            assert!(!line.contains(['\n', '\t']) && line.chars().count() <= 40, "{naughty:?}");
+            let spoken = escape_model_text(&naughty).replace(['\u{200c}', '\u{200d}'], "");
+            for text in [plain(&text), json.as_str().to_owned(), line, spoken] {
+                let obeyed = text.chars().find(|c| is_unprintable(*c) && !matches!(c, '\n' | '\t'));
                 assert_eq!(obeyed, None, "{naughty:?}");
             }
         }

@@ -24,7 +24,7 @@ fn serve(home: &Home) -> Serving {
 fn unusable(serving: &Serving) -> Vec<Value> {
     let (status, told) = serving.api("GET", "/reload", None);
     assert_eq!(status, 200, "{told}");
-    assert_eq!(told["kept_out"], json!([]), "{told}");
+    assert_eq!(told["rejected"], json!([]), "{told}");
     told["unusable"].as_array().unwrap().clone()
 }
 
@@ -150,7 +150,7 @@ fn a_mistake_in_what_concerns_all_servers_keeps_the_whole_change_out() {
         home.write("consort.toml", &format!("{}{}{bad}{wrong}", demo("one"), demo("two")));
         let why = || {
             let (_, told) = serving.api("GET", "/reload", None);
-            told["kept_out"].to_string()
+            told["rejected"].to_string()
         };
         until(|| why().contains(reason));
         assert_eq!(serving.tools("/mcp").len(), 5, "{reason}");
@@ -159,7 +159,7 @@ fn a_mistake_in_what_concerns_all_servers_keeps_the_whole_change_out() {
     }
     home.write("consort.toml", "mcp = 3\n");
     until(|| {
-        serving.api("GET", "/reload", None).1["kept_out"].to_string().contains("a table of servers")
+        serving.api("GET", "/reload", None).1["rejected"].to_string().contains("a table of servers")
     });
     assert_eq!(serving.tools("/mcp").len(), 5);
 }

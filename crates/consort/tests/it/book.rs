@@ -103,7 +103,7 @@ fn blocks(page: &str, text: &str) -> Vec<Block> {
 fn props(home: &Home) -> BTreeMap<&'static str, String> {
     let demo = std::fs::read_to_string(root().join("docs/demo.script.json")).unwrap();
     let sample = |name: &str| {
-        let path = format!("crates/consort/tests/config/samples/{name}");
+        let path = format!("crates/config/tests/it/samples/{name}");
         std::fs::read_to_string(root().join(path)).unwrap()
     };
     let task = "description = \"Say what {topic} is.\"\ntools = [\"search\"]\nmodel = \"scripted:docs/demo.script.json\"\n\

@@ -222,7 +222,7 @@ fn servers_of_other_clients_are_taken_over_once() {
     [mcp.notes]
     transport = "stdio"
     command = ["npx", "-y", "notes-server"]
-    environment = { KEY = "env:KEY" }
+    env = { KEY = "env:KEY" }
     "#);
     assert_eq!(home.run(&["config", "import"]).out, "nothing to import\n");
     assert!(home.run(&["config", "show"]).out.contains("notes"));

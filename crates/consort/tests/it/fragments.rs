@@ -37,7 +37,7 @@ fn report(serving: &Serving) -> Value {
 }
 
 fn kept_out(serving: &Serving) -> String {
-    report(serving)["kept_out"].to_string()
+    report(serving)["rejected"].to_string()
 }
 
 fn count(serving: &Serving) -> usize {
@@ -121,7 +121,7 @@ fn an_included_file_that_is_half_written_empty_or_takes_the_policy_away_is_kept_
             None => fs::remove_file(home.path(file)).unwrap(),
         }
         until(|| kept_out(&serving).contains(reason));
-        assert_eq!(report(&serving)["kept_out"][0]["acceptable"], acceptable, "{reason}");
+        assert_eq!(report(&serving)["rejected"][0]["acceptable"], acceptable, "{reason}");
         assert!(count(&serving) == 4 && denied(), "{reason}");
         let ran = home.run(&["-c", "consort.toml", "reload", "--dry-run"]);
         assert!(ran.code == 2 && ran.out.contains(reason), "{ran:?}");
@@ -145,7 +145,7 @@ fn an_included_file_that_is_half_written_empty_or_takes_the_policy_away_is_kept_
     until(|| {
         assert!(denied());
         serving.signal(Signal::HUP);
-        report(&serving)["kept_out"] == json!([])
+        report(&serving)["rejected"] == json!([])
     });
     assert!(denied());
 }

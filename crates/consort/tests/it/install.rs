@@ -78,7 +78,9 @@ fn the_debian_package_has_the_binary_its_manual_completions_and_licences() {
     );
     let depends = field("Depends");
     assert!(depends.starts_with("libc6 (>= 2.") && depends.ends_with("), libgcc-s1"), "{depends}");
-    assert!(field("Description").starts_with("many MCP servers play as one\n"));
+    assert!(
+        field("Description").starts_with("connects to many MCP servers and exposes them as one\n")
+    );
 
     let unpacked = folder.path().join("unpacked");
     output(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&unpacked));

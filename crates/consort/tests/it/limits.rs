@@ -73,7 +73,7 @@ fn a_misspelt_or_impossible_limit_is_refused_before_anything_starts() {
 fn the_schema_is_printed_for_editors() {
     let ran = Home::new().run(&["config", "schema"]);
     let schema: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(schema, consort::config::schema());
+    assert_eq!(schema, consort::config::config_schema());
     let sessions = &schema["$defs"]["Limits"]["properties"]["sessions"];
     assert_eq!(sessions["default"], 1000);
     assert!(sessions["description"].as_str().unwrap().starts_with("Sessions of legacy clients"));

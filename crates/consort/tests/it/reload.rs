@@ -26,8 +26,8 @@ fn kept_out(serving: &Serving) -> Vec<(String, String)> {
     let (status, told) = serving.api("GET", "/reload", None);
     assert_eq!(status, 200, "{told}");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let all = told["kept_out"].as_array().unwrap().clone();
-    all.iter().map(|one| (text(&one["what"]), text(&one["reason"]))).collect()
+    let all = told["rejected"].as_array().unwrap().clone();
+    all.iter().map(|one| (text(&one["part"]), text(&one["reason"]))).collect()
 }
 
 fn denied(serving: &Serving) -> bool {
@@ -57,7 +57,7 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("server `two` added"), "{ran:?}");
     assert!(ran.out.contains("policy: rule added: "), "{ran:?}");
-    assert_eq!((&told["kept_out"], &told["unusable"]), (&json!([]), &json!([])), "{told}");
+    assert_eq!((&told["rejected"], &told["unusable"]), (&json!([]), &json!([])), "{told}");
     assert!(serving.tools("/mcp").len() == 5 && !denied(&serving));
     let ran = home.run(&["-c", "consort.toml", "reload"]);
     assert!(ran.code == 0 && ran.out.contains("server `two` added"), "{ran:?}");
@@ -79,7 +79,7 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     let (ran, told) = dry_run();
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.out.contains("config kept out: it has no `[consort.policy]`"), "{ran:?}");
-    assert_eq!(told["kept_out"][0]["acceptable"], true, "{told}");
+    assert_eq!(told["rejected"][0]["acceptable"], true, "{told}");
     assert!(serving.tools("/mcp").len() == 8 && denied(&serving));
     assert_eq!(kept_out(&serving), []);
 }
@@ -339,7 +339,7 @@ fn a_secret_of_a_server_is_followed() {
         };
         until(|| {
             let told = serving.api("GET", "/reload", None).1;
-            told["unusable"][0]["keeps_last_good"] == true && told["kept_out"] == json!([])
+            told["unusable"][0]["keeps_last_good"] == true && told["rejected"] == json!([])
         });
         let name = format!("beside-{change}");
         home.write("consort.toml", &format!("{server}{}", demo(&name)));

@@ -370,7 +370,7 @@ fn calls_in_progress_end_where_they_began_however_often_the_config_changes() {
         std::thread::sleep(Duration::from_millis(300));
         // The server they use is gone, comes back, is another, while others come and go.
         for round in 0..12 {
-            let other = format!("{}directory = \"/\"\n", demo("one"));
+            let other = format!("{}cwd = \"/\"\n", demo("one"));
             let now = [demo("two"), demo("one"), other, demo("one") + &demo("two")];
             std::fs::write(&file, &now[round % now.len()]).unwrap();
             serving.signal(Signal::HUP);

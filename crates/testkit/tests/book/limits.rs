@@ -1,5 +1,5 @@
 //! Constants that are limits have a key in `[consort.limits]`, or a reason why not. The keys themselves are declared and
-//! tested in `consort/src/config/limits`.
+//! tested in `config/src/limits`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,32 +17,27 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "a bit a level in one 128-bit register, and serde_json's own limit",
     ),
     (
-        "consort/src/trust/store.rs",
+        "config/src/trust/store.rs",
         "LARGEST_RECORD",
         "the config is not trusted",
         "read before any config may be trusted",
     ),
-    ("consort/src/config.rs", "LARGEST_MIB", "the config is refused", "the config itself"),
+    ("config/src/include.rs", "LARGEST_MIB", "the config is refused", "the config itself"),
     (
-        "consort/src/config/include.rs",
+        "config/src/include.rs",
         "MOST_FRAGMENTS",
         "the config is refused",
         "counted before any key is read",
     ),
     (
-        "consort/src/config/resolve.rs",
+        "config/src/resolve.rs",
         "LARGEST",
         "the server does not start",
         "a secret that the config refers to is read while the config is",
     ),
+    ("config/src/template.rs", "DEEPEST", "the value is refused", "part of the config's syntax"),
     (
-        "consort/src/config/text.rs",
-        "DEEPEST",
-        "the value is refused",
-        "part of the config's syntax",
-    ),
-    (
-        "consort/src/config/period.rs",
+        "config/src/duration.rs",
         "LONGEST",
         "the value is refused",
         "part of the config's syntax; limits have ranges of their own",
@@ -61,7 +56,7 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
     ),
     ("core/src/name.rs", "LONGEST", "another name is derived, and reported", "names are stored"),
     (
-        "consort/src/config/read/agents.rs",
+        "config/src/read/agents.rs",
         "LONGEST",
         "the agent is left out",
         "`ask_NAME` is the name of a tool",
@@ -107,8 +102,8 @@ const OTHERS: &[(&str, &[&str])] = &[
         "the default of a key",
         &[
             "agent/src/settings.rs CONTEXT_TRIES",
-            "consort/src/config/installer.rs INSTALL",
-            "consort/src/config/limits/settings.rs LAME_DUCK",
+            "config/src/installer.rs INSTALL",
+            "config/src/limits/settings.rs LAME_DUCK",
             "gateway/src/metrics/tools.rs MOST_TOOLS",
             "hub/src/settings.rs STREAM_PING",
         ],
@@ -118,11 +113,11 @@ const OTHERS: &[(&str, &[&str])] = &[
         &[
             "consort/src/command/ledger.rs LOOK",
             "consort/src/command/serve/memory.rs QUIET",
-            "consort/src/console/calls/stats.rs KEPT",
-            "consort/src/console/events.rs COUNT",
-            "consort/src/console/events.rs GATHER",
-            "consort/src/console/servers/change.rs OFTEN",
-            "consort/src/talk/live.rs TICK",
+            "admin/src/call_statistics.rs CACHE_TIME",
+            "admin/src/events.rs COUNT",
+            "admin/src/events.rs GATHER",
+            "admin/src/servers/change.rs POLL_INTERVAL",
+            "consort/src/agent_run/progress.rs TICK",
             "gateway/src/feed.rs PACE",
             "gateway/src/gateway.rs SWEEP",
             "gateway/src/ledger/writer.rs IDLE",
@@ -160,7 +155,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     (
         "the pause before an attempt that another limit ends",
         &[
-            "consort/src/running.rs NOTICE",
+            "consort/src/command_hub.rs NOTICE",
             "gateway/src/ledger/store.rs OPENING",
             "hub/src/probation.rs PROBATION_WAIT",
             "wire/src/client/questions.rs SETTLE",
@@ -179,8 +174,8 @@ const OTHERS: &[(&str, &[&str])] = &[
         &[
             "agent/src/provider/http.rs TRAILING",
             "agent/src/store/remove.rs HALF_MADE",
-            "consort/src/console/conversations/runs.rs GRACE",
-            "consort/src/console/conversations/runs.rs PUT_OFF",
+            "admin/src/conversations/driver.rs SHUTDOWN_TIME",
+            "admin/src/conversations/driver.rs SUSPEND_TIME",
             "files/src/lib.rs LEFT_BEHIND",
             "gateway/src/http.rs FAREWELL",
             "gateway/src/http.rs UNUSED",
@@ -197,11 +192,18 @@ const OTHERS: &[(&str, &[&str])] = &[
             "agent/src/provider/tags.rs BYTES",
             "agent/src/provider/tags.rs LONGEST",
             "consort/src/command/reload.rs REPLY_BYTES",
-            "consort/src/logins.rs REQUEST",
+            "consort/src/browser.rs REQUEST",
             "gateway/src/ledger/read.rs BUSY",
             "gateway/src/otlp/post.rs LARGEST",
             "hub/src/managed/reading.rs PROBE",
             "hub/src/lifecycle/policy.rs SUBSCRIBE_WAIT",
+        ],
+    ),
+    (
+        "a buffer or a search whose remainder is read from the store of conversations on request",
+        &[
+            "admin/src/conversations/waiting.rs MOST_RESTORED",
+            "admin/src/runs/live.rs MAX_STORED_BYTES",
         ],
     ),
     (
@@ -210,7 +212,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "agent/src/provider/verdict.rs LONGEST",
             "agent/src/record/redact.rs SHORTEST",
             "consort/src/command/doctor.rs LONGEST_NAME",
-            "consort/src/config.rs MOST_ERRORS",
+            "config/src/syntax.rs MOST_ERRORS",
             "gateway/src/feed/call.rs LONGEST",
             "shape/src/dialect/loss.rs LONGEST",
             "shape/src/pin/diff.rs MOST_COMPARED",
@@ -223,9 +225,9 @@ const OTHERS: &[(&str, &[&str])] = &[
     (
         "a parameter of an algorithm, a format or another's interface",
         &[
-            "consort/src/config/period.rs SHORTEST",
-            "consort/src/config/read/aether.rs TIMEOUT",
-            "consort/src/config/sketch.rs MOST_SECONDS",
+            "config/src/duration.rs SHORTEST",
+            "config/src/read/aether.rs TIMEOUT",
+            "config/src/partial_server.rs MOST_SECONDS",
             "consort/src/demo.rs MESSAGE_BYTES",
             "core/src/elicitation/punycode.rs LEAST",
             "core/src/elicitation/punycode.rs MOST",
@@ -275,7 +277,7 @@ fn every_constant_that_is_named_like_a_limit_has_a_key_or_a_reason() {
     let new: Vec<&String> = found.iter().filter(|name| !listed.contains(name)).collect();
     assert!(
         new.is_empty(),
-        "make each a field of its crate's settings with a key in consort/src/config/limits, or list it here with a \
+        "make each a field of its crate's settings with a key in config/src/limits, or list it here with a \
          reason: {new:#?}"
     );
     let gone: Vec<&&String> = listed.iter().filter(|name| !found.contains(**name)).collect();

@@ -82,7 +82,10 @@ const LIMIT_WORDS: [&str; 14] = [
 pub(crate) fn limit_constants() -> BTreeSet<String> {
     let crates = root().join("crates");
     let mut files = Vec::new();
-    for name in ["wire", "core", "hub", "shape", "agent", "gateway", "login", "files", "consort"] {
+    for name in [
+        "wire", "core", "hub", "shape", "agent", "gateway", "login", "files", "config", "admin",
+        "consort",
+    ] {
         walk(&crates.join(name).join("src"), &mut files);
     }
     let mut found = BTreeSet::new();

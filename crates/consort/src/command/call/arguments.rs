@@ -1,22 +1,23 @@
 //! Arguments typed on the command line, converted according to the tool's schema.
 
+use consort_core::escape::escape_text;
 use consort_core::{Json, nearest};
 use serde_json::{Map, Value};
 
-use crate::exit::Failure;
-use crate::output::escaped;
+use crate::exit::CommandError;
 
 /// Parses `name=value` and `name:=JSON`.
-pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {
+pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, CommandError> {
     let schema: Value = schema.read().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let mut arguments = Map::new();
     for word in words {
         let (name, value) = match (word.split_once(":="), word.split_once('=')) {
             (Some((name, text)), _) if !name.contains('=') => (name, given(name, text)?),
-            (_, Some((name, text))) => (name, meant(text, properties.get(name))),
+            (_, Some((name, text))) => (name, parse_value(text, properties.get(name))),
             _ => {
-                let failure = Failure::usage(format!("`{}` is not an argument", escaped(word)));
+                let failure =
+                    CommandError::usage(format!("`{}` is not an argument", escape_text(word)));
                 return Err(failure.hint("write name=value, or name:=JSON"));
             }
         };
@@ -25,34 +26,38 @@ pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {
             let near = nearest(name, properties.keys().map(String::as_str));
             // A slip of the finger; what is far from every name may be meant.
             if let Some(near) = near.first() {
-                let failure =
-                    Failure::usage(format!("the tool has no parameter `{}`", escaped(name)));
+                let failure = CommandError::usage(format!(
+                    "the tool has no parameter `{}`",
+                    escape_text(name)
+                ));
                 return Err(failure.hint(format!("did you mean `{near}`?")));
             }
             if !open {
                 let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-                let failure =
-                    Failure::usage(format!("the tool has no parameter `{}`", escaped(name)));
+                let failure = CommandError::usage(format!(
+                    "the tool has no parameter `{}`",
+                    escape_text(name)
+                ));
                 return Err(failure.hint(format!("it has {}", names.join(", "))));
             }
         }
         if arguments.insert(name.to_owned(), value).is_some() {
-            return Err(Failure::usage(format!("`{}` is given twice", escaped(name))));
+            return Err(CommandError::usage(format!("`{}` is given twice", escape_text(name))));
         }
     }
     Ok(Value::Object(arguments).into())
 }
 
-fn given(name: &str, text: &str) -> Result<Value, Failure> {
+fn given(name: &str, text: &str) -> Result<Value, CommandError> {
     serde_json::from_str(text).map_err(|error| {
-        Failure::usage(format!("the value of `{}` is not JSON: {error}", escaped(name)))
+        CommandError::usage(format!("the value of `{}` is not JSON: {error}", escape_text(name)))
     })
 }
 
 /// Converts a value to a type that the schema allows, else to a string. Without a type in the schema, guesses it.
-fn meant(text: &str, schema: Option<&Value>) -> Value {
+fn parse_value(text: &str, schema: Option<&Value>) -> Value {
     let word = || Value::String(text.to_owned());
-    let Some(schema) = schema else { return guessed(text) };
+    let Some(schema) = schema else { return guess_value(text) };
     let kinds: Vec<&str> = match &schema["type"] {
         Value::String(kind) => vec![kind],
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
@@ -62,7 +67,7 @@ fn meant(text: &str, schema: Option<&Value>) -> Value {
         {
             vec!["string"]
         }
-        _ => return guessed(text),
+        _ => return guess_value(text),
     };
     let parsed: Option<Value> = serde_json::from_str(text).ok();
     let fits = |value: &Value| {
@@ -80,14 +85,14 @@ fn meant(text: &str, schema: Option<&Value>) -> Value {
         Some(value) if fits(&value) => value,
         // A list of words, as people write one.
         _ if kinds == ["array"] => Value::Array(
-            text.split(',').map(|item| meant(item.trim(), schema.get("items"))).collect(),
+            text.split(',').map(|item| parse_value(item.trim(), schema.get("items"))).collect(),
         ),
         _ => word(),
     }
 }
 
 /// A number, a boolean or JSON if the text parses as one, else a string.
-fn guessed(text: &str) -> Value {
+fn guess_value(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Object(_) | Value::Array(_))) => {
             value

@@ -6,19 +6,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::Common;
-use crate::exit::Failure;
-use crate::output::{
-    Styled, advance, escaped, escaped_line, json, label, line, moving, note, now, styled,
-};
+use crate::cli::GlobalArguments;
+use crate::exit::CommandError;
+use crate::output::{TextStyle, advance, json, label, line, moving, note, now, styled};
 
 /// Shows one call.
-pub(super) struct Show {
+pub(super) struct CallPrinter {
     tool: String,
     json: bool,
     bar: ProgressBar,
@@ -28,8 +27,7 @@ pub(super) struct Show {
 
 /// One event as JSON output: one line each, the last with `is_final`.
 #[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names are what programs read")]
-struct Chunk<'a> {
+struct CallChunk<'a> {
     tool_name: &'a str,
     chunk_type: &'static str,
     content: Json,
@@ -40,15 +38,15 @@ struct Chunk<'a> {
     timestamp: String,
 }
 
-impl Show {
-    pub(super) fn new(tool: &str, common: &Common, save: &Path) -> Self {
+impl CallPrinter {
+    pub(super) fn new(tool: &str, common: &GlobalArguments, save: &Path) -> Self {
         let bar = if common.json || !std::io::stderr().is_terminal() {
             ProgressBar::hidden()
         } else {
             let bar = ProgressBar::no_length();
             bar.enable_steady_tick(Duration::from_millis(120));
             bar.set_style(moving("{wide_msg}"));
-            label(&bar, escaped_line(tool));
+            label(&bar, escape_line(tool));
             bar
         };
         Self { tool: tool.to_owned(), json: common.json, bar, sequence: 0, save: save.to_owned() }
@@ -89,7 +87,7 @@ impl Show {
         }
     }
 
-    pub(super) fn end(&mut self, end: &Result<Outcome, CallError>) -> Result<(), Failure> {
+    pub(super) fn end(&mut self, end: &Result<Outcome, CallError>) -> Result<(), CommandError> {
         self.bar.finish_and_clear();
         if self.json {
             let mut metadata = serde_json::Map::new();
@@ -102,7 +100,7 @@ impl Show {
                     ("complete", result.json().clone())
                 }
                 Err(error) => {
-                    let failure = Failure::from(error.clone());
+                    let failure = CommandError::from(error.clone());
                     let content = json!({
                         "kind": error.kind(), "message": failure.message, "hint": failure.hint,
                         "repeat": format!("{:?}", error.repeat()).to_lowercase(),
@@ -116,7 +114,7 @@ impl Show {
         match end {
             Ok(Outcome::Complete(result)) => self.result(result),
             Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
-                line(escaped(result.json().as_str()));
+                line(escape_text(result.json().as_str()));
                 Ok(())
             }
             Err(_) => Ok(()),
@@ -124,7 +122,7 @@ impl Show {
     }
 
     /// Writes the last line of a call that was not made.
-    pub(super) fn refused(&mut self, kind: &str, failure: &Failure) {
+    pub(super) fn refused(&mut self, kind: &str, failure: &CommandError) {
         self.bar.finish_and_clear();
         let content = json!({
             "kind": kind, "message": failure.message, "hint": failure.hint, "repeat": "useless",
@@ -132,16 +130,16 @@ impl Show {
         self.chunk("error", content.into(), true, serde_json::Map::new());
     }
 
-    fn result(&self, result: &ToolResult) -> Result<(), Failure> {
+    fn result(&self, result: &ToolResult) -> Result<(), CommandError> {
         if result.is_error() {
-            note(styled(Styled::Bad, "error") + ": the tool reports an error");
+            note(styled(TextStyle::Bad, "error") + ": the tool reports an error");
         }
         let content = result.content();
         for (at, block) in content.iter().enumerate() {
             match block {
                 Content::Image(media) => self.media("image", at, &media.data, &media.mime_type)?,
                 Content::Audio(media) => self.media("audio", at, &media.data, &media.mime_type)?,
-                other => line(escaped(
+                other => line(escape_text(
                     &ToolResult::new(std::slice::from_ref(other), None, false).flattened(),
                 )),
             }
@@ -149,16 +147,16 @@ impl Show {
         if content.is_empty()
             && let Some(data) = result.structured_content()
         {
-            line(escaped(data.as_str()));
+            line(escape_text(data.as_str()));
         }
         Ok(())
     }
 
     /// Saves an image or audio under a name of its own, and prints the path.
-    fn media(&self, what: &str, at: usize, data: &str, kind: &str) -> Result<(), Failure> {
+    fn media(&self, what: &str, at: usize, data: &str, kind: &str) -> Result<(), CommandError> {
         let bytes = STANDARD
             .decode(data)
-            .map_err(|error| Failure::usage(format!("the {what} is not base64: {error}")))?;
+            .map_err(|error| CommandError::usage(format!("the {what} is not base64: {error}")))?;
         let ending = match kind {
             "image/png" => "png",
             "image/jpeg" | "image/jpg" => "jpg",
@@ -175,19 +173,19 @@ impl Show {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let path = self.save.join(format!("{safe}-{time}-{at}.{ending}"));
         std::fs::create_dir_all(&self.save).and_then(|()| std::fs::write(&path, &bytes)).map_err(
-            |error| Failure::usage(format!("cannot write `{}`: {error}", path.display())),
+            |error| CommandError::usage(format!("cannot write `{}`: {error}", path.display())),
         )?;
         line(format!(
             "[{what} saved: {} ({} bytes of {})]",
             path.display(),
             bytes.len(),
-            escaped_line(kind)
+            escape_line(kind)
         ));
         Ok(())
     }
 
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let message = escaped_line(message.unwrap_or_default());
+        let message = escape_line(message.unwrap_or_default());
         let of = total.map(|total| format!("/{total}")).unwrap_or_default();
         if self.bar.is_hidden() {
             note(format!("{progress}{of} {message}").trim_end());
@@ -198,7 +196,7 @@ impl Show {
     }
 
     fn say(&self, text: &str) {
-        let text = styled(Styled::Faint, escaped_line(text));
+        let text = styled(TextStyle::Faint, escape_line(text));
         self.bar.suspend(|| note(text));
     }
 
@@ -211,7 +209,7 @@ impl Show {
     ) {
         self.sequence += 1;
         let tool_name = &self.tool;
-        json(&Chunk {
+        json(&CallChunk {
             tool_name,
             chunk_type,
             content,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use consort_core::escape::escape_line;
 use consort_core::{Catalog, Entry, ShelfKind};
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::Configurer;
@@ -12,20 +13,20 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Context, Editor as Rusty, Helper};
 
-use super::typed::ORDERS;
+use super::input::CHAT_COMMANDS;
+use crate::agent_run;
 use crate::keyboard;
-use crate::output::{TerminalText, escaped_line};
-use crate::talk;
+use crate::output::TerminalText;
 
 /// A line editor.
-pub(super) struct Editor {
-    editor: Rusty<Words, DefaultHistory>,
+pub(super) struct LineEditor {
+    editor: Rusty<LineCompleter, DefaultHistory>,
     history: Option<PathBuf>,
 }
 
 /// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum EditorLine {
     /// A line.
     Typed(String),
     /// Ctrl-C.
@@ -34,13 +35,13 @@ pub(super) enum Line {
     End,
 }
 
-impl Editor {
+impl LineEditor {
     /// An editor that stores its history in this file; `None` if the terminal does not support it.
     pub(super) fn new(history: Option<PathBuf>, lines: usize) -> Option<Self> {
         let mut editor = Rusty::with_config(keyboard::config()).ok()?;
         editor.set_completion_type(CompletionType::List);
         editor.set_max_history_size(lines).ok()?;
-        editor.set_helper(Some(Words::default()));
+        editor.set_helper(Some(LineCompleter::default()));
         if let Some(path) = &history {
             // There is none before the first chat.
             let _ = editor.load_history(path);
@@ -49,21 +50,21 @@ impl Editor {
     }
 
     /// Replaces the completion candidates with those of this catalog.
-    pub(super) fn know(&mut self, catalog: &Catalog) {
-        self.editor.set_helper(Some(Words::of(catalog)));
+    pub(super) fn set_catalog(&mut self, catalog: &Catalog) {
+        self.editor.set_helper(Some(LineCompleter::of(catalog)));
     }
 
     /// Reads a line. A backslash at its end continues it, and pasted text is kept whole.
-    pub(super) fn line(&mut self, prompt: &str) -> Line {
+    pub(super) fn line(&mut self, prompt: &str) -> EditorLine {
         match self.editor.readline(prompt) {
             Ok(line) => {
                 let line = line.replace("\\\n", "\n");
                 let _ = self.editor.add_history_entry(&line);
                 self.remember();
-                Line::Typed(line)
+                EditorLine::Typed(line)
             }
-            Err(ReadlineError::Interrupted) => Line::Interrupted,
-            Err(_) => Line::End,
+            Err(ReadlineError::Interrupted) => EditorLine::Interrupted,
+            Err(_) => EditorLine::End,
         }
     }
 
@@ -79,17 +80,17 @@ impl Editor {
 
 /// Completion candidates.
 #[derive(Debug, Default)]
-struct Words {
+struct LineCompleter {
     /// Commands and prompts, without their slash, with their arguments.
-    orders: Vec<(String, Vec<String>)>,
+    commands: Vec<(String, Vec<String>)>,
     resources: Vec<String>,
 }
 
-impl Words {
+impl LineCompleter {
     fn of(catalog: &Catalog) -> Self {
-        let orders = ORDERS.iter().map(|(name, ..)| ((*name).to_owned(), Vec::new()));
+        let commands = CHAT_COMMANDS.iter().map(|(name, ..)| ((*name).to_owned(), Vec::new()));
         let prompts = catalog.prompts.entries().iter().map(|entry| {
-            let arguments = talk::arguments(&entry.definition);
+            let arguments = agent_run::arguments(&entry.definition);
             let arguments = arguments.into_iter().map(|(name, _)| name).collect();
             (prompt_name(catalog, entry), arguments)
         });
@@ -99,8 +100,8 @@ impl Words {
         let prompts = prompts.map(|(name, arguments): (String, Vec<String>)| {
             (name, arguments.into_iter().filter(is_clean).collect())
         });
-        let orders = orders.chain(prompts.filter(|(name, _)| is_clean(name)));
-        Self { orders: orders.collect(), resources: resources.filter(is_clean).collect() }
+        let commands = commands.chain(prompts.filter(|(name, _)| is_clean(name)));
+        Self { commands: commands.collect(), resources: resources.filter(is_clean).collect() }
     }
 
     /// Returns the start of the last word of the text, and its possible completions.
@@ -112,13 +113,13 @@ impl Words {
             let fitting = self.resources.iter().filter(|known| known.starts_with(uri));
             return (start, fitting.map(|known| format!("@{known} ")).collect());
         }
-        let Some(order) = text.strip_prefix('/') else { return (start, Vec::new()) };
+        let Some(command) = text.strip_prefix('/') else { return (start, Vec::new()) };
         if start == 0 {
-            let fitting = self.orders.iter().filter(|(known, _)| known.starts_with(order));
+            let fitting = self.commands.iter().filter(|(known, _)| known.starts_with(command));
             return (0, fitting.map(|(known, _)| format!("/{known} ")).collect());
         }
-        let name = order.split_whitespace().next().unwrap_or_default();
-        let arguments = self.orders.iter().find(|(known, _)| known == name);
+        let name = command.split_whitespace().next().unwrap_or_default();
+        let arguments = self.commands.iter().find(|(known, _)| known == name);
         let arguments = arguments.map(|(_, arguments)| arguments.as_slice()).unwrap_or_default();
         let given = |argument: &str| text.contains(&format!(" {argument}="));
         let fitting = arguments.iter().filter(|known| known.starts_with(word) && !given(known));
@@ -128,7 +129,7 @@ impl Words {
 
 /// Name of a prompt in a chat: its own name if that is unambiguous and not a command, else its full id.
 pub(super) fn prompt_name(catalog: &Catalog, entry: &Entry) -> String {
-    let is_order = ORDERS.iter().any(|(name, ..)| *name == entry.name);
+    let is_order = CHAT_COMMANDS.iter().any(|(name, ..)| *name == entry.name);
     let meant = catalog.resolve_on(ShelfKind::Prompts, &entry.name);
     if !is_order && meant.is_ok_and(|meant| meant.route == entry.route) {
         entry.name.clone()
@@ -137,9 +138,9 @@ pub(super) fn prompt_name(catalog: &Catalog, entry: &Entry) -> String {
     }
 }
 
-impl Helper for Words {}
+impl Helper for LineCompleter {}
 
-impl Completer for Words {
+impl Completer for LineCompleter {
     type Candidate = Pair;
 
     fn complete(
@@ -151,20 +152,20 @@ impl Completer for Words {
         let (start, candidates) = self.candidates(&line[..pos]);
         // Nothing that a terminal would obey gets into the line.
         let pairs = candidates.into_iter().map(|replacement| Pair {
-            display: escaped_line(replacement.trim_end()),
-            replacement: escaped_line(&replacement),
+            display: escape_line(replacement.trim_end()),
+            replacement: escape_line(&replacement),
         });
         Ok((start, pairs.collect()))
     }
 }
 
-impl Hinter for Words {
+impl Hinter for LineCompleter {
     type Hint = String;
 }
 
-impl Highlighter for Words {}
+impl Highlighter for LineCompleter {}
 
-impl Validator for Words {
+impl Validator for LineCompleter {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(if context.input().ends_with('\\') {
             ValidationResult::Incomplete
@@ -183,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    fn words() -> Words {
+    fn words() -> LineCompleter {
         let item =
             |name: &str, value: Value| (name.to_owned(), Json::from(value).to_object().unwrap());
         let arguments = json!([{ "name": "city" }, { "name": "day" }]);
@@ -195,7 +196,7 @@ mod tests {
         let shelves =
             BTreeMap::from([(ShelfKind::Prompts, prompts), (ShelfKind::Resources, resources)]);
         let offer = Offer { shelves, ..Offer::default() };
-        Words::of(&Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)])))
+        LineCompleter::of(&Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)])))
     }
 
     #[test]

@@ -3,139 +3,150 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use consort::config::{ConfigError, Edited, Folders, Found, add_servers, find, remove_server};
+use consort_config::{
+    ConfigError, ConfigLocation, EditedConfig, UserFolders, add_servers, find_config, remove_server,
+};
+use consort_config::{
+    RewriteError, RewrittenConfig, check_not_included, default_config_path, parse_pasted,
+    rewrite_config, strip_pasted_path,
+};
+use consort_core::escape::escape_line;
 use consort_core::{ServerId, Severity};
 use serde_json::{Map, Value, json};
 
 use super::place;
-use crate::cli::{Add, Common};
-use crate::command::check;
-use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, json, line, note};
-use crate::rewrite::{
-    RewriteError, Rewritten, of_pasted, own_config, pasted, refuse_included, rewrite,
-};
-use crate::running::tell;
+use crate::cli::{AddServerArguments, GlobalArguments};
+use crate::command_hub::tell;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{json, line, note};
 
-pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
+pub(super) fn add(
+    common: &GlobalArguments,
+    wanted: &AddServerArguments,
+) -> Result<ExitStatus, CommandError> {
     let file = target(common)?;
     let text = if wanted.paste { standard_input()? } else { written(wanted)? };
-    let new = pasted(&file, &text).map_err(|unusable| {
-        let failure = Failure::usage(escaped_line(&unusable.to_string()));
+    let new = parse_pasted(&file, &text).map_err(|unusable| {
+        let failure = CommandError::usage(escape_line(&unusable.to_string()));
         match unusable.errors().first().and_then(ConfigError::hint) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
     })?;
-    let problems = check::problems(&new).into_iter().map(|problem| of_pasted(&file, problem));
+    let problems = new.all_problems().into_iter().map(|problem| strip_pasted_path(&file, problem));
     let mut broken = false;
     for problem in problems {
         broken |= problem.severity == Severity::Error;
         tell(&problem);
     }
     if broken {
-        return Err(Failure::usage("nothing is added"));
+        return Err(CommandError::usage("nothing is added"));
     }
     if new.servers.is_empty() {
-        return Err(Failure::usage("there is no server in it").hint("paste an `mcp.json`, say"));
+        return Err(
+            CommandError::usage("there is no server in it").hint("paste an `mcp.json`, say")
+        );
     }
     let edit = |text: &str| {
-        refuse_included(&file, text, new.servers.iter().map(|server| &server.name))?;
+        check_not_included(&file, text, new.servers.iter().map(|server| &server.name))?;
         Ok(add_servers(&file, text, &new.servers)?)
     };
-    let rewritten = rewrite(&file, edit).map_err(failed)?;
+    let rewritten = rewrite_config(&file, edit).map_err(failed)?;
     rewritten.problems.iter().for_each(tell);
     if common.json {
         let added: Vec<&ServerId> = new.servers.iter().map(|server| &server.name).collect();
         json(&json!({ "file": file, "backup": rewritten.backup, "added": added }));
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     for server in &new.servers {
-        line(escaped_line(&format!("added `{}`: {}", server.name, place(server))));
+        line(escape_line(&format!("added `{}`: {}", server.name, place(server))));
     }
     tell_where(&file, &rewritten);
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
-pub(super) fn remove(common: &Common, name: &str) -> Result<Exit, Failure> {
+pub(super) fn remove(common: &GlobalArguments, name: &str) -> Result<ExitStatus, CommandError> {
     let file = target(common)?;
     let id = name.parse().unwrap_or_else(|_| ServerId::derive(name));
     let edit = |text: &str| {
-        refuse_included(&file, text, [&id])?;
+        check_not_included(&file, text, [&id])?;
         let text = remove_server(&file, text, &id)?;
-        Ok(Edited { text, problems: Vec::new() })
+        Ok(EditedConfig { text, problems: Vec::new() })
     };
-    let rewritten = rewrite(&file, edit).map_err(failed)?;
+    let rewritten = rewrite_config(&file, edit).map_err(failed)?;
     if common.json {
         json(&json!({ "file": file, "backup": rewritten.backup, "removed": id }));
     } else {
         line(format!("removed `{id}`"));
         tell_where(&file, &rewritten);
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// The config in use, or the path where one is created.
-fn target(common: &Common) -> Result<PathBuf, Failure> {
-    let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
+fn target(common: &GlobalArguments) -> Result<PathBuf, CommandError> {
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
     let variable = variable.filter(|path| !path.as_os_str().is_empty());
     // One that is named is made if it is not there.
     if let Some(named) = common.config.clone().or(variable) {
         return Ok(named);
     }
-    let lookup = find(None, None, &Folders::of_process())
-        .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
+    let lookup = find_config(None, None, &UserFolders::of_process())
+        .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
     match lookup.found {
-        Found::File(file) => Ok(file),
-        Found::Embedded => own_config().ok_or_else(|| {
-            Failure::usage("there is no home folder to write to").hint("name a file with --config")
+        ConfigLocation::File(file) => Ok(file),
+        ConfigLocation::Embedded => default_config_path().ok_or_else(|| {
+            CommandError::usage("there is no home folder to write to")
+                .hint("name a file with --config")
         }),
     }
 }
 
-fn standard_input() -> Result<String, Failure> {
+fn standard_input() -> Result<String, CommandError> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
-        .map_err(|error| Failure::usage(format!("cannot read the standard input: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("cannot read the standard input: {error}")))?;
     Ok(text)
 }
 
 /// The typed server as JSON, in the form that `config add` accepts pasted.
-fn written(wanted: &Add) -> Result<String, Failure> {
+fn written(wanted: &AddServerArguments) -> Result<String, CommandError> {
     let name = wanted.name.as_deref().unwrap_or_default();
     let name: ServerId =
-        name.parse().map_err(|error| Failure::usage(escaped_line(&format!("{error}"))))?;
+        name.parse().map_err(|error| CommandError::usage(escape_line(&format!("{error}"))))?;
     let entry = match (&wanted.url, wanted.command.split_first()) {
         (Some(url), _) => json!({ "url": url, "headers": pairs("--header", &wanted.header)? }),
         (None, Some((command, arguments))) => {
             json!({ "command": command, "args": arguments, "env": pairs("--env", &wanted.env)? })
         }
-        (None, None) => return Err(Failure::usage("say what to start: `-- COMMAND ARGUMENTS`")),
+        (None, None) => {
+            return Err(CommandError::usage("say what to start: `-- COMMAND ARGUMENTS`"));
+        }
     };
     Ok(json!({ name.as_str(): entry }).to_string())
 }
 
-fn pairs(flag: &str, written: &[String]) -> Result<Map<String, Value>, Failure> {
+fn pairs(flag: &str, written: &[String]) -> Result<Map<String, Value>, CommandError> {
     let pair = |pair: &String| match pair.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.into())),
         // What was meant as a value may be a secret.
-        _ => Err(Failure::usage(format!("{flag} takes `NAME=VALUE`"))),
+        _ => Err(CommandError::usage(format!("{flag} takes `NAME=VALUE`"))),
     };
     written.iter().map(pair).collect()
 }
 
-fn tell_where(file: &Path, rewritten: &Rewritten) {
-    note(format!("in {}", escaped_line(&file.display().to_string())));
+fn tell_where(file: &Path, rewritten: &RewrittenConfig) {
+    note(format!("in {}", escape_line(&file.display().to_string())));
     if let Some(backup) = &rewritten.backup {
-        let backup = escaped_line(&backup.display().to_string());
+        let backup = escape_line(&backup.display().to_string());
         note(format!("what was there is kept in {backup}"));
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
-pub(super) fn failed(error: RewriteError) -> Failure {
-    let failure = Failure::usage(escaped_line(&error.to_string()));
+pub(super) fn failed(error: RewriteError) -> CommandError {
+    let failure = CommandError::usage(escape_line(&error.to_string()));
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,

@@ -1,20 +1,23 @@
 //! `consort config limits`: every limit, and the value in force.
 
-use consort::config::{LIMIT_SECTIONS, Limit, LimitSettings, LimitUnit, LimitsConfig};
+use consort_config::{LIMIT_SECTIONS, LimitSettings, LimitSpec, LimitUnit, LimitsConfig};
 use serde_json::{Value, json};
 
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, json, line, note, width};
-use crate::running::read_untrusted;
+use crate::cli::GlobalArguments;
+use crate::command_hub::read_untrusted;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, width};
 
 /// Shows all limits, or those with a word in their key or description.
-pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure> {
+pub(super) fn show(
+    common: &GlobalArguments,
+    word: Option<&str>,
+) -> Result<ExitStatus, CommandError> {
     let config = read_untrusted(common)?;
     let written = config.map(|config| config.options.limits).unwrap_or_default();
     let settings = written.settings();
     let word = word.map(str::to_lowercase);
-    let fits = |limit: &&Limit| match &word {
+    let fits = |limit: &&LimitSpec| match &word {
         Some(word) => limit.key.contains(word) || limit.about.to_lowercase().contains(word),
         None => true,
     };
@@ -24,11 +27,11 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
             limits.map(|limit| row(section.heading, limit, &written, &settings))
         });
         json(&json!({ "limits": rows.collect::<Vec<_>>() }));
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let mut found = false;
     for section in LIMIT_SECTIONS {
-        let limits: Vec<&Limit> = section.limits.iter().filter(fits).collect();
+        let limits: Vec<&LimitSpec> = section.limits.iter().filter(fits).collect();
         if limits.is_empty() {
             continue;
         }
@@ -37,24 +40,24 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
         }
         found = true;
         line(section.heading);
-        let mut table = Table::new(&["KEY", "IN FORCE", "DEFAULT", "ALLOWED", "LIMIT"]);
+        let mut table = TextTable::new(&["KEY", "IN FORCE", "DEFAULT", "ALLOWED", "LIMIT"]);
         for limit in limits {
             let text = |value: Option<u64>| match value {
-                Some(value) => limit.written(value),
+                Some(value) => limit.format_value(value),
                 None => "none".to_owned(),
             };
-            let (value, default) = (limit.in_force(&settings), limit.default());
+            let (value, default) = (limit.value_in(&settings), limit.default());
             let cell = if value == default {
-                Cell::from(text(value))
+                TableCell::from(text(value))
             } else {
-                Cell::styled(Styled::Good, text(value))
+                TableCell::styled(TextStyle::Good, text(value))
             };
             table.row([
-                Cell::from(limit.key),
+                TableCell::from(limit.key),
                 cell,
-                Cell::from(text(default)),
-                Cell::from(limit.allowed()),
-                Cell::from(limit.about.trim_end_matches('.')),
+                TableCell::from(text(default)),
+                TableCell::from(limit.format_range()),
+                TableCell::from(limit.about.trim_end_matches('.')),
             ]);
         }
         line(table.render(width()));
@@ -62,11 +65,16 @@ pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure>
     if !found {
         note("no limit has this word in its key or description");
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// A limit as JSON: durations are in milliseconds.
-fn row(section: &str, limit: &Limit, written: &LimitsConfig, settings: &LimitSettings) -> Value {
+fn row(
+    section: &str,
+    limit: &LimitSpec,
+    written: &LimitsConfig,
+    settings: &LimitSettings,
+) -> Value {
     let unit = match limit.unit {
         LimitUnit::Time => "milliseconds",
         LimitUnit::Bytes => "bytes",
@@ -76,7 +84,7 @@ fn row(section: &str, limit: &Limit, written: &LimitsConfig, settings: &LimitSet
         "key": limit.key,
         "section": section,
         "unit": unit,
-        "value": limit.in_force(settings),
+        "value": limit.value_in(settings),
         "default": limit.default(),
         "min": limit.min,
         "max": limit.max,

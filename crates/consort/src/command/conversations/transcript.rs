@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use consort_agent::store::{Head, numbers};
-use consort_agent::{CallResult, Kind, Media, Message, Part, Reply, Role, Status, Step, What};
+use consort_agent::transcript::part_text;
+use consort_agent::{CallResult, Kind, Message, Reply, Role, Status, Step, What};
+use consort_core::escape::{escape_line, escape_text, shorten_line};
 use serde_json::Value;
 
 use super::time;
-use crate::output::{Styled, TerminalText, escaped, escaped_line, shortened, styled};
+use crate::output::{TerminalText, TextStyle, styled};
 
 /// Limit of characters shown of the arguments of a call.
 const ARGUMENTS: usize = 160;
@@ -17,9 +19,9 @@ const RESULT: usize = 240;
 
 /// Transcript of a conversation: messages in full, calls and results shortened.
 pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
-    let mut transcript = Transcript::default();
-    let title = escaped_line(&head.title);
-    transcript.line(styled(Styled::Heading, format!("{}  {title}", head.id).trim_end()));
+    let mut transcript = TranscriptWriter::default();
+    let title = escape_line(&head.title);
+    transcript.line(styled(TextStyle::Heading, format!("{}  {title}", head.id).trim_end()));
     if let Some(forked) = &head.forked {
         let at = forked.at.map(|at| format!(", up to message {at}")).unwrap_or_default();
         transcript.aside(format!("a copy of {}{at}", forked.from));
@@ -31,7 +33,7 @@ pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
 }
 
 #[derive(Default)]
-struct Transcript {
+struct TranscriptWriter {
     lines: Vec<TerminalText>,
     /// The tools that are called, by the id of the call.
     tools: HashMap<String, String>,
@@ -39,7 +41,7 @@ struct Transcript {
     message: usize,
 }
 
-impl Transcript {
+impl TranscriptWriter {
     fn step(&mut self, step: &Step, number: usize) {
         match &step.what {
             What::Began(began) => {
@@ -50,7 +52,7 @@ impl Transcript {
                     1 => "1 tool".to_owned(),
                     tools => format!("{tools} tools"),
                 };
-                let model = escaped_line(&began.model);
+                let model = escape_line(&began.model);
                 self.line("");
                 self.aside(format!("{}: a run of {model} with {tools}", time(step.at)));
             }
@@ -61,16 +63,16 @@ impl Transcript {
             What::Said { reply } => self.said(reply, number),
             What::Called { arguments: None, .. } => {}
             What::Called { tool, arguments: Some(arguments), .. } => {
-                let arguments = shortened(&arguments.to_string(), ARGUMENTS);
-                self.text(format!("sent as {} {arguments}", escaped_line(tool)));
+                let arguments = shorten_line(&arguments.to_string(), ARGUMENTS);
+                self.text(format!("sent as {} {arguments}", escape_line(tool)));
             }
             What::Asked { question } => {
                 let message = question.params.get("message").and_then(Value::as_str);
                 let asked = format!("? {}", message.unwrap_or("(a question without words)"));
-                self.text(styled(Styled::Warning, escaped(&asked)));
+                self.text(styled(TextStyle::Warning, escape_text(&asked)));
             }
             What::Answered { answer, .. } => {
-                self.text(format!("! {}", shortened(&answer.to_string(), ARGUMENTS)));
+                self.text(format!("! {}", shorten_line(&answer.to_string(), ARGUMENTS)));
             }
             What::Result { result, error, took, .. } => {
                 if number != self.message {
@@ -86,7 +88,7 @@ impl Transcript {
             }
             What::Summarized { text, .. } => {
                 self.aside("the model sees this instead:".to_owned());
-                self.text(escaped(text));
+                self.text(escape_text(text));
             }
             What::Shortened { result_bytes } => {
                 self.aside(format!("the model sees {result_bytes} bytes of each result so far"));
@@ -97,7 +99,7 @@ impl Transcript {
             }
             What::Over { status, reason } => {
                 let (style, word) = over(*status);
-                let reason = escaped_line(reason);
+                let reason = escape_line(reason);
                 let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
                 self.line("");
                 self.line(styled(style, format!("{word}{reason}")));
@@ -116,12 +118,12 @@ impl Transcript {
 
     fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
         let tool = self.tools.get(&result.call).map_or(&*result.call, String::as_str);
-        let tool = escaped_line(tool);
-        let words: Vec<String> = result.parts.iter().map(words).collect();
-        let words = shortened(&words.join(" "), RESULT);
+        let tool = escape_line(tool);
+        let words: Vec<String> = result.parts.iter().map(part_text).collect();
+        let words = shorten_line(&words.join(" "), RESULT);
         let failed = match error {
-            Some(error) => styled(Styled::Bad, format!(" {}", escaped_line(error))),
-            None if result.is_error => styled(Styled::Bad, " failed"),
+            Some(error) => styled(TextStyle::Bad, format!(" {}", escape_line(error))),
+            None if result.is_error => styled(TextStyle::Bad, " failed"),
             None => TerminalText::default(),
         };
         let head = TerminalText::from(format!("← {tool} ({took} ms)"));
@@ -131,21 +133,21 @@ impl Transcript {
     fn head(&mut self, number: usize, who: &str, more: &str) {
         self.message = number;
         let more = if more.is_empty() { String::new() } else { format!("  {more}") };
-        let head = styled(Styled::Heading, format!("[{number}] {who}"));
+        let head = styled(TextStyle::Heading, format!("[{number}] {who}"));
         self.line("");
-        self.line(head + styled(Styled::Faint, more));
+        self.line(head + styled(TextStyle::Faint, more));
     }
 
     fn message(&mut self, message: &Message) {
         for part in &message.parts {
             match &part.kind {
-                Kind::Text { text } => self.text(escaped(text)),
+                Kind::Text { text } => self.text(escape_text(text)),
                 Kind::ToolCall(call) => {
-                    let arguments = shortened(call.arguments.as_str(), ARGUMENTS);
-                    self.text(format!("→ {} {arguments}", escaped_line(&call.name)));
+                    let arguments = shorten_line(call.arguments.as_str(), ARGUMENTS);
+                    self.text(format!("→ {} {arguments}", escape_line(&call.name)));
                 }
                 Kind::ToolResult(result) => self.result(result, None, 0),
-                _ => self.text(styled(Styled::Faint, escaped(&words(part)))),
+                _ => self.text(styled(TextStyle::Faint, escape_text(&part_text(part)))),
             }
         }
     }
@@ -156,34 +158,11 @@ impl Transcript {
     }
 
     fn aside(&mut self, text: String) {
-        self.line(styled(Styled::Faint, text));
+        self.line(styled(TextStyle::Faint, text));
     }
 
     fn line(&mut self, line: impl Into<TerminalText>) {
         self.lines.push(line.into());
-    }
-}
-
-/// A message part as text.
-pub(crate) fn words(part: &Part) -> String {
-    let media = |kind: &str, media: &Media| match media {
-        Media::Data { mime, data } => format!("[{kind}, {mime}, {} bytes of base64]", data.len()),
-        Media::Url { url, .. } => format!("[{kind}, {url}]"),
-    };
-    match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Refusal { text } => format!("[refusal] {text}"),
-        Kind::Image(image) => media("image", image),
-        Kind::Audio(audio) => media("audio", audio),
-        Kind::Resource(resource) => match &resource.text {
-            Some(text) => format!("[{}] {text}", resource.uri),
-            None => format!("[{}]", resource.uri),
-        },
-        Kind::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
-        Kind::Thinking { text, .. } => format!("[thoughts] {}", shortened(text, RESULT)),
-        Kind::ToolCall(call) => format!("[call of {}]", call.name),
-        Kind::ToolResult(_) => "[a result]".to_owned(),
-        Kind::Foreign => "[something only its provider understands]".to_owned(),
     }
 }
 
@@ -196,13 +175,13 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn over(status: Status) -> (Styled, &'static str) {
+fn over(status: Status) -> (TextStyle, &'static str) {
     match status {
-        Status::Completed => (Styled::Good, "completed"),
-        Status::LimitReached => (Styled::Bad, "limit reached"),
-        Status::Error => (Styled::Bad, "error"),
-        Status::Cancelled => (Styled::Warning, "cancelled"),
-        Status::Denied => (Styled::Bad, "denied"),
-        Status::Waiting => (Styled::Warning, "waiting for a person"),
+        Status::Completed => (TextStyle::Good, "completed"),
+        Status::LimitReached => (TextStyle::Bad, "limit reached"),
+        Status::Error => (TextStyle::Bad, "error"),
+        Status::Cancelled => (TextStyle::Warning, "cancelled"),
+        Status::Denied => (TextStyle::Bad, "denied"),
+        Status::Waiting => (TextStyle::Warning, "waiting for a person"),
     }
 }

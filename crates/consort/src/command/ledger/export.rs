@@ -3,8 +3,8 @@
 use consort_gateway::ledger::{CallRow, Cost, Filter, LedgerSource, Row, UsageRow, visit};
 
 use crate::cli::ExportFormat;
-use crate::exit::{Exit, Failure};
-use crate::output::{Styled, TerminalText, note, out, styled};
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TerminalText, TextStyle, note, out, styled};
 
 /// Buffered bytes before a write.
 const CHUNK: usize = 64 << 10;
@@ -18,7 +18,7 @@ pub(super) fn run(
     source: LedgerSource,
     format: ExportFormat,
     filter: &Filter,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let mut text = String::new();
     if format == ExportFormat::Csv {
         text = format!("{COLUMNS}\n");
@@ -46,12 +46,12 @@ pub(super) fn run(
     })?;
     flush(&mut text);
     if let Some(time) = incomplete {
-        note(styled(Styled::Warning, format!("records before {time} were dropped")));
+        note(styled(TextStyle::Warning, format!("records before {time} were dropped")));
     }
     if lost > 0 {
-        note(styled(Styled::Warning, format!("{lost} calls could not be written")));
+        note(styled(TextStyle::Warning, format!("{lost} calls could not be written")));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Returns a call as a CSV line.

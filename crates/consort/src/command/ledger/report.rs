@@ -3,40 +3,40 @@
 use consort_gateway::ledger::{Filter, LedgerSource, ReportKey, ReportTotals, report};
 
 use super::took;
-use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
+use crate::cli::GlobalArguments;
+use crate::exit::{CommandError, ExitStatus};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
 
 pub(super) fn run(
-    common: &Common,
+    common: &GlobalArguments,
     source: LedgerSource,
     by: &[ReportKey],
     filter: &Filter,
-) -> Result<Exit, Failure> {
+) -> Result<ExitStatus, CommandError> {
     let report = report(source, by, filter)?;
     if common.json {
         json(&report);
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     if let Some(time) = &report.incomplete_before {
-        note(styled(Styled::Warning, format!("records before {time} were dropped")));
+        note(styled(TextStyle::Warning, format!("records before {time} were dropped")));
     }
     if report.rows.is_empty() {
         line("no calls");
-        return Ok(Exit::Ok);
+        return Ok(ExitStatus::Ok);
     }
     let headings = by.iter().map(|key| heading(*key));
     let headings: Vec<&'static str> = headings
         .chain(["CALLS", "REQUESTS", "FAILED", "INPUT", "OUTPUT", "COST", "TOOK"])
         .collect();
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for (values, totals) in &report.rows {
         let values = values.iter().map(|value| if value.is_empty() { "-" } else { value });
-        table.row(values.map(Cell::from).chain(sums(totals)));
+        table.row(values.map(TableCell::from).chain(sums(totals)));
     }
     if report.rows.len() > 1 {
         let total = by.iter().enumerate().map(|(at, _)| if at == 0 { "total" } else { "" });
-        table.row(total.map(Cell::from).chain(sums(&report.total)));
+        table.row(total.map(TableCell::from).chain(sums(&report.total)));
     }
     line(table.render(width()));
     if report.total.unpriced > 0 {
@@ -44,12 +44,12 @@ pub(super) fn run(
             "{} model requests have no known price: set `price` of the model in the config",
             report.total.unpriced
         );
-        note(styled(Styled::Warning, text));
+        note(styled(TextStyle::Warning, text));
     }
     if report.lost > 0 {
-        note(styled(Styled::Warning, format!("{} calls could not be written", report.lost)));
+        note(styled(TextStyle::Warning, format!("{} calls could not be written", report.lost)));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 fn heading(key: ReportKey) -> &'static str {
@@ -65,7 +65,7 @@ fn heading(key: ReportKey) -> &'static str {
     }
 }
 
-fn sums(totals: &ReportTotals) -> [Cell; 7] {
+fn sums(totals: &ReportTotals) -> [TableCell; 7] {
     let cost = match (totals.model_requests, totals.model_requests - totals.unpriced) {
         (0, _) => String::new(),
         (_, 0) => "unknown".to_owned(),
@@ -76,8 +76,8 @@ fn sums(totals: &ReportTotals) -> [Cell; 7] {
         _ => tokens.to_string(),
     };
     let failed = match totals.failed {
-        0 => Cell::from("0"),
-        failed => Cell::styled(Styled::Bad, failed.to_string()),
+        0 => TableCell::from("0"),
+        failed => TableCell::styled(TextStyle::Bad, failed.to_string()),
     };
     [
         totals.calls.to_string().into(),

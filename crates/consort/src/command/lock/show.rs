@@ -1,27 +1,28 @@
 //! Output of locked definitions and of differences, for people and for programs.
 
+use consort_config::lock::{self, describe_launch, new_findings};
+use consort_core::escape::escape_line;
 use consort_core::{Json, ServerId};
 use consort_shape::pin::{Difference, Item, Kind, Line, Lock, Locked, Mark};
 use consort_shape::scan::{Shadow, excerpt, scan};
 use serde_json::{Value, json};
 
-use crate::differences::{self, findings, launch};
-use crate::output::{Cell, Styled, Table, TerminalText, escaped_line, line, styled, width};
+use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, styled, width};
 
 /// Prints a server and all its locked definitions.
 pub(super) fn server(server: &ServerId, locked: &Locked) {
-    line(styled(Styled::Heading, server.as_str()));
-    line(format!("  {}", launch(&locked.launch)));
+    line(styled(TextStyle::Heading, server.as_str()));
+    line(format!("  {}", describe_launch(&locked.launch)));
     if let Some(newest) = locked.launch.unpinned() {
-        look(&escaped_line(&newest));
+        look(&escape_line(&newest));
     }
-    let mut table = Table::wrapping(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
+    let mut table = TextTable::wrapping(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
     for ((kind, name), item) in &locked.items {
         table.row([
-            Cell::from(format!("  {kind}")),
-            Cell::from(name),
-            Cell::from(item.pin().short()),
-            Cell::lines(about(item.definition())),
+            TableCell::from(format!("  {kind}")),
+            TableCell::from(name),
+            TableCell::from(item.pin().short()),
+            TableCell::lines(about(item.definition())),
         ]);
     }
     if !table.is_empty() {
@@ -37,7 +38,7 @@ pub(super) fn server(server: &ServerId, locked: &Locked) {
 
 /// Prints a suspicious passage. It may be harmless.
 fn look(text: &str) {
-    line(TerminalText::from("  ") + styled(Styled::Warning, "deserves a look") + ": " + text);
+    line(TerminalText::from("  ") + styled(TextStyle::Warning, "deserves a look") + ": " + text);
 }
 
 fn named(kind: Kind, name: &str) -> String {
@@ -72,7 +73,7 @@ fn described(place: &str, value: &Value, lines: &mut Vec<String>) {
 /// Prints tools that refer to tools of other servers.
 pub(super) fn shadows(shadows: &[Shadow]) {
     for shadow in shadows {
-        look(&escaped_line(&shadow.to_string()));
+        look(&escape_line(&shadow.to_string()));
     }
 }
 
@@ -95,7 +96,7 @@ pub(super) fn summary(lock: &Lock) -> String {
 
 /// Prints one difference, with all its changes.
 pub(super) fn difference(difference: &Difference, now: &Lock) {
-    line(styled(Styled::Heading, escaped_line(&difference.to_string())));
+    line(styled(TextStyle::Heading, escape_line(&difference.to_string())));
     match difference {
         Difference::ServerNew { server: id } => {
             if let Some(locked) = now.servers.get(id) {
@@ -104,14 +105,14 @@ pub(super) fn difference(difference: &Difference, now: &Lock) {
             return;
         }
         Difference::ServerChanged { to, .. } => {
-            lines(&differences::lines(difference));
+            lines(&lock::diff_lines(difference));
             if let Some(newest) = to.unpinned() {
-                look(&escaped_line(&newest));
+                look(&escape_line(&newest));
             }
         }
-        _ => lines(&differences::lines(difference)),
+        _ => lines(&lock::diff_lines(difference)),
     }
-    for finding in findings(difference) {
+    for finding in new_findings(difference) {
         look(&finding.to_string());
     }
     line("");
@@ -122,9 +123,9 @@ fn lines(lines: &[Line]) {
         let text = format!("  {one}");
         line(match one.mark {
             Mark::Place => text.into(),
-            Mark::Removed => styled(Styled::Bad, text),
-            Mark::Added => styled(Styled::Good, text),
-            Mark::Note => styled(Styled::Faint, text),
+            Mark::Removed => styled(TextStyle::Bad, text),
+            Mark::Added => styled(TextStyle::Good, text),
+            Mark::Note => styled(TextStyle::Faint, text),
         });
     }
 }
@@ -132,10 +133,10 @@ fn lines(lines: &[Line]) {
 /// One difference as JSON.
 pub(super) fn difference_json(difference: &Difference) -> Value {
     let mut value = json!(difference);
-    if let Some(changes) = differences::changes(difference) {
+    if let Some(changes) = lock::changed_parts(difference) {
         value["changes"] = json!(changes);
     }
-    value["findings"] = json!(findings(difference));
+    value["findings"] = json!(new_findings(difference));
     value
 }
 

@@ -5,13 +5,13 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use consort_core::escape::{escape_line, escape_text};
 use consort_core::nearest;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::cli::duration;
-use crate::exit::Failure;
-use crate::output::{escaped, escaped_line};
+use crate::exit::CommandError;
 
 /// A task file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -63,8 +63,8 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
 
 impl TaskFile {
     /// Reads a task from a file, or from the standard input.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let shown = escaped_line(&path.display().to_string());
+    pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
+        let shown = escape_line(&path.display().to_string());
         let text = if path.as_os_str() == "-" {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map(|_| text)
@@ -72,7 +72,7 @@ impl TaskFile {
             std::fs::read_to_string(path)
         };
         let text =
-            text.map_err(|error| Failure::usage(format!("cannot read `{shown}`: {error}")))?;
+            text.map_err(|error| CommandError::usage(format!("cannot read `{shown}`: {error}")))?;
         let is_json = match path.extension().and_then(|ending| ending.to_str()) {
             Some("json") => true,
             Some("toml") => false,
@@ -80,10 +80,13 @@ impl TaskFile {
         };
         let parsed = if is_json { Self::json(&text) } else { Self::toml(&text) };
         let file = parsed.map_err(|reason| {
-            Failure::usage(format!("`{shown}` is not a task: {}", escaped(reason.trim_end())))
+            CommandError::usage(format!(
+                "`{shown}` is not a task: {}",
+                escape_text(reason.trim_end())
+            ))
         })?;
         if file.description.trim().is_empty() {
-            return Err(Failure::usage(format!("`{shown}` does not say what is to be done"))
+            return Err(CommandError::usage(format!("`{shown}` does not say what is to be done"))
                 .hint("say it in `description`"));
         }
         Ok(file)
@@ -104,17 +107,20 @@ impl TaskFile {
     }
 
     /// The description of the task, with the values given as `name=value` inserted.
-    pub(super) fn prompt(&self, set: &[String]) -> Result<String, Failure> {
+    pub(super) fn prompt(&self, set: &[String]) -> Result<String, CommandError> {
         let mut values = self.input.clone();
         for given in set {
             let Some((name, value)) = given.split_once('=') else {
-                return Err(Failure::usage(format!("`{}` is not an input", escaped_line(given)))
-                    .hint("write --set name=value"));
+                return Err(CommandError::usage(format!(
+                    "`{}` is not an input",
+                    escape_line(given)
+                ))
+                .hint("write --set name=value"));
             };
-            let holes = holes(&self.description);
+            let holes = placeholders(&self.description);
             if !values.contains_key(name) && !holes.contains(&name) {
                 let failure =
-                    Failure::usage(format!("the task has no input `{}`", escaped_line(name)));
+                    CommandError::usage(format!("the task has no input `{}`", escape_line(name)));
                 let known = values.keys().map(String::as_str).chain(holes);
                 return Err(match nearest(name, known).first() {
                     Some(near) => failure.hint(format!("did you mean `{near}`?")),
@@ -123,12 +129,12 @@ impl TaskFile {
             }
             values.insert(name.to_owned(), value.into());
         }
-        filled(&self.description, &values)
+        fill_placeholders(&self.description, &values)
     }
 }
 
 /// The names in `{name}` placeholders.
-fn holes(text: &str) -> Vec<&str> {
+fn placeholders(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
     while let Some((_, behind)) = rest.split_once('{') {
@@ -146,7 +152,7 @@ fn is_name(text: &str) -> bool {
 
 /// Replaces each `{name}` with its value. Inserted values are not expanded again. `{{name}}` is left as `{name}`, and
 /// braces around anything but a name are left as they are.
-fn filled(text: &str, values: &BTreeMap<String, Value>) -> Result<String, Failure> {
+fn fill_placeholders(text: &str, values: &BTreeMap<String, Value>) -> Result<String, CommandError> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('{') {
@@ -167,7 +173,7 @@ fn filled(text: &str, values: &BTreeMap<String, Value>) -> Result<String, Failur
                 match values.get(name) {
                     Some(Value::String(value)) => out.push_str(value),
                     Some(Value::Null) | None => {
-                        return Err(Failure::usage(format!("the task needs `{name}`"))
+                        return Err(CommandError::usage(format!("the task needs `{name}`"))
                             .hint(format!("give it with --set {name}=…")));
                     }
                     Some(value) => out.push_str(&value.to_string()),

@@ -4,27 +4,27 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use consort::config::FindingLimits;
+use consort_config::FindingLimits;
 use consort_core::{Catalog, ServerId};
 use consort_hub::Hub;
 use consort_shape::pin::Pin;
 use consort_shape::scan::{excerpt, scan};
 
 /// Limit of characters of a name in the log.
-const NAMED: usize = 128;
+const NAME_CHARS: usize = 128;
 
 /// The definitions already scanned, by server.
 #[derive(Default)]
-struct Seen(HashSet<(ServerId, Pin)>);
+struct ScannedDefinitions(HashSet<(ServerId, Pin)>);
 
 /// Logs findings in every definition of every server, whenever there is a new one.
 pub(super) async fn log(hub: &Hub, limits: FindingLimits) -> Infallible {
     let mut offers = hub.watch();
-    let mut seen = Seen::default();
+    let mut seen = ScannedDefinitions::default();
     loop {
         let catalog = Arc::clone(&offers.borrow_and_update());
         let looking = tokio::task::spawn_blocking(move || {
-            seen.look(&catalog, limits);
+            seen.scan_catalog(&catalog, limits);
             seen
         });
         seen = looking.await.unwrap_or_default();
@@ -34,9 +34,9 @@ pub(super) async fn log(hub: &Hub, limits: FindingLimits) -> Infallible {
     }
 }
 
-impl Seen {
+impl ScannedDefinitions {
     /// Scans the new definitions of a catalog; returns the number of definitions with findings.
-    fn look(&mut self, catalog: &Catalog, limits: FindingLimits) -> usize {
+    fn scan_catalog(&mut self, catalog: &Catalog, limits: FindingLimits) -> usize {
         if self.0.len() > limits.remembered {
             self.0.clear();
         }
@@ -57,9 +57,9 @@ impl Seen {
                 tracing::warn!(
                     %server,
                     kind,
-                    name = excerpt(&entry.route.name, NAMED),
+                    name = excerpt(&entry.route.name, NAME_CHARS),
                     concern = %finding.concern,
-                    place = excerpt(&finding.pointer, NAMED),
+                    place = excerpt(&finding.pointer, NAME_CHARS),
                     words = finding.excerpt,
                     "a definition deserves a look"
                 );
@@ -88,20 +88,26 @@ mod tests {
 
     #[test]
     fn a_definition_is_logged_when_it_is_new_and_not_when_it_is_listed_again() {
-        let mut seen = Seen::default();
-        assert_eq!(seen.look(&catalog(&[("a", "Adds.")]), FindingLimits::default()), 0);
+        let mut seen = ScannedDefinitions::default();
+        assert_eq!(seen.scan_catalog(&catalog(&[("a", "Adds.")]), FindingLimits::default()), 0);
         assert_eq!(
-            seen.look(&catalog(&[("a", "Do not tell the user.")]), FindingLimits::default()),
+            seen.scan_catalog(
+                &catalog(&[("a", "Do not tell the user.")]),
+                FindingLimits::default()
+            ),
             1
         );
         assert_eq!(
-            seen.look(&catalog(&[("a", "Do not tell the user.")]), FindingLimits::default()),
+            seen.scan_catalog(
+                &catalog(&[("a", "Do not tell the user.")]),
+                FindingLimits::default()
+            ),
             0
         );
         let both = [("a", "Do not tell the user."), ("b", "Do not tell the user.")];
-        assert_eq!(seen.look(&catalog(&both), FindingLimits::default()), 1);
+        assert_eq!(seen.scan_catalog(&catalog(&both), FindingLimits::default()), 1);
         assert_eq!(
-            seen.look(&catalog(&[("a", "Never tell the user.")]), FindingLimits::default()),
+            seen.scan_catalog(&catalog(&[("a", "Never tell the user.")]), FindingLimits::default()),
             1
         );
     }

@@ -3,10 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Serve;
-use crate::exit::Failure;
-use crate::output::{escaped_line, note};
-use crate::running::{data_folder, kept_folder, state_folder};
+use consort_config::{catalog_folder, data_folder, state_folder};
+use consort_core::escape::escape_line;
+
+use crate::cli::ServeArguments;
+use crate::exit::CommandError;
+use crate::output::note;
 
 /// Folders that cannot be written to.
 #[derive(Default)]
@@ -19,10 +21,10 @@ pub(super) struct UnwritableFolders {
 
 /// Finds the folders that cannot be written to. Fails if a requested option needs one of them; else reports the data
 /// that is not stored.
-pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
+pub(super) fn check(serve: &ServeArguments) -> Result<UnwritableFolders, CommandError> {
     let folders = [
         (state_folder(), "the token, the ledger, names and logins"),
-        (kept_folder(), "what servers offered the last time"),
+        (catalog_folder(), "what servers offered the last time"),
         (data_folder(), "conversations"),
     ];
     let wrong = folders.map(|(folder, holds)| {
@@ -35,7 +37,7 @@ pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
     if told.is_empty() {
         return Ok(unwritable);
     }
-    let message = escaped_line(&format!("cannot write to {}", told.join("; ")));
+    let message = escape_line(&format!("cannot write to {}", told.join("; ")));
     let mut flags = Vec::new();
     if serve.token_file.is_none() && !serve.stdio && !serve.allow_unauthenticated {
         flags.push("--token-file FILE");
@@ -49,7 +51,7 @@ pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
              places: {}",
             flags.join(", ")
         );
-        return Err(Failure::usage(message).hint(hint));
+        return Err(CommandError::usage(message).hint(hint));
     }
     note(format!("warning: {message}: nothing is kept there"));
     Ok(unwritable)

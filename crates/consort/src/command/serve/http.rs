@@ -3,16 +3,16 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use consort::config::{ListenAddress, Reach, Recipient, snippet};
+use consort_admin::AdminState;
+use consort_config::{ExportClient, ExportMode, ListenAddress, snippet};
 use consort_gateway::{BasePath, Gateway};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::sockets::{ActivatedSockets, bind};
-use super::token::Kept;
-use crate::cli::{Common, Serve};
-use crate::console::Console;
-use crate::exit::{Exit, Failure};
+use super::token::StoredToken;
+use crate::cli::{GlobalArguments, ServeArguments};
+use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
 use crate::output::{json_text, line, note};
 
@@ -20,7 +20,7 @@ use crate::output::{json_text, line, note};
 const THREADS: usize = 4;
 
 /// Addresses to listen on.
-pub(super) struct Places {
+pub(super) struct ListenAddresses {
     /// Sockets passed by socket activation; they replace those that would be bound.
     pub(super) activated: ActivatedSockets,
     /// The address of the gateway, unless sockets were passed.
@@ -31,7 +31,7 @@ pub(super) struct Places {
     pub(super) base_path: BasePath,
 }
 
-impl Places {
+impl ListenAddresses {
     /// Returns every address at which the gateway is reached.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.activated.addresses().chain(&self.main)
@@ -41,24 +41,24 @@ impl Places {
 /// Serves until shutdown is requested.
 pub(super) async fn serve(
     gateway: &Gateway,
-    common: &Common,
-    flags: &Serve,
-    places: Places,
-    entry: Entry<'_>,
-    signals: &mut Signals,
-) -> Result<Exit, Failure> {
-    let mut at = places.addresses().next().cloned();
-    let mut listeners = places.activated.listeners()?;
+    common: &GlobalArguments,
+    flags: &ServeArguments,
+    listen: ListenAddresses,
+    entry: StartupInfo<'_>,
+    signals: &mut ShutdownSignals,
+) -> Result<ExitStatus, CommandError> {
+    let mut at = listen.addresses().next().cloned();
+    let mut listeners = listen.activated.listeners()?;
     // Removed at the end.
     let mut files = Vec::new();
-    if let Some(main) = &places.main {
+    if let Some(main) = &listen.main {
         let (listener, address, file) = bind(main).await?;
         listeners.push(listener);
         files.extend(file);
         at = Some(address);
     }
-    let at = at.ok_or_else(|| Failure::usage("there is no address to listen on"))?;
-    let metrics = match &places.metrics {
+    let at = at.ok_or_else(|| CommandError::usage("there is no address to listen on"))?;
+    let metrics = match &listen.metrics {
         Some(address) => {
             let (listener, address, file) = bind(address).await?;
             files.extend(file);
@@ -70,16 +70,16 @@ pub(super) async fn serve(
     let here = RunningGateway::new(
         at.clone(),
         entry.config.clone(),
-        entry.kept.as_ref(),
+        entry.kept.as_ref().map(|kept| kept.file.as_path()),
         entry.console.is_some(),
     );
     let recorded = here.record();
     if let Err(error) = &recorded {
         tracing::warn!(%error, "`consort reload` will not find this gateway");
     }
-    announce(common, &at, &places.base_path, &entry);
+    announce(common, &at, &listen.base_path, &entry);
     let config = entry.config.as_deref().map(|file| file.display().to_string());
-    super::started(&at.to_string(), config.as_deref());
+    super::log_start(&at.to_string(), config.as_deref());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = flags.threads.map_or(cores.min(THREADS), usize::from);
     let watched = async {
@@ -99,7 +99,7 @@ pub(super) async fn serve(
     // Who follows what agents do is let go by it.
     let ended = async {
         if let Some(console) = entry.console {
-            console.end().await;
+            console.end_runs().await;
         }
     };
     tokio::select! {
@@ -114,24 +114,29 @@ pub(super) async fn serve(
         () = signals.next() => gateway.end().await,
     }
     here.remove();
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Connection details to announce at the start.
-pub(super) struct Entry<'a> {
+pub(super) struct StartupInfo<'a> {
     /// The owner's token, if one is needed.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<StoredToken>,
     /// Names of the agents and models that clients can use.
     pub(super) asked: Vec<String>,
     /// The console, if there is one.
-    pub(super) console: Option<&'a Console>,
+    pub(super) console: Option<&'a AdminState>,
     /// The config, if there is one.
     pub(super) config: Option<PathBuf>,
 }
 
 /// Prints the URLs of the gateway, its token or the file of it, and snippets for clients.
-fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<'_>) {
-    let Entry { kept, asked, console, .. } = entry;
+fn announce(
+    common: &GlobalArguments,
+    at: &ListenAddress,
+    base: &BasePath,
+    entry: &StartupInfo<'_>,
+) {
+    let StartupInfo { kept, asked, console, .. } = entry;
     let kept = kept.as_ref();
     // Whoever connects by a path still sends a name.
     let (base, socket) = match at {
@@ -171,11 +176,11 @@ fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<
         Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
     }
     let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
-    let reach = Reach::Url { url: endpoint, token };
+    let reach = ExportMode::Url { url: endpoint, token };
     for (recipient, name) in [
-        (Recipient::ClaudeDesktop, "Claude Desktop"),
-        (Recipient::Cursor, "Cursor"),
-        (Recipient::VsCode, "VS Code"),
+        (ExportClient::ClaudeDesktop, "Claude Desktop"),
+        (ExportClient::Cursor, "Cursor"),
+        (ExportClient::VsCode, "VS Code"),
     ] {
         line(format!("\n{name}:\n{}", snippet(recipient, &reach).trim_end()));
     }
@@ -183,16 +188,17 @@ fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<
 }
 
 /// Shutdown signals, received from the creation of this value on.
-pub(super) struct Signals {
+pub(super) struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
 }
 
-impl Signals {
-    pub(super) fn new() -> Result<Self, Failure> {
+impl ShutdownSignals {
+    pub(super) fn new() -> Result<Self, CommandError> {
         let hear = |kind| {
-            signal(kind).map_err(|error| Failure::usage(format!("cannot hear signals: {error}")))
+            signal(kind)
+                .map_err(|error| CommandError::usage(format!("cannot hear signals: {error}")))
         };
         Ok(Self {
             terminate: hear(SignalKind::terminate())?,

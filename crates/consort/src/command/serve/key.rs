@@ -2,22 +2,21 @@
 
 use std::path::Path;
 
+use consort_core::escape::escape_line;
 use consort_gateway::{SealingKey, SealingKeyError, Settings};
 
 use super::names;
-use crate::cli::Common;
-use crate::exit::Failure;
-use crate::output::escaped_line;
-use crate::running;
+use crate::cli::GlobalArguments;
+use crate::exit::CommandError;
 
 /// Makes session ids, task ids and `requestState` survive a restart. They are valid only for the same config, or the
 /// same profile served alone. Without a state folder they end with the process.
-pub(super) fn keep(
+pub(super) fn set_state_key(
     settings: &mut Settings,
-    common: &Common,
+    common: &GlobalArguments,
     file: Option<&Path>,
-) -> Result<(), Failure> {
-    let Some(state) = running::state_folder() else { return Ok(()) };
+) -> Result<(), CommandError> {
+    let Some(state) = consort_config::state_folder() else { return Ok(()) };
     let path = state.join("key");
     let key = SealingKey::kept(&path).map_err(|error| {
         let hint = match &error {
@@ -28,7 +27,7 @@ pub(super) fn keep(
                 "remove it to have a new one made: sessions, tasks and questions of before are then refused"
             }
         };
-        Failure::usage(escaped_line(&error.to_string())).hint(hint)
+        CommandError::usage(escape_line(&error.to_string())).hint(hint)
     })?;
     let mut scope = names::of_config(file);
     if let Some(profile) = &common.profile {

@@ -4,35 +4,34 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort::config::{ConfigDigest, located};
+use consort_config::{ConfigDigest, canonical_location};
 use consort_core::ServerId;
 use consort_files::Readers;
 
-use crate::cli::Common;
-use crate::running;
+use crate::cli::GlobalArguments;
 
 /// The folder of a config's names. A profile served alone has its own names.
-pub(crate) fn folder(common: &Common, file: Option<&Path>) -> Option<PathBuf> {
-    let folder = running::state_folder()?.join("names").join(of_config(file));
+pub(crate) fn folder(common: &GlobalArguments, file: Option<&Path>) -> Option<PathBuf> {
+    let folder = consort_config::state_folder()?.join("names").join(of_config(file));
     Some(of_profile(common, folder))
 }
 
 /// Copies the names that earlier versions stored for all configs together, if none are stored for this one, so that
 /// names stay the same. Names of servers that this config lacks are freed after the usual grace period.
-pub(super) fn adopt_earlier(common: &Common, folder: &Path) -> io::Result<()> {
-    let Some(state) = running::state_folder() else { return Ok(()) };
+pub(super) fn adopt_earlier(common: &GlobalArguments, folder: &Path) -> io::Result<()> {
+    let Some(state) = consort_config::state_folder() else { return Ok(()) };
     adopt(&of_profile(common, state.join("names")), folder)
 }
 
 /// Directory name for the data of a config.
 pub(super) fn of_config(file: Option<&Path>) -> String {
     let Some(file) = file else { return "demo".to_owned() };
-    let file = located(file).unwrap_or_else(|| file.to_owned());
+    let file = canonical_location(file).unwrap_or_else(|| file.to_owned());
     let digest = ConfigDigest::of(file.as_os_str().as_encoded_bytes()).to_string();
     format!("config-{}", &digest["sha256:".len()..][..16])
 }
 
-fn of_profile(common: &Common, folder: PathBuf) -> PathBuf {
+fn of_profile(common: &GlobalArguments, folder: PathBuf) -> PathBuf {
     match &common.profile {
         Some(profile) => folder.join(format!("only-{}", ServerId::derive(profile))),
         None => folder,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use consort::config::Options;
+use consort_config::ConsortOptions;
 use consort_gateway::feed::Feed;
 use consort_gateway::ledger::{Ledger, Search, search};
 use consort_gateway::metrics::{Extra, Metrics};
@@ -13,35 +13,35 @@ use consort_hub::Hub;
 use tokio::task::JoinHandle;
 
 use super::states;
-use crate::cli::Serve;
-use crate::exit::Failure;
+use crate::cli::ServeArguments;
+use crate::exit::CommandError;
 use crate::log::{self, ServerOutput};
 use crate::output::note;
 use crate::recording::{ledger_path, ledger_settings};
 
 /// Recorders of calls while the gateway serves.
-pub(super) struct Recording {
+pub(super) struct ServeRecords {
     pub(super) records: Records,
     /// Task that loads the last recorded calls.
     seeding: Option<JoinHandle<()>>,
     exporter: Option<Exporter>,
 }
 
-impl Recording {
+impl ServeRecords {
     pub(super) fn start(
-        serve: &Serve,
-        options: &Options,
+        serve: &ServeArguments,
+        options: &ConsortOptions,
         config: Option<&Path>,
         states: &States,
         hub: &Hub,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let metrics = Arc::<Metrics>::default();
         let file = serve.ledger.clone().or_else(ledger_path).filter(|_| !serve.no_ledger);
         let ledger = match file {
             Some(file) => {
                 let settings = ledger_settings(options, config);
                 Some(Ledger::open(&file, settings).map_err(|error| {
-                    Failure::from(error)
+                    CommandError::from(error)
                         .hint("name another file with --ledger, or serve with --no-ledger")
                 })?)
             }
@@ -68,7 +68,7 @@ impl Recording {
         }
         let seeding = (!serve.no_console && !serve.stdio).then(|| {
             records.feed = Feed::limited(options.limits.settings().feed);
-            seed(&records)
+            load_last_calls(&records)
         });
         Ok(Self { records, seeding: seeding.flatten(), exporter })
     }
@@ -88,7 +88,7 @@ impl Recording {
 }
 
 /// Applies the config of metrics and the log.
-pub(super) fn configure(records: &Records, serve: &Serve, options: &Options) {
+pub(super) fn configure(records: &Records, serve: &ServeArguments, options: &ConsortOptions) {
     let all = options.limits.settings();
     let limits = all.records;
     records.metrics.limit(all.metrics);
@@ -107,7 +107,7 @@ pub(super) fn configure(records: &Records, serve: &Serve, options: &Options) {
 }
 
 /// Loads the last calls of the ledger into the feed, in the background.
-fn seed(records: &Records) -> Option<JoinHandle<()>> {
+fn load_last_calls(records: &Records) -> Option<JoinHandle<()>> {
     let (feed, ledger) = (records.feed.clone(), records.ledger.clone()?);
     Some(tokio::task::spawn_blocking(move || {
         let calls = feed.capacity();

@@ -6,8 +6,13 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::config::{Config, Options, System};
+use consort::servers::{RejectedServer, ResolvedServers, UsableServers};
+use consort_admin::{
+    AdminState, NotInForce, OpenAiEndpoint, RejectedChange, ReloadHandle, ReloadReport,
+    ReloadRequest, ReloadTrigger, RestartLimit,
+};
 use consort_agent::sub::Roster;
+use consort_config::{Config, ConsortOptions, SystemValues};
 use consort_core::{Problem, Severity};
 use consort_gateway::{Access, Gateway, Records};
 use consort_hub::{Hub, Settings};
@@ -16,43 +21,35 @@ use consort_shape::pin::Lock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::in_force::{InForce, SecretFiles, broken, key, lost};
-use super::offered::{Offered, Parts};
-use super::openai::OpenAi;
 use super::records::configure;
+use super::reload_state::{ReloadState, SecretFiles, broken, key, lost, unusable};
+use super::served_toolboxes::{ServedToolboxes, ToolboxInputs};
 use super::settings::{access, permissions};
 use super::token::{MissingToken, path_of};
 use super::watch::FileWatch;
-use crate::cli::{Common, Serve};
-use crate::console::{Console, Scene};
-use crate::exit::Failure;
-use crate::reloading::{
-    KeptOut, NotInForce, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger, RestartLimit,
-    UnusableServer,
-};
-use crate::running::{
-    self, BadServer, ConfigSource, Prepared, ResolvedServers, UsableServers, tell,
-};
+use crate::cli::{GlobalArguments, ServeArguments};
+use crate::command_hub::{self, ConfigSource, PreparedConfig, tell};
+use crate::exit::CommandError;
 
 /// Everything needed to follow the config.
-pub(super) struct Following<'a> {
-    pub(super) common: &'a Common,
-    pub(super) serve: &'a Serve,
+pub(super) struct ConfigReloader<'a> {
+    pub(super) common: &'a GlobalArguments,
+    pub(super) serve: &'a ServeArguments,
     pub(super) hub: &'a Hub,
     pub(super) gateway: &'a Gateway,
     pub(super) records: &'a Records,
     /// Approvals, which stay valid across changes of the config.
     pub(super) approvals: Arc<Approved>,
-    pub(super) openai: &'a OpenAi,
-    pub(super) console: Option<&'a Console>,
+    pub(super) openai: &'a OpenAiEndpoint,
+    pub(super) console: Option<&'a AdminState>,
     pub(super) roster: &'a Arc<Roster>,
     /// Resolver of references. It remembers user input, so that it is requested once.
-    pub(super) resolve: &'a System,
+    pub(super) resolve: &'a SystemValues,
     pub(super) handle: &'a ReloadHandle,
 }
 
 /// A config that cannot be applied.
-struct Refused {
+struct ReloadRefusal {
     reason: String,
     /// True if it can be applied once somebody accepts it.
     acceptable: bool,
@@ -60,11 +57,11 @@ struct Refused {
 
 /// A config that is in force, or would be.
 #[derive(Default)]
-struct Applied {
+struct AppliedConfig {
     /// Changes, a line each.
     changes: Vec<String>,
     /// The servers with invalid settings.
-    bad: Vec<BadServer>,
+    bad: Vec<RejectedServer>,
     /// The limits that take effect after a restart.
     needs_restart: Vec<RestartLimit>,
 }
@@ -74,13 +71,13 @@ struct NextConfig {
     source: ConfigSource,
     lock: Option<Lock>,
     config: Option<Config>,
-    options: Options,
+    options: ConsortOptions,
     settings: Settings,
-    offered: Offered,
+    served: ServedToolboxes,
     access: Access,
     files: SecretFiles,
     usable: UsableServers,
-    bad: Vec<BadServer>,
+    bad: Vec<RejectedServer>,
     /// All errors and warnings.
     problems: Vec<Problem>,
     /// Errors, apart from those of servers.
@@ -88,17 +85,17 @@ struct NextConfig {
     changes: Vec<String>,
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
+impl From<CommandError> for ReloadRefusal {
+    fn from(failure: CommandError) -> Self {
         Self { reason: failure.message, acceptable: false }
     }
 }
 
-impl Following<'_> {
+impl ConfigReloader<'_> {
     /// Follows the files, and applies them whenever a change has settled, a reload is requested or SIGHUP arrives.
     pub(super) async fn follow(
         &self,
-        mut state: InForce,
+        mut state: ReloadState,
         mut requests: mpsc::Receiver<ReloadRequest>,
     ) -> Infallible {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
@@ -109,7 +106,7 @@ impl Following<'_> {
                 Some(request) = requests.recv() => (request.trigger, Some(request.reply)),
                 () = tokio::time::sleep(state.options.limits.settings().reload.poll) => (ReloadTrigger::Change, None),
             };
-            let report = self.turn(&mut state, trigger);
+            let report = self.check_files(&mut state, trigger);
             if let Some(reply) = reply {
                 // Whoever asked may have left.
                 let _ = reply.send(report);
@@ -118,95 +115,97 @@ impl Following<'_> {
     }
 
     /// Checks the files once, and applies their changes.
-    fn turn(&self, state: &mut InForce, trigger: ReloadTrigger) -> ReloadReport {
+    fn check_files(&self, state: &mut ReloadState, trigger: ReloadTrigger) -> ReloadReport {
         if trigger == ReloadTrigger::DryRun {
-            return self.rehearse(state);
+            return self.dry_run(state);
         }
         let asked = trigger != ReloadTrigger::Change;
         let look = state.look(asked);
         if !(look.config || look.lock || look.secrets) {
             return ReloadReport::default();
         }
-        let before = state.kept_out.clone();
+        let before = state.rejected.clone();
         let known = state.needs_restart(&state.options);
         let source = if look.config { state.read_config(trigger) } else { state.source.clone() };
         let lock = if look.lock { state.read_lock(trigger) } else { state.lock.clone() };
         if look.secrets {
             let gone = state.lost_secret().map(lost);
-            state.kept_out.secrets = gone.map(|reason| KeptOut::new("secrets", reason, false));
+            state.rejected.secrets =
+                gone.map(|reason| RejectedChange::new("secrets", reason, false));
         }
         let changed = source != state.source || lock != state.lock;
-        let renewed = look.secrets && state.kept_out.secrets.is_none();
+        let renewed = look.secrets && state.rejected.secrets.is_none();
         let mut changes = Vec::new();
         if asked || changed || renewed {
             changes = self.take_over(state, source, lock, trigger);
         }
-        let refused = state.kept_out.all().any(|it| !before.all().any(|known| known == it));
+        let refused = state.rejected.all().any(|it| !before.all().any(|known| known == it));
         if asked || changed || renewed || refused {
             self.records.metrics.reloads.count(state.not_in_force().is_empty());
         }
-        for kept_out in state.kept_out.all() {
-            if asked || !before.all().any(|known| known == kept_out) {
-                kept_out.log();
+        for rejected in state.rejected.all() {
+            if asked || !before.all().any(|known| known == rejected) {
+                rejected.log();
             }
         }
         self.publish(state);
         let config = state.file.as_ref().map(|file| file.display().to_string());
-        let NotInForce { kept_out, unusable, needs_restart } = state.not_in_force();
+        let NotInForce { rejected, unusable, needs_restart } = state.not_in_force();
         for RestartLimit { key, value, in_force } in
             needs_restart.iter().filter(|it| !known.contains(it))
         {
             tracing::warn!(key, value, in_force, "the limit takes effect after a restart");
         }
-        ReloadReport { config, changes, kept_out, unusable, needs_restart }
+        ReloadReport { config, changes, rejected, unusable, needs_restart }
     }
 
     /// Publishes the written changes that are not in force.
-    fn publish(&self, state: &InForce) {
+    fn publish(&self, state: &ReloadState) {
         let now = state.not_in_force();
         self.records.metrics.reloads.set_unusable_servers(now.unusable.len());
         if self.handle.publish(now)
             && let Some(console) = self.console
         {
-            console.told();
+            console.notify_pages();
         }
     }
 
     /// Returns the effects of a reload without applying it.
-    fn rehearse(&self, state: &mut InForce) -> ReloadReport {
-        let before = state.kept_out.clone();
+    fn dry_run(&self, state: &mut ReloadState) -> ReloadReport {
+        let before = state.rejected.clone();
         let source = state.read_config(ReloadTrigger::DryRun);
         let lock = state.read_lock(ReloadTrigger::DryRun);
-        let applied = self.apply(state, source, lock, ReloadTrigger::DryRun);
-        let Applied { changes, bad, needs_restart } = match applied {
-            Ok(applied) => applied,
-            Err(refused) => {
-                let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
-                state.kept_out.config = Some(kept_out);
-                Applied { bad: state.bad.clone(), ..Applied::default() }
-            }
-        };
+        let AppliedConfig { changes, bad, needs_restart } =
+            match self.apply(state, source, lock, ReloadTrigger::DryRun) {
+                Ok(applied) => applied,
+                Err(refused) => {
+                    let rejected =
+                        RejectedChange::new("config", refused.reason, refused.acceptable);
+                    state.rejected.config = Some(rejected);
+                    AppliedConfig { bad: state.bad.clone(), ..AppliedConfig::default() }
+                }
+            };
         let config = state.file.as_ref().map(|file| file.display().to_string());
-        let kept_out = state.kept_out.all().cloned().collect();
-        state.kept_out = before;
-        let unusable = UnusableServer::all(&bad);
-        ReloadReport { config, changes, kept_out, unusable, needs_restart }
+        let rejected = state.rejected.all().cloned().collect();
+        state.rejected = before;
+        let unusable = unusable(&bad);
+        ReloadReport { config, changes, rejected, unusable, needs_restart }
     }
 
     /// Applies a config and a lock as a whole or not at all, and returns the changes. An unusable config does not stop
     /// a lock from taking effect.
     fn take_over(
         &self,
-        state: &mut InForce,
+        state: &mut ReloadState,
         source: Option<ConfigSource>,
         lock: Option<Lock>,
         trigger: ReloadTrigger,
     ) -> Vec<String> {
         let is_new = source != state.source;
         match self.apply(state, source, lock.clone(), trigger) {
-            Ok(Applied { changes, bad, .. }) => {
+            Ok(AppliedConfig { changes, bad, .. }) => {
                 state.bad = bad;
-                state.kept_out.secrets = None;
+                state.rejected.secrets = None;
                 for change in &changes {
                     tracing::info!(change, "the config changed");
                 }
@@ -215,16 +214,16 @@ impl Following<'_> {
                 changes
             }
             Err(refused) if is_new => {
-                let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
-                state.kept_out.config = Some(kept_out);
+                let rejected = RejectedChange::new("config", refused.reason, refused.acceptable);
+                state.rejected.config = Some(rejected);
                 if lock == state.lock {
                     return Vec::new();
                 }
                 self.take_over(state, state.source.clone(), lock, trigger)
             }
             Err(refused) => {
-                let kept_out = KeptOut::new("secrets", refused.reason, refused.acceptable);
-                state.kept_out.secrets = Some(kept_out);
+                let rejected = RejectedChange::new("secrets", refused.reason, refused.acceptable);
+                state.rejected.secrets = Some(rejected);
                 Vec::new()
             }
         }
@@ -232,25 +231,25 @@ impl Following<'_> {
 
     fn apply(
         &self,
-        state: &mut InForce,
+        state: &mut ReloadState,
         source: Option<ConfigSource>,
         lock: Option<Lock>,
         trigger: ReloadTrigger,
-    ) -> Result<Applied, Refused> {
+    ) -> Result<AppliedConfig, ReloadRefusal> {
         let Some(source) = source else {
             if trigger == ReloadTrigger::DryRun {
-                return Ok(Applied::default());
+                return Ok(AppliedConfig::default());
             }
-            self.gateway.set_access(&self.access(&Options::default(), None)?.0);
+            self.gateway.set_access(&self.access(&ConsortOptions::default(), None)?.0);
             state.secrets.mark();
-            return Ok(Applied::default());
+            return Ok(AppliedConfig::default());
         };
         let next = self.build(state, source, lock, trigger)?;
         let needs_restart = state.needs_restart(&next.options);
         let applied =
-            Applied { changes: next.changes.clone(), bad: next.bad.clone(), needs_restart };
+            AppliedConfig { changes: next.changes.clone(), bad: next.bad.clone(), needs_restart };
         if trigger != ReloadTrigger::DryRun {
-            self.put_in_force(state, next, trigger);
+            self.replace_config(state, next, trigger);
         }
         Ok(applied)
     }
@@ -258,43 +257,49 @@ impl Following<'_> {
     /// Builds everything from a config and a lock. Nothing takes effect yet.
     fn build(
         &self,
-        state: &InForce,
+        state: &ReloadState,
         source: ConfigSource,
         lock: Option<Lock>,
         trigger: ReloadTrigger,
-    ) -> Result<NextConfig, Refused> {
+    ) -> Result<NextConfig, ReloadRefusal> {
         let config = source.parse()?;
         let (options, dangling) = (config.options.clone(), config.dangling_names());
         let last_good = state.last_good(trigger);
-        let prepared =
-            running::prepare_of(self.common, config, lock.clone(), self.resolve, &last_good)?;
+        let prepared = command_hub::prepare_parsed(
+            self.common,
+            config,
+            lock.clone(),
+            self.resolve,
+            &last_good,
+        )?;
         let mut problems = prepared.all_problems();
-        let Prepared { config, settings, shaping, servers, problems: odd } = prepared;
+        let PreparedConfig { config, settings, toolbox_layers, servers, problems: odd } = prepared;
         let ResolvedServers { usable, bad, files } = servers;
         // What did not work before is no reason to refuse the rest.
         let worse = odd.iter().find(|problem| {
             problem.severity == Severity::Error && !state.broken.contains(&key(problem))
         });
         if let Some(problem) = worse.filter(|_| trigger != ReloadTrigger::Accept) {
-            return Err(Refused { reason: problem.to_string(), acceptable: true });
+            return Err(ReloadRefusal { reason: problem.to_string(), acceptable: true });
         }
-        let parts = Parts {
+        let inputs = ToolboxInputs {
             hub: self.hub,
             records: self.records,
             options: &options,
             file: Some(source.file().to_owned()),
-            only: self.common.profile.as_deref(),
+            only_profile: self.common.profile.as_deref(),
             roster: self.roster,
-            desk: self.console.map(Console::desk),
+            pending_requests: self.console.map(AdminState::pending),
         };
-        let mut offered = parts.offered(shaping.approved(Arc::clone(&self.approvals)))?;
-        problems.extend(std::mem::take(&mut offered.problems).into_iter().chain(dangling));
+        let mut served =
+            inputs.build(toolbox_layers.with_approvals(Arc::clone(&self.approvals)))?;
+        problems.extend(std::mem::take(&mut served.problems).into_iter().chain(dangling));
         let (access, tokens) = self.access(&options, Some(source.file()))?;
         let files =
-            SecretFiles::new(files, tokens, Some(source.file()), &offered.shaping, &options);
+            SecretFiles::new(files, tokens, Some(source.file()), &served.toolbox_layers, &options);
         let gone = state.secrets.lost().find(|file| files.others.contains(*file));
         if let Some(file) = gone.filter(|_| trigger != ReloadTrigger::Accept) {
-            return Err(Refused { reason: lost(file), acceptable: true });
+            return Err(ReloadRefusal { reason: lost(file), acceptable: true });
         }
         let changes = state.differences(&source, &settings.servers, &options, lock.as_ref());
         let broken = broken(&odd);
@@ -304,7 +309,7 @@ impl Following<'_> {
             config,
             options,
             settings,
-            offered,
+            served,
             access,
             files,
             usable,
@@ -316,16 +321,16 @@ impl Following<'_> {
     }
 
     /// Replaces the config in force.
-    fn put_in_force(&self, state: &mut InForce, next: NextConfig, trigger: ReloadTrigger) {
-        let NextConfig { config, options, settings, offered, problems, files, .. } = next;
-        let Offered { toolboxes, askable, tools, views, shaping, agents, problems: _ } = offered;
+    fn replace_config(&self, state: &mut ReloadState, next: NextConfig, trigger: ReloadTrigger) {
+        let NextConfig { config, options, settings, served, problems, files, .. } = next;
+        let mut served = served;
         problems.iter().for_each(tell);
         state.servers.clone_from(&settings.servers);
         let drain = state.options.limits.settings().reload.drain;
         self.hub.reload(settings.servers, settings.reserved, drain);
-        self.roster.set(agents);
-        self.openai.set(Arc::clone(&askable));
-        self.gateway.set(toolboxes);
+        self.roster.set(std::mem::take(&mut served.agents));
+        self.openai.set(Arc::clone(&served.served_agents));
+        self.gateway.set(served.toolboxes.clone());
         self.gateway.set_access(&next.access);
         self.gateway.set_permissions(permissions(self.serve, &options));
         configure(self.records, self.serve, &options);
@@ -333,7 +338,7 @@ impl Following<'_> {
             config.as_ref().map(|config| config.empty_fragments.clone()).unwrap_or_default();
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
-            console.set(Scene { config, shaping, tools, views, askable, problems });
+            console.set_config(served.into_active_config(config, problems));
         }
         state.secrets = match trigger {
             ReloadTrigger::Accept => FileWatch::known(files.all()),
@@ -347,13 +352,13 @@ impl Following<'_> {
     /// Returns the authentication settings, and the files they come from.
     fn access(
         &self,
-        options: &Options,
+        options: &ConsortOptions,
         file: Option<&Path>,
-    ) -> Result<(Access, Vec<PathBuf>), Refused> {
+    ) -> Result<(Access, Vec<PathBuf>), ReloadRefusal> {
         let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
         if matches!(access, Access::Tokens(_)) && kept.is_none() {
             let reason = "the owner's token is missing: the last one stays in force".to_owned();
-            return Err(Refused { reason, acceptable: false });
+            return Err(ReloadRefusal { reason, acceptable: false });
         }
         let owner = kept.map(|kept| kept.file);
         Ok((access, token_files(options, file, owner.as_deref())))
@@ -362,7 +367,7 @@ impl Following<'_> {
 
 /// The files that contain tokens.
 pub(super) fn token_files(
-    options: &Options,
+    options: &ConsortOptions,
     config: Option<&Path>,
     owner: Option<&Path>,
 ) -> Vec<PathBuf> {

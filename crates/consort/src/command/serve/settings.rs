@@ -4,27 +4,27 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use consort::config::{ListenAddress, Options};
+use consort_config::{ConsortOptions, ListenAddress};
 use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{
     Access, BasePath, Naming, Permissions, ProxyHeaders, Settings, Token, TrustedProxy,
 };
 
-use super::http::Places;
+use super::http::ListenAddresses;
 use super::names;
 use super::sockets::ActivatedSockets;
-use super::token::{self, Kept, MissingToken};
-use crate::cli::{Common, Serve};
-use crate::exit::Failure;
+use super::token::{self, MissingToken, StoredToken};
+use crate::cli::{GlobalArguments, ServeArguments};
+use crate::exit::CommandError;
 
 /// The settings, and the owner's token if one is needed.
-pub(super) fn of(
-    common: &Common,
-    serve: &Serve,
-    options: &Options,
+pub(super) fn gateway_settings(
+    common: &GlobalArguments,
+    serve: &ServeArguments,
+    options: &ConsortOptions,
     file: Option<&Path>,
     missing: MissingToken,
-) -> Result<(Settings, Option<Kept>), Failure> {
+) -> Result<(Settings, Option<StoredToken>), CommandError> {
     let (access, kept) = access(serve, options, file, missing)?;
     let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
     let profile = profile.and_then(|profile| profile.naming.as_deref());
@@ -48,11 +48,11 @@ pub(super) fn of(
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8808);
 
 /// Returns the addresses to listen on.
-pub(super) fn places(
-    serve: &Serve,
-    options: &Options,
+pub(super) fn listen_addresses(
+    serve: &ServeArguments,
+    options: &ConsortOptions,
     activated: ActivatedSockets,
-) -> Result<Places, Failure> {
+) -> Result<ListenAddresses, CommandError> {
     let main = match &serve.listen {
         Some(address) => Some(address.clone()),
         // Whoever hands sockets over says where to listen.
@@ -60,43 +60,53 @@ pub(super) fn places(
         None => Some(ListenAddress::Tcp(USUAL)),
     };
     let written = options.serve.metrics_listen.as_deref();
-    let written = written.map(|text| text.parse().map_err(|error| wrong("metrics_listen", &error)));
+    let written =
+        written.map(|text| text.parse().map_err(|error| invalid_key("metrics_listen", &error)));
     let metrics = match &serve.metrics_listen {
         Some(address) => Some(address.clone()),
         None => written.transpose()?,
     };
-    Ok(Places { activated, main, metrics, base_path: base_path(options)? })
+    Ok(ListenAddresses { activated, main, metrics, base_path: base_path(options)? })
 }
 
 /// The lame-duck time: zero by default if only this machine can reach the gateway.
-pub(super) fn lame_duck(serve: &Serve, options: &Options, places: &Places) -> Duration {
-    let local = places.addresses().all(ListenAddress::is_local);
+pub(super) fn lame_duck(
+    serve: &ServeArguments,
+    options: &ConsortOptions,
+    listen: &ListenAddresses,
+) -> Duration {
+    let local = listen.addresses().all(ListenAddress::is_local);
     let limits = &options.limits;
     let usual = (!local || limits.is_set("lame_duck")).then(|| limits.settings().lame_duck);
     serve.lame_duck.or(usual).unwrap_or_default()
 }
 
-fn base_path(options: &Options) -> Result<BasePath, Failure> {
+fn base_path(options: &ConsortOptions) -> Result<BasePath, CommandError> {
     let written = options.serve.base_path.as_deref().unwrap_or_default();
-    written.parse().map_err(|error| wrong("base_path", &error))
+    written.parse().map_err(|error| invalid_key("base_path", &error))
 }
 
-fn trusted_proxies(options: &Options) -> Result<Vec<TrustedProxy>, Failure> {
+fn trusted_proxies(options: &ConsortOptions) -> Result<Vec<TrustedProxy>, CommandError> {
     let written = options.serve.trusted_proxies.iter();
-    written.map(|text| text.parse().map_err(|error| wrong("trusted_proxies", &error))).collect()
+    written
+        .map(|text| text.parse().map_err(|error| invalid_key("trusted_proxies", &error)))
+        .collect()
 }
 
-fn proxy_headers(options: &Options) -> Result<ProxyHeaders, Failure> {
+fn proxy_headers(options: &ConsortOptions) -> Result<ProxyHeaders, CommandError> {
     let written = options.serve.proxy_headers.as_deref().map(str::parse);
-    Ok(written.transpose().map_err(|error| wrong("proxy_headers", &error))?.unwrap_or_default())
+    Ok(written
+        .transpose()
+        .map_err(|error| invalid_key("proxy_headers", &error))?
+        .unwrap_or_default())
 }
 
-fn wrong(key: &str, error: &dyn std::error::Error) -> Failure {
-    Failure::usage(format!("`{key}` in `[consort.serve]`: {error}"))
+fn invalid_key(key: &str, error: &dyn std::error::Error) -> CommandError {
+    CommandError::usage(format!("`{key}` in `[consort.serve]`: {error}"))
 }
 
 /// Returns the permissions of callers and pages other than the owner and Consort's own.
-pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
+pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> Permissions {
     let (flags, config) = (&serve.allow_origin, &options.serve);
     Permissions {
         origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
@@ -110,36 +120,36 @@ pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
 
 /// Returns the authentication settings of a config in this file, and the owner's token if one is needed.
 pub(super) fn access(
-    serve: &Serve,
-    options: &Options,
+    serve: &ServeArguments,
+    options: &ConsortOptions,
     file: Option<&Path>,
     missing: MissingToken,
-) -> Result<(Access, Option<Kept>), Failure> {
+) -> Result<(Access, Option<StoredToken>), CommandError> {
     if serve.stdio || serve.allow_unauthenticated {
         return Ok((Access::Anyone, None));
     }
-    let kept = token::kept(serve.token_file.as_deref(), missing)?;
+    let kept = token::stored_token(serve.token_file.as_deref(), missing)?;
     let mut tokens: Vec<Token> =
         kept.iter().map(|kept| Token::owner(kept.secret.clone())).collect();
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     for (name, place) in &options.tokens {
         if name == Caller::OWNER {
             let message = "`owner` in `[consort.tokens]` is the name of the owner, whose token is in a file of its own";
-            return Err(Failure::usage(message)
+            return Err(CommandError::usage(message)
                 .hint("choose another name, or name the owner's file with --token-file"));
         }
         let secret = token::read_from(name, place, folder)?;
         if let Some(other) = tokens.iter().find(|token| token.secret == secret) {
             let (name, other) = (name.escape_debug(), other.caller.name().escape_debug());
             let message = format!("`{name}` and `{other}` have the same token");
-            return Err(Failure::usage(message).hint("give each caller a token of its own"));
+            return Err(CommandError::usage(message).hint("give each caller a token of its own"));
         }
         tokens.push(Token::client(name, secret));
     }
     Ok((Access::Tokens(tokens), kept))
 }
 
-pub(super) fn naming(written: Option<&str>) -> Result<Option<Naming>, Failure> {
+pub(super) fn naming(written: Option<&str>) -> Result<Option<Naming>, CommandError> {
     match written {
         None => Ok(None),
         Some("auto") => Ok(Some(Naming::Auto)),
@@ -147,7 +157,9 @@ pub(super) fn naming(written: Option<&str>) -> Result<Option<Naming>, Failure> {
         Some(template) if template.contains("{name}") => {
             Ok(Some(Naming::Template(template.to_owned())))
         }
-        Some(other) => Err(Failure::usage(format!("unknown naming `{}`", other.escape_debug()))
-            .hint("use `auto`, `never` or a template with `{name}`")),
+        Some(other) => {
+            Err(CommandError::usage(format!("unknown naming `{}`", other.escape_debug()))
+                .hint("use `auto`, `never` or a template with `{name}`"))
+        }
     }
 }

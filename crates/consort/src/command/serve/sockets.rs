@@ -6,13 +6,13 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use consort::config::ListenAddress;
+use consort_config::ListenAddress;
+use consort_core::escape::escape_line;
 use consort_gateway::Listener;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
-use crate::exit::Failure;
-use crate::output::escaped_line;
+use crate::exit::CommandError;
 
 /// The first file descriptor passed, by the convention of systemd.
 const FIRST: i32 = 3;
@@ -28,20 +28,20 @@ pub(super) struct ActivatedSockets(Vec<(OwnedFd, ListenAddress)>);
 
 impl ActivatedSockets {
     /// Takes the sockets passed to this process.
-    pub(super) fn take() -> Result<Self, Failure> {
+    pub(super) fn take() -> Result<Self, CommandError> {
         let variable = |name| std::env::var(name).ok()?.parse::<i32>().ok();
         let ours = variable("LISTEN_PID") == i32::try_from(std::process::id()).ok();
         let count = variable("LISTEN_FDS").filter(|_| ours).unwrap_or(0);
         if count > MOST {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "LISTEN_FDS is {count}: at most {MOST} sockets are taken"
             )));
         }
         let mut sockets = Vec::new();
         for number in FIRST..FIRST + count {
-            sockets.push(taken(number).map_err(|error| {
+            sockets.push(take_socket(number).map_err(|error| {
                 let message = format!("file descriptor {number} of LISTEN_FDS is no stream socket that listens: {error}");
-                Failure::usage(message).hint("use `ListenStream=` in the systemd socket unit, with `Accept=no`")
+                CommandError::usage(message).hint("use `ListenStream=` in the systemd socket unit, with `Accept=no`")
             })?);
         }
         Ok(Self(sockets))
@@ -56,9 +56,9 @@ impl ActivatedSockets {
     }
 
     /// Returns the sockets, ready to accept connections.
-    pub(super) fn listeners(self) -> Result<Vec<Listener>, Failure> {
+    pub(super) fn listeners(self) -> Result<Vec<Listener>, CommandError> {
         let unusable = |error: io::Error| {
-            Failure::usage(format!("cannot use a socket of LISTEN_FDS: {error}"))
+            CommandError::usage(format!("cannot use a socket of LISTEN_FDS: {error}"))
         };
         let listener = |(socket, address): (OwnedFd, ListenAddress)| {
             Ok(match address {
@@ -80,7 +80,7 @@ impl ActivatedSockets {
 
 /// Takes a socket passed to this process, with its address. Sets `CLOEXEC` on it for child processes.
 #[expect(unsafe_code, reason = "LISTEN_FDS hands file descriptors over by their numbers")]
-fn taken(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
+fn take_socket(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
     // SAFETY: `LISTEN_PID` says that this process was given the descriptor to own, and nobody else takes it:
     // this is called once, before anything else is opened or started.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
@@ -116,14 +116,14 @@ impl Drop for SocketFile {
 }
 
 /// Listens on an address.
-pub(super) async fn bind(address: &ListenAddress) -> Result<BoundSocket, Failure> {
+pub(super) async fn bind(address: &ListenAddress) -> Result<BoundSocket, CommandError> {
     let bound = match address {
         ListenAddress::Tcp(address) => bind_tcp(*address).await,
         ListenAddress::Unix(path) => bind_unix(path).await,
     };
     bound.map_err(|error| {
         let message = format!("cannot listen on {address}: {error}");
-        Failure::usage(escaped_line(&message)).hint(hint(address, &error))
+        CommandError::usage(escape_line(&message)).hint(hint(address, &error))
     })
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn log(hub: &Hub) -> Infallible {
         for status in &statuses {
             let before = known.insert(status.server.clone(), status.state);
             if before != Some(status.state) {
-                tell(status, before);
+                log_state(status, before);
             }
         }
         known.retain(|server, _| statuses.iter().any(|status| status.server == *server));
@@ -30,7 +30,7 @@ pub(super) async fn log(hub: &Hub) -> Infallible {
     }
 }
 
-fn tell(status: &Status, before: Option<State>) {
+fn log_state(status: &Status, before: Option<State>) {
     let Status { server, state, error, restarts, .. } = status;
     let (state, was) = (state.as_str(), before.map(State::as_str));
     let reason = error.as_deref();
@@ -44,7 +44,7 @@ fn tell(status: &Status, before: Option<State>) {
 }
 
 /// Returns a function that reports the state of every server.
-pub(super) fn all(hub: &Hub) -> States {
+pub(super) fn state_source(hub: &Hub) -> States {
     let hub = hub.clone();
     Arc::new(move || hub.statuses().into_iter().map(|status| reached(&hub, status)).collect())
 }

@@ -3,15 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use consort::config::expand_variables;
 use consort::token::{self, SHORTEST};
+use consort_config::expand_variables;
 
-use crate::exit::Failure;
-use crate::running;
+use crate::exit::CommandError;
 
 /// A stored token.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredToken {
     pub(crate) secret: String,
     pub(crate) file: PathBuf,
     /// True if it was just created.
@@ -28,47 +27,51 @@ pub(crate) enum MissingToken {
 }
 
 /// The token in this file, or in the default one.
-pub(crate) fn kept(file: Option<&Path>, missing: MissingToken) -> Result<Option<Kept>, Failure> {
+pub(crate) fn stored_token(
+    file: Option<&Path>,
+    missing: MissingToken,
+) -> Result<Option<StoredToken>, CommandError> {
     let file = match file {
         Some(file) => file.to_owned(),
-        None => running::state_folder()
+        None => consort_config::state_folder()
             .ok_or_else(|| {
-                Failure::usage("no home folder to keep a token in").hint("use --token-file FILE")
+                CommandError::usage("no home folder to keep a token in")
+                    .hint("use --token-file FILE")
             })?
             .join("token"),
     };
     let found = match missing {
-        MissingToken::Create => token::kept(&file).map(Some),
+        MissingToken::Create => token::read_or_create(&file).map(Some),
         MissingToken::Leave => token::read(&file).map(|secret| Some((secret?, false))),
     };
     let found = found.map_err(|error| {
-        Failure::usage(format!("cannot keep a token in {}: {error}", file.display()))
+        CommandError::usage(format!("cannot keep a token in {}: {error}", file.display()))
             .hint("use --token-file FILE")
     })?;
-    Ok(found.map(|(secret, created)| Kept { secret, file, created }))
+    Ok(found.map(|(secret, created)| StoredToken { secret, file, created }))
 }
 
 /// The secret of a caller of the gateway: `env:NAME` or `file:PATH`, relative to a folder.
-pub(crate) fn read_from(name: &str, place: &str, folder: &Path) -> Result<String, Failure> {
+pub(crate) fn read_from(name: &str, place: &str, folder: &Path) -> Result<String, CommandError> {
     let whose = name.escape_debug();
     let secret = if let Some(variable) = place.strip_prefix("env:") {
         std::env::var(variable).map_err(|_| {
-            Failure::usage(format!("the token of `{whose}`: `{variable}` is not set"))
+            CommandError::usage(format!("the token of `{whose}`: `{variable}` is not set"))
         })?
     } else {
         let path = path_of(place, folder).map_err(|name| {
-            Failure::usage(format!("the token of `{whose}`: `{name}` in `{place}` is not set"))
+            CommandError::usage(format!("the token of `{whose}`: `{name}` in `{place}` is not set"))
         })?;
         fs::read_to_string(&path).map_err(|error| {
             let path = path.display();
-            Failure::usage(format!("the token of `{whose}`: cannot read `{path}`: {error}"))
+            CommandError::usage(format!("the token of `{whose}`: cannot read `{path}`: {error}"))
                 .hint("`file:` is relative to the config")
         })?
     };
     let secret = secret.trim().to_owned();
     if secret.len() < SHORTEST {
         let message = format!("the token of `{whose}` is shorter than {SHORTEST} characters");
-        return Err(Failure::usage(message));
+        return Err(CommandError::usage(message));
     }
     Ok(secret)
 }

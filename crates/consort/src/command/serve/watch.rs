@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use consort::config::IncludePattern;
+use consort_config::IncludePattern;
 
 /// The metadata that identify a version of a file. They are those of the target of a link, so a swapped link is another
 /// version.
@@ -31,7 +31,7 @@ impl FileStamp {
 }
 
 /// Files with their versions; `None` for a missing one.
-type Versions = Vec<(PathBuf, Option<FileStamp>)>;
+type FileStamps = Vec<(PathBuf, Option<FileStamp>)>;
 
 /// A set of files with the last version seen.
 #[derive(Debug, Default)]
@@ -39,8 +39,8 @@ pub(super) struct FileWatch {
     files: Vec<PathBuf>,
     /// The patterns of further files, expanded at every check.
     includes: Vec<IncludePattern>,
-    seen: Option<Versions>,
-    settled: Option<Versions>,
+    seen: Option<FileStamps>,
+    settled: Option<FileStamps>,
     /// True for each file that had contents when it was last marked as known.
     held: Vec<bool>,
 }
@@ -116,7 +116,7 @@ impl FileWatch {
         changed
     }
 
-    fn stamps(&self) -> Versions {
+    fn stamps(&self) -> FileStamps {
         // A folder that cannot be looked at stands for its files.
         let included = self.includes.iter().flat_map(|include| {
             include.files().unwrap_or_else(|_| vec![include.folder().to_owned()])

@@ -47,7 +47,7 @@ fn look(serving: &Serving) -> TcpStream {
 async fn question(serving: &Serving) -> Value {
     let asked = async {
         loop {
-            if let Some(asked) = serving.told("/questions").get(0) {
+            if let Some(asked) = serving.told("/pending-requests").get(0) {
                 return asked.clone();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -58,7 +58,9 @@ async fn question(serving: &Serving) -> Value {
 
 /// Waits until nothing is on the desk.
 fn rested(serving: &Serving) {
-    soon("a desk without questions", || (serving.told("/questions") == json!([])).then_some(()));
+    soon("a desk without questions", || {
+        (serving.told("/pending-requests") == json!([])).then_some(())
+    });
 }
 
 /// What a call comes to that is answered like this by whoever looks; and what was asked.
@@ -73,7 +75,7 @@ async fn answered(serving: &Serving, peer: &Peer, content: Value) -> (String, Va
 }
 
 fn answer(serving: &Serving, question: &Value, content: &Value) -> u16 {
-    let path = format!("/questions/{}", question["id"].as_str().unwrap());
+    let path = format!("/pending-requests/{}", question["id"].as_str().unwrap());
     serving.api("POST", &path, Some(&json!({ "action": "accept", "content": content }))).0
 }
 
@@ -121,7 +123,7 @@ async fn a_client_that_cannot_ask_waits_for_whoever_looks() {
             );
             assert!(asked["expires"].is_string() && asked.get("conversation").is_none(), "{asked}");
             assert!(end.contains(came), "{end}");
-            assert_eq!(serving.told("/questions"), json!([]));
+            assert_eq!(serving.told("/pending-requests"), json!([]));
         }
         // A client that leaves waits no more; a legacy one, which may come back, for `detached_call`.
         tokio::select! {
@@ -167,7 +169,7 @@ async fn the_first_answer_counts_and_the_other_is_taken_back() {
     let reply = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes });
     assert_eq!(legacy.post(&reply).await.head.status, 202);
     assert_eq!(words(&call.end().await), "The sum of 2 and 3 is 5.");
-    assert_eq!(serving.told("/questions"), json!([]));
+    assert_eq!(serving.told("/pending-requests"), json!([]));
     // The console is first, and the client is told so.
     let mut call = legacy.begin("tools/call", sum()).await;
     let asked = call.until(|message| message["method"] == "elicitation/create").await;
@@ -190,7 +192,7 @@ async fn the_first_answer_counts_and_the_other_is_taken_back() {
         again["inputResponses"] = json!({ (requests.keys().next().unwrap()): says });
         again["requestState"] = asked["result"]["requestState"].clone();
         assert_eq!(words(&modern.ask("tools/call", again).await), "The sum of 2 and 3 is 5.");
-        assert_eq!(serving.told("/questions"), json!([]));
+        assert_eq!(serving.told("/pending-requests"), json!([]));
     }
     drop(looking);
     serving.end();

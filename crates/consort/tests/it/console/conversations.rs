@@ -96,14 +96,14 @@ fn rested(serving: &Serving, id: &str) -> Value {
 /// Waits for a question of a conversation.
 fn question(serving: &Serving, id: &str) -> Value {
     soon("a question", || {
-        let told = serving.told("/questions");
+        let told = serving.told("/pending-requests");
         let ours = |question: &&Value| question["conversation"] == id;
         told.as_array().unwrap().iter().find(ours).cloned()
     })
 }
 
 fn answer(serving: &Serving, question: &Value, content: &Value) -> (u16, Value) {
-    let path = format!("/questions/{}", question["id"].as_str().unwrap());
+    let path = format!("/pending-requests/{}", question["id"].as_str().unwrap());
     let body = json!({ "action": "accept", "content": content });
     serving.api("POST", &path, Some(&body))
 }
@@ -255,8 +255,8 @@ fn a_run_is_followed_by_many_and_stopped() {
         assert_eq!(serving.api("POST", &format!("{path}/stop"), Some(&json!({}))).0, 204);
         let (first, second) = (first.join().unwrap(), second.join().unwrap());
         for heard in [&first, &second] {
-            assert_eq!(named(heard, "began")["model"], "scripted:slow.json");
-            let called = named(heard, "called");
+            assert_eq!(named(heard, "started")["model"], "scripted:slow.json");
+            let called = named(heard, "call");
             assert_eq!(
                 (&called["call"], &called["tool"]),
                 (&json!("slow"), &json!("reference.slow"))
@@ -264,7 +264,7 @@ fn a_run_is_followed_by_many_and_stopped() {
             assert_eq!(called["arguments"]["steps"], 1000);
             assert_eq!(named(heard, "progress")["call"], "slow");
             let (name, over) = heard.last().unwrap();
-            assert_eq!((&**name, &over["status"]), ("over", &json!("cancelled")));
+            assert_eq!((&**name, &over["status"]), ("end", &json!("cancelled")));
         }
         assert!(names(&first).iter().filter(|name| **name == "progress").count() > 1);
     });
@@ -296,14 +296,14 @@ fn words_stream_and_every_step_is_told() {
         heard.join().unwrap()
     });
     // Words are told as a whole to who comes later.
-    let mut expected = vec!["began", "asking", "said", "called", "question", "result", "asking"];
-    expected.extend(["delta", "delta", "delta", "said", "over"]);
+    let mut expected = vec!["started", "turn", "message", "call", "request", "result", "turn"];
+    expected.extend(["delta", "delta", "delta", "message", "end"]);
     let mut heard_names = names(&heard);
     heard_names.retain(|name| *name != "delta");
     expected.retain(|name| *name != "delta");
     assert_eq!(heard_names, expected);
     assert_eq!(named(&heard, "result")["parts"][0]["text"], "The sum of 2 and 3 is 5.");
-    assert_eq!(named(&heard, "question")["id"], question["id"]);
+    assert_eq!(named(&heard, "request")["id"], question["id"]);
     assert_eq!(heard.last().unwrap().1["status"], "completed");
     serving.end();
 }
@@ -325,7 +325,7 @@ fn a_call_is_agreed_to_changed_or_denied_where_it_is_asked() {
         assert_eq!((&asked["server"], &asked["tool"]), (&json!("everything"), &json!("get-sum")));
         assert_eq!(asked["caller"], "client:owner");
         let told = serving.told(&format!("/conversations/{id}"));
-        assert_eq!(told["questions"][0]["id"], asked["id"], "{told}");
+        assert_eq!(told["pending"][0]["id"], asked["id"], "{told}");
         assert_eq!(answer(&serving, &asked, &json!({ "decision": "perhaps" })).0, 422);
         assert_eq!(answer(&serving, &asked, &content).0, 204);
         let told = rested(&serving, &id);
@@ -347,7 +347,7 @@ fn a_call_is_agreed_to_changed_or_denied_where_it_is_asked() {
     question(&serving, &id);
     serving.api("POST", &format!("/conversations/{id}/stop"), Some(&json!({})));
     rested(&serving, &id);
-    assert_eq!(serving.told("/questions"), json!([]));
+    assert_eq!(serving.told("/pending-requests"), json!([]));
     assert_eq!(serving.end().0, 0);
 }
 
@@ -400,16 +400,16 @@ fn what_a_killed_gateway_left_goes_on_and_its_questions_can_be_answered() {
     let asked = question(&second, &waits);
     assert_eq!((&asked["tool"], &asked["call"]), (&json!("get-sum"), &json!("sum")));
     let path = format!("/conversations/{waits}");
-    assert_eq!(second.told(&path)["questions"], json!([asked]));
-    assert_eq!(second.told("/questions").as_array().unwrap().len(), 1);
+    assert_eq!(second.told(&path)["pending"], json!([asked]));
+    assert_eq!(second.told("/pending-requests").as_array().unwrap().len(), 1);
     // Dismissed, it stays.
-    let dismissed = format!("/questions/{}", asked["id"].as_str().unwrap());
+    let dismissed = format!("/pending-requests/{}", asked["id"].as_str().unwrap());
     assert_eq!(second.api("POST", &dismissed, Some(&json!({ "action": "cancel" }))).0, 204);
     let asked = question(&second, &waits);
     assert_eq!(answer(&second, &asked, &json!({ "decision": "once" })).0, 204);
     let told = soon("the run", || {
         let told = second.told(&path);
-        (told["state"] == "completed").then_some(told)
+        (told["state"] == "completed" && told["running"] == false).then_some(told)
     });
     assert_eq!(told["report"]["text"], "It is 5.");
     // What was on its way is unknown, and the model is told.

@@ -120,10 +120,10 @@ fn the_policy_decides_about_the_tool_that_is_meant_and_its_own_server_asks() {
         body["tool"] = json!(tool);
         body["arguments"] = arguments;
         let mut stream = Stream::post(&serving, "/api/calls", &body);
-        let question = stream.until("question");
+        let question = stream.until("request");
         let about = ["kind", "server", "tool"].map(|part| question[part].clone());
         assert_eq!(about, ["approval", "everything", "get-sum"].map(Value::from));
-        let path = format!("/api/questions/{}", question["id"].as_str().unwrap());
+        let path = format!("/api/pending-requests/{}", question["id"].as_str().unwrap());
         let yes = json!({ "action": "accept", "content": { "decision": "once" } });
         assert_eq!(post(&serving, &path, &yes).0, 204);
         assert!(text(&stream.until("end")).contains('5'));
@@ -133,10 +133,10 @@ fn the_policy_decides_about_the_tool_that_is_meant_and_its_own_server_asks() {
     body["tool"] = json!("call_tool");
     body["arguments"] = json!({ "name": "fastmcp.ask" });
     let mut stream = Stream::post(&serving, "/api/calls", &body);
-    let question = stream.until("question");
+    let question = stream.until("request");
     assert_eq!((&question["server"], &question["tool"]), (&json!("fastmcp"), &json!("ask")));
     drop(stream);
-    until(|| get(&serving, "/api/questions").1 == json!([]));
+    until(|| get(&serving, "/api/pending-requests").1 == json!([]));
     assert_eq!(serving.end().0, 0);
 }
 

@@ -60,7 +60,7 @@ fn a_call_of_a_client_is_seen_while_it_runs_and_found_ever_after() {
     assert_eq!(session["caller"], "owner");
     assert_eq!(stream.until("servers")[0]["name"], "everything");
     assert!(stream.until("catalog")["generation"].is_string());
-    assert_eq!(stream.until("questions"), json!([]));
+    assert_eq!(stream.until("pending"), json!([]));
 
     let ended = std::thread::scope(|scope| {
         let calling = scope.spawn(|| call(&gateway, TOOL, &json!({ "duration": 2, "steps": 4 })));
@@ -68,7 +68,7 @@ fn a_call_of_a_client_is_seen_while_it_runs_and_found_ever_after() {
         assert_eq!(begun["outcome"], Value::Null, "{begun}");
         assert_eq!(begun["server"], "everything");
         assert_eq!(begun["caller"], "client:owner");
-        assert_eq!(begun["front"], "mcp");
+        assert_eq!(begun["endpoint"], "mcp");
         assert_eq!(begun["method"], "tools/call");
         assert_eq!(calls(&gateway, "?outcome=running")[0]["id"], begun["id"]);
         let moved = told(&mut stream, TOOL);
@@ -88,7 +88,7 @@ fn a_call_of_a_client_is_seen_while_it_runs_and_found_ever_after() {
     assert_eq!(ended["outcome"], "ok");
     assert_eq!(ended["ok"], true);
     assert_eq!(ended["steps"], 4);
-    assert!(ended["took_us"].as_u64().unwrap() > 1_900_000, "{ended}");
+    assert!(ended["duration_us"].as_u64().unwrap() > 1_900_000, "{ended}");
     assert!(ended["bytes_out"].as_u64().unwrap() > 10, "{ended}");
 
     let path = format!("/api/calls/{}", ended["id"].as_str().unwrap());
@@ -97,7 +97,7 @@ fn a_call_of_a_client_is_seen_while_it_runs_and_found_ever_after() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["what"].as_str().unwrap())
+        .map(|it| it["event"].as_str().unwrap())
         .collect();
     assert_eq!(
         whats,
@@ -115,7 +115,7 @@ fn a_call_of_a_client_is_seen_while_it_runs_and_found_ever_after() {
             break server;
         }
     };
-    let took = ended["took_us"].as_f64().unwrap() / 1000.0;
+    let took = ended["duration_us"].as_f64().unwrap() / 1000.0;
     assert_eq!((&server["latencies"], &server["errors"]), (&json!([took]), &json!(0)));
     drop(stream);
     assert_eq!(gateway.end().0, 0);
@@ -198,7 +198,7 @@ fn who_looks_on_holds_up_nobody() {
     // One that never reads, one that does.
     let blind = Stream::get(&gateway, "/api/events");
     let mut stream = Stream::get(&gateway, "/api/events");
-    stream.until("questions");
+    stream.until("pending");
     for n in 0..200 {
         assert_eq!(call(&gateway, "echo", &json!({ "message": n.to_string() })).0, 200);
     }

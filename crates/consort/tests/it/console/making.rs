@@ -33,11 +33,11 @@ fn what_happens_during_a_call_is_told_and_its_result_is_what_the_server_wrote() 
     let events =
         Stream::call(&serving, "everything.trigger-long-running-operation", &arguments).all();
     let told = names(&events);
-    assert_eq!(told, ["begun", "progress", "progress", "progress", "progress", "end"]);
+    assert_eq!(told, ["started", "progress", "progress", "progress", "progress", "end"]);
     let (status, call) =
         get(&serving, &format!("/api/calls/{}", events[0].1["id"].as_str().unwrap()));
     assert_eq!(
-        (status, &call["front"], &call["steps"]),
+        (status, &call["endpoint"], &call["steps"]),
         (200, &json!("console"), &json!(4)),
         "{call}"
     );
@@ -46,7 +46,7 @@ fn what_happens_during_a_call_is_told_and_its_result_is_what_the_server_wrote() 
     let over = &events[5].1;
     assert_eq!(over["ok"], true);
     assert!(text(over).contains("Steps: 4"));
-    assert!(over["took_us"].as_u64().unwrap() > 100_000);
+    assert!(over["duration_us"].as_u64().unwrap() > 100_000);
     assert_eq!(over["bytes"], json!(over["result"].to_string().len()));
 
     let events = Stream::call(&serving, "reference.log", &json!({})).all();
@@ -112,12 +112,12 @@ fn a_server_asks_whoever_looks_at_the_console() {
     ];
     for (server, tool, content, expected) in answers {
         let mut stream = Stream::call(&serving, &format!("{server}.{tool}"), &json!({}));
-        let question = stream.until("question");
+        let question = stream.until("request");
         assert_eq!(question["kind"], "server");
         assert_eq!(question["caller"], "client:owner");
         assert_eq!((&question["server"], &question["tool"]), (&json!(server), &json!(tool)));
-        assert_eq!(get(&serving, "/api/questions").1, json!([question]));
-        let path = format!("/api/questions/{}", question["id"].as_str().unwrap());
+        assert_eq!(get(&serving, "/api/pending-requests").1, json!([question]));
+        let path = format!("/api/pending-requests/{}", question["id"].as_str().unwrap());
         let (status, refused) =
             post(&serving, &path, &json!({ "action": "accept", "content": {} }));
         assert_eq!(status, 422, "{refused}");
@@ -129,9 +129,9 @@ fn a_server_asks_whoever_looks_at_the_console() {
     }
     // Whoever leaves is no longer asked.
     let mut stream = Stream::call(&serving, "fastmcp.ask", &json!({}));
-    stream.until("question");
+    stream.until("request");
     drop(stream);
-    until(|| get(&serving, "/api/questions").1 == json!([]));
+    until(|| get(&serving, "/api/pending-requests").1 == json!([]));
     // Nobody here has a model.
     let tools = get(&serving, "/api/tools?server=everything").1.to_string();
     assert!(!tools.contains("trigger-sampling-request"), "{tools}");
@@ -147,16 +147,16 @@ fn the_policy_asks_before_a_call_leaves() {
     assert!(detail["policy"].as_str().is_some_and(|policy| policy.contains("ask")), "{detail}");
     let arguments = json!({ "a": 2, "b": 3 });
     let mut stream = Stream::call(&serving, "everything.get-sum", &arguments);
-    let question = stream.until("question");
+    let question = stream.until("request");
     assert_eq!((&question["kind"], &question["tool"]), (&json!("approval"), &json!("get-sum")));
     assert!(question["expires"].as_str() > question["since"].as_str());
-    let path = format!("/api/questions/{}", question["id"].as_str().unwrap());
+    let path = format!("/api/pending-requests/{}", question["id"].as_str().unwrap());
     assert_eq!(post(&serving, &path, &json!({ "action": "decline" })).0, 204);
     let over = stream.until("end");
     assert!(over["error"]["message"].as_str().unwrap().starts_with("denied"), "{over}");
     let mut stream = Stream::call(&serving, "everything.get-sum", &arguments);
-    let question = stream.until("question");
-    let path = format!("/api/questions/{}", question["id"].as_str().unwrap());
+    let question = stream.until("request");
+    let path = format!("/api/pending-requests/{}", question["id"].as_str().unwrap());
     let yes = json!({ "action": "accept", "content": { "decision": "once" } });
     assert_eq!(post(&serving, &path, &yes), (204, json!("")));
     assert!(text(&stream.until("end")).contains('5'));

@@ -77,7 +77,7 @@ fn tools_are_listed_with_what_became_of_them_and_found_by_words() {
         .flat_map(|step| step["changes"].as_array().unwrap())
         .collect();
     assert!(
-        changes.contains(&&json!({ "what": "name", "from": "echo", "to": "repeat" })),
+        changes.contains(&&json!({ "member": "name", "from": "echo", "to": "repeat" })),
         "{detail}"
     );
     let (_, env) = get(&serving, "/api/tools/everything.get-env");

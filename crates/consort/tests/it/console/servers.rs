@@ -77,7 +77,7 @@ fn every_server_is_told_as_it_is() {
     );
     assert!(told["prompts"].as_u64().unwrap() > 0 && told["resources"].as_u64().unwrap() > 0);
     assert_eq!(told["command"][0], everything["command"]);
-    assert_eq!((&told["variables"], &told["headers"]), (&json!(["API_KEY"]), &json!([])));
+    assert_eq!((&told["env"], &told["headers"]), (&json!(["API_KEY"]), &json!([])));
     assert!(told["instructions"].as_str().is_some_and(|text| !text.is_empty()), "{told}");
     assert_eq!(told["removable"], true);
     assert!(!told.to_string().contains("hunter2"), "{told}");
@@ -155,8 +155,11 @@ fn what_would_be_added_is_shown_before_anything_starts() {
           "--key",
           "***"
         ],
+        "cwd": "~/x",
+        "env": [
+          "TOKEN"
+        ],
         "exists": true,
-        "folder": "~/x",
         "headers": [],
         "name": "one",
         "problems": [
@@ -171,12 +174,10 @@ fn what_would_be_added_is_shown_before_anything_starts() {
             "severity": "warning"
           }
         ],
-        "transport": "stdio",
-        "variables": [
-          "TOKEN"
-        ]
+        "transport": "stdio"
       },
       {
+        "env": [],
         "exists": false,
         "headers": [
           "Authorization"
@@ -190,10 +191,10 @@ fn what_would_be_added_is_shown_before_anything_starts() {
           }
         ],
         "transport": "http",
-        "url": "https://web.example/mcp",
-        "variables": []
+        "url": "https://web.example/mcp"
       },
       {
+        "env": [],
         "exists": false,
         "headers": [],
         "name": "nowhere",
@@ -202,8 +203,7 @@ fn what_would_be_added_is_shown_before_anything_starts() {
             "message": "pasted:6:24: neither `command` nor `url`: one of them says where the server is",
             "severity": "error"
           }
-        ],
-        "variables": []
+        ]
       }
     ]
     "#);

@@ -1,0 +1,431 @@
+//! Conversations with agents: started, followed, stopped and resumed from anywhere.
+//!
+//! They share the store of `consort chat`. A run continues on its own; following it has no effect on it.
+
+mod driver;
+mod waiting;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use consort_agent::store::{Head, Id, State, Summary};
+use consort_agent::transcript::{UNNAMED_AGENT, conversation_title};
+use consort_agent::{Conversation as InHand, Message, Run, Status, Step, Store, StoreError, What};
+use consort_core::{Emitting, utc};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agents;
+use crate::pending_requests::PendingRequest;
+use crate::route::{
+    AcceptedResponse, AdminError, ApiRoute, CreatedResponse, EmptyResponse, EventStream,
+    JsonResponse, NoInput, RequestContext, delete, encode_event, get, post,
+};
+use crate::runs::{self, MessageRow, RunReport, message_rows};
+use crate::served_agents::ServedAgents;
+use crate::state::AdminState;
+
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![
+        get("/api/conversations", "Lists conversations, newest first.", list),
+        get("/api/conversations/{id}", "Returns one conversation with its messages.", detail),
+        post("/api/conversations", "Starts a conversation with an agent.", begin),
+        post(
+            "/api/conversations/{id}",
+            "Sends a message; without text, resumes an interrupted run.",
+            continue_conversation,
+        ),
+        get(
+            "/api/conversations/{id}/events",
+            "Streams the events of the run in progress from its start.",
+            events,
+        ),
+        post("/api/conversations/{id}/stop", "Stops the run in progress.", stop),
+        post(
+            "/api/conversations/{id}/fork",
+            "Copies a conversation, or only its first messages.",
+            fork,
+        ),
+        delete("/api/conversations/{id}", "Deletes a conversation.", remove),
+    ]
+}
+
+/// Summary of a conversation.
+#[derive(Serialize, JsonSchema)]
+struct ConversationSummary {
+    id: String,
+    /// Title.
+    title: String,
+    created: String,
+    /// Time of its last step.
+    last: String,
+    messages: usize,
+    /// Input tokens of its models.
+    input: u64,
+    /// Output tokens of its models.
+    output: u64,
+    /// State: new, unfinished, waiting, completed and so on.
+    state: &'static str,
+    /// True while a run that the console started is in progress.
+    running: bool,
+}
+
+/// A conversation with its messages.
+#[derive(Serialize, JsonSchema)]
+struct ConversationDetail {
+    #[serde(flatten)]
+    summary: ConversationSummary,
+    /// Agent of the last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// Messages. During a run, those before it and its input; its events have the rest.
+    entries: Vec<MessageRow>,
+    /// Pending requests.
+    pending: Vec<PendingRequest>,
+    /// Report of the last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<RunReport>,
+}
+
+/// A created object.
+#[derive(Serialize, JsonSchema)]
+struct CreatedConversation {
+    id: String,
+}
+
+impl ConversationSummary {
+    fn of(summary: Summary, running: bool) -> Self {
+        Self {
+            id: summary.id.to_string(),
+            title: summary.title,
+            created: utc(summary.created / 1000),
+            last: utc(summary.last / 1000),
+            messages: summary.messages,
+            input: summary.input,
+            output: summary.output,
+            state: summary.state.as_str(),
+            running,
+        }
+    }
+
+    /// Builds the summary from the steps.
+    fn read(head: &Head, steps: &[Step], run: &Run, running: bool) -> Self {
+        let (mut input, mut output) = (0, 0);
+        for step in steps {
+            if let What::Said { reply } = &step.what {
+                input += reply.usage.input;
+                output += reply.usage.output;
+            }
+        }
+        let state = match run.over() {
+            _ if run.is_unfinished() => State::Unfinished,
+            Some(status) => State::Over(status),
+            None => State::New,
+        };
+        Self {
+            id: head.id.to_string(),
+            title: head.title.clone(),
+            created: utc(head.created / 1000),
+            last: utc(steps.last().map_or(head.created, |step| step.at) / 1000),
+            messages: run.messages().len(),
+            input,
+            output,
+            state: state.as_str(),
+            running,
+        }
+    }
+}
+
+impl From<StoreError> for AdminError {
+    fn from(error: StoreError) -> Self {
+        let status = match &error {
+            StoreError::Unknown { .. } | StoreError::Ambiguous { .. } | StoreError::Empty => {
+                StatusCode::NOT_FOUND
+            }
+            StoreError::InUse { .. } => StatusCode::CONFLICT,
+            StoreError::Unusable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let refusal = Self::new(status, format!("{error}{}", cause.unwrap_or_default()));
+        match &error {
+            StoreError::InUse { .. } => {
+                refusal.hint("another process goes on with it; wait for it, or go on from a copy")
+            }
+            _ => error.hint().into_iter().fold(refusal, Self::hint),
+        }
+    }
+}
+
+/// The refusal while a run is in progress in the conversation.
+fn busy(id: &Id) -> AdminError {
+    let error = format!("a run is on in conversation `{id}`");
+    AdminError::new(StatusCode::CONFLICT, error).hint("wait for its end, or stop it")
+}
+
+/// Parses the id of the requested conversation.
+fn conversation_id(context: &RequestContext) -> Result<Id, AdminError> {
+    let name = context.at.first().map(String::as_str).unwrap_or_default();
+    name.parse()
+        .map_err(|error: consort_agent::store::InvalidId| AdminError::not_found(error.to_string()))
+}
+
+/// Runs file operations on a blocking thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, AdminError> {
+    let broken =
+        |_| AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "the store cannot be asked");
+    Ok(tokio::task::spawn_blocking(work).await.map_err(broken)??)
+}
+
+async fn list(
+    state: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<Vec<ConversationSummary>>, AdminError> {
+    let store = state.0.runs.store()?;
+    let mut summaries = blocking(move || store.list()).await?;
+    // The latest first, and of those of one second the later id.
+    summaries.reverse();
+    summaries.sort_by_key(|summary| std::cmp::Reverse(summary.last));
+    let listed = summaries.into_iter().map(|summary| {
+        let running = state.0.runs.live(&summary.id).is_some();
+        ConversationSummary::of(summary, running)
+    });
+    Ok(JsonResponse(listed.collect()))
+}
+
+async fn detail(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<ConversationDetail>, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    // Before it is read: what is told of the run comes behind that.
+    let live = state.0.runs.live(&id);
+    let base = live.as_ref().and_then(|live| live.base());
+    let (of, from) = (id.clone(), store.clone());
+    let (head, steps, run) = blocking(move || {
+        let (head, steps) = from.read(&of)?;
+        let run = Run::of(&steps);
+        Ok((head, steps, run))
+    })
+    .await?;
+    if live.is_none() {
+        state.add_pending_of(&store, &id, &context.caller()?, &steps, &run).await;
+    }
+    let pending = state.0.pending.entries().into_iter();
+    let ours = |question: &PendingRequest| question.conversation.as_deref() == Some(id.as_str());
+    let messages = run.messages();
+    let shown = base.map_or(messages.len(), |base| base.min(messages.len()));
+    let began = run.began();
+    let price = began.and_then(|began| state.active().agents.price(&began.model));
+    let over = run.over().filter(|_| live.is_none());
+    Ok(JsonResponse(ConversationDetail {
+        summary: ConversationSummary::read(&head, &steps, &run, live.is_some()),
+        agent: began.map(|began| began.agent.clone()),
+        entries: message_rows(&messages[..shown]),
+        pending: pending.filter(ours).collect(),
+        report: over.map(|_| run.report(price).into()),
+    }))
+}
+
+/// First message of a conversation, and its agent.
+#[derive(Deserialize, JsonSchema)]
+struct FirstMessage {
+    /// Name of an agent or a model.
+    agent: String,
+    text: String,
+}
+
+/// Next message of a conversation.
+#[derive(Deserialize, JsonSchema)]
+struct NextMessage {
+    /// Text; if absent, an interrupted or waiting run continues.
+    #[serde(default)]
+    text: Option<String>,
+    /// Agent that answers; if absent, that of the last run.
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+fn user_message(text: &str) -> Result<Vec<Message>, AdminError> {
+    if text.trim().is_empty() {
+        let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nothing is said");
+        return Err(refusal.hint("write something as `text`"));
+    }
+    Ok(vec![Message::user(text)])
+}
+
+/// Runs work that must complete even if the client disconnects.
+async fn run_detached<T: Send + 'static>(
+    state: &AdminState,
+    work: impl Future<Output = Result<T, AdminError>> + Send + 'static,
+) -> Result<T, AdminError> {
+    let broken = |_| AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
+    state.0.runs.handle.spawn(work).await.map_err(broken)?
+}
+
+async fn begin(
+    state: AdminState,
+    context: RequestContext,
+    first: FirstMessage,
+) -> Result<CreatedResponse<CreatedConversation>, AdminError> {
+    let (input, store) = (user_message(&first.text)?, state.0.runs.store()?);
+    let agents = Arc::clone(&state.active().agents);
+    let agent = agents::find_agent(&agents, &first.agent, &context.caller()?).await?;
+    let place = state.0.runs.acquire()?;
+    let there = state.clone();
+    let id = run_detached(&state, async move {
+        let about = conversation_title(&first.text);
+        let (id, journal) = blocking(move || store.create(&about)).await?;
+        let conversation = InHand::kept(&[], Box::new(journal));
+        there.run(id.clone(), conversation, agent, input, place);
+        Ok(id)
+    })
+    .await?;
+    Ok(CreatedResponse(CreatedConversation { id: id.to_string() }))
+}
+
+async fn continue_conversation(
+    state: AdminState,
+    context: RequestContext,
+    next: NextMessage,
+) -> Result<AcceptedResponse, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    let input = next.text.as_deref().map(user_message).transpose()?.unwrap_or_default();
+    if state.0.runs.live(&id).is_some() {
+        return Err(busy(&id));
+    }
+    let place = state.0.runs.acquire()?;
+    let (there, caller) = (state.clone(), context.caller()?);
+    run_detached(&state, async move {
+        let conversation = open(&store, &id).await?;
+        if input.is_empty() {
+            can_go_on(&conversation)?;
+        }
+        let agents = Arc::clone(&there.active().agents);
+        let agent = match &next.agent {
+            Some(name) => agents::find_agent(&agents, name, &caller).await?,
+            None => previous_agent(&agents, &conversation.run(), &caller).await?,
+        };
+        there.run(id, conversation, agent, input, place);
+        Ok(AcceptedResponse)
+    })
+    .await
+}
+
+/// Opens a conversation to resume it. While it is open, nobody else can.
+async fn open(store: &Store, id: &Id) -> Result<InHand, AdminError> {
+    let (store, id) = (store.clone(), id.clone());
+    let opened = blocking(move || store.open(&id)).await?;
+    Ok(InHand::kept(&opened.steps, Box::new(opened.journal)))
+}
+
+/// Fails if there is nothing to resume.
+fn can_go_on(conversation: &InHand) -> Result<(), AdminError> {
+    let refusal = |error: &str| AdminError::new(StatusCode::CONFLICT, error);
+    if conversation.over() == Some(Status::Waiting) && !conversation.waiting().is_empty() {
+        return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
+    }
+    let said = conversation.messages().last().is_none_or(|last| {
+        last.role == consort_agent::Role::Assistant && last.calls().next().is_none()
+    });
+    if conversation.over() == Some(Status::Completed) || said && !conversation.is_unfinished() {
+        return Err(refusal("there is nothing to go on with").hint("say more"));
+    }
+    Ok(())
+}
+
+/// The agent of the last run; its model with all tools if it was not an agent of the config.
+async fn previous_agent(
+    agents: &ServedAgents,
+    run: &Run,
+    caller: &consort_core::Caller,
+) -> Result<consort_agent::Agent, AdminError> {
+    let Some(began) = run.began() else {
+        let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
+        return Err(refusal.hint("say who is to answer as `agent`"));
+    };
+    let found = agents::find_agent(agents, &began.agent, caller).await;
+    if found.is_ok() || began.agent != UNNAMED_AGENT {
+        return found;
+    }
+    // At a terminal, a model with everything has no name of its own.
+    match agents.agent_of_model(&began.model) {
+        Some(agent) => Ok(agents::prepare_agent(agent, caller)),
+        None => agents::find_agent(agents, &began.model, caller).await,
+    }
+}
+
+async fn events(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EventStream<runs::RunEvent>, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    if let Some(live) = state.0.runs.live(&id) {
+        return Ok(EventStream::new(live.follow()));
+    }
+    exists(&store, &id).await?;
+    Ok(EventStream::new(Emitting::new(|_| async { encode_event(&runs::RunEvent::Idle {}) })))
+}
+
+async fn stop(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EmptyResponse, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    match state.0.runs.live(&id) {
+        Some(live) => live.stop(),
+        None => exists(&store, &id).await?,
+    }
+    Ok(EmptyResponse::default())
+}
+
+/// Fails if the conversation does not exist.
+async fn exists(store: &Store, id: &Id) -> Result<(), AdminError> {
+    let (store, id) = (store.clone(), id.clone());
+    blocking(move || {
+        let ids: BTreeSet<Id> = store.ids()?.into_iter().collect();
+        let unknown = || StoreError::Unknown { name: id.to_string(), nearest: Vec::new() };
+        ids.contains(&id).then_some(()).ok_or_else(unknown)
+    })
+    .await
+}
+
+/// Extent of a copy.
+#[derive(Deserialize, JsonSchema)]
+struct ForkRequest {
+    /// Number of messages to copy; all if absent.
+    #[serde(default)]
+    at: Option<usize>,
+}
+
+async fn fork(
+    state: AdminState,
+    context: RequestContext,
+    copied: ForkRequest,
+) -> Result<CreatedResponse<CreatedConversation>, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    let id = blocking(move || store.fork(&id, copied.at)).await?;
+    Ok(CreatedResponse(CreatedConversation { id: id.to_string() }))
+}
+
+async fn remove(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EmptyResponse, AdminError> {
+    let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
+    if state.0.runs.live(&id).is_some() {
+        return Err(busy(&id));
+    }
+    let gone = id.clone();
+    blocking(move || store.delete(&[gone])).await?;
+    state.0.runs.withdraw_pending(&id);
+    Ok(EmptyResponse::default())
+}

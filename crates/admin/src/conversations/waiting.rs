@@ -1,0 +1,133 @@
+//! Conversations that wait for a person, including those from before the start.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use consort_agent::store::{Id, State};
+use consort_agent::{Question, Run, Status, Step, Store, StoreError, What};
+use consort_core::{Caller, Json};
+use serde_json::Value;
+
+use super::{blocking, open, previous_agent};
+use crate::route::AdminError;
+use crate::state::AdminState;
+
+/// Limit of conversations searched for pending requests at the start, the latest first.
+const MOST_RESTORED: usize = 64;
+
+impl AdminState {
+    /// Adds the pending requests of stored conversations, unless they are in use.
+    pub fn restore_conversations(&self) {
+        let state = self.clone();
+        self.0.runs.handle.spawn(async move {
+            if let Err(refusal) = state.restore_pending().await {
+                tracing::warn!(?refusal, "what conversations wait for cannot be told");
+            }
+        });
+    }
+
+    async fn restore_pending(&self) -> Result<(), AdminError> {
+        let Ok(store) = self.0.runs.store() else { return Ok(()) };
+        let from = store.clone();
+        let found = blocking(move || {
+            let mut summaries = from.list()?;
+            summaries.sort_by_key(|summary| std::cmp::Reverse(summary.last));
+            let open =
+                |state: &State| matches!(state, State::Unfinished | State::Over(Status::Waiting));
+            let open = summaries.into_iter().filter(|summary| open(&summary.state));
+            let read = |id: Id| from.read(&id).ok().map(|(_, steps)| (id, steps));
+            let read = open.take(MOST_RESTORED).filter_map(|summary| read(summary.id));
+            Ok(read.collect::<Vec<_>>())
+        })
+        .await?;
+        let caller = Caller::owner();
+        for (id, steps) in found {
+            self.add_pending_of(&store, &id, &caller, &steps, &Run::of(&steps)).await;
+        }
+        Ok(())
+    }
+
+    /// Adds the pending requests of a conversation, if it is not in use.
+    pub(super) async fn add_pending_of(
+        &self,
+        store: &Store,
+        id: &Id,
+        caller: &Caller,
+        steps: &[Step],
+        run: &Run,
+    ) {
+        // Stopped, it does not wait for what it asked.
+        let is_over = run.over().is_some_and(|status| status != Status::Waiting);
+        let mut waiting = if is_over { Vec::new() } else { run.waiting() };
+        if !waiting.is_empty() {
+            let (store, id) = (store.clone(), id.clone());
+            // Whoever goes on with it holds it.
+            let free = blocking(move || match store.open(&id) {
+                Ok(_) => Ok(true),
+                Err(StoreError::InUse { .. }) => Ok(false),
+                Err(error) => Err(error),
+            });
+            if !free.await.unwrap_or(false) {
+                waiting.clear();
+            }
+        }
+        let mut tools: HashMap<&str, &str> = HashMap::new();
+        for step in steps {
+            if let What::Called { call, tool, .. } = &step.what {
+                tools.insert(call, tool);
+            }
+        }
+        let tool = |question: &Question| tools.get(&*question.call).map(|tool| (*tool).to_owned());
+        let waiting = waiting.into_iter().map(|question| {
+            let tool = tool(&question);
+            (question, tool)
+        });
+        self.add_pending(id, caller, waiting.collect());
+    }
+
+    /// Stores an answer, and resumes the conversation once all are given.
+    pub(super) async fn resume_with_answer(
+        self,
+        id: Id,
+        caller: Caller,
+        question: String,
+        answer: Json,
+    ) {
+        if let Err(refusal) = self.store_answer(&id, &caller, &question, &answer).await {
+            tracing::warn!(%id, ?refusal, "an answer led to nothing");
+        }
+    }
+
+    async fn store_answer(
+        &self,
+        id: &Id,
+        caller: &Caller,
+        question: &str,
+        answer: &Json,
+    ) -> Result<(), AdminError> {
+        let store = self.0.runs.store()?;
+        let answer: Value = answer.read().unwrap_or_default();
+        // Who dismisses the question may want to answer it another time.
+        if answer["action"] != "cancel" {
+            let place = self.0.runs.acquire();
+            let conversation = open(&store, id).await?;
+            let (kept, question) = (conversation.clone(), question.to_owned());
+            let keeping = tokio::task::spawn_blocking(move || kept.answer(&question, answer));
+            let refused = |error: String| AdminError::new(http::StatusCode::CONFLICT, error);
+            keeping
+                .await
+                .map_err(|error| refused(error.to_string()))?
+                .map_err(|error| refused(error.to_string()))?;
+            if conversation.waiting().is_empty() {
+                let agents = Arc::clone(&self.active().agents);
+                let agent = previous_agent(&agents, &conversation.run(), caller).await?;
+                self.run(id.clone(), conversation, agent, Vec::new(), place?);
+                return Ok(());
+            }
+        }
+        let (from, of) = (store.clone(), id.clone());
+        let steps = blocking(move || from.read(&of)).await?.1;
+        self.add_pending_of(&store, id, caller, &steps, &Run::of(&steps)).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! A run of an agent for one request, answered as a whole or as a stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_agent::openai::{Answer, ApiError, Asked, Handed, Wishful};
+use consort_agent::provider::Delivery;
+use consort_agent::{Agent, Conversation, Event, Report, Status};
+use consort_core::{Caller, Emitting, IdentityId};
+use consort_gateway::SiteBody;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+
+use super::{OpenAiEndpoint, json, now, random_id};
+
+/// A running agent of one client. Dropping it cancels its calls.
+pub(super) struct CompletionRun {
+    endpoint: OpenAiEndpoint,
+    client: IdentityId,
+    request: Asked,
+    /// Number of input messages given to the agent.
+    given: usize,
+    conversation: Conversation,
+    provider: Wishful,
+    events: Emitting<Event>,
+    answer: Answer,
+}
+
+impl CompletionRun {
+    /// Starts an agent for the caller, with the client's parameters and tools.
+    pub(super) fn start(
+        endpoint: OpenAiEndpoint,
+        mut agent: Agent,
+        caller: Caller,
+        request: Asked,
+    ) -> Self {
+        let provider = Wishful::new(Arc::clone(&agent.model.provider), request.wishes.clone());
+        agent.model.provider = Arc::new(provider.clone());
+        let settings = &mut agent.settings;
+        settings.max_tokens = request.max_tokens.or(settings.max_tokens);
+        settings.temperature = request.temperature.or(settings.temperature);
+        settings.reasoning = request.reasoning.or(settings.reasoning);
+        settings.foreign.clone_from(&request.tools);
+        settings.tools = tools_except(&request, &agent.toolbox.catalog(&caller));
+        let client = caller.id().clone();
+        settings.caller = caller;
+        let messages = endpoint.0.pending_tool_calls.restored(client.as_str(), &request.messages);
+        let (given, conversation) = (messages.len(), Conversation::new());
+        let events = agent.run(&conversation, messages);
+        let answer = Answer::new(&request, random_id(), now());
+        Self { endpoint, client, request, given, conversation, provider, events, answer }
+    }
+
+    /// The response, sent when the run ends or, for a stream, when output begins.
+    pub(super) async fn respond(mut self) -> Result<Response<SiteBody>, ApiError> {
+        if self.request.delivery == Delivery::Whole {
+            let report = loop {
+                match self.events.next().await {
+                    Some(Event::Over { report }) => break report,
+                    Some(event) => drop(self.answer.tell(&event)),
+                    None => unreachable!("an end comes before nothing"),
+                }
+            };
+            return match self.finish(&report) {
+                None => Ok(json(StatusCode::OK, &self.answer.whole(&report))),
+                Some(error) => Err(error),
+            };
+        }
+        let mut first = String::new();
+        let begun =
+            tokio::time::timeout(self.endpoint.0.first_word, self.wait_for_output(&mut first))
+                .await;
+        let ended = match begun {
+            Ok(Some(report)) => match self.finish(&report) {
+                Some(error) => return Err(error),
+                None => Some(self.answer.end(&report, None)),
+            },
+            Ok(None) | Err(_) => None,
+        };
+        let stream = Emitting::new(|emitter| async move {
+            if let Some(ended) = ended {
+                return Bytes::from(first + &ended);
+            }
+            emitter.emit(Bytes::from(first)).await;
+            loop {
+                match self.events.next().await {
+                    Some(Event::Over { report }) => {
+                        let error = self.finish(&report);
+                        return self.answer.end(&report, error.as_ref()).into();
+                    }
+                    Some(event) => {
+                        let chunk = self.answer.tell(&event);
+                        if !chunk.is_empty() {
+                            emitter.emit(chunk.into()).await;
+                        }
+                    }
+                    None => unreachable!("an end comes before nothing"),
+                }
+            }
+        });
+        let mut response = Response::new(SiteBody::Stream(Box::pin(stream)));
+        let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        Ok(response)
+    }
+
+    /// Waits for the first output or tool call; returns the report if the run ends before.
+    async fn wait_for_output(&mut self, first: &mut String) -> Option<Report> {
+        loop {
+            match self.events.next().await {
+                Some(Event::Over { report }) => return Some(report),
+                Some(event) => {
+                    first.push_str(&self.answer.tell(&event));
+                    let is_output = matches!(
+                        event,
+                        Event::Delta { .. } | Event::Said { .. } | Event::Called { .. }
+                    );
+                    if is_output {
+                        return None;
+                    }
+                }
+                None => unreachable!("an end comes before nothing"),
+            }
+        }
+    }
+
+    /// Finishes a run: stores the tool calls handed to the client, and returns the error if the run failed.
+    fn finish(&self, report: &Report) -> Option<ApiError> {
+        if report.status == Status::Waiting {
+            let messages = self.request.messages.clone();
+            if let Some((calls, handed)) =
+                Handed::of(&self.conversation.run(), self.given, messages)
+            {
+                self.endpoint.0.pending_tool_calls.keep(self.client.as_str(), &calls, handed);
+            }
+        }
+        let failed = matches!(report.status, Status::Error | Status::Cancelled);
+        failed.then(|| ApiError::of_run(report, self.provider.failed().as_ref()))
+    }
+}
+
+/// Names of all tools except those that share a name with one of the client's tools, which take precedence; `None` if
+/// no name is shared.
+fn tools_except(asked: &Asked, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
+    let theirs: Vec<String> = asked.tools.iter().map(consort_core::Tool::name).collect();
+    let entries = catalog.tools.entries();
+    if !entries.iter().any(|entry| theirs.contains(&entry.name)) {
+        return None;
+    }
+    let ours = entries.iter().filter(|entry| !theirs.contains(&entry.name));
+    Some(ours.map(consort_core::Entry::id).collect())
+}

@@ -1,0 +1,224 @@
+//! Pending requests for a person, from every source.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use consort_core::{Json, Object, Refusal as Refused, Reply};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::timestamp::iso_time;
+
+/// A pending request for a person.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct PendingRequest {
+    /// Id, assigned by the gateway.
+    pub(crate) id: String,
+    pub(crate) kind: RequestKind,
+    /// Creation time.
+    pub(crate) since: String,
+    /// Expiry time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<String>,
+    /// Caller.
+    pub(crate) caller: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool: Option<String>,
+    /// Id of the call in the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) conversation: Option<String>,
+    /// Message in plain text. It is untrusted.
+    pub(crate) message: String,
+    /// JSON Schema of the answer: a flat object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<Value>,
+    /// URL that the person should open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+}
+
+/// Kind of a pending request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RequestKind {
+    /// Approval of a call.
+    Approval,
+    /// Elicitation of a server during a call.
+    Server,
+    /// Question of a model.
+    Model,
+    /// Sampling request of a server.
+    Sampling,
+}
+
+impl PendingRequest {
+    /// Builds a request from the parameters of an `elicitation/create`.
+    pub(crate) fn new(kind: RequestKind, caller: String, params: &Object) -> Self {
+        Self {
+            id: String::new(),
+            kind,
+            since: iso_time(SystemTime::now()),
+            expires: None,
+            caller,
+            server: None,
+            tool: None,
+            call: None,
+            conversation: None,
+            message: params.text("message").unwrap_or_default(),
+            schema: params.get("requestedSchema").and_then(|schema| schema.read().ok()),
+            url: params.text("url"),
+        }
+    }
+
+    /// Sets the time after which nobody waits for the answer.
+    pub(crate) fn expires_in(mut self, time: Duration) -> Self {
+        self.expires = Some(iso_time(SystemTime::now() + time));
+        self
+    }
+}
+
+/// All pending requests for a person.
+#[derive(Debug, Default)]
+pub struct PendingRequests {
+    waiting: Mutex<BTreeMap<String, (PendingRequest, Reply)>>,
+    next: AtomicU64,
+    changes: watch::Sender<u64>,
+    open_consoles: AtomicUsize,
+}
+
+/// A pending request. Dropping it withdraws it: nobody waits for the answer any more.
+#[derive(Debug)]
+pub(crate) struct PendingEntry {
+    pending: Arc<PendingRequests>,
+    /// The request as it was added.
+    pub(crate) request: PendingRequest,
+}
+
+impl PendingEntry {
+    /// Returns true if it is not answered yet.
+    pub(crate) fn waits(&self) -> bool {
+        self.pending.lock().contains_key(&self.request.id)
+    }
+}
+
+impl Drop for PendingEntry {
+    fn drop(&mut self) {
+        if self.pending.take(&self.request.id).is_some() {
+            self.pending.notify();
+        }
+    }
+}
+
+/// An open console, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ConsolePresence(Arc<PendingRequests>);
+
+impl Drop for ConsolePresence {
+    fn drop(&mut self) {
+        self.0.open_consoles.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl PendingRequests {
+    /// Adds a pending request.
+    #[must_use = "dropped, the question is taken away"]
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        mut question: PendingRequest,
+        reply: Reply,
+    ) -> PendingEntry {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        question.id = format!("q{number:06}");
+        self.lock().insert(question.id.clone(), (question.clone(), reply));
+        self.notify();
+        PendingEntry { pending: Arc::clone(self), request: question }
+    }
+
+    /// All pending requests, oldest first.
+    pub(crate) fn entries(&self) -> Vec<PendingRequest> {
+        self.lock().values().map(|(question, _)| question.clone()).collect()
+    }
+
+    /// A channel that changes whenever a request is added or removed.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Registers an open console until the returned value is dropped.
+    pub(crate) fn register_console(self: &Arc<Self>) -> ConsolePresence {
+        self.open_consoles.fetch_add(1, Ordering::Relaxed);
+        ConsolePresence(Arc::clone(self))
+    }
+
+    /// Returns true if a console is open.
+    pub fn has_open_console(&self) -> bool {
+        self.open_consoles.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns a pending request.
+    pub(crate) fn get(&self, id: &str) -> Option<PendingRequest> {
+        self.lock().get(id).map(|(question, _)| question.clone())
+    }
+
+    /// Returns true if a request is pending.
+    pub(crate) fn waits(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    /// Answers a request; false if it is no longer pending.
+    pub(crate) fn answer(&self, id: &str, answer: Result<Json, Refused>) -> bool {
+        let Some((_, reply)) = self.take(id) else { return false };
+        reply.send(answer);
+        self.notify();
+        true
+    }
+
+    fn take(&self, id: &str) -> Option<(PendingRequest, Reply)> {
+        self.lock().remove(id)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (PendingRequest, Reply)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_question_waits_until_nobody_wants_the_answer() {
+        let pending = Arc::new(PendingRequests::default());
+        let params = json!({ "message": "May I?" });
+        let params = Json::from(params).to_object().unwrap();
+        let question = PendingRequest::new(RequestKind::Approval, "client:ada".to_owned(), &params);
+        let entry = pending.add(question, Reply::new(|_| ()));
+        assert_eq!(pending.entries().len(), 1);
+        assert_eq!(pending.entries()[0].message, "May I?");
+        drop(entry);
+        assert!(pending.entries().is_empty());
+    }
+
+    #[test]
+    fn somebody_looks_as_long_as_they_do() {
+        let pending = Arc::new(PendingRequests::default());
+        let presence = pending.register_console();
+        assert!(pending.has_open_console());
+        drop(presence);
+        assert!(!pending.has_open_console());
+    }
+}

@@ -1,0 +1,276 @@
+//! A route of the admin API: path, input and response.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_core::{BoxFuture, Caller};
+use consort_gateway::{BrowserSession, Door, SiteBody};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, Response, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub(crate) use crate::admin_error::AdminError;
+use crate::elicitation::console_capabilities;
+pub(crate) use crate::response::{
+    AcceptedResponse, ApiResponse, CreatedResponse, EmptyResponse, EventStream, JsonResponse,
+    WithCookie, encode_event,
+};
+use crate::state::AdminState;
+
+/// A route of the admin API.
+pub(crate) struct ApiRoute {
+    pub(crate) method: Method,
+    /// The path, with `{name}` for its parameters.
+    pub(crate) path: &'static str,
+    /// One-sentence description.
+    pub(crate) about: &'static str,
+    /// True if no authentication is needed.
+    pub(crate) open: bool,
+    /// Schema of the input: from the query of a `GET`, else from the body.
+    pub(crate) takes: fn(&mut SchemaGenerator) -> Option<Schema>,
+    /// Status and description of the response, for `OpenAPI`.
+    pub(crate) says: fn(&mut SchemaGenerator) -> (u16, Value),
+    run: RouteHandler,
+}
+
+type RouteHandler =
+    Box<dyn Fn(AdminState, RequestContext, Bytes) -> BoxFuture<'static, RouteResult> + Send + Sync>;
+
+/// A response or a refusal.
+pub(crate) type RouteResult = Result<Response<SiteBody>, AdminError>;
+
+/// A request and its caller.
+pub(crate) struct RequestContext {
+    /// The caller; `None` is possible at an open route.
+    pub(crate) caller: Option<Caller>,
+    /// Checks tokens, and begins and ends browser sessions.
+    pub(crate) door: Door,
+    /// The browser session that the request belongs to. `None` if a token was sent.
+    pub(crate) session: Option<Arc<BrowserSession>>,
+    /// The path parameters, in order.
+    pub(crate) at: Vec<String>,
+    pub(crate) query: Option<String>,
+    pub(crate) headers: HeaderMap,
+}
+
+impl RequestContext {
+    /// Returns the caller; an error without authentication.
+    pub(crate) fn caller(&self) -> Result<Caller, AdminError> {
+        self.caller.clone().ok_or_else(AdminError::unauthenticated)
+    }
+
+    /// Returns the caller with the capabilities that the console declares in its calls, which servers' lists follow.
+    pub(crate) fn client(&self) -> Result<Caller, AdminError> {
+        Ok(self.caller()?.with_capabilities(console_capabilities()))
+    }
+
+    /// Requires the owner's token in a request of a browser session. Other requests carry it already.
+    pub(crate) async fn require_token(&self, token: Option<&str>) -> Result<(), AdminError> {
+        if self.session.is_none() {
+            return Ok(());
+        }
+        let caller = match token {
+            Some(token) => self.door.caller_of(token).await,
+            None => None,
+        };
+        if caller.is_some_and(|caller| caller.is_owner()) {
+            return Ok(());
+        }
+        let error = match token {
+            Some(_) => "that is not the token",
+            None => "adding servers needs the token once more, as `token`",
+        };
+        Err(AdminError::new(StatusCode::FORBIDDEN, error)
+            .hint("`consort serve` says where it is kept"))
+    }
+
+    /// A path parameter.
+    pub(crate) fn path_parameter(&self, at: usize) -> &str {
+        self.at.get(at).map(String::as_str).unwrap_or_default()
+    }
+}
+
+/// A `GET` route.
+pub(crate) fn get<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
+where
+    I: RouteInput,
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
+{
+    route(Method::GET, path, about, run)
+}
+
+/// A `POST` route.
+pub(crate) fn post<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
+where
+    I: RouteInput,
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
+{
+    route(Method::POST, path, about, run)
+}
+
+/// A `DELETE` route.
+pub(crate) fn delete<O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
+where
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, NoInput) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
+{
+    route(Method::DELETE, path, about, run)
+}
+
+fn route<I, O, F, R>(method: Method, path: &'static str, about: &'static str, run: F) -> ApiRoute
+where
+    I: RouteInput,
+    O: ApiResponse,
+    F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, AdminError>> + Send + 'static,
+{
+    let run = Arc::new(run);
+    let reads = method == Method::GET;
+    let run: RouteHandler = Box::new(move |state, context, body| {
+        let run = Arc::clone(&run);
+        Box::pin(async move {
+            let input = if reads {
+                I::of_query(context.query.as_deref().unwrap_or_default())?
+            } else {
+                I::of_body(&context.headers, &body)?
+            };
+            run(state, context, input).await.map(ApiResponse::into_response)
+        })
+    });
+    ApiRoute { method, path, about, open: false, takes: I::schema, says: O::describe, run }
+}
+
+impl ApiRoute {
+    /// Opens the route to unauthenticated requests.
+    pub(crate) fn open(mut self) -> Self {
+        self.open = true;
+        self
+    }
+
+    /// Returns the path parameters if the path matches.
+    pub(crate) fn at(&self, path: &str) -> Option<Vec<String>> {
+        let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
+        let mut at = Vec::new();
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return Some(at),
+                (Some(our), Some(their)) if our.starts_with('{') => at.push(decode_percent(their)?),
+                (Some(our), Some(their)) if our == their => {}
+                _ => return None,
+            }
+        }
+    }
+
+    pub(crate) async fn run(
+        &self,
+        state: AdminState,
+        context: RequestContext,
+        body: Bytes,
+    ) -> RouteResult {
+        (self.run)(state, context, body).await
+    }
+}
+
+/// Decodes a part of a path or a query.
+fn decode_percent(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == b'%' {
+            let digits = std::str::from_utf8(bytes.get(at + 1..at + 3)?).ok()?;
+            plain.push(u8::from_str_radix(digits, 16).ok()?);
+            at += 3;
+        } else {
+            plain.push(byte);
+            at += 1;
+        }
+    }
+    String::from_utf8(plain).ok()
+}
+
+/// The input of a route.
+pub(crate) trait RouteInput: Sized + Send {
+    fn schema(generator: &mut SchemaGenerator) -> Option<Schema>;
+    fn of_query(query: &str) -> Result<Self, AdminError>;
+    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError>;
+}
+
+/// No input.
+pub(crate) struct NoInput;
+
+impl RouteInput for NoInput {
+    fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
+        None
+    }
+
+    fn of_query(_: &str) -> Result<Self, AdminError> {
+        Ok(Self)
+    }
+
+    fn of_body(_: &HeaderMap, _: &[u8]) -> Result<Self, AdminError> {
+        Ok(Self)
+    }
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send> RouteInput for T {
+    fn schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<T>())
+    }
+
+    fn of_query(query: &str) -> Result<Self, AdminError> {
+        let mut members = Map::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let read = |text: &str| decode_percent(&text.replace('+', " "));
+            let (Some(key), Some(value)) = (read(key), read(value)) else {
+                return Err(AdminError::bad_request("the query cannot be read"));
+            };
+            if !value.is_empty() {
+                members.insert(key, Value::String(value));
+            }
+        }
+        serde_json::from_value(Value::Object(members))
+            .map_err(|error| AdminError::bad_request(format!("the query cannot be read: {error}")))
+    }
+
+    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError> {
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(AdminError::new(status, "send `Content-Type: application/json`"));
+        }
+        serde_json::from_slice(body)
+            .map_err(|error| AdminError::bad_request(format!("the body cannot be read: {error}")))
+    }
+}
+
+/// Parses a number from a query, where everything is a string.
+pub(crate) fn parse_number<'de, D: serde::Deserializer<'de>>(
+    source: D,
+) -> Result<Option<u64>, D::Error> {
+    let text = Option::<String>::deserialize(source)?;
+    let read = |text: String| text.parse().map_err(|_| serde::de::Error::custom("not a number"));
+    text.map(read).transpose()
+}
+
+/// Authorizes the owner only: a caller that may add a server may run any program.
+pub(crate) fn authorize_owner(caller: Option<&Caller>) -> Result<(), AdminError> {
+    match caller {
+        Some(caller) if caller.is_owner() => Ok(()),
+        Some(_) => {
+            let refusal = AdminError::new(StatusCode::FORBIDDEN, "this is for the owner alone");
+            Err(refusal.hint("use the token that `consort serve` made"))
+        }
+        None => Err(AdminError::unauthenticated()),
+    }
+}

@@ -1,0 +1,149 @@
+//! All routes of the admin API, and the page beside them.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use consort_core::BoxFuture;
+use consort_gateway::{Entrance, Site, SiteBody, Visit};
+use http::header::ALLOW;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+
+use crate::route::{
+    AdminError, ApiRoute, JsonResponse, NoInput, RequestContext, RouteResult, authorize_owner, get,
+};
+use crate::state::AdminState;
+use crate::{
+    agents, approvals, assets, calls, connect, conversations, events, openapi, pins, profiles,
+    prompts, reload, resources, servers, session, tool_calls, tools,
+};
+
+/// All routes of the API.
+pub(crate) fn routes() -> &'static [ApiRoute] {
+    static ROUTES: OnceLock<Vec<ApiRoute>> = OnceLock::new();
+    ROUTES.get_or_init(|| {
+        let all = [
+            openapi_routes(),
+            session::routes(),
+            servers::routes(),
+            profiles::routes(),
+            connect::routes(),
+            calls::routes(),
+            approvals::routes(),
+            events::routes(),
+            tool_calls::routes(),
+            pins::routes(),
+            prompts::routes(),
+            reload::routes(),
+            resources::routes(),
+            tools::routes(),
+            agents::routes(),
+            conversations::routes(),
+        ];
+        all.into_iter().flatten().collect()
+    })
+}
+
+fn openapi_routes() -> Vec<ApiRoute> {
+    vec![get("/api/openapi.json", "Returns this OpenAPI description.", describe)]
+}
+
+async fn describe(
+    _: AdminState,
+    _: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<serde_json::Value>, AdminError> {
+    Ok(JsonResponse(openapi::document(routes())))
+}
+
+impl AdminState {
+    /// Answers a request to the API.
+    async fn ask(self, visit: Visit, request: Request<Bytes>) -> RouteResult {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let here: Vec<(&ApiRoute, Vec<String>)> =
+            routes().iter().filter_map(|route| Some((route, route.at(path)?))).collect();
+        let (mut methods, mut found) = (Vec::new(), None);
+        for (route, at) in here {
+            methods.push(route.method.as_str());
+            if route.method == head.method {
+                // A path that is written out comes before one that varies.
+                found = found.or(Some((route, at)));
+            }
+        }
+        let Some((route, at)) = found else {
+            if methods.is_empty() {
+                let refusal = AdminError::not_found("nothing is served here");
+                return Err(refusal.hint("see /api/openapi.json"));
+            }
+            let error = format!("use {}", methods.join(" or "));
+            let mut response = AdminError::new(StatusCode::METHOD_NOT_ALLOWED, error).to_response();
+            if let Ok(allow) = HeaderValue::from_str(&methods.join(", ")) {
+                response.headers_mut().insert(ALLOW, allow);
+            }
+            return Ok(response);
+        };
+        if !route.open {
+            authorize_owner(visit.caller.as_ref())?;
+        }
+        let query = head.uri.query().map(str::to_owned);
+        let Visit { caller, door, session } = visit;
+        let context = RequestContext { caller, door, session, at, query, headers: head.headers };
+        route.run(self, context, body).await
+    }
+}
+
+impl Site for AdminState {
+    fn has(&self, path: &str) -> bool {
+        path == "/api" || path.starts_with("/api/") || assets::has(path)
+    }
+
+    fn entrance(&self, path: &str) -> Entrance {
+        // The page has no secrets; who may log in, see and log out is told by the route.
+        if assets::has(path) || path == "/api/session" { Entrance::Open } else { Entrance::Pass }
+    }
+
+    fn answer(
+        &self,
+        visit: Visit,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'static, Response<SiteBody>> {
+        let state = self.clone();
+        Box::pin(async move {
+            let path = request.uri().path();
+            let mut response = match assets::has(path) {
+                true if request.method() == Method::GET => {
+                    assets::file(path, request.extensions().get(), request.headers())
+                }
+                true => AdminError::new(StatusCode::METHOD_NOT_ALLOWED, "use GET").to_response(),
+                false => {
+                    state.ask(visit, request).await.unwrap_or_else(|refusal| refusal.to_response())
+                }
+            };
+            assets::protect(response.headers_mut());
+            response
+        })
+    }
+
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
+        let mut response = AdminError::new(status, message).to_response();
+        assets::protect(response.headers_mut());
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `UPDATE_DOCS=1` writes it anew.
+    #[test]
+    fn the_description_is_of_what_there_is() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+        let now = format!("{:#}\n", openapi::document(routes()));
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(file, &now).expect("the file can be written");
+        }
+        let written = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(written == now, "docs/openapi.json is old: run the tests with UPDATE_DOCS=1");
+    }
+}

@@ -1,0 +1,194 @@
+//! Sessions: authentication with the token, and the initial data of the page.
+
+use consort_config::default_config_path;
+use consort_core::{Problem, Severity};
+use consort_gateway::Door;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::reload_handle::RejectedChange;
+use crate::route::authorize_owner;
+use crate::route::{
+    AdminError, ApiRoute, EmptyResponse, JsonResponse, NoInput, RequestContext, WithCookie, delete,
+    get, post,
+};
+use crate::state::AdminState;
+
+pub(crate) fn routes() -> Vec<ApiRoute> {
+    vec![
+        get("/api/session", "Returns the caller, the config and the profiles.", read),
+        post(
+            "/api/session",
+            "Signs in with the token. A cookie is set; requests with it also need `page_secret`, as \
+             `X-Consort-Session`, and, for changes, an `Origin` that is the console's own.",
+            begin,
+        )
+        .open(),
+        delete("/api/session", "Signs out: ends the session and its open streams.", end),
+    ]
+}
+
+/// Caller, config and profiles of the console.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SessionReport {
+    /// Name of the caller.
+    caller: String,
+    /// Version of Consort.
+    version: &'static str,
+    /// Path of the MCP endpoint.
+    endpoint: &'static str,
+    /// True if a token is required.
+    protected: bool,
+    /// The config file in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<String>,
+    /// True if servers can be added and removed here.
+    can_change: bool,
+    /// Reason if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change_refusal_reason: Option<String>,
+    /// Names of all profiles.
+    profiles: Vec<String>,
+    /// Problems of the config and of servers' definitions.
+    problems: Vec<ProblemReport>,
+    /// File changes that did not take effect.
+    rejected: Vec<RejectedChange>,
+}
+
+/// A problem.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProblemReport {
+    severity: ProblemSeverity,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// Severity of a problem.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ProblemSeverity {
+    Error,
+    Warning,
+}
+
+impl From<&Problem> for ProblemReport {
+    fn from(problem: &Problem) -> Self {
+        let severity = match problem.severity {
+            Severity::Error => ProblemSeverity::Error,
+            Severity::Warning => ProblemSeverity::Warning,
+        };
+        let message = match &problem.server {
+            Some(server) => format!("{server}: {}", problem.message),
+            None => problem.message.clone(),
+        };
+        Self { severity, message, hint: problem.hint.clone() }
+    }
+}
+
+impl ProblemReport {
+    /// Returns true for an error.
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == ProblemSeverity::Error
+    }
+
+    /// Returns the message and the hint.
+    pub(crate) fn into_parts(self) -> (String, Option<String>) {
+        (self.message, self.hint)
+    }
+}
+
+impl AdminState {
+    /// Returns the reason for which servers cannot be added and removed here, if there is one.
+    pub(crate) fn change_refusal(&self, door: &Door) -> Option<String> {
+        if !door.is_locked() {
+            let why =
+                "whoever reaches this address may use it, so nothing is added or removed here";
+            return Some(why.to_owned());
+        }
+        if self.0.settings.locked {
+            return Some("only what the lock agrees to is served (--locked)".to_owned());
+        }
+        let nowhere = self.active().config.is_none() && default_config_path().is_none();
+        nowhere.then(|| "there is no home folder to keep a config in".to_owned())
+    }
+
+    /// Returns the initial data of the page.
+    pub(crate) fn session(&self, context: &RequestContext) -> Result<SessionReport, AdminError> {
+        let (active, caller) = (self.active(), context.caller()?);
+        let catalog = active.tools.catalog(&caller);
+        let why_not = self.change_refusal(&context.door);
+        let rejected = self.0.settings.reload.not_in_force().rejected;
+        let rejections: Vec<Problem> = rejected.iter().map(Problem::from).collect();
+        Ok(SessionReport {
+            caller: caller.name().to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+            endpoint: "/mcp",
+            protected: context.door.is_locked(),
+            config: active.config.as_ref().map(|config| config.file.display().to_string()),
+            can_change: why_not.is_none(),
+            change_refusal_reason: why_not,
+            profiles: active.profiles.clone(),
+            problems: rejections
+                .iter()
+                .chain(&active.problems)
+                .chain(&catalog.problems)
+                .map(ProblemReport::from)
+                .collect(),
+            rejected,
+        })
+    }
+}
+
+async fn read(
+    state: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<JsonResponse<SessionReport>, AdminError> {
+    Ok(JsonResponse(state.session(&context)?))
+}
+
+/// Token to sign in with.
+#[derive(Deserialize, JsonSchema)]
+struct SignInRequest {
+    /// Token that `consort serve` created.
+    token: String,
+}
+
+/// A new browser session.
+#[derive(Serialize, JsonSchema)]
+struct NewSession {
+    /// Secret for `X-Consort-Session`; absent if no token is required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_secret: Option<String>,
+}
+
+async fn begin(
+    _: AdminState,
+    context: RequestContext,
+    input: SignInRequest,
+) -> Result<WithCookie<NewSession>, AdminError> {
+    if !context.door.is_locked() {
+        return Ok(WithCookie { body: NewSession { page_secret: None }, cookie: None });
+    }
+    let wrong = || {
+        AdminError::new(StatusCode::UNAUTHORIZED, "that is not the token")
+            .hint("`consort serve` says where it is kept")
+    };
+    // Only the owner has use for a session; tokens of others begin none.
+    let caller = context.door.caller_of(&input.token).await.ok_or_else(wrong)?;
+    authorize_owner(Some(&caller))?;
+    let session = context.door.sign_in(caller, &input.token, &context.headers);
+    let body = NewSession { page_secret: Some(session.page_secret) };
+    Ok(WithCookie { body, cookie: Some(session.cookie) })
+}
+
+async fn end(
+    _: AdminState,
+    context: RequestContext,
+    _: NoInput,
+) -> Result<EmptyResponse, AdminError> {
+    let cookie = context.session.as_ref().map(|session| context.door.sign_out(session));
+    Ok(EmptyResponse { cookie })
+}

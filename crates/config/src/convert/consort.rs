@@ -1,0 +1,135 @@
+//! Writing Consort's own `[mcp.NAME]`.
+
+use super::ConfigWriter;
+use super::consort_keys;
+use super::output_value::OutputValue;
+use crate::duration::ConfigDuration;
+use crate::server::{
+    AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, StdioConfig, ToolConfig,
+    TransportConfig,
+};
+use crate::server_limits::ConfiguredLimit;
+
+pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> String {
+    let inputs = writer.inputs(servers);
+    let servers =
+        servers.iter().map(|server| (server.name.to_string(), entry(server, writer))).collect();
+    OutputValue::table([("inputs", inputs), ("mcp", OutputValue::Table(servers))]).to_toml()
+}
+
+pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
+    let start = OutputValue::table([
+        ("transport", OutputValue::text(server.transport.name())),
+        ("description", OutputValue::from_option(server.description.clone(), OutputValue::Text)),
+    ]);
+    let place = match &server.transport {
+        TransportConfig::Stdio(program) => stdio(server, program, writer),
+        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+            http(server, address, writer)
+        }
+    };
+    let era = match server.era {
+        EraSetting::Auto => OutputValue::Nothing,
+        EraSetting::Legacy => OutputValue::text("legacy"),
+        EraSetting::Modern => OutputValue::text("modern"),
+    };
+    let timeout = OutputValue::table([
+        ("idle", OutputValue::from_option(server.timeout.idle, period)),
+        ("total", OutputValue::from_option(server.timeout.total, period)),
+        ("connect", OutputValue::from_option(server.timeout.connect, period)),
+        ("install", OutputValue::from_option(server.timeout.install, period)),
+    ]);
+    let rest = OutputValue::table([
+        ("era", era),
+        (
+            "connect",
+            OutputValue::value_if(server.connect == ConnectTime::Call, OutputValue::text("call")),
+        ),
+        ("idle_stop", OutputValue::from_option(server.idle_stop, period)),
+        (
+            "validate",
+            OutputValue::from_option(server.validate, |check| OutputValue::text(check.as_str())),
+        ),
+        ("disabled", OutputValue::value_if(server.disabled, OutputValue::Bool(true))),
+        ("keep", OutputValue::strings(&server.keep)),
+        ("drop", OutputValue::strings(&server.drop)),
+        ("timeout", timeout),
+        ("tools", tools(server)),
+    ]);
+    let limits = server.limits.configured_limits();
+    let limits = OutputValue::table(
+        limits.map(|(key, value)| (key, OutputValue::from_option(value, limit))),
+    );
+    OutputValue::join_tables([start, place, rest, limits])
+}
+
+fn stdio(server: &ServerConfig, program: &StdioConfig, writer: &mut ConfigWriter) -> OutputValue {
+    let mut command = vec![writer.command(server, program)];
+    if let OutputValue::List(arguments) = writer.arguments(server, program) {
+        command.extend(arguments);
+    }
+    OutputValue::table([
+        ("command", OutputValue::List(command)),
+        ("cwd", writer.cwd(server, program)),
+        ("inherit_env", OutputValue::strings(&program.inherit)),
+        ("env", writer.env(server, program)),
+    ])
+}
+
+fn http(server: &ServerConfig, address: &HttpConfig, writer: &mut ConfigWriter) -> OutputValue {
+    let auth = match &address.auth {
+        None => OutputValue::Nothing,
+        Some(AuthConfig::Bearer(token)) => OutputValue::table([(
+            "bearer",
+            OutputValue::Text(writer.write_text(server, "auth", token)),
+        )]),
+        Some(AuthConfig::ApiKey { header, key }) => OutputValue::table([
+            ("api_key", OutputValue::Text(writer.write_text(server, "auth", key))),
+            ("header", OutputValue::text(header)),
+        ]),
+    };
+    let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
+    let network = consort_keys::network(writer, server, address);
+    let address = OutputValue::table([
+        ("url", writer.url(server, address)),
+        ("insecure", OutputValue::value_if(address.insecure, OutputValue::Bool(true))),
+        (
+            "session_header",
+            OutputValue::from_option(address.session_header.as_deref(), OutputValue::text),
+        ),
+        (
+            "oauth",
+            OutputValue::from_option(address.oauth.as_ref(), |oauth| {
+                consort_keys::login(writer, server, oauth)
+            }),
+        ),
+        ("headers", writer.map(server, "headers", headers)),
+        ("auth", auth),
+    ]);
+    OutputValue::join_tables([address, network])
+}
+
+fn tools(server: &ServerConfig) -> OutputValue {
+    let tool = |tool: &ToolConfig| {
+        let (idle, total) = (
+            OutputValue::from_option(tool.idle, period),
+            OutputValue::from_option(tool.total, period),
+        );
+        OutputValue::table([("timeout", OutputValue::table([("idle", idle), ("total", total)]))])
+    };
+    let tools = server.tools.iter().map(|(name, config)| (name.to_string(), tool(config)));
+    OutputValue::Table(tools.collect())
+}
+
+/// A limit as it is written.
+pub(super) fn limit(limit: ConfiguredLimit) -> OutputValue {
+    match limit {
+        #[expect(clippy::cast_precision_loss, reason = "no limit is that large")]
+        ConfiguredLimit::Count(count) => OutputValue::Number(count as f64),
+        ConfiguredLimit::Duration(written) => period(written),
+    }
+}
+
+fn period(period: ConfigDuration) -> OutputValue {
+    OutputValue::Text(period.to_string())
+}

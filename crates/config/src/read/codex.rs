@@ -1,0 +1,105 @@
+//! Codex's `[mcp_servers.NAME]`.
+
+use std::collections::BTreeMap;
+
+use super::ServerReader;
+use crate::error::ConfigErrorKind;
+use crate::names::shorten_name;
+use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer};
+use crate::problem_collector::ProblemCollector;
+use crate::server::{AuthConfig, ServerConfig};
+use crate::table_reader::TableReader;
+use crate::template::TemplateString;
+use crate::tree::{SyntaxEntry, SyntaxTable, SyntaxValue};
+
+/// The key of the servers.
+pub(crate) const KEY: &str = "mcp_servers";
+
+const KEYS: FieldNames = FieldNames { headers: &["http_headers"], ..COMMON_NAMES };
+
+/// Reads the servers of `config.toml`.
+pub(crate) fn read<'a>(
+    findings: &'a ProblemCollector<'a>,
+    root: &'a SyntaxTable,
+) -> Vec<ServerConfig> {
+    let mut reader = ServerReader::new(findings);
+    if let Some(node) = root.get(KEY) {
+        reader.map(KEY, node, server);
+    }
+    reader.into_servers()
+}
+
+fn server(fields: &TableReader<'_>) -> PartialServer {
+    let mut partial = PartialServer::read(fields, &KEYS);
+    partial.inherit.extend(inherited_variables(fields));
+    let seconds = fields.period("startup_timeout_sec");
+    let milliseconds = fields
+        .get("startup_timeout_ms")
+        .and_then(|node| fields.period_of("startup_timeout_ms", node, 0.001));
+    partial.timeout.connect = seconds.or(milliseconds);
+    partial.timeout.idle = fields.period("tool_timeout_sec");
+    if let Some(name) = fields.string("bearer_token_env_var") {
+        partial.auth = variable(fields, "bearer_token_env_var", name).map(AuthConfig::Bearer);
+    }
+    partial.headers.extend(headers(fields));
+    partial.keep.extend(fields.strings("enabled_tools"));
+    partial.drop.extend(fields.strings("disabled_tools"));
+    fields.warn_unused(&["required"], "one broken server never stops the others");
+    fields.warn_unused(&["scopes", "oauth_resource"], "the token comes from the variable you name");
+    fields.warn_unused(
+        &["tools", "default_tools_approval_mode"],
+        "whether a call needs a yes is not decided here",
+    );
+    partial
+}
+
+/// Reads `env_http_headers`: headers with the names of the variables that contain their values.
+fn headers(fields: &TableReader<'_>) -> BTreeMap<String, TemplateString> {
+    const KEY: &str = "env_http_headers";
+    let Some(node) = fields.get(KEY) else { return BTreeMap::new() };
+    let Some(table) = node.table() else {
+        return fields
+            .report_wrong_type(KEY, node, "a table of names of variables")
+            .unwrap_or_default();
+    };
+    let header = |entry: &SyntaxEntry| match &entry.node.value {
+        SyntaxValue::Text(name) => Some((entry.key.clone(), variable(fields, KEY, name)?)),
+        _ => {
+            let key = format!("{KEY}.{}", shorten_name(&entry.key));
+            fields.report_wrong_type(&key, &entry.node, "the name of a variable")
+        }
+    };
+    table.0.iter().filter_map(header).collect()
+}
+
+/// Reads `env_vars`: names, or tables with a name.
+fn inherited_variables(fields: &TableReader<'_>) -> Vec<String> {
+    let Some(node) = fields.get("env_vars") else { return Vec::new() };
+    let Some(list) = node.list() else {
+        return fields
+            .report_wrong_type("env_vars", node, "a list of names of variables")
+            .unwrap_or_default();
+    };
+    let mut names = Vec::new();
+    for (n, node) in list.iter().enumerate() {
+        let name = node.table().and_then(|table| table.get("name")).unwrap_or(node);
+        match &name.value {
+            SyntaxValue::Text(name) => names.push(name.clone()),
+            _ => {
+                fields.report_wrong_type::<()>(
+                    &format!("env_vars[{n}]"),
+                    node,
+                    "the name of a variable",
+                );
+            }
+        }
+    }
+    names
+}
+
+fn variable(fields: &TableReader<'_>, key: &'static str, name: &str) -> Option<TemplateString> {
+    let at = fields.at_of(key);
+    let failed =
+        |reason| fields.error(at, ConfigErrorKind::Template { key: key.to_owned(), reason });
+    TemplateString::variable(name, fields.findings().spot(at)).map_err(failed).ok()
+}

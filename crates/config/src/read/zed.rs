@@ -1,0 +1,70 @@
+//! Zed's `context_servers`.
+
+use super::ServerReader;
+use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
+use crate::problem_collector::ProblemCollector;
+use crate::server::ServerConfig;
+use crate::table_reader::TableReader;
+use crate::template::SecretMasking;
+use crate::tree::{SyntaxTable, SyntaxValue};
+
+/// The key of the servers.
+pub(crate) const KEY: &str = "context_servers";
+
+/// Reads the servers of Zed's settings.
+pub(crate) fn read<'a>(
+    findings: &'a ProblemCollector<'a>,
+    root: &'a SyntaxTable,
+) -> Vec<ServerConfig> {
+    let mut reader = ServerReader::new(findings);
+    if let Some(node) = root.get(KEY) {
+        reader.map(KEY, node, server);
+    }
+    reader.into_servers()
+}
+
+fn server(fields: &TableReader<'_>) -> PartialServer {
+    let (source, settings) = (fields.string("source"), fields.get("settings"));
+    let nowhere = fields.get("command").or(fields.get("url")).is_none();
+    if source == Some("extension") || source.is_none() && nowhere && settings.is_some() {
+        let message =
+            "the server comes from an extension of Zed, which alone knows how to start it";
+        fields.warn(fields.at(), message, Some("write its `command`".to_owned()));
+        fields.get("enabled");
+        let mut partial = PartialServer::default();
+        partial.left_out = true;
+        return partial;
+    }
+    fields.warn_unused(&["remote"], "the server runs on this machine");
+    fields.warn_unused(&["oauth"], "write `headers` with a reference to the token");
+    let mut partial = match fields.get("command").map(|node| &node.value) {
+        Some(SyntaxValue::Table(_)) => nested(fields),
+        _ => PartialServer::read(fields, &COMMON_NAMES),
+    };
+    partial.timeout(fields, TimeoutUnit::Unclear);
+    partial
+}
+
+/// Reads the older form: `command: {path, args, env}`.
+fn nested(fields: &TableReader<'_>) -> PartialServer {
+    let mut partial = PartialServer::read_consort_keys(fields);
+    let Some(command) = fields.table("command") else { return partial };
+    let arguments = match command.get("args") {
+        Some(node) => command.texts("args", node),
+        None => Vec::new(),
+    };
+    match command.text(&["path"], SecretMasking::LikelySecrets) {
+        Some(path) => partial.run(command.at(), path, arguments),
+        None if command.get("path").is_none() => {
+            let hint = "it names the program to start";
+            command
+                .error(command.at(), super::ConfigErrorKind::Missing { key: "command.path", hint });
+            partial.left_out = true;
+        }
+        None => partial.left_out = true,
+    }
+    partial.env = command.text_map(&["env"]);
+    partial.timeout(&command, TimeoutUnit::Unclear);
+    command.finish();
+    partial
+}

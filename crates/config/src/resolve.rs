@@ -1,0 +1,256 @@
+//! Resolution of references in config values.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{ConfigError, ConfigErrorKind};
+use crate::input::InputVariable;
+use crate::server::ServerConfig;
+use crate::template::{TemplatePart, TemplateString, ValueReference};
+
+/// Size limit in bytes of a referenced file: it holds a secret, not a document.
+const LARGEST: u64 = 64 << 10;
+
+/// Source of referenced values. The binary implements it by [`SystemValues`], tests by a table; [`ServerConfig::to_settings`]
+/// calls it.
+pub trait ValueSource {
+    /// The value of an environment variable.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// The text of a file.
+    fn file(&self, path: &Path) -> io::Result<String>;
+
+    /// The answer of the user; `None` if nobody can be asked.
+    fn input(&self, input: &InputVariable) -> Option<String>;
+
+    /// The user's home.
+    fn home(&self) -> Option<PathBuf>;
+}
+
+/// Function that asks the user.
+type AskFunction = dyn Fn(&InputVariable) -> Option<String> + Send + Sync;
+
+/// Resolves references on this machine. Each input is requested once, however many servers need it.
+pub struct SystemValues {
+    ask: Box<AskFunction>,
+    answers: Mutex<HashMap<String, String>>,
+    files: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl SystemValues {
+    /// A resolver without user input.
+    pub fn silent() -> Self {
+        Self::asking(|_| None)
+    }
+
+    /// A resolver with user input, for example from a terminal.
+    pub fn asking(ask: impl Fn(&InputVariable) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { ask: Box::new(ask), answers: Mutex::default(), files: Mutex::default() }
+    }
+
+    /// Returns the files that references led to since the last call.
+    pub fn take_files(&self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl std::fmt::Debug for SystemValues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Answers are secrets more often than not.
+        f.debug_struct("SystemValues").finish_non_exhaustive()
+    }
+}
+
+impl ValueSource for SystemValues {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn file(&self, path: &Path) -> io::Result<String> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        let mut text = String::new();
+        File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > LARGEST {
+            let message = format!("it has more than {} KiB", LARGEST >> 10);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(text)
+    }
+
+    fn input(&self, input: &InputVariable) -> Option<String> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = answers.get(&input.id) {
+            return Some(answer.clone());
+        }
+        let answer = (self.ask)(input)?;
+        answers.insert(input.id.clone(), answer.clone());
+        Some(answer)
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        std::env::home_dir().filter(|home| !home.as_os_str().is_empty())
+    }
+}
+
+/// Expands `${NAME}` and `${NAME:-default}` in a path. The error is the name of a variable that is not set.
+pub fn expand_variables(
+    path: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let (mut expanded, mut rest) = (String::new(), path);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, behind)) = after.split_once('}') else { break };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside.strip_prefix("env:").unwrap_or(inside), None),
+        };
+        let value = variable(name).filter(|value| default.is_none() || !value.is_empty());
+        let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| name.to_owned())?;
+        expanded.push_str(before);
+        expanded.push_str(&value);
+        rest = behind;
+    }
+    Ok(expanded + rest)
+}
+
+/// Resolves the references of one server.
+pub(crate) struct ReferenceResolver<'a> {
+    server: &'a ServerConfig,
+    resolve: &'a dyn ValueSource,
+    inputs: InputMode,
+}
+
+/// The treatment of inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputMode {
+    Ask,
+    /// Assume that they would be answered.
+    Assume,
+}
+
+impl<'a> ReferenceResolver<'a> {
+    pub(crate) fn new(
+        server: &'a ServerConfig,
+        resolve: &'a dyn ValueSource,
+        inputs: InputMode,
+    ) -> Self {
+        Self { server, resolve, inputs }
+    }
+
+    /// Resolves a text.
+    pub(crate) fn text(&self, key: &str, text: &TemplateString) -> Result<String, ConfigError> {
+        self.parts(key, text.parts()).map_err(|mistake| self.error_at(text, mistake))
+    }
+
+    /// Resolves a path, relative to the folder that the config is for.
+    pub(crate) fn path(&self, key: &str, text: &TemplateString) -> Result<PathBuf, ConfigError> {
+        let path = self.text(key, text)?;
+        let folder = self.folder();
+        self.expand(&path)
+            .map(|path| folder.join(path))
+            .map_err(|mistake| self.error_at(text, mistake))
+    }
+
+    /// An error at the place of the text.
+    pub(crate) fn error_at(&self, text: &TemplateString, mistake: ConfigErrorKind) -> ConfigError {
+        let place = self.server.place(text.spot());
+        ConfigError::new(place, Some(&self.server.name), mistake)
+    }
+
+    fn parts(&self, key: &str, parts: &[TemplatePart]) -> Result<String, ConfigErrorKind> {
+        let mut meaning = String::new();
+        for part in parts {
+            match part {
+                TemplatePart::Literal(text) => meaning.push_str(text),
+                TemplatePart::Reference(reference, _) => {
+                    meaning.push_str(&self.reference(key, reference)?);
+                }
+            }
+        }
+        Ok(meaning)
+    }
+
+    fn reference(&self, key: &str, reference: &ValueReference) -> Result<String, ConfigErrorKind> {
+        match reference {
+            ValueReference::Variable { name, default } => {
+                match (self.resolve.variable(name), default) {
+                    (Some(value), None) => Ok(value),
+                    // As in a shell: `:-` also stands in for what is empty.
+                    (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+                    (_, Some(default)) => self.parts(key, default),
+                    (None, None) => Err(ConfigErrorKind::UnsetVariable { name: name.clone() }),
+                }
+            }
+            ValueReference::File(path) => self.file(key, path),
+            ValueReference::Input(id) => self.input(key, id),
+            ValueReference::Folder => Ok(self.folder().display().to_string()),
+            ValueReference::FolderName => {
+                let folder = self.folder();
+                Ok(folder.file_name().unwrap_or_default().display().to_string())
+            }
+            ValueReference::Home => self
+                .resolve
+                .home()
+                .map(|home| home.display().to_string())
+                .ok_or(ConfigErrorKind::NoHome),
+            ValueReference::Separator => Ok(std::path::MAIN_SEPARATOR.to_string()),
+        }
+    }
+
+    fn file(&self, key: &str, path: &str) -> Result<String, ConfigErrorKind> {
+        let beside = self.server.origin.beside();
+        let path = expand_variables(path, |name| self.resolve.variable(name))
+            .map_err(|name| ConfigErrorKind::UnsetVariable { name })?;
+        let path = beside.join(self.expand(&path)?);
+        let mut text = self.resolve.file(&path).map_err(|source| {
+            // What the system says is safe to show; another error may quote what was read.
+            let source = match source.raw_os_error() {
+                Some(_) => source,
+                None => source.kind().into(),
+            };
+            ConfigErrorKind::File { path, key: key.to_owned(), source }
+        })?;
+        let end = text.trim_end_matches(['\r', '\n']).len();
+        text.truncate(end);
+        Ok(text)
+    }
+
+    fn input(&self, key: &str, id: &str) -> Result<String, ConfigErrorKind> {
+        let unanswered = |input: Option<&InputVariable>| {
+            let description = input.and_then(|input| input.description.clone());
+            ConfigErrorKind::Unanswered { id: id.to_owned(), description }
+        };
+        let Some(input) = self.server.inputs.iter().find(|input| input.id == id) else {
+            return Err(unanswered(None));
+        };
+        if self.inputs == InputMode::Assume {
+            return Ok(String::new());
+        }
+        let answer = self.resolve.input(input).ok_or_else(|| unanswered(Some(input)))?;
+        match &input.default {
+            Some(default) if answer.is_empty() => self.parts(key, default.parts()),
+            _ => Ok(answer),
+        }
+    }
+
+    /// Expands `~` to the user's home.
+    fn expand(&self, path: &str) -> Result<PathBuf, ConfigErrorKind> {
+        match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                let home = self.resolve.home().ok_or(ConfigErrorKind::NoHome)?;
+                Ok(home.join(rest.trim_start_matches('/')))
+            }
+            _ => Ok(PathBuf::from(path)),
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        let folder = self.server.origin.folder();
+        // What a server is told must not depend on where it runs.
+        std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })
+            .unwrap_or(folder)
+    }
+}

@@ -1,0 +1,366 @@
+//! One server as configured, in any format.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use consort_core::{ServerId, ToolName};
+use serde::Serialize;
+
+use crate::duration::ConfigDuration;
+use crate::input::InputVariable;
+use crate::network::NetworkConfig;
+use crate::server_limits::ServerLimits;
+use crate::source_location::{LineColumn, SourceLocation};
+use crate::template::TemplateString;
+
+/// Configuration of one server. References are not resolved yet; see [`ServerConfig::to_settings`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServerConfig {
+    /// Id of the server.
+    pub name: ServerId,
+    /// The user's description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Transport and its settings.
+    #[serde(flatten)]
+    pub transport: TransportConfig,
+    /// Protocol era to use.
+    #[serde(skip_serializing_if = "is_default")]
+    pub era: EraSetting,
+    /// Timeouts.
+    #[serde(skip_serializing_if = "is_default")]
+    pub timeout: ServerTimeouts,
+    /// The tools to keep, as patterns; all if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+    /// The tools to drop, as patterns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drop: Vec<String>,
+    /// Settings of single tools.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<ToolName, ToolConfig>,
+    /// Time of the first connection.
+    #[serde(skip_serializing_if = "is_default")]
+    pub connect: ConnectTime,
+    /// Idle time after which it is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_stop: Option<ConfigDuration>,
+    /// True if it is disabled.
+    #[serde(skip_serializing_if = "is_default")]
+    pub disabled: bool,
+    /// Check of arguments against the input schema of its tools, if it differs from `[consort]`'s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validate: Option<ValidationMode>,
+    /// Inputs requested before it can start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputVariable>,
+    /// Place of its description.
+    pub origin: ServerOrigin,
+    /// Limits of calls and connections.
+    #[serde(flatten)]
+    pub limits: ServerLimits,
+}
+
+/// Transport of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "transport", rename_all = "lowercase")]
+pub enum TransportConfig {
+    /// A program's standard input and output.
+    Stdio(StdioConfig),
+    /// Streamable HTTP, with HTTP+SSE as a fallback.
+    Http(HttpConfig),
+    /// HTTP+SSE.
+    Sse(HttpConfig),
+}
+
+/// A program to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StdioConfig {
+    /// The command.
+    pub command: TemplateString,
+    /// Its arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<TemplateString>,
+    /// Environment variables set for it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, TemplateString>,
+    /// Environment variables of Consort passed to it besides the harmless ones; `*` means all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inherit: Vec<String>,
+    /// Working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<TemplateString>,
+}
+
+/// URL of a server, with the settings of its connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HttpConfig {
+    /// Its URL.
+    pub url: TemplateString,
+    /// Headers of every request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, TemplateString>,
+    /// Authentication by a static credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthConfig>,
+    /// OAuth settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthConfig>,
+    /// True if plain HTTP to another machine is allowed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub insecure: bool,
+    /// The header that identifies the session of a call to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_header: Option<String>,
+    /// The proxy and the certificates of its connections.
+    #[serde(flatten)]
+    pub network: NetworkConfig,
+}
+
+/// Authentication by a static credential.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthConfig {
+    /// `Authorization: Bearer …`.
+    Bearer(TemplateString),
+    /// An API key in its own header.
+    ApiKey {
+        /// Name of the header.
+        header: String,
+        /// The key.
+        key: TemplateString,
+    },
+}
+
+/// OAuth settings; most servers need none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OAuthConfig {
+    /// Client id, if the client is registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<TemplateString>,
+    /// Client secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<TemplateString>,
+    /// URL of the client metadata document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_metadata: Option<String>,
+    /// Scopes to request, instead of those that the server names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The authorization server, instead of the one that the server names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// OAuth grant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub grant: OAuthGrant,
+    /// Port of the redirect URI on this machine, if one was registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback_port: Option<u16>,
+}
+
+/// OAuth grant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OAuthGrant {
+    /// Authorization code: a person consents in a browser.
+    #[default]
+    Code,
+    /// Client credentials: no person is involved.
+    ClientCredentials,
+}
+
+/// Protocol era to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EraSetting {
+    /// Detected.
+    #[default]
+    Auto,
+    /// With the `initialize` handshake.
+    Legacy,
+    /// Without a handshake.
+    Modern,
+}
+
+/// Time of the first connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConnectTime {
+    /// At the start.
+    #[default]
+    Start,
+    /// At the first call.
+    Call,
+}
+
+/// Check of the arguments of calls against input schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ValidationMode {
+    /// No check.
+    Off,
+    /// The call is sent; if its server answers with an error, problems are logged.
+    Warn,
+    /// The call is refused.
+    Refuse,
+}
+
+impl ValidationMode {
+    /// All variants, with their names in a config.
+    pub(crate) const WORDS: [(&'static str, Self); 3] =
+        [("off", Self::Off), ("warn", Self::Warn), ("refuse", Self::Refuse)];
+
+    /// Its name in a config.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Warn => "warn",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+impl From<ValidationMode> for consort_hub::ArgumentCheck {
+    fn from(validate: ValidationMode) -> Self {
+        match validate {
+            ValidationMode::Off => Self::Off,
+            ValidationMode::Warn => Self::Warn,
+            ValidationMode::Refuse => Self::Refuse,
+        }
+    }
+}
+
+/// Timeouts of a server; absent means the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerTimeouts {
+    /// Time of a call without a message from it; progress renews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<ConfigDuration>,
+    /// Total time of a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<ConfigDuration>,
+    /// Time from the start of the connection to the end of the handshake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect: Option<ConfigDuration>,
+    /// The same, for a program that may have to fetch its package first, such as `npx`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<ConfigDuration>,
+}
+
+/// Settings of one tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ToolConfig {
+    /// Time of a call of it without a message from the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<ConfigDuration>,
+    /// Total time of a call of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<ConfigDuration>,
+}
+
+/// Place of a server's description.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerOrigin {
+    /// The file.
+    pub file: PathBuf,
+    /// The spot in the file.
+    #[serde(flatten)]
+    pub spot: LineColumn,
+    /// The project it belongs to, if the file describes several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<PathBuf>,
+    /// The config that includes the file, if one does: paths are relative to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<PathBuf>,
+}
+
+impl ServerConfig {
+    /// Every text with its key.
+    pub(crate) fn texts(&self) -> Vec<(String, &TemplateString)> {
+        match &self.transport {
+            TransportConfig::Stdio(program) => {
+                let mut texts = vec![("command".to_owned(), &program.command)];
+                texts.extend(program.arguments.iter().map(|text| ("args".to_owned(), text)));
+                texts.extend(prefix_keys("env", &program.env));
+                texts.extend(program.cwd.iter().map(|text| ("cwd".to_owned(), text)));
+                texts
+            }
+            TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+                let mut texts = vec![("url".to_owned(), &address.url)];
+                texts.extend(prefix_keys("headers", &address.headers));
+                texts.extend(address.auth.iter().map(|auth| ("auth".to_owned(), auth.text())));
+                let oauth = address.oauth.iter().flat_map(|oauth| {
+                    let id = oauth.client_id.iter().map(|id| ("oauth.client_id", id));
+                    id.chain(
+                        oauth.client_secret.iter().map(|secret| ("oauth.client_secret", secret)),
+                    )
+                });
+                let keys = oauth.chain(address.network.texts());
+                texts.extend(keys.map(|(key, text)| (key.to_owned(), text)));
+                texts
+            }
+        }
+    }
+
+    pub(crate) fn place(&self, spot: LineColumn) -> SourceLocation {
+        SourceLocation { file: self.origin.file.clone(), spot: Some(spot) }
+    }
+}
+
+impl TransportConfig {
+    /// Name of the transport in a config.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+        }
+    }
+}
+
+impl AuthConfig {
+    pub(crate) fn text(&self) -> &TemplateString {
+        match self {
+            Self::Bearer(text) | Self::ApiKey { key: text, .. } => text,
+        }
+    }
+
+    /// The header that carries it.
+    pub(crate) fn header(&self) -> (&str, TemplateString) {
+        match self {
+            Self::Bearer(token) => ("Authorization", token.with_prefix("Bearer ")),
+            Self::ApiKey { header, key } => (header, key.clone()),
+        }
+    }
+}
+
+impl ServerOrigin {
+    /// The folder that files are relative to.
+    pub(crate) fn beside(&self) -> &Path {
+        self.config.as_ref().unwrap_or(&self.file).parent().unwrap_or(Path::new(""))
+    }
+
+    /// The folder that the server is described for: the one an editor would open.
+    pub(crate) fn folder(&self) -> PathBuf {
+        if let Some(project) = &self.project {
+            return project.clone();
+        }
+        let beside = self.beside();
+        let hidden = [".vscode", ".cursor", ".zed", ".codex"];
+        if beside.file_name().is_some_and(|name| hidden.iter().any(|hidden| name == *hidden)) {
+            return beside.parent().unwrap_or(Path::new("")).to_owned();
+        }
+        beside.to_owned()
+    }
+}
+
+fn prefix_keys<'a>(
+    map: &'static str,
+    texts: &'a BTreeMap<String, TemplateString>,
+) -> impl Iterator<Item = (String, &'a TemplateString)> {
+    texts.iter().map(move |(name, text)| (format!("{map}.{name}"), text))
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

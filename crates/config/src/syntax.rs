@@ -1,0 +1,109 @@
+//! Syntax of a config: the language of a file, and its tree.
+
+use std::path::Path;
+
+use crate::error::{ConfigErrorKind, UnusableFile};
+use crate::problem_collector::ProblemCollector;
+use crate::tree::{self, SyntaxNode};
+
+/// Limit of reported syntax errors.
+const MOST_ERRORS: usize = 5;
+
+/// Language of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConfigLanguage {
+    Json,
+    Toml,
+}
+
+impl ConfigLanguage {
+    /// Detects the language from the start of the text; if that is ambiguous, from the file's name.
+    pub(crate) fn detect(file: &Path, text: &str) -> Result<Self, ConfigErrorKind> {
+        let named = |names: &[&str]| {
+            let extension = file.extension().and_then(|extension| extension.to_str());
+            extension.is_some_and(|extension| {
+                names.iter().any(|name| extension.eq_ignore_ascii_case(name))
+            })
+        };
+        let start = after_comments(text);
+        let list = start.strip_prefix('[').map(after_comments);
+        if start.starts_with('{') || list.is_some_and(|rest| rest.starts_with(['{', ']'])) {
+            return Ok(Self::Json);
+        }
+        // No word that starts a list in JSON is the name of a table that we know.
+        if list.is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '[')) {
+            return Ok(Self::Toml);
+        }
+        if named(&["yaml", "yml"]) {
+            return Err(ConfigErrorKind::Yaml);
+        }
+        Ok(if named(&["json", "jsonc", "json5"]) { Self::Json } else { Self::Toml })
+    }
+}
+
+/// The text after blanks and the comments of JSON.
+fn after_comments(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        let end = if text.starts_with("//") {
+            text.find('\n')
+        } else if text.starts_with("/*") {
+            text.find("*/").map(|at| at + 2)
+        } else {
+            return text;
+        };
+        match end {
+            Some(end) => text = &text[end..],
+            None => return "",
+        }
+    }
+}
+
+/// Parses a text in the language of its file.
+pub(crate) fn parse(
+    file: &Path,
+    text: &str,
+    findings: &ProblemCollector<'_>,
+) -> Result<SyntaxNode, UnusableFile> {
+    let language = ConfigLanguage::detect(file, text)
+        .map_err(|mistake| UnusableFile::new(findings.unusable(0, mistake), []))?;
+    let (name, parsed) = match language {
+        ConfigLanguage::Json => ("JSON", tree::json::parse(text).map_err(|error| vec![error])),
+        ConfigLanguage::Toml => ("TOML", tree::toml::parse(text)),
+    };
+    parsed.map_err(|mut errors| {
+        errors.sort_by_key(|error| error.at);
+        // One slip makes a parser stumble several times; the first time on a line says most.
+        errors.dedup_by_key(|error| findings.spot(error.at).line);
+        let mut errors = errors.into_iter().take(MOST_ERRORS).map(|error| {
+            let mistake = ConfigErrorKind::Syntax { language: name, message: error.message };
+            findings.unusable(error.at, mistake)
+        });
+        let first = errors.next().expect("a text that cannot be parsed has an error");
+        UnusableFile::new(first, errors)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_told_by_the_first_letters() {
+        let of = |file: &str, text: &str| ConfigLanguage::detect(Path::new(file), text).ok();
+        let (json, toml) = (Some(ConfigLanguage::Json), Some(ConfigLanguage::Toml));
+        assert_eq!(of("x.toml", "{}"), json);
+        assert_eq!(of("x", "// note\n /* more */ { }"), json);
+        assert_eq!(of("x", "[{}]"), json);
+        assert_eq!(of("x", "[ ]"), json);
+        assert_eq!(of("x.json", "[mcp.x]"), toml);
+        assert_eq!(of("x.json", "[\"mcp\"]"), json);
+        assert_eq!(of("x", "[mcp.x]"), toml);
+        assert_eq!(of("x", "[[inputs]]"), toml);
+        assert_eq!(of("x", "# note\n"), toml);
+        assert_eq!(of("x.json", ""), json);
+        assert_eq!(of("x", ""), toml);
+        assert_eq!(of("x.yaml", "{}"), json);
+        assert_eq!(of("x.yaml", "extensions:"), None);
+    }
+}

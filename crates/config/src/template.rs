@@ -1,0 +1,436 @@
+//! Config values that may refer to variables, files and user input.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use consort_core::secret;
+use serde::{Serialize, Serializer};
+
+use crate::source_location::LineColumn;
+
+/// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
+const DEEPEST: usize = 8;
+
+/// A config value as written: displayed with its references, never with their values, and with `***` in place of a
+/// likely secret.
+///
+/// | written | stands for |
+/// |---|---|
+/// | `env:NAME`, `${NAME}`, `${env:NAME}` | an environment variable of Consort |
+/// | `${NAME:-text}` | the same, or `text` if it is not set or empty |
+/// | `file:path`, `${file:path}` | the text of a file, without its last line end |
+/// | `${input:id}` | the answer of the user |
+/// | `${workspaceFolder}`, `${workspaceFolderBasename}` | the folder the config is for, and its name |
+/// | `${userHome}`, `${pathSeparator}`, `${/}` | the user's home, the path separator |
+#[derive(Clone)]
+pub struct TemplateString {
+    parts: Vec<TemplatePart>,
+    spot: LineColumn,
+    secrecy: SecretMasking,
+}
+
+/// A part of a text.
+#[derive(Clone, Eq)]
+pub(crate) enum TemplatePart {
+    /// Literal text.
+    Literal(String),
+    /// A reference, and its spelling.
+    Reference(ValueReference, String),
+}
+
+/// Target of a reference.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum ValueReference {
+    /// An environment variable of Consort.
+    Variable { name: String, default: Option<Vec<TemplatePart>> },
+    /// The text of a file.
+    File(String),
+    /// The answer of the user.
+    Input(String),
+    /// The folder the config is for.
+    Folder,
+    /// The name of that folder.
+    FolderName,
+    /// The user's home.
+    Home,
+    /// The path separator.
+    Separator,
+}
+
+/// The part of a text that is shown as `***`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecretMasking {
+    /// Likely secrets in it.
+    LikelySecrets,
+    /// The credentials and keys of a URL.
+    UrlCredentials,
+    /// All of it.
+    Everything,
+}
+
+impl SecretMasking {
+    /// Returns the masking of a value with this name.
+    pub(crate) fn of(name: &str) -> Self {
+        if secret::is_secret_name(name) { Self::Everything } else { Self::LikelySecrets }
+    }
+}
+
+/// The reason why a text cannot be parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidTemplate {
+    /// The start is shown only if it is one of these words: the rest may be a secret.
+    #[error("a reference `${{{0}:…}}` cannot be followed here")]
+    Elsewhere(&'static str),
+    #[error("a `${{…}}` is not a reference")]
+    Unknown,
+    #[error("that is not the name of a variable")]
+    Name,
+    #[error("a reference names nothing")]
+    Empty,
+    #[error("a `${{` is not closed by a `}}`")]
+    Unclosed,
+    #[error("defaults are nested too deeply")]
+    Depth,
+    #[error("a text has a NUL character, which no program or server can be given")]
+    Nul,
+}
+
+/// References that only editors can resolve.
+const EDITORS: [&str; 4] = ["command", "config", "workspaceFolder", "extensionInstallFolder"];
+
+impl TemplateString {
+    /// Parses the references in a text.
+    pub(crate) fn parse(
+        text: &str,
+        spot: LineColumn,
+        secrecy: SecretMasking,
+    ) -> Result<Self, InvalidTemplate> {
+        if text.contains('\0') {
+            return Err(InvalidTemplate::Nul);
+        }
+        let whole = |reference| vec![TemplatePart::Reference(reference, text.to_owned())];
+        let parts = match text.split_once(':') {
+            Some(("env", name)) if is_name(name) => {
+                whole(ValueReference::Variable { name: name.to_owned(), default: None })
+            }
+            Some(("env", _)) => return Err(InvalidTemplate::Name),
+            Some(("file", "")) => return Err(InvalidTemplate::Empty),
+            // `file://` starts an address, which servers take as an argument.
+            Some(("file", path)) if !path.starts_with("//") => {
+                whole(ValueReference::File(path.to_owned()))
+            }
+            _ => parts(text, 0)?,
+        };
+        Ok(Self { parts, spot, secrecy })
+    }
+
+    /// A text without references.
+    pub(crate) fn literal(text: &str, spot: LineColumn) -> Self {
+        Self {
+            parts: vec![TemplatePart::Literal(text.to_owned())],
+            spot,
+            secrecy: SecretMasking::LikelySecrets,
+        }
+    }
+
+    /// A single reference to a variable.
+    pub(crate) fn variable(name: &str, spot: LineColumn) -> Result<Self, InvalidTemplate> {
+        Self::parse(&format!("env:{name}"), spot, SecretMasking::Everything)
+    }
+
+    /// The text with a prefix.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> Self {
+        let mut text = self.clone();
+        text.parts.insert(0, TemplatePart::Literal(prefix.to_owned()));
+        text
+    }
+
+    pub(crate) fn parts(&self) -> &[TemplatePart] {
+        &self.parts
+    }
+
+    pub(crate) fn spot(&self) -> LineColumn {
+        self.spot
+    }
+
+    /// The text exactly as written, including secrets: for users who must see all of it before they approve it.
+    pub fn to_plain_string(&self) -> String {
+        let written = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) | TemplatePart::Reference(_, text) => text.clone(),
+        };
+        self.parts.iter().map(written).collect()
+    }
+
+    /// The text, if it has no references.
+    pub(crate) fn as_literal(&self) -> Option<Cow<'_, str>> {
+        match self.parts.as_slice() {
+            [] => Some(Cow::Borrowed("")),
+            [TemplatePart::Literal(text)] => Some(Cow::Borrowed(text)),
+            parts => parts
+                .iter()
+                .map(|part| match part {
+                    TemplatePart::Literal(text) => Some(text.as_str()),
+                    TemplatePart::Reference(..) => None,
+                })
+                .collect::<Option<String>>()
+                .map(Cow::Owned),
+        }
+    }
+
+    /// Returns true if the file itself contains a secret.
+    pub(crate) fn holds_secret(&self) -> bool {
+        self.as_literal().is_some_and(|text| self.hidden(&text) != text)
+    }
+
+    /// All references, including those in defaults.
+    pub(crate) fn references(&self) -> Vec<&ValueReference> {
+        let mut found = Vec::new();
+        collect(&self.parts, &mut found);
+        found
+    }
+
+    fn hidden<'a>(&self, literal: &'a str) -> Cow<'a, str> {
+        match self.secrecy {
+            SecretMasking::LikelySecrets => secret::hide_if_secret(literal),
+            SecretMasking::UrlCredentials => secret::hide_in_url(literal),
+            SecretMasking::Everything => secret::hide(literal),
+        }
+    }
+
+    fn format_parts(&self, parts: &[TemplatePart]) -> String {
+        let show = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) => self.hidden(text).into_owned(),
+            TemplatePart::Reference(
+                ValueReference::Variable { name, default: Some(default) },
+                _,
+            ) => {
+                format!("${{{name}:-{}}}", self.format_parts(default))
+            }
+            TemplatePart::Reference(_, spelled) => spelled.clone(),
+        };
+        parts.iter().map(show).collect()
+    }
+}
+
+/// References are equal if their targets are; `env:A` is `${A}`.
+impl PartialEq for TemplatePart {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Literal(text), Self::Literal(other)) => text == other,
+            (Self::Reference(reference, _), Self::Reference(other, _)) => reference == other,
+            _ => false,
+        }
+    }
+}
+
+/// Texts are equal if their parts are; their places do not matter.
+impl PartialEq for TemplateString {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts == other.parts
+    }
+}
+
+impl Eq for TemplateString {}
+
+impl fmt::Display for TemplateString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.format_parts(&self.parts))
+    }
+}
+
+impl fmt::Debug for TemplateString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.format_parts(&self.parts))
+    }
+}
+
+impl Serialize for TemplateString {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn collect<'a>(parts: &'a [TemplatePart], found: &mut Vec<&'a ValueReference>) {
+    for part in parts {
+        if let TemplatePart::Reference(reference, _) = part {
+            found.push(reference);
+            if let ValueReference::Variable { default: Some(default), .. } = reference {
+                collect(default, found);
+            }
+        }
+    }
+}
+
+fn parts(mut text: &str, depth: usize) -> Result<Vec<TemplatePart>, InvalidTemplate> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    while let Some(start) = text.find("${") {
+        let length = closing(&text[start + 2..]).ok_or(InvalidTemplate::Unclosed)?;
+        literal.push_str(&text[..start]);
+        let (inside, end) = (&text[start + 2..start + 2 + length], start + 3 + length);
+        let reference = reference(inside, depth)?;
+        if !literal.is_empty() {
+            parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
+        }
+        parts.push(TemplatePart::Reference(reference, text[start..end].to_owned()));
+        text = &text[end..];
+    }
+    literal.push_str(text);
+    if !literal.is_empty() {
+        parts.push(TemplatePart::Literal(literal));
+    }
+    Ok(parts)
+}
+
+/// Returns the offset of the brace that closes the one opened before `text`.
+fn closing(text: &str) -> Option<usize> {
+    let (mut open, mut last) = (1, b' ');
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' if last == b'$' => open += 1,
+            b'}' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return Some(at);
+        }
+        last = byte;
+    }
+    None
+}
+
+fn reference(inside: &str, depth: usize) -> Result<ValueReference, InvalidTemplate> {
+    let named = |rest: &str| {
+        if rest.is_empty() { Err(InvalidTemplate::Empty) } else { Ok(rest.to_owned()) }
+    };
+    match inside {
+        "" => return Err(InvalidTemplate::Empty),
+        "workspaceFolder" => return Ok(ValueReference::Folder),
+        "workspaceFolderBasename" => return Ok(ValueReference::FolderName),
+        "userHome" => return Ok(ValueReference::Home),
+        "pathSeparator" | "/" => return Ok(ValueReference::Separator),
+        _ => {}
+    }
+    match inside.split_once(':') {
+        Some(("input", id)) => named(id).map(ValueReference::Input),
+        Some(("file", path)) => named(path).map(ValueReference::File),
+        Some(("env", rest)) => variable(rest, depth),
+        Some((word, rest)) if !rest.starts_with('-') => {
+            let editor = EDITORS.into_iter().find(|known| *known == word);
+            Err(editor.map_or(InvalidTemplate::Unknown, InvalidTemplate::Elsewhere))
+        }
+        _ => variable(inside, depth),
+    }
+}
+
+fn variable(text: &str, depth: usize) -> Result<ValueReference, InvalidTemplate> {
+    let (name, default) = match text.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (text, None),
+    };
+    if !is_name(name) {
+        return Err(InvalidTemplate::Unknown);
+    }
+    let default = match default {
+        Some(_) if depth == DEEPEST => return Err(InvalidTemplate::Depth),
+        Some(default) => Some(parts(default, depth + 1)?),
+        None => None,
+    };
+    Ok(ValueReference::Variable { name: name.to_owned(), default })
+}
+
+/// Returns true for a valid variable name.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, secrecy: SecretMasking) -> Result<String, InvalidTemplate> {
+        let text = TemplateString::parse(text, LineColumn::default(), secrecy)?;
+        let kinds: String = text
+            .references()
+            .into_iter()
+            .map(|reference| match reference {
+                ValueReference::Variable { name, .. } => format!(" {name}"),
+                ValueReference::File(path) => format!(" file({path})"),
+                ValueReference::Input(id) => format!(" input({id})"),
+                ValueReference::Folder => " folder".to_owned(),
+                ValueReference::FolderName => " folder name".to_owned(),
+                ValueReference::Home => " home".to_owned(),
+                ValueReference::Separator => " separator".to_owned(),
+            })
+            .collect();
+        Ok(format!("{text} ->{kinds}"))
+    }
+
+    #[test]
+    fn references_are_found_and_shown_as_written() {
+        for (text, found) in [
+            ("env:TOKEN", "env:TOKEN -> TOKEN"),
+            ("${TOKEN}", "${TOKEN} -> TOKEN"),
+            ("Bearer ${env:TOKEN}", "Bearer ${env:TOKEN} -> TOKEN"),
+            ("${A:-b}${C:-${D}}", "${A:-b}${C:-${D}} -> A C D"),
+            ("${A:-}", "${A:-} -> A"),
+            ("${A:-file:./dev.db}", "${A:-file:./dev.db} -> A"),
+            ("file:token.txt", "file:token.txt -> file(token.txt)"),
+            ("x ${file:/a b}", "x ${file:/a b} -> file(/a b)"),
+            ("file:///data/x.db", "file:///data/x.db ->"),
+            ("${input:key}", "${input:key} -> input(key)"),
+            ("${workspaceFolder}/x", "${workspaceFolder}/x -> folder"),
+            ("${workspaceFolderBasename}", "${workspaceFolderBasename} -> folder name"),
+            ("${userHome}${/}.x", "${userHome}${/}.x -> home separator"),
+            ("^a$|b", "^a$|b ->"),
+            ("$HOME $$ {A}", "$HOME $$ {A} ->"),
+            ("", " ->"),
+        ] {
+            assert_eq!(read(text, SecretMasking::LikelySecrets).as_deref(), Ok(found));
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_reference_is_refused() {
+        use InvalidTemplate::{Depth, Elsewhere, Empty, Name, Nul, Unclosed, Unknown};
+        let deep = format!("{}{}", "${A:-".repeat(9), "}".repeat(9));
+        for (text, why) in [
+            ("env:MY-TOKEN", Name),
+            ("env:", Name),
+            ("file:", Empty),
+            ("${}", Empty),
+            ("${TOKEN", Unclosed),
+            ("${ ${TOKEN}", Unclosed),
+            ("${input:}", Empty),
+            ("${command:pick}", Elsewhere("command")),
+            ("${hunter:2}", Unknown),
+            ("${a b}", Unknown),
+            ("${:-x}", Unknown),
+            ("a\0b", Nul),
+            (&deep, Depth),
+        ] {
+            assert_eq!(read(text, SecretMasking::LikelySecrets), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn literals_are_hidden_where_a_secret_is_expected_or_seen() {
+        for (text, secrecy, shown) in [
+            ("hunter2", SecretMasking::Everything, "*** ->"),
+            ("Bearer hunter2", SecretMasking::Everything, "Bearer *** ->"),
+            ("${A:-hunter2}", SecretMasking::Everything, "${A:-***} -> A"),
+            ("Bearer ${A}", SecretMasking::Everything, "Bearer ${A} -> A"),
+            ("ghp_0123456789ab", SecretMasking::LikelySecrets, "*** ->"),
+            ("production", SecretMasking::LikelySecrets, "production ->"),
+            ("https://x/?key=hunter2", SecretMasking::UrlCredentials, "https://x/?key=*** ->"),
+        ] {
+            assert_eq!(read(text, secrecy).as_deref(), Ok(shown));
+        }
+        let text =
+            TemplateString::parse("hunter2", LineColumn::default(), SecretMasking::Everything)
+                .unwrap();
+        assert_eq!(format!("{text:?}"), r#""***""#);
+        assert!(text.holds_secret());
+    }
+}

@@ -1,0 +1,105 @@
+//! Recording of agent runs: in the ledger, in metrics, in traces.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use consort_agent::{
+    Cause, Price, ProviderError, Reply, Report, RequestObservation, RunObservation, RunObserver,
+    RunStart, Status, Usage,
+};
+use consort_core::{BoxFuture, CallingAgent};
+use consort_gateway::ledger::{Class, Cost, ModelUsage};
+use consort_gateway::{ModelRequestRecord, Records, RunRecord};
+
+/// Records the runs of agents.
+#[derive(Debug)]
+pub struct RunRecorder(pub Records);
+
+impl RunObserver for RunRecorder {
+    fn begin(&self, run: &RunStart<'_>) -> Arc<dyn RunObservation> {
+        let agent = CallingAgent { name: run.agent.to_owned(), model: run.model.id.clone() };
+        let record = self.0.begin_run(run.caller, agent, run.parent);
+        Arc::new(RecordedRun {
+            price: run.model.facts.price,
+            context: record.context().fields().collect(),
+            record: Mutex::new(Some(record)),
+        })
+    }
+}
+
+/// A recorded run.
+struct RecordedRun {
+    price: Option<Price>,
+    context: Vec<(&'static str, String)>,
+    /// `None` once it has ended.
+    record: Mutex<Option<RunRecord>>,
+}
+
+impl RunObservation for RecordedRun {
+    fn request(&self) -> BoxFuture<'_, Result<Box<dyn RequestObservation>, String>> {
+        let record = {
+            let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+            record.as_ref().map(RunRecord::begin_request)
+        };
+        Box::pin(async move {
+            let mut record = record.ok_or("the run is over")?;
+            record.durable().await.map_err(|error| error.to_string())?;
+            Ok(Box::new(RecordedRequest { record, price: self.price }) as _)
+        })
+    }
+
+    fn context(&self) -> Vec<(&'static str, String)> {
+        self.context.clone()
+    }
+
+    fn end(&self, report: &Report) {
+        let record = self.record.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(record) = record else { return };
+        // A run that waits for a person or for its client's tools is no failure.
+        let is_fine = matches!(report.status, Status::Completed | Status::Waiting);
+        let kind = serde_json::to_value(report.status);
+        let kind = kind.ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+        let error = (!is_fine).then(|| (kind, report.reason.clone()));
+        record.end(&usage(&report.usage, self.price.as_ref()), error);
+    }
+}
+
+/// A recorded model request.
+struct RecordedRequest {
+    record: ModelRequestRecord,
+    price: Option<Price>,
+}
+
+impl RequestObservation for RecordedRequest {
+    fn usage(&mut self, used: Usage) {
+        self.record.set_usage(usage(&used, self.price.as_ref()));
+    }
+
+    fn end(mut self: Box<Self>, result: Result<&Reply, &ProviderError>) {
+        match result {
+            Ok(reply) => {
+                self.record.set_usage(usage(&reply.usage, self.price.as_ref()));
+                self.record.set_answer(&reply.model, &reply.id);
+                self.record.end(Class::Ok, None);
+            }
+            Err(error) => {
+                let class = match error.cause {
+                    Cause::Unreachable { .. } => Class::NotSent,
+                    _ => Class::Error { code: error.status.map(i64::from) },
+                };
+                let kind = error.status.map_or_else(|| class.to_string(), |it| it.to_string());
+                self.record.end(class, Some((kind, error.to_string())));
+            }
+        }
+    }
+}
+
+fn usage(used: &Usage, price: Option<&Price>) -> ModelUsage {
+    ModelUsage {
+        input: used.input,
+        output: used.output,
+        cached_read: used.cached_read,
+        cached_write: used.cached_write,
+        reasoning: used.reasoning,
+        cost: price.map(|price| Cost::dollars(price.of(used))),
+    }
+}

@@ -1,0 +1,28 @@
+//! Decisions on tools before they are called.
+
+use consort_core::{Caller, Entry};
+
+use super::{Decision, Policy, Question};
+
+impl Policy {
+    /// Decides on a tool at an endpoint before its arguments are known; `None` if the policy allows everything.
+    pub fn decide_on_entry(
+        &self,
+        caller: &Caller,
+        profile: Option<&str>,
+        entry: &Entry,
+    ) -> Option<Decision> {
+        if self.is_open() {
+            return None;
+        }
+        let question = Question {
+            caller,
+            profile,
+            server: entry.route.server.as_str(),
+            tool: &entry.route.name,
+            annotations: entry.tool().annotations(),
+            arguments: None,
+        };
+        Some(self.decide(&question))
+    }
+}
