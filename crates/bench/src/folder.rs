@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-use consort_shape::search::{Document, Limits};
+use consort_search::{Document, Limits};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use consort_core::{Caller, ServerId, Toolbox as _};
 use consort_hub::{Hub, ServerSettings};
-use consort_shape::search::{Document, Index, Limits};
+use consort_search::{Document, Index, Limits};
 use consort_wire::{Client, Endpoint, Era, Json, Request, Server};
 use serde_json::Map;
 use tempfile::TempDir;

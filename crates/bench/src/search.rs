@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort_shape::search::{Index, Limits};
+use consort_search::{Index, Limits};
 
 mod baseline;
 mod metrics;

@@ -19,8 +19,8 @@ use consort_core::{
 
 use crate::limits::ExposureLimits;
 use crate::memo::Memo;
-use crate::search::Index;
 use crate::tokens::{self, Vocabulary};
+use consort_search::Index;
 
 pub use spec::{ExposureSpec, ModeSpec, TableSpec};
 

@@ -4,7 +4,6 @@ pub mod dialect;
 pub mod pin;
 pub mod policy;
 pub mod scan;
-pub mod search;
 pub mod tokens;
 
 mod aside;

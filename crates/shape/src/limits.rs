@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::search;
+use consort_search as search;
 
 /// Limits of the exposures that do not list every tool.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use consort_shape::search::{Document, is_stop, stem};
+use consort_search::{Document, is_stop, stem};
 
 /// The usual constant of BM25.
 const K: f64 = 1.2;

@@ -1,6 +1,6 @@
 //! `consort search`: finds tools by their function.
 
-use consort_shape::search::{Index, Limits};
+use consort_search::{Index, Limits};
 use serde_json::json;
 
 use crate::cli::Common;

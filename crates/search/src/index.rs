@@ -1,65 +1,20 @@
-//! Keyword search for tools: an index in memory, without a model, deterministic.
+//! The searchable index of tools.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use consort_core::{Catalog, Object};
+use consort_core::Catalog;
 
-mod document;
-mod english;
-mod postings;
-mod query;
-mod rank;
-mod stem;
-mod typo;
-mod words;
-
-pub use document::Document;
-pub use english::is_stop;
-pub use stem::stem;
-
-use document::Counted;
-use postings::Postings;
-use query::Query;
-use typo::Spellings;
-
-/// Limits of indexing and search; input beyond them is ignored without an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of a search query.
-    pub query_bytes: usize,
-    /// Words of a search query.
-    pub query_words: usize,
-    /// Hits of a search.
-    pub hits: usize,
-    /// Words of each field of a tool: name, description and so on.
-    pub field_words: usize,
-    /// Parameters of a tool, nested ones included.
-    pub parameters: usize,
-    /// Choices (`enum`) of a parameter.
-    pub choices: usize,
-    /// Nesting depth of a parameter.
-    pub schema_depth: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            query_bytes: 4096,
-            query_words: 256,
-            hits: 100,
-            field_words: 2048,
-            parameters: 256,
-            choices: 32,
-            schema_depth: 8,
-        }
-    }
-}
+use crate::corpus::{Corpus, Indexed};
+use crate::document::Document;
+use crate::limits::Limits;
+use crate::query::Query;
+use crate::rank;
 
 /// A searchable index of tools.
 ///
 /// ```
-/// use consort_shape::search::{Document, Index, Limits};
+/// use consort_search::{Document, Index, Limits};
 ///
 /// let tool = |id: &str, description: &str| Document {
 ///     id: format!("git.{id}"),
@@ -76,9 +31,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Index {
     limits: Limits,
-    documents: Vec<Indexed>,
-    postings: Postings,
-    spellings: Spellings,
+    corpus: Corpus,
     /// Names and ids in lower case, each with the documents that have it.
     exact: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, usize>,
@@ -95,15 +48,6 @@ pub struct Hit<'a> {
     pub score: f32,
     /// True if the query is its name or id.
     pub exact: bool,
-}
-
-#[derive(Debug)]
-struct Indexed {
-    id: String,
-    name: String,
-    /// The tool's definition, if it comes from a catalog.
-    definition: Option<Object>,
-    counted: Arc<Counted>,
 }
 
 impl Index {
@@ -125,7 +69,7 @@ impl Index {
         let entries = catalog.tools.entries().iter().map(|entry| {
             let id = entry.id();
             let definition = entry.definition.clone();
-            match self.by_id.get(&id).map(|&at| &self.documents[at]) {
+            match self.by_id.get(&id).map(|&at| &self.corpus.documents[at]) {
                 Some(known) if known.definition.as_ref() == Some(&definition) => Indexed {
                     id,
                     name: known.name.clone(),
@@ -141,8 +85,6 @@ impl Index {
     }
 
     fn build(documents: Vec<Indexed>, limits: Limits) -> Self {
-        let postings = Postings::new(documents.iter().map(|document| &document.counted));
-        let spellings = Spellings::new(postings.spellings());
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut by_id = HashMap::new();
         for (at, document) in documents.iter().enumerate() {
@@ -154,17 +96,17 @@ impl Index {
             }
             exact.entry(id).or_default().push(at);
         }
-        Self { limits, documents, postings, spellings, exact, by_id }
+        Self { limits, corpus: Corpus::new(documents), exact, by_id }
     }
 
     /// Number of documents.
     pub fn len(&self) -> usize {
-        self.documents.len()
+        self.corpus.documents.len()
     }
 
     /// Returns true if there are no documents.
     pub fn is_empty(&self) -> bool {
-        self.documents.is_empty()
+        self.corpus.documents.is_empty()
     }
 
     /// Returns the `k` best matches, best first. Nothing matches an empty query.
@@ -180,7 +122,7 @@ impl Index {
         visible: impl Fn(usize) -> bool,
     ) -> Vec<Hit<'_>> {
         let read = Query::new(query, &self.limits);
-        let ranked = rank::rank(self, &read, &visible);
+        let ranked = rank::rank(&self.corpus, &read, &visible);
         let named: Vec<usize> = self.named(query).filter(|&at| visible(at)).collect();
         let score = |at: usize| {
             ranked
@@ -212,18 +154,7 @@ impl Index {
     }
 
     fn hit(&self, position: usize, score: f32, exact: bool) -> Hit<'_> {
-        Hit { id: &self.documents[position].id, position, score, exact }
-    }
-
-    fn counted(&self, document: usize) -> &Counted {
-        &self.documents[document].counted
-    }
-}
-
-impl Indexed {
-    fn new(document: Document, definition: Option<Object>, limits: &Limits) -> Self {
-        let counted = Arc::new(Counted::new(&document, limits));
-        Self { id: document.id, name: document.name, definition, counted }
+        Hit { id: &self.corpus.documents[position].id, position, score, exact }
     }
 }
 
@@ -378,7 +309,7 @@ mod tests {
         }));
         assert!(ids(&index, "behind").is_empty());
         assert_eq!(ids(&index, "eggs"), ["flood"]);
-        assert_eq!(index.counted(0).lengths.iter().max(), Some(&2048));
+        assert_eq!(index.corpus.documents[0].counted.lengths.iter().max(), Some(&2048));
         let query = "quux ".repeat(10_000) + "eggs";
         assert!(ids(&index, &query).is_empty());
         assert_eq!(ids(&index, &"eggs ".repeat(10_000)), ["flood"]);
@@ -446,7 +377,7 @@ mod tests {
             let new = Index::of(&after, Limits::default());
             prop_assert_eq!(updated.search(&query, 50), new.search(&query, 50));
             let again = updated.updated(&after);
-            for (one, other) in updated.documents.iter().zip(&again.documents) {
+            for (one, other) in updated.corpus.documents.iter().zip(&again.corpus.documents) {
                 prop_assert!(Arc::ptr_eq(&one.counted, &other.counted));
             }
         }

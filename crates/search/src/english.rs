@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::stem::stem;
+use crate::stem::stem;
 
 /// Stop words, which say nothing of a tool; apostrophes leave their letters behind.
 const STOP: &str = "
@@ -104,12 +104,12 @@ pub fn is_stop(word: &str) -> bool {
 }
 
 /// Returns true for a word of asking.
-pub(super) fn is_asking(word: &str) -> bool {
+pub(crate) fn is_asking(word: &str) -> bool {
     ASKINGS.contains(word)
 }
 
 /// Returns the synonyms of a stem.
-pub(super) fn same(stem: &str) -> &'static [String] {
+pub(crate) fn same(stem: &str) -> &'static [String] {
     SAME.get(stem).map(Vec::as_slice).unwrap_or_default()
 }
 

@@ -5,7 +5,7 @@ const LONGEST: usize = 48;
 
 /// Kind of a word in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A word, a part of an identifier, or a pair of characters.
     Part,
     /// All parts of an identifier in one: `github` of `GitHub`.
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 }
 
 /// Calls `each` with every word of `text` in lower case, in order, at most `most` of them.
-pub(super) fn each_word(text: &str, most: usize, each: &mut impl FnMut(&str, Kind)) {
+pub(crate) fn each_word(text: &str, most: usize, each: &mut impl FnMut(&str, Kind)) {
     let mut left = most;
     let mut counted = |word: &str, kind| {
         if left > 0 && !word.is_empty() {

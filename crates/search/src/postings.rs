@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::document::{Counted, FIELDS, NAME, size};
-use super::stem::stem;
+use crate::document::{Counted, FIELDS, NAME, size};
+use crate::stem::stem;
 
 /// Weights of the fields name, title, server, description, parameter names and details. Round numbers:
 /// names are short and chosen with care, details are long and alike from tool to tool. On four public sets
@@ -17,38 +17,38 @@ const B: f32 = 0.75;
 
 /// A document that has a word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Posting {
-    pub(super) document: u32,
+pub(crate) struct Posting {
+    pub(crate) document: u32,
     /// Weight of the word in it, before the word's rarity.
-    pub(super) says: f32,
+    pub(crate) says: f32,
 }
 
 /// A stem, which stands for all its words.
 #[derive(Debug, Default)]
-pub(super) struct Stem {
-    pub(super) postings: Vec<Posting>,
+pub(crate) struct Stem {
+    pub(crate) postings: Vec<Posting>,
     /// Inverse document frequency: rare words weigh more.
-    pub(super) rarity: f32,
+    pub(crate) rarity: f32,
 }
 
 /// All words of all documents.
 #[derive(Debug, Default)]
-pub(super) struct Postings {
+pub(crate) struct Postings {
     words: HashMap<Box<str>, u32>,
     /// Documents by word.
     exact: Vec<Vec<Posting>>,
     /// Stem by word.
     stem_of: Vec<u32>,
     stem_ids: HashMap<Box<str>, u32>,
-    pub(super) stems: Vec<Stem>,
+    pub(crate) stems: Vec<Stem>,
     /// Stem by document and word of the document.
-    pub(super) in_document: Vec<Box<[u32]>>,
+    pub(crate) in_document: Vec<Box<[u32]>>,
     /// Stems of the name by document, each once.
-    pub(super) in_name: Vec<Box<[u32]>>,
+    pub(crate) in_name: Vec<Box<[u32]>>,
 }
 
 impl Postings {
-    pub(super) fn new<'a>(documents: impl Iterator<Item = &'a Arc<Counted>> + Clone) -> Self {
+    pub(crate) fn new<'a>(documents: impl Iterator<Item = &'a Arc<Counted>> + Clone) -> Self {
         let mut postings = Self::default();
         let averages = averages(&documents);
         for (document, counted) in documents.enumerate() {
@@ -124,27 +124,27 @@ impl Postings {
     }
 
     /// Returns the stem of a word, if a document has the word.
-    pub(super) fn stem_of(&self, word: &str) -> Option<u32> {
+    pub(crate) fn stem_of(&self, word: &str) -> Option<u32> {
         self.words.get(word).map(|&word| self.stem_of[word as usize])
     }
 
     /// Returns the number of a stem, if a document has it.
-    pub(super) fn stem(&self, stem: &str) -> Option<u32> {
+    pub(crate) fn stem(&self, stem: &str) -> Option<u32> {
         self.stem_ids.get(stem).copied()
     }
 
     /// Returns the documents that have exactly this word.
-    pub(super) fn exact(&self, word: &str) -> &[Posting] {
+    pub(crate) fn exact(&self, word: &str) -> &[Posting] {
         self.words.get(word).map(|&word| self.exact[word as usize].as_slice()).unwrap_or_default()
     }
 
     /// Returns the inverse document frequency of a stem.
-    pub(super) fn rarity(&self, stem: u32) -> f32 {
+    pub(crate) fn rarity(&self, stem: u32) -> f32 {
         self.stems[stem as usize].rarity
     }
 
     /// Every word and every stem that is no word, in no particular order, each with its stem's documents.
-    pub(super) fn spellings(&self) -> impl Iterator<Item = (&str, usize)> {
+    pub(crate) fn spellings(&self) -> impl Iterator<Item = (&str, usize)> {
         let words = self.words.iter().map(|(word, &number)| (word, self.stem_of[number as usize]));
         let stems = self.stem_ids.iter().map(|(stem, &number)| (stem, number));
         let stems = stems.filter(|(stem, _)| !self.words.contains_key(*stem));
@@ -165,6 +165,6 @@ fn saturated(weight: f32) -> f32 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are small, and a ranking bears rounding")]
-pub(super) fn amount(count: usize) -> f32 {
+pub(crate) fn amount(count: usize) -> f32 {
     count as f32
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use consort_core::{Annotations, Entry};
 use serde_json::Value;
 
-use super::Limits;
-use super::english::is_stop;
-use super::words::{Kind, each_word};
+use crate::content::Telling;
+use crate::limits::Limits;
+use crate::words::Kind;
 
 /// A search document: a tool's texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,40 +112,40 @@ fn hints(annotations: Annotations) -> Vec<String> {
 }
 
 /// Number of fields of a document.
-pub(super) const FIELDS: usize = 6;
+pub(crate) const FIELDS: usize = 6;
 
 /// The field of names.
-pub(super) const NAME: usize = 0;
+pub(crate) const NAME: usize = 0;
 
 /// The field of descriptions.
 const DESCRIPTION: usize = 3;
 
 /// Separator in [`Counted::order`]: the words before and after it are not adjacent.
-pub(super) const GAP: u32 = u32::MAX;
+pub(crate) const GAP: u32 = u32::MAX;
 
 /// A document's words, counted. It depends only on the document, so it outlives an index.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     /// All its words, one after the other.
     text: String,
-    pub(super) words: Vec<Count>,
+    pub(crate) words: Vec<Count>,
     /// Number of words in each field.
-    pub(super) lengths: [u32; FIELDS],
+    pub(crate) lengths: [u32; FIELDS],
     /// The words of name and description in their order, as indices into `words`.
-    pub(super) order: Vec<u32>,
+    pub(crate) order: Vec<u32>,
 }
 
 /// A word of a document.
 #[derive(Debug)]
-pub(super) struct Count {
+pub(crate) struct Count {
     start: u32,
     end: u32,
     /// Number of occurrences in each field.
-    pub(super) times: [u32; FIELDS],
+    pub(crate) times: [u32; FIELDS],
 }
 
 impl Counted {
-    pub(super) fn new(document: &Document, limits: &Limits) -> Self {
+    pub(crate) fn new(document: &Document, limits: &Limits) -> Self {
         let mut words = Telling::default();
         let mut ends = [0; FIELDS];
         for (field, texts) in document.fields().into_iter().enumerate() {
@@ -185,52 +185,11 @@ impl Counted {
         size(self.words.len() - 1)
     }
 
-    pub(super) fn word(&self, count: &Count) -> &str {
+    pub(crate) fn word(&self, count: &Count) -> &str {
         &self.text[count.start as usize..count.end as usize]
     }
 }
 
-/// The words of texts without stop words.
-#[derive(Debug, Default)]
-pub(super) struct Telling {
-    text: String,
-    /// End of each word in `text`, and its kind.
-    words: Vec<(usize, Kind)>,
-}
-
-impl Telling {
-    /// Adds the words of a text without stop words, or all if it has no others: `do_it` is found, too.
-    pub(super) fn add(&mut self, text: &str, most: usize) {
-        if !self.add_if(text, most, |word| !is_stop(word)) {
-            self.add_if(text, most, |_| true);
-        }
-    }
-
-    /// Adds the words that satisfy a predicate. Returns true if there was any.
-    fn add_if(&mut self, text: &str, most: usize, says: impl Fn(&str) -> bool) -> bool {
-        let before = self.words.len();
-        each_word(text, most, &mut |word, kind| {
-            if says(word) {
-                self.text.push_str(word);
-                self.words.push((self.text.len(), kind));
-            }
-        });
-        self.words.len() > before
-    }
-
-    fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Kind)> {
-        let mut start = 0;
-        self.words.iter().map(move |&(end, kind)| {
-            let word = &self.text[std::mem::replace(&mut start, end)..end];
-            (word, kind)
-        })
-    }
-}
-
-pub(super) fn size(size: usize) -> u32 {
+pub(crate) fn size(size: usize) -> u32 {
     u32::try_from(size).expect("the limits keep it far below")
 }

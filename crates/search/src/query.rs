@@ -1,38 +1,38 @@
 //! A parsed query: its words, each once, and the order in which they stand.
 
-use super::Limits;
-use super::document::Telling;
-use super::english::is_asking;
-use super::stem::stem;
-use super::words::Kind;
+use crate::content::Telling;
+use crate::english::is_asking;
+use crate::limits::Limits;
+use crate::stem::stem;
+use crate::words::Kind;
 
 /// Weight of a word of asking.
 const ASKING: f32 = 0.25;
 
 /// A parsed query.
 #[derive(Debug, Default)]
-pub(super) struct Query {
+pub(crate) struct Query {
     /// The words as written, each once.
-    pub(super) words: Vec<Wanted>,
+    pub(crate) words: Vec<Wanted>,
     /// Their stems, each once.
-    pub(super) stems: Vec<Wanted>,
+    pub(crate) stems: Vec<Wanted>,
     /// The words in order, without whole identifiers.
-    pub(super) order: Vec<String>,
+    pub(crate) order: Vec<String>,
 }
 
 /// A word or stem of a query.
 #[derive(Debug, PartialEq)]
-pub(super) struct Wanted {
-    pub(super) text: String,
+pub(crate) struct Wanted {
+    pub(crate) text: String,
     /// Its weight.
-    pub(super) weight: f32,
+    pub(crate) weight: f32,
     /// The word as it was first written, with the ending that a stem lacks.
-    pub(super) written: String,
+    pub(crate) written: String,
     times: u16,
 }
 
 impl Query {
-    pub(super) fn new(query: &str, limits: &Limits) -> Self {
+    pub(crate) fn new(query: &str, limits: &Limits) -> Self {
         let end = query.floor_char_boundary(limits.query_bytes);
         let mut read = Self::default();
         let mut words = Telling::default();

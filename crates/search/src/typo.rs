@@ -9,7 +9,7 @@ const CANDIDATES: usize = 3;
 
 /// All known words and stems, in an order that is quick to look through.
 #[derive(Debug, Default)]
-pub(super) struct Spellings {
+pub(crate) struct Spellings {
     /// Sorted by length, then by document frequency, descending, then alphabetically.
     words: Vec<Spelling>,
     /// Start of each length in `words`.
@@ -25,7 +25,7 @@ struct Spelling {
 }
 
 impl Spellings {
-    pub(super) fn new<'a>(words: impl Iterator<Item = (&'a str, usize)>) -> Self {
+    pub(crate) fn new<'a>(words: impl Iterator<Item = (&'a str, usize)>) -> Self {
         let mut sorted: Vec<_> = words
             .filter(|(word, _)| is_correctable(word))
             .map(|(word, documents)| (length(word), std::cmp::Reverse(documents), word))
@@ -44,7 +44,7 @@ impl Spellings {
     }
 
     /// Returns the nearest corrections of a word or its stem, those in more documents first.
-    pub(super) fn near(&self, written: &str, stem: &str) -> Vec<&str> {
+    pub(crate) fn near(&self, written: &str, stem: &str) -> Vec<&str> {
         let most = match length(written) {
             TWO_SLIPS.. => 2,
             ONE_SLIP.. => 1,

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use super::Index;
-use super::document::GAP;
-use super::english::same;
-use super::postings::{Posting, Postings};
-use super::query::{Query, Wanted};
-use super::stem::stem;
+use crate::corpus::Corpus;
+use crate::document::GAP;
+use crate::english::same;
+use crate::postings::{Posting, Postings};
+use crate::query::{Query, Wanted};
+use crate::stem::stem;
 
 /// Weight of the word as written, relative to its stem.
 const EXACT: f32 = 1.0 / 3.0;
@@ -30,9 +30,9 @@ const CLOSELY: usize = 256;
 
 /// A document and its score.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scored {
-    pub(super) document: u32,
-    pub(super) score: f32,
+pub(crate) struct Scored {
+    pub(crate) document: u32,
+    pub(crate) score: f32,
 }
 
 impl Scored {
@@ -43,16 +43,16 @@ impl Scored {
 }
 
 /// Returns the documents that have any word of the query, best first.
-pub(super) fn rank(index: &Index, query: &Query, visible: impl Fn(usize) -> bool) -> Vec<Scored> {
-    let mut ranking = Ranking::new(index);
+pub(crate) fn rank(corpus: &Corpus, query: &Query, visible: impl Fn(usize) -> bool) -> Vec<Scored> {
+    let mut ranking = Ranking::new(corpus);
     for wanted in &query.stems {
         ranking.look_for(wanted);
     }
     ranking.look_for_joined(query);
     for wanted in &query.words {
-        if let Some(stem) = index.postings.stem_of(&wanted.text) {
-            let weight = EXACT * wanted.weight * index.postings.rarity(stem);
-            ranking.add(index.postings.exact(&wanted.text), weight);
+        if let Some(stem) = corpus.postings.stem_of(&wanted.text) {
+            let weight = EXACT * wanted.weight * corpus.postings.rarity(stem);
+            ranking.add(corpus.postings.exact(&wanted.text), weight);
         }
     }
     let scores = ranking.scores.iter().zip(0u32..).filter(|(score, _)| **score > 0.0);
@@ -73,7 +73,7 @@ pub(super) fn rank(index: &Index, query: &Query, visible: impl Fn(usize) -> bool
 }
 
 struct Ranking<'a> {
-    index: &'a Index,
+    corpus: &'a Corpus,
     postings: &'a Postings,
     /// Scores by document.
     scores: Vec<f32>,
@@ -84,13 +84,13 @@ struct Ranking<'a> {
 }
 
 impl<'a> Ranking<'a> {
-    fn new(index: &'a Index) -> Self {
+    fn new(corpus: &'a Corpus) -> Self {
         Self {
-            index,
-            postings: &index.postings,
-            scores: vec![0.0; index.len()],
-            best: vec![0.0; index.len()],
-            wanted: vec![false; index.postings.stems.len()],
+            corpus,
+            postings: &corpus.postings,
+            scores: vec![0.0; corpus.documents.len()],
+            best: vec![0.0; corpus.documents.len()],
+            wanted: vec![false; corpus.postings.stems.len()],
         }
     }
 
@@ -158,7 +158,7 @@ impl<'a> Ranking<'a> {
     /// Returns likely corrections of a stem that no document has.
     fn meant(&self, wanted: &Wanted) -> Vec<u32> {
         let mut near: Vec<u32> = Vec::new();
-        for text in self.index.spellings.near(&wanted.written, &wanted.text) {
+        for text in self.corpus.spellings.near(&wanted.written, &wanted.text) {
             let stem = self.postings.stem_of(text).or_else(|| self.postings.stem(text));
             near.extend(stem.filter(|stem| !near.contains(stem)));
         }
@@ -214,7 +214,7 @@ impl<'a> Ranking<'a> {
         let stems = &self.postings.in_document[document];
         let mut met: Vec<usize> = Vec::new();
         let mut before = None;
-        for &place in &self.index.counted(document).order {
+        for &place in &self.corpus.documents[document].counted.order {
             let stem = (place != GAP)
                 .then(|| stems[place as usize])
                 .filter(|stem| self.wanted[*stem as usize]);
