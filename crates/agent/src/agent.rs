@@ -21,14 +21,13 @@ use crate::bound::{self, Bound};
 use crate::conversation::{Conversation, ConversationError, Taken, now};
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
-use crate::message::{CallResult, Message};
 use crate::meter::RunMeter;
 use crate::observe::RunObservation;
-use crate::provider::{Ask, Images, Model, ProviderError, Reply};
 use crate::run::{CallState, Next, Run, UNKNOWN};
 use crate::settings::Settings;
 use crate::step::{Began, Report, Status, What};
 use crate::task::Ready;
+use consort_models::{Ask, CallResult, Images, Message, Model, ProviderError, Reply};
 
 use fit::Fit;
 pub use sampling::{Consent, Sampling};
@@ -40,7 +39,8 @@ type End = (Status, String);
 ///
 /// ```
 /// use std::sync::Arc;
-/// use consort_agent::{Agent, Conversation, Event, Message, Model, Script, Settings, Status};
+/// use consort_agent::{Agent, Conversation, Event, Settings, Status};
+/// use consort_models::{Message, Model, Script};
 /// # use consort_core::{Call, Caller, Catalog, Changes, Emitting, Events, Toolbox};
 /// # struct Nothing;
 /// # impl Toolbox for Nothing {

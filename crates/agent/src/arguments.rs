@@ -3,7 +3,7 @@
 use consort_core::{Json, Object};
 use serde_json::{Map, Value};
 
-use crate::message::Arguments;
+use consort_models::Arguments;
 
 /// Returns the arguments of a call: an object, with members that were encoded twice decoded once. The error is written
 /// for the model.

@@ -22,10 +22,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use consort_core::Tool;
-use consort_shape::tokens::{Vocabulary, count as counted, text};
+use consort_models::tokens::{Vocabulary, count as counted, text};
 
-use crate::message::{Kind, Message, Part, Role};
 use crate::shorten::shortened;
+use consort_models::{Kind, Message, Part, Role};
 pub use count::{AUDIO, FILE, IMAGE, tokens};
 
 /// Tokens of the note that messages are left out.

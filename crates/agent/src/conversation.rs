@@ -6,9 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::message::Message;
 use crate::run::Run;
 use crate::step::{Journal, Question, Report, Status, Step, What};
+use consort_models::Message;
 
 /// A conversation. A handle: clones are the same conversation, and one run at a time is active in it.
 #[derive(Clone)]

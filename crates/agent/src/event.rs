@@ -5,9 +5,8 @@ use std::sync::Arc;
 use consort_core::{Json, Reply as Answer};
 use serde::Serialize;
 
-use crate::message::{Call, CallResult, Message};
-use crate::provider::{Delta, Usage};
 use crate::step::{Question, Report};
+use consort_models::{Call, CallResult, Delta, Message, Usage};
 
 /// An event of a run, in order, up to exactly one end. Programs receive them as JSON lines.
 #[derive(Debug, Serialize)]

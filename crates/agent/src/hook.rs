@@ -2,9 +2,8 @@
 
 use consort_core::{BoxFuture, Object};
 
-use crate::message::{Call, CallResult, Message};
-use crate::provider::{Ask, Reply};
 use crate::step::Report;
+use consort_models::{Ask, Call, CallResult, Message, Reply};
 
 /// A hook of a run: for a log, or as a guardrail.
 pub trait Hook: Send + Sync {

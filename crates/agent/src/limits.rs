@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::meter::ModelCost;
-use crate::provider::{Price, Usage};
+use consort_models::{Price, Usage};
 
 /// Limits of a run, after which it is ended.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use consort_core::{BoxFuture, Caller, Object};
 
-use crate::provider::{Model, ProviderError, Reply, Usage};
 use crate::step::Report;
+use consort_models::{Model, ProviderError, Reply, Usage};
 
 /// An observer of runs.
 pub trait RunObserver: Send + Sync {

@@ -14,9 +14,8 @@ mod wishes;
 
 use serde_json::{Value, json};
 
-use crate::message::Message;
-use crate::provider::{Calls, Choice, Delivery, Reasoning, ResponseSchema};
 use consort_core::Tool;
+use consort_models::{Calls, Choice, Delivery, Message, Reasoning, ResponseSchema};
 
 pub use answer::Answer;
 pub use error::ApiError;

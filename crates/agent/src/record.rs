@@ -22,14 +22,11 @@ use std::sync::Arc;
 
 use consort_core::Toolbox;
 
-use crate::provider::Provider;
+use consort_models::Provider;
 use line::Line;
 pub use redact::Redactor;
 use replay::{Played, Player, Speaking};
 use tape::{Heard, Tape, Watched};
-
-/// Name of a model whose answers come from a recording.
-pub const MODEL: &str = "replayed";
 
 /// Records a run. Clones write to the same output.
 #[derive(Clone)]

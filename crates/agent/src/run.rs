@@ -10,10 +10,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::limits::Limits;
-use crate::message::{Call, CallResult, Message};
 use crate::meter::ModelCost;
-use crate::provider::{Price, Stop, Usage};
 use crate::step::{Began, Question, Report, Status, Step, What};
+use consort_models::{Call, CallResult, Message, Price, Stop, Usage};
 
 /// Result text of a call whose outcome is unknown.
 pub const UNKNOWN: &str = "outcome unknown: the call left and what became of it was not heard; \
@@ -338,7 +337,7 @@ impl Run {
     pub fn report(&self, price: Option<Price>) -> Report {
         let (status, reason) = self.over.clone().unwrap_or((Status::Cancelled, String::new()));
         let words = self.messages.iter().rev().map(|message| (message.role, message.text()));
-        let mut words = words.filter(|(role, _)| *role == crate::message::Role::Assistant);
+        let mut words = words.filter(|(role, _)| *role == consort_models::Role::Assistant);
         Report {
             run: self.began.as_ref().map(|began| began.run.clone()).unwrap_or_default(),
             status,

@@ -9,7 +9,7 @@ use crate::agent::Sampling;
 use crate::hook::Hook;
 use crate::limits::{Limits, WorkLimits};
 use crate::observe::RunObserver;
-use crate::provider::Reasoning;
+use consort_models::Reasoning;
 
 /// Settings of an agent.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Truncation of results.
 
 use crate::bound::READ_RESULT;
-use crate::message::{CallResult, Kind, Part};
+use consort_models::{CallResult, Kind, Part};
 
 /// Returns the last character boundary at or before this index.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {

@@ -4,9 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::{CallResult, Message};
 use crate::meter::ModelCost;
-use crate::provider::{Reply, Usage};
+use consort_models::{CallResult, Message, Reply, Usage};
 
 /// One step of a conversation. Its JSON form is stable: conversations are stored in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,8 @@
 //! is opened again. Large texts are stored separately, once for all conversations.
 //!
 //! ```
-//! use consort_agent::{Journal, Message, Step, Store, What};
+//! use consort_agent::{Journal, Step, Store, What};
+//! use consort_models::Message;
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path().join("conversations");

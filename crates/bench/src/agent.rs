@@ -7,23 +7,21 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_agent::provider::{Http, Patience};
-use consort_agent::{
-    Agent, Ask, Conversation, Endpoint, Event, Facts, Message, Model, Provider, Reply, Said,
-    Settings, Stop, Usage, Wire,
-};
+use consort_agent::{Agent, Conversation, Event, Settings};
 use consort_core::{
     Call, Caller, Catalog, Changes, Emitting, Events, Json, Offer, ServerId, ShelfKind, Target,
     ToolResult, Toolbox, end,
 };
+use consort_models::{
+    Ask, Endpoint, Facts, Http, Message, Model, Patience, Provider, Reply, Said, Stop, Usage, Wire,
+};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::Failure;
 use crate::options::{Format, USAGE, number};
 use crate::report::table;
-use crate::results;
 use crate::statistics::{in_turns, median, process_time};
+use crate::{Failure, results};
 
 /// Turns of one run.
 const TURNS: u32 = 10;
@@ -251,10 +249,10 @@ struct Calling;
 impl Provider for Calling {
     fn ask(&self, _: Ask) -> Emitting<Said> {
         let call =
-            consort_agent::Call { id: "c1".into(), name: "tool_7".into(), arguments: "{}".into() };
+            consort_models::Call { id: "c1".into(), name: "tool_7".into(), arguments: "{}".into() };
         let message = Message::new(
-            consort_agent::Role::Assistant,
-            vec![consort_agent::Kind::ToolCall(call).into()],
+            consort_models::Role::Assistant,
+            vec![consort_models::Kind::ToolCall(call).into()],
         );
         let reply = Reply {
             message,

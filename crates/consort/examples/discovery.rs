@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
+use consort::agent::{Agent, Conversation, Event};
 use consort::config::{Config, System};
-use consort::{Hub, Settings, agent, demo};
+use consort::{Hub, Message, Model, Script, Settings, agent, demo};
 use serde_json::json;
 
 const SCRIPT: &str = r#"{"turns": [

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
-use consort::{Hub, ServerSettings, Settings, agent, demo};
+use consort::agent::{Agent, Conversation, Event};
+use consort::{Hub, Message, Model, Script, ServerSettings, Settings, agent, demo};
 
 /// All three have the same tools; each is called on its own server.
 const SCRIPT: &str = r#"{"turns": [

@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
-use consort::{Exposed, Exposing, Exposure, Hub, Mode, Settings, agent, demo};
+use consort::agent::{Agent, Conversation, Event};
+use consort::{
+    Exposed, Exposing, Exposure, Hub, Message, Mode, Model, Script, Settings, agent, demo,
+};
 
 const SCRIPT: &str = r#"{"turns": [
     {"calls": [{"name": "mcp_demo", "arguments": {"action": "list"}}]},

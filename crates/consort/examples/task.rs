@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use consort::agent::{Agent, Conversation, Event, Model, Script, Task};
-use consort::{Caller, Hub, Settings, Toolbox, agent, builtin, demo};
+use consort::agent::{Agent, Conversation, Event, Task};
+use consort::{Caller, Hub, Model, Script, Settings, Toolbox, agent, builtin, demo};
 
 const SCRIPT: &str = r#"{"turns": [
     {"calls": [{"name": "echo", "arguments": {"text": "ready"}}, {"name": "search", "arguments": {"query": "eras"}}]},

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
-use consort::{Hub, Settings, ToolResult, agent, tool};
+use consort::agent::{Agent, Conversation, Event};
+use consort::{Hub, Message, Model, Script, Settings, ToolResult, agent, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

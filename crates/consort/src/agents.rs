@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_agent::provider::{Effort, Reasoning};
 use consort_agent::sub::AGENTS;
-use consort_agent::{Agent, Limits, Model};
+use consort_agent::{Agent, Limits};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
+use consort_models::{Effort, Model, Reasoning};
 use consort_shape::transform::{Draft, Transform};
 
 use crate::config::{self, AgentConfig, Thinking};

@@ -2,8 +2,8 @@
 
 use consort::shaping::{Layers, Shaping};
 use consort_core::{Caller, Catalog};
+use consort_models::tokens::{Vocabulary, costs};
 use consort_shape::Exposure;
-use consort_shape::tokens::{Vocabulary, costs};
 use serde::Serialize;
 
 /// Token cost of an exposure of a profile before the first call.

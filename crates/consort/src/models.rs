@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, Providers};
-use consort_agent::{Model, Script, Wire};
+use consort_models::{
+    ChooseError, FactsSpec, Model, PriceSpec, ProviderSpec, Providers, Script, Wire,
+};
 use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
 use crate::config::{

@@ -10,10 +10,10 @@ mod views;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_agent::Model;
 use consort_agent::RunObserver;
 use consort_agent::sub::{Roster, ServerAgents, WithAgents};
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
+use consort_models::Model;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::pin::Lock;
 use consort_shape::policy::{Decision, Policy, PolicySpec, Question};

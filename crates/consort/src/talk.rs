@@ -12,8 +12,9 @@ mod tape;
 
 use std::sync::Arc;
 
-use consort_agent::{Agent, Conversation, Event, Message, Question, Report, Status, Why};
+use consort_agent::{Agent, Conversation, Event, Question, Report, Status, Why};
 use consort_core::{Json, Refusal, Reply};
+use consort_models::Message;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -213,7 +214,7 @@ mod tests {
             turns: 0,
             calls: 0,
             failed: 0,
-            usage: consort_agent::Usage::default(),
+            usage: consort_models::Usage::default(),
             cost: None,
             took: 0,
             waiting: Vec::new(),

@@ -19,7 +19,7 @@ use consort_core::{
 
 use crate::limits::ExposureLimits;
 use crate::memo::Memo;
-use crate::tokens::{self, Vocabulary};
+use consort_models::tokens::{self, Vocabulary};
 use consort_search::Index;
 
 pub use spec::{ExposureSpec, ModeSpec, TableSpec};

@@ -1,10 +1,8 @@
 //! The tools that a model sees: selection, names, token cost and policy.
 
-pub mod dialect;
 pub mod pin;
 pub mod policy;
 pub mod scan;
-pub mod tokens;
 
 mod aside;
 mod cached;

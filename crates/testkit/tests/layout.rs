@@ -20,9 +20,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-core", &["consort-wire"]),
     ("consort-hub", &["consort-wire", "consort-core", "consort-files"]),
     ("consort-search", &["consort-core"]),
-    ("consort-shape", &["consort-wire", "consort-core", "consort-search"]),
+    ("consort-models", &["consort-wire", "consort-core"]),
+    ("consort-shape", &["consort-wire", "consort-core", "consort-models", "consort-search"]),
     ("consort-gateway", &["consort-wire", "consort-core", "consort-files"]),
-    ("consort-agent", &["consort-wire", "consort-core", "consort-files", "consort-shape"]),
+    (
+        "consort-agent",
+        &["consort-wire", "consort-core", "consort-files", "consort-models", "consort-shape"],
+    ),
     (
         "consort",
         &[
@@ -31,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-files",
             "consort-hub",
             "consort-login",
+            "consort-models",
             "consort-search",
             "consort-shape",
             "consort-agent",
@@ -45,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-core",
             "consort-hub",
             "consort-login",
+            "consort-models",
             "consort-search",
             "consort-shape",
             "consort-agent",
@@ -178,7 +184,7 @@ fn everything_that_reaches_a_terminal_goes_through_the_cleaner() {
 
 #[test]
 fn what_answers_callers_never_reads_text_that_is_for_the_operator() {
-    for package in ["gateway", "agent", "shape"] {
+    for package in ["gateway", "agent", "models", "search", "shape"] {
         let mut files = Vec::new();
         sources(&root().join("crates").join(package).join("src"), &mut files);
         for path in files {
@@ -261,7 +267,7 @@ const WALL_CLOCK: &[(&str, &str)] = &[
 fn the_clock_on_the_wall_decides_nothing() {
     let mut files = Vec::new();
     let crates = root().join("crates");
-    for package in ["agent", "core", "gateway", "hub", "shape", "wire"] {
+    for package in ["agent", "core", "gateway", "hub", "models", "search", "shape", "wire"] {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let reads = |path: &PathBuf| {
@@ -291,7 +297,9 @@ fn the_map_fits_on_a_few_pages() {
 fn nobody_compares_revisions() {
     let crates = root().join("crates");
     let mut files = Vec::new();
-    for package in ["agent", "consort", "core", "gateway", "hub", "login", "shape", "wire"] {
+    for package in
+        ["agent", "consort", "core", "gateway", "hub", "login", "models", "search", "shape", "wire"]
+    {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let is_test = |path: &PathBuf| path.iter().any(|part| part == "tests" || part == "tests.rs");

@@ -19,12 +19,12 @@ use crate::bound::{ASK_USER, BoundTool, READ_RESULT};
 use crate::conversation::Taken;
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
-use crate::message::{Call, CallResult, Part};
 use crate::meter::CallMeter;
 use crate::run::{CallState, Pending};
 use crate::settings::Treat;
 use crate::shorten::{boundary, rest, shortened};
 use crate::step::{Question, Status, What};
+use consort_models::{Call, CallResult, Part};
 
 /// Pause before the first retry of a call; later ones are multiples of it.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -7,8 +7,8 @@ use consort_core::CostMeter as _;
 use super::{Agent, End, Worker};
 use crate::conversation::Taken;
 use crate::meter::RunMeter;
-use crate::provider::Usage;
 use crate::step::Status;
+use consort_models::Usage;
 
 impl Agent {
     /// Returns the meter of a run, including its cost so far.

@@ -6,10 +6,9 @@ use consort_core::Tool;
 
 use crate::context::{Gauge, Limit};
 use crate::conversation::Taken;
-use crate::message::{Kind, Message};
-use crate::provider::Facts;
 use crate::run::Run;
 use crate::settings::Settings;
+use consort_models::{Facts, Kind, Message};
 
 /// Tokens reserved for an answer, unless the settings say more.
 const ANSWER: u64 = 8192;

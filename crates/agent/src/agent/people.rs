@@ -8,8 +8,8 @@ use super::call::{Came, Making, json};
 use super::{End, unkept};
 use crate::bound::BoundTool;
 use crate::event::Event;
-use crate::message::{CallResult, Part};
 use crate::step::{Question, What, Why};
+use consort_models::{CallResult, Part};
 
 impl Making<'_> {
     /// Asks a user, and stores question and answer; returns `None` if nobody answers.

@@ -7,8 +7,8 @@ use consort_core::{Emitter, Emitting};
 use super::{Agent, End, Worker};
 use crate::event::Event;
 use crate::observe::{RequestObservation, RunObservation, RunStart};
-use crate::provider::{Ask, Delta, ProviderError, Reply, Said};
 use crate::step::Status;
+use consort_models::{Ask, Delta, ProviderError, Reply, Said};
 
 /// A model request in progress. Dropping it cancels it.
 pub(super) struct ModelRequest {

@@ -7,9 +7,8 @@ use consort_core::Json;
 use serde_json::{Value, json};
 
 use super::call::Making;
-use crate::message::{Kind, Media, Message, Part, Role};
-use crate::provider::{Ask, Said, Stop};
 use crate::step::{Question, Why};
+use consort_models::{Ask, Kind, Media, Message, Part, Role, Said, Stop};
 
 /// Settings of sampling by servers.
 #[derive(Clone, Debug)]

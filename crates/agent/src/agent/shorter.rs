@@ -3,10 +3,9 @@
 use super::{End, Worker, unkept};
 use crate::conversation::Taken;
 use crate::limits::WorkLimits;
-use crate::message::{Kind, Message, Role};
-use crate::provider::{Ask, Cause, ProviderError, Said};
 use crate::run::Run;
 use crate::step::What;
+use consort_models::{Ask, Cause, Kind, Message, ProviderError, Role, Said};
 
 /// Prompt for a summary.
 const SUMMARIZE: &str = "Below is the earlier part of a conversation between a person and an assistant that \

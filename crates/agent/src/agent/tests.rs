@@ -1,4 +1,5 @@
 mod bounds;
+mod lengths;
 mod people;
 
 use std::sync::Mutex;
@@ -11,11 +12,10 @@ use super::*;
 use crate::fake::Fake;
 use crate::hook::Hook;
 use crate::limits::Limits;
-use crate::message::{Kind, Role};
-use crate::scripted::Script;
 use crate::settings::{OnError, Treat};
 use crate::step::{Journal, Step, Why};
 use crate::task::Task;
+use consort_models::{Kind, Role, Script};
 
 /// A shared journal that fails when it is full.
 #[derive(Clone, Default)]
@@ -78,7 +78,7 @@ async fn run(agent: &Agent, conversation: &Conversation) -> Report {
 fn results(conversation: &Conversation) -> Vec<String> {
     let messages = conversation.messages();
     let tool = messages.iter().rev().find(|message| message.role == Role::Tool).unwrap();
-    let text = |part: &crate::Part| match &part.kind {
+    let text = |part: &consort_models::Part| match &part.kind {
         Kind::ToolResult(result) => result.text(),
         _ => String::new(),
     };

@@ -1,9 +1,9 @@
 //! Token count of a message.
 
-use consort_shape::tokens::{Vocabulary, count};
+use consort_models::tokens::{Vocabulary, count};
 use serde_json::Value;
 
-use crate::message::{Kind, Media, Message, Part, Resource};
+use consort_models::{Kind, Media, Message, Part, Resource};
 
 /// Tokens of an image, whatever its size: the most that Anthropic counts for one, and twice what others count for
 /// one of usual size.

@@ -4,7 +4,7 @@ use consort_core::Json;
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::{Call, CallResult};
+use consort_models::{Call, CallResult};
 
 fn said(text: &str, calls: &[String]) -> Arc<Message> {
     let mut parts = vec![Part::text(text)];

@@ -8,9 +8,8 @@ use super::error::ApiError;
 use super::item::{Item, Own};
 use super::{Asked, Format};
 use crate::event::Event;
-use crate::message::{Call, CallResult, Message};
-use crate::provider::Delta;
 use crate::step::Report;
+use consort_models::{Call, CallResult, Delta, Message};
 
 /// A response as it is produced: streamed, or whole at the end. The model's text over several turns is one response;
 /// calls of Consort's tools are part of it, calls of the client's tools end it.
@@ -178,7 +177,7 @@ impl Answer {
         if !self.heard && (self.tellable == Tellable::Now || self.calls.is_empty()) {
             self.words(&message.text(), Item::Text(String::new()), out);
             for part in &message.parts {
-                if let crate::message::Kind::Refusal { text } = &part.kind {
+                if let consort_models::Kind::Refusal { text } = &part.kind {
                     self.words(text, Item::Refusal(String::new()), out);
                 }
             }

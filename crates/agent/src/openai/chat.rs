@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use super::part::content;
 use super::reading::{At, chosen, effort, push_result, response, wishes};
 use super::{ApiError, Asked, Format};
-use crate::message::{Call, CallResult, Kind, Message, Part, Role};
-use crate::provider::{Choice, Delivery};
+use consort_models::{Call, CallResult, Choice, Delivery, Kind, Message, Part, Role};
 
 pub(super) fn read(body: &Value) -> Result<Asked, ApiError> {
     let body = At::root(body);

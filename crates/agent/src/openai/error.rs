@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::provider::{Cause, ProviderError};
 use crate::step::Report;
+use consort_models::{Cause, ProviderError};
 
 /// An error, with its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq)]

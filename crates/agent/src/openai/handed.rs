@@ -4,8 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::message::{Call, CallResult, Kind, Message, Part, Role};
 use crate::run::{CallState, Run};
+use consort_models::{Call, CallResult, Kind, Message, Part, Role};
 
 /// Steps of a run before its calls were handed to the client.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Call, CallResult, Kind, Part};
+use consort_models::{Call, CallResult, Kind, Part};
 
 /// An item of a response.
 #[derive(Clone, Debug, PartialEq)]

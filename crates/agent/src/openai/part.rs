@@ -2,7 +2,7 @@
 
 use super::ApiError;
 use super::reading::At;
-use crate::message::{Kind, Media, Part, Resource};
+use consort_models::{Kind, Media, Part, Resource};
 
 /// Parses a message's content: a string, or a list of parts.
 pub(super) fn content(at: &At<'_>) -> Result<Vec<Part>, ApiError> {

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::{ApiError, Wishes};
-use crate::message::{CallResult, Kind, Message, Role};
-use crate::provider::{Calls, Choice, Effort, Reasoning, ResponseSchema};
+use consort_models::{
+    CallResult, Calls, Choice, Effort, Kind, Message, Reasoning, ResponseSchema, Role,
+};
 
 /// A value of a request, with its path.
 #[derive(Clone)]

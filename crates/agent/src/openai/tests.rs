@@ -9,9 +9,9 @@ use consort_core::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::message::Role;
 use crate::step::{Report, Status};
-use crate::{Agent, Conversation, Event, Model, Script, Settings};
+use crate::{Agent, Conversation, Event, Settings};
+use consort_models::{Model, Role, Script};
 
 /// A server `files` with a tool `read` that reports progress and then its result.
 struct Files;

@@ -6,8 +6,8 @@ use super::answer::Answer;
 use super::error::ApiError;
 use super::item::{Item, Stage};
 use super::responses::usual;
-use crate::provider::Usage;
 use crate::step::{Report, Status};
+use consort_models::Usage;
 
 impl Answer {
     /// Returns a chat completion.

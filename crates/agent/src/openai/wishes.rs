@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use consort_core::Emitting;
 
 use super::Wishes;
-use crate::message::Role;
-use crate::provider::{Ask, Choice, Provider, ProviderError, Said};
+use consort_models::{Ask, Choice, Provider, ProviderError, Role, Said};
 
 /// A provider that applies a client's options. Clones share the last error.
 #[derive(Clone)]

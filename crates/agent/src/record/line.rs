@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::redact::Redactor;
-use crate::provider::{Delta, ProviderError, Reply};
+use consort_models::{Delta, ProviderError, Reply};
 
 /// Version of the file format.
 pub(super) const VERSION: u32 = 1;

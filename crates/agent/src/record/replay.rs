@@ -15,7 +15,7 @@ use super::differ;
 use super::line::{self, Answer, Called, Finish, Happening, Line, Request, Saying, Shown, name_of};
 use super::redact::{Redactor, plain};
 use super::tape::value_of;
-use crate::provider::{Ask, Cause, Provider, ProviderError, Said};
+use consort_models::{Ask, Cause, Provider, ProviderError, Said};
 
 /// A recording that is replayed, and its progress.
 pub(super) struct Player {

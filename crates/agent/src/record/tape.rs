@@ -14,8 +14,7 @@ use super::line::{
     self, Answer, Asked, Called, End, Finish, Happening, Line, Raw, Request, Saying, Shown,
 };
 use super::redact::Redactor;
-use crate::message::Message;
-use crate::provider::{Ask, Delta, Provider, Said};
+use consort_models::{Ask, Delta, Message, Provider, Said};
 
 /// Output of a recording.
 pub(super) struct Tape {

@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fake::Fake;
-use crate::message::Message;
-use crate::provider::{Ask, Cause, Delta, ProviderError, Said};
-use crate::{Agent, Conversation, Event, Model, Report, Script, Settings, Status};
+use crate::{Agent, Conversation, Event, Report, Settings, Status};
+use consort_models::{Ask, Cause, Delta, Message, Model, ProviderError, Said, Script};
 
 /// Shared output of a recording.
 #[derive(Clone, Default)]

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::Run;
 use crate::context;
-use crate::message::{Kind, Message};
 use crate::meter::ModelCost;
-use crate::provider::Price;
 use crate::shorten::shortened;
+use consort_models::{Kind, Message, Price};
 
 impl Run {
     /// Truncates each existing result to this many bytes; the model can read the rest.

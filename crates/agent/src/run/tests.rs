@@ -1,9 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::message::{Kind, Role};
-use crate::provider::Reply;
 use crate::step::Why;
+use consort_models::{Kind, Reply, Role};
 
 fn steps() -> Vec<Step> {
     let call = Call { id: "1".into(), name: "a".into(), arguments: "{}".into() };

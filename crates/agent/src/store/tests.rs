@@ -10,9 +10,10 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::message::{Call, CallResult, Kind, Media, Message, Part as Piece, Role};
-use crate::provider::{Reply, Stop, Usage};
 use crate::step::{Began, Journal, Question, Status, What, Why};
+use consort_models::{
+    Call, CallResult, Kind, Media, Message, Part as Piece, Reply, Role, Stop, Usage,
+};
 
 fn store() -> (TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();

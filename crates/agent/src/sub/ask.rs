@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::agent::Agent;
 use crate::conversation::Conversation;
 use crate::event::Event;
-use crate::message::Message;
 use crate::step::{Report, Status};
+use consort_models::Message;
 
 /// Returns the definition of a tool that calls an agent.
 pub(super) fn definition(name: &str, description: &str) -> Tool {

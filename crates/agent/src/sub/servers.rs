@@ -15,8 +15,8 @@ use super::beside::{AGENTS, tool_name};
 use crate::agent::Agent;
 use crate::limits::{Limits, WorkLimits};
 use crate::observe::RunObserver;
-use crate::provider::Model;
 use crate::settings::Settings;
+use consort_models::Model;
 
 /// Maximum tools that a description names.
 const NAMED: usize = 20;

@@ -7,9 +7,8 @@ use consort_core::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    Agent, Conversation, Event, Limits, Message, Model, Price, Report, Script, Settings, Status,
-};
+use crate::{Agent, Conversation, Event, Limits, Report, Settings, Status};
+use consort_models::{Message, Model, Price, Script};
 
 /// Two servers whose tools return their caller and arguments.
 #[derive(Default)]

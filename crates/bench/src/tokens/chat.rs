@@ -1,7 +1,7 @@
 //! The requests of a chat with a model: every turn sends the definitions and the whole history again.
 
 use consort_core::{Caller, Json, Outcome, Target, ToolResult, Toolbox, end};
-use consort_shape::tokens::{Vocabulary, count};
+use consort_models::tokens::{Vocabulary, count};
 use serde_json::{Value, json};
 
 use crate::Failure;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use consort_core::{ServerId, Toolbox};
-use consort_shape::{Exposed, Exposing, Exposure, Mode, tokens};
+use consort_models::tokens;
+use consort_shape::{Exposed, Exposing, Exposure, Mode};
 use serde_json::{Value, json};
 
 use super::chat::{Call, Chat, VOCABULARY, caller};

@@ -1,6 +1,7 @@
 //! `consort ask`: sends one prompt to a model that can use the offered tools.
 
-use consort_agent::{Message, Status};
+use consort_agent::Status;
+use consort_models::Message;
 
 use crate::cli::{Ask, Common};
 use crate::exit::{Exit, Failure};

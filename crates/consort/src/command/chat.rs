@@ -5,7 +5,8 @@ mod orders;
 mod source;
 mod typed;
 
-use consort_agent::{Message, Report, Role, Status, Usage};
+use consort_agent::{Report, Status};
+use consort_models::{Message, Role, Usage};
 
 use crate::cli::{Chat, Common};
 use crate::exit::{Exit, Failure};

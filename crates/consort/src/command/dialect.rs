@@ -1,7 +1,7 @@
 //! `consort dialect`: tool definitions in the format of a model provider.
 
 use consort_core::Entry;
-use consort_shape::dialect::{Options, names, project};
+use consort_models::dialect::{Options, names, project};
 use serde_json::{Value, json};
 
 use crate::cli::{Common, DialectArguments};

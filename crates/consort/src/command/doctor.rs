@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
 use consort_hub::{SchemaLimits, Status, check_schema};
-use consort_shape::dialect::{Dialect, Options, project};
+use consort_models::dialect::{Dialect, Options, project};
+use consort_models::tokens::{Vocabulary, costs};
 use consort_shape::scan::{scan, shadowing};
-use consort_shape::tokens::{Vocabulary, costs};
 use serde::Serialize;
 
 use super::servers;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_shape::tokens::{Cost, Vocabulary, costs};
+use consort_models::tokens::{Cost, Vocabulary, costs};
 use serde::Serialize;
 
 use crate::cli::Common;

@@ -102,7 +102,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         rest.split(';').next().unwrap_or_default().replace('_', ",")
     };
     let run = consort_agent::Limits::default();
-    let patience = consort_agent::provider::Patience::default();
+    let patience = consort_models::Patience::default();
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),

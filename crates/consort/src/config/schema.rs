@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use consort_agent::provider::Patience;
+use consort_models::Patience;
 use consort_shape::policy::CallerSpec;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

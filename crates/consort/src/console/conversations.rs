@@ -12,8 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use consort_agent::store::{Head, Id, State, Summary};
-use consort_agent::{Conversation as InHand, Message, Run, Status, Step, Store, StoreError, What};
+use consort_agent::{Conversation as InHand, Run, Status, Step, Store, StoreError, What};
 use consort_core::{Emitting, utc};
+use consort_models::Message;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -305,7 +306,7 @@ fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
         return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
     }
     let said = conversation.messages().last().is_none_or(|last| {
-        last.role == consort_agent::Role::Assistant && last.calls().next().is_none()
+        last.role == consort_models::Role::Assistant && last.calls().next().is_none()
     });
     if conversation.over() == Some(Status::Completed) || said && !conversation.is_unfinished() {
         return Err(refusal("there is nothing to go on with").hint("say more"));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{Catalog, Object};
-use consort_shape::tokens::{Vocabulary, count, text};
+use consort_models::tokens::{Vocabulary, count, text};
 
 /// Token cost of each tool of the catalog requested last.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use consort::shaping::unwrapped;
 use consort_core::{Caller, Catalog, Toolbox};
-use consort_shape::tokens::Vocabulary;
+use consort_models::tokens::Vocabulary;
 use schemars::JsonSchema;
 use serde::Serialize;
 

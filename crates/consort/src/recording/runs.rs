@@ -2,13 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use consort_agent::{
-    Cause, Price, ProviderError, Reply, Report, RequestObservation, RunObservation, RunObserver,
-    RunStart, Status, Usage,
-};
+use consort_agent::{Report, RequestObservation, RunObservation, RunObserver, RunStart, Status};
 use consort_core::{BoxFuture, CallingAgent};
 use consort_gateway::ledger::{Class, Cost, ModelUsage};
 use consort_gateway::{ModelRequestRecord, Records, RunRecord};
+use consort_models::{Cause, Price, ProviderError, Reply, Usage};
 
 /// Records runs.
 pub(crate) struct RunRecorder(pub(crate) Records);

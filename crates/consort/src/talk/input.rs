@@ -7,8 +7,8 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort::config::FileLimits;
-use consort_agent::{CallResult, Kind, Media, Message, Part, Resource, Role};
 use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unresolved};
+use consort_models::{CallResult, Kind, Media, Message, Part, Resource, Role};
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;

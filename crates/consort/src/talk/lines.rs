@@ -135,8 +135,8 @@ fn told(event: &Event) -> Option<Told<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_agent::{Call, CallResult, Part};
     use consort_core::Json;
+    use consort_models::{Call, CallResult, Part};
 
     fn lines(form: Form, events: &[Event]) -> Vec<Value> {
         let mut lines = Lines::new(form);

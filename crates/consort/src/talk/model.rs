@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use consort::models::{DEMO, ModelError, Models};
-use consort_agent::Model;
+use consort_models::Model;
 
 use crate::exit::{Exit, Failure};
 use crate::output::escaped;

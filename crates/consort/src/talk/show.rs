@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use consort_agent::{CallResult, Delta, Event, Kind, Message, Part, Report};
+use consort_agent::{Event, Report};
 use consort_core::Json;
+use consort_models::{CallResult, Delta, Kind, Message, Part};
 
 use super::lines::Lines;
 use super::live::Live;

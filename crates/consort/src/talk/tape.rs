@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use consort_agent::bound::ASK_USER;
-use consort_agent::record::{MODEL as REPLAYED, RecordError, Recorder, Redactor, Replayer};
-use consort_agent::{Facts, Model};
+use consort_agent::record::{RecordError, Recorder, Redactor, Replayer};
 use consort_core::{Toolbox, secret};
+use consort_models::REPLAYED;
+use consort_models::{Facts, Model};
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};

@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use consort_agent::store::{Id, Store};
-use consort_agent::{
-    Began, Call, CallResult, Journal, Kind, Media, Message, Part, Question, Reply, Role, Status,
-    Step, Stop, Usage, What, Why,
-};
+use consort_agent::{Began, Journal, Question, Status, Step, What, Why};
+use consort_models::{Call, CallResult, Kind, Media, Message, Part, Reply, Role, Stop, Usage};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use consort_agent::{
-    Agent, Conversation, Event, Message, Model, Script, Settings as AgentSettings, Status,
-};
+use consort_agent::{Agent, Conversation, Event, Settings as AgentSettings, Status};
 use consort_hub::{Hub, ServerSettings, Settings};
+use consort_models::{Message, Model, Script};
 use consort_wire::{Command, Server};
 use serde_json::json;
 use testkit::rogue::{self, Manner};

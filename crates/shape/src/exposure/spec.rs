@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{Exposing, Exposure, Mode};
 use crate::limits::ExposureLimits;
 use crate::policy::Words;
-use crate::tokens::Vocabulary;
 use crate::transform::one_or_more;
+use consort_models::tokens::Vocabulary;
 
 /// Tokens of definitions that `auto` shows: a tenth of a usual context.
 const BUDGET: usize = 20_000;

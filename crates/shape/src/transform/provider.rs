@@ -6,7 +6,7 @@ use consort_core::{Json, Object};
 use consort_wire::splice;
 
 use super::{Draft, Transform};
-use crate::dialect::PROVIDER;
+use consort_models::dialect::PROVIDER;
 
 /// Overrides a server's annotations, member by member: `readOnlyHint`, `title`, ….
 #[derive(Clone, Debug)]

@@ -10,8 +10,11 @@ async fn every_limit_ends_a_run() {
     let with = async |limits: Limits, turns: Vec<Value>| {
         let mut agent = agent(&fake, turns.into());
         agent.settings.limits = limits;
-        agent.model.facts.price =
-            Some(crate::Price { input: 1e6, output: 0.0, ..crate::Price::default() });
+        agent.model.facts.price = Some(consort_models::Price {
+            input: 1e6,
+            output: 0.0,
+            ..consort_models::Price::default()
+        });
         let report = run(&agent, &Conversation::new()).await;
         assert_eq!(report.status, Status::LimitReached);
         (report.reason, report.turns, report.calls)

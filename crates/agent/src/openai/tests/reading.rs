@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::responses;
-use crate::message::{CallResult, Kind, Media, Part, Role};
-use crate::provider::Effort;
 use crate::step::{Report, Status};
+use consort_models::{CallResult, Effort, Kind, Media, Part, Role};
 
 #[test]
 fn everything_a_client_may_say_is_read() {
@@ -135,7 +134,7 @@ fn what_is_wrong_with_a_request_is_told() {
 
 #[test]
 fn whose_fault_it_is_decides_the_status() {
-    use crate::provider::{Cause, ProviderError};
+    use consort_models::{Cause, ProviderError};
     let report = Report {
         run: String::new(),
         status: Status::Error,
@@ -145,7 +144,7 @@ fn whose_fault_it_is_decides_the_status() {
         turns: 1,
         calls: 2,
         failed: 0,
-        usage: crate::Usage::default(),
+        usage: consort_models::Usage::default(),
         cost: None,
         took: 0,
         waiting: Vec::new(),

@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use super::super::*;
 use super::{kept, run, steps_of, store};
-use crate::message::{Call, CallResult, Kind, Media, Message, Part as Piece, Resource, Role};
-use crate::provider::{Reply, Stop, Usage};
 use crate::step::{Began, Question, Status, What, Why};
+use consort_models::{
+    Call, CallResult, Kind, Media, Message, Part as Piece, Reply, Resource, Role, Stop, Usage,
+};
 
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use consort_agent::store::{Head, numbers};
-use consort_agent::{CallResult, Kind, Media, Message, Part, Reply, Role, Status, Step, What};
+use consort_agent::{Status, Step, What};
+use consort_models::{CallResult, Kind, Media, Message, Part, Reply, Role};
 use serde_json::Value;
 
 use super::time;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_agent::provider::ResponseSchema;
-use consort_agent::{
-    Ask, Cause, Delta, Message, Model, Provider, ProviderError, Reply, Role, Said, Stop,
-};
 use consort_core::{Emitter, Emitting, Json};
 use consort_hub::{SchemaLimits, check_schema, check_value};
+use consort_models::{
+    Ask, Cause, Delta, Message, Model, Provider, ProviderError, Reply, ResponseSchema, Role, Said,
+    Stop,
+};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -154,7 +154,7 @@ async fn heard(mut said: Emitting<Said>, emitter: &Emitter<Said>) -> Heard {
 mod tests {
     use std::sync::Mutex;
 
-    use consort_agent::{Facts, Script};
+    use consort_models::{Facts, Script};
     use serde_json::json;
 
     use super::*;

@@ -8,12 +8,12 @@ use consort::agents::agent;
 use consort::config::{AgentConfig, Options};
 use consort::models::Models;
 use consort::shaping::Shaping;
-use consort_agent::provider::Price;
 use consort_agent::sub::{AGENTS, Roster, tool_name};
-use consort_agent::{Agent, Model, RunObserver};
+use consort_agent::{Agent, RunObserver};
 use consort_core::{Caller, Problem, ServerId, Target, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
+use consort_models::{Model, Price};
 use consort_shape::Elsewhere;
 
 use super::settings::naming;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use consort_agent::WorkLimits;
 use consort_agent::openai::HandedOut;
-use consort_agent::provider::Patience;
 use consort_agent::sub::ServerAgents;
 use consort_gateway::feed::FeedLimits;
 use consort_gateway::ledger::LedgerSettings;
 use consort_gateway::metrics::MetricLimits;
 use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits};
 use consort_login::LoginLimits;
+use consort_models::Patience;
 use consort_shape::{ApprovalLimits, ExposureLimits, ResultLimits};
 use consort_wire::{KeeperTimes, ResumeTimes, Times};
 
@@ -77,7 +77,7 @@ pub struct LimitSettings {
     /// Timeouts and retries of model requests.
     pub patience: Patience,
     /// Limits of a model's answer.
-    pub answers: consort_agent::provider::Limits,
+    pub answers: consort_models::Limits,
 }
 
 impl Default for LimitSettings {
@@ -111,7 +111,7 @@ impl Default for LimitSettings {
             login_browser: Duration::from_mins(5),
             console: ConsoleLimits::default(),
             patience: Patience::default(),
-            answers: consort_agent::provider::Limits::default(),
+            answers: consort_models::Limits::default(),
         }
     }
 }

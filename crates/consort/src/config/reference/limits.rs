@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use consort_agent::provider::Patience;
+use consort_models::Patience;
 
 use super::super::LIMIT_SECTIONS;
 use super::super::installer::INSTALL;

@@ -313,8 +313,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use consort_agent::Message;
-    use consort_agent::provider::{Delta, Usage};
+    use consort_models::{Delta, Message, Usage};
 
     use super::*;
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_agent::store::{Id, State};
-use consort_agent::{Agent, Conversation, Event, Message, Question as Asked, Store, Why};
+use consort_agent::{Agent, Conversation, Event, Question as Asked, Store, Why};
 use consort_core::{Caller, Reply};
+use consort_models::Message;
 use http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};

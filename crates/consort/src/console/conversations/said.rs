@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use consort_agent::store::State;
-use consort_agent::{Kind, Media, Message, Part, Role};
+use consort_models::{Kind, Media, Message, Part, Role};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -172,7 +172,7 @@ fn piece(part: &Part, names: &HashMap<&str, &str>) -> Piece {
 }
 
 /// The arguments of a call; a string if they are not JSON.
-pub(super) fn arguments(call: &consort_agent::Call) -> Value {
+pub(super) fn arguments(call: &consort_models::Call) -> Value {
     let text = call.arguments.as_str();
     match call.arguments.object() {
         Some(object) => object.json().read().unwrap_or_default(),
@@ -182,7 +182,7 @@ pub(super) fn arguments(call: &consort_agent::Call) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use consort_agent::{Call, CallResult, Resource};
+    use consort_models::{Call, CallResult, Resource};
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use consort_agent::Event;
-use consort_agent::provider::Delta;
+use consort_models::Delta;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

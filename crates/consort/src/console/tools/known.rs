@@ -7,10 +7,10 @@ use consort_core::{
     Caller, Catalog, Entry, MissingName, Object, Route, ServerId, ShelfKind, Toolbox, Unresolved,
 };
 use consort_gateway::Labelled;
+use consort_models::tokens::{Vocabulary, count, text};
 use consort_search::{Index, Limits};
 use consort_shape::pin::{Kind, Withheld};
 use consort_shape::scan::scan;
-use consort_shape::tokens::{Vocabulary, count, text};
 use consort_shape::{Fate, fate};
 
 use super::super::route::Refusal;

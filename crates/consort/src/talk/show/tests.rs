@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
-use consort_agent::{Call, Question, Status, Usage, Why};
+use consort_agent::{Question, Status, Why};
+use consort_models::{Call, Usage};
 use insta::assert_snapshot;
 use serde_json::json;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_agent::openai::{Answer, ApiError, Asked, Handed, Wishful};
-use consort_agent::provider::Delivery;
 use consort_agent::{Agent, Conversation, Event, Report, Status};
 use consort_core::{Caller, Emitting, IdentityId};
 use consort_gateway::SiteBody;
+use consort_models::Delivery;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 

@@ -1,0 +1,257 @@
+//! Errors of model requests.
+
+use std::fmt;
+use std::time::Duration;
+
+use consort_wire::Barrier;
+use serde::{Deserialize, Serialize};
+
+/// Error of a model request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderError {
+    /// Kind of the error.
+    pub cause: Cause,
+    /// Message of the provider, without secrets and control characters, and cut; may be empty.
+    pub message: String,
+    /// The HTTP status, if there was a response.
+    pub status: Option<u16>,
+    /// Wait that the provider requests before a retry.
+    pub wait: Option<Duration>,
+    /// True if part of the answer was already emitted, so that a retry is not possible.
+    pub handed_out: bool,
+}
+
+/// Kind of the error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The key is missing or wrong.
+    Authentication {
+        /// The environment variable to set, if there is one.
+        variable: Option<String>,
+    },
+    /// The key lacks the permission.
+    Permission,
+    /// There is no such model, or not for this key.
+    UnknownModel {
+        /// The requested model; empty if it is not known.
+        model: String,
+    },
+    /// The request exceeds the model's context window.
+    ContextTooLong {
+        /// The context window in tokens, if reported.
+        most: Option<u64>,
+        /// The tokens of the request, if reported.
+        given: Option<u64>,
+    },
+    /// A rate limit was reached.
+    RateLimited,
+    /// The account has no credit left, so that waiting does not help.
+    OutOfCredit,
+    /// The provider is overloaded.
+    Overloaded,
+    /// The provider failed.
+    Failed,
+    /// The provider rejects the request as invalid.
+    Invalid,
+    /// The provider refuses to answer this.
+    Refused,
+    /// Another error in the middle of an answer.
+    MidStream,
+    /// The answer was truncated.
+    Cut,
+    /// The response is not of the wire format: an HTML page, or broken JSON.
+    NotJson,
+    /// The provider rejects the thinking of an earlier turn.
+    Thoughts,
+    /// The answer exceeds a limit.
+    TooLarge(Exceeded),
+    /// There is no connection to the provider.
+    Unreachable {
+        /// Host and port.
+        host: String,
+        /// Cause of the failure.
+        barrier: Barrier,
+    },
+    /// No data arrived before the timeout.
+    Silent {
+        /// The timeout in seconds.
+        seconds: u64,
+    },
+    /// The answer does not match the requested schema.
+    Unfit,
+    /// The total time limit was exceeded.
+    TooSlow,
+    /// The provider redirects to another URL, which must not receive its key.
+    Elsewhere {
+        /// The URL, without parts that may be secret.
+        to: String,
+    },
+}
+
+/// The limit that an answer exceeds, with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exceeded {
+    /// Bytes of an answer.
+    AnswerBytes(usize),
+    /// Bytes of one event of an answer.
+    EventBytes(usize),
+    /// Bytes of the arguments of one call.
+    ArgumentBytes(usize),
+    /// Calls in one answer.
+    Calls(usize),
+    /// Events of an answer.
+    Events(usize),
+}
+
+/// Retry decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// No retry: it must not happen, or would be useless.
+    No,
+    /// A retry after at least this long.
+    After(Duration),
+}
+
+impl ProviderError {
+    /// Creates an error without a status, outside of an answer.
+    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self { cause, message: message.into(), status: None, wait: None, handed_out: false }
+    }
+
+    /// Returns the retry decision: never a retry once part of the answer was emitted.
+    pub fn retry(&self) -> Retry {
+        if self.handed_out {
+            return Retry::No;
+        }
+        let least = match self.cause {
+            Cause::RateLimited => Duration::from_secs(5),
+            Cause::Overloaded => Duration::from_secs(2),
+            Cause::Failed | Cause::Cut | Cause::MidStream | Cause::Silent { .. } => {
+                Duration::from_secs(1)
+            }
+            Cause::Unreachable {
+                barrier: Barrier::Name | Barrier::Silence | Barrier::Other,
+                ..
+            } => Duration::from_secs(1),
+            _ => return Retry::No,
+        };
+        Retry::After(self.wait.unwrap_or(least))
+    }
+
+    /// Returns advice for the user, if there is any.
+    pub fn hint(&self) -> Option<String> {
+        match &self.cause {
+            Cause::Authentication { variable: Some(variable) } => {
+                Some(format!("set `{variable}` to a key that the provider takes"))
+            }
+            Cause::UnknownModel { .. } => {
+                Some("ask for a model that the provider lists for this key".to_owned())
+            }
+            Cause::ContextTooLong { .. } => {
+                Some("offer fewer tools, or shorten the conversation".to_owned())
+            }
+            Cause::OutOfCredit => Some("add credit to the provider's account".to_owned()),
+            Cause::NotJson => Some("check the base URL".to_owned()),
+            Cause::Elsewhere { .. } => {
+                Some("if you trust that address, make it the base URL".to_owned())
+            }
+            Cause::Unreachable { host, barrier } => Some(way_there(host, *barrier).to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Returns advice about an unreachable provider.
+fn way_there(host: &str, barrier: Barrier) -> &'static str {
+    match barrier {
+        Barrier::Refused if host.ends_with(":11434") => {
+            "start Ollama with `ollama serve`, or set `OLLAMA_HOST` to where it runs"
+        }
+        Barrier::Refused => "nobody listens there: start it, or check the base URL",
+        Barrier::Name => "check the base URL, and whether this machine is online",
+        Barrier::Silence | Barrier::Other => "check the base URL, and what may be in the way",
+        Barrier::Tls => {
+            "check whether the base URL speaks https, and whose certificates are trusted here \
+             (`SSL_CERT_FILE`)"
+        }
+    }
+}
+
+impl fmt::Display for ProviderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.handed_out {
+            f.write_str("in the middle of the answer: ")?;
+        }
+        write!(f, "{}", self.cause)?;
+        if let Some(status) = self.status.filter(|status| !(200..300).contains(status)) {
+            write!(f, " (HTTP {status})")?;
+        }
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ProviderError {}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Authentication { .. } => f.write_str("the provider does not accept the key"),
+            Self::Permission => f.write_str("the key may not do this"),
+            Self::UnknownModel { model } if model.is_empty() => {
+                f.write_str("the provider has no such model")
+            }
+            Self::UnknownModel { model } => write!(f, "the provider has no model `{model}`"),
+            Self::ContextTooLong { most, given } => {
+                f.write_str("the conversation is longer than the model reads")?;
+                match (most, given) {
+                    (Some(most), Some(given)) => write!(f, " ({given} of {most} tokens)"),
+                    (Some(most), None) => write!(f, " ({most} tokens)"),
+                    _ => Ok(()),
+                }
+            }
+            Self::RateLimited => f.write_str("too much was asked in too short a time"),
+            Self::OutOfCredit => f.write_str("nothing is left on the provider's account"),
+            Self::Overloaded => f.write_str("the provider is overloaded"),
+            Self::Failed => f.write_str("the provider failed"),
+            Self::Invalid => f.write_str("the provider refuses the request"),
+            Self::Refused => f.write_str("the provider does not answer this"),
+            Self::MidStream => f.write_str("the answer broke off with an error"),
+            Self::Cut => f.write_str("the answer ended before its end"),
+            Self::NotJson => f.write_str("the answer is not what a provider writes"),
+            Self::Thoughts => {
+                f.write_str("the provider does not take back what was thought before")
+            }
+            Self::TooLarge(exceeded) => write!(f, "{exceeded}"),
+            Self::Unreachable { host, .. } => write!(f, "cannot reach `{host}`"),
+            Self::Silent { seconds } => {
+                write!(f, "the provider said nothing for {seconds} seconds")
+            }
+            Self::Unfit => f.write_str("the answer does not have the form that is wanted"),
+            Self::TooSlow => f.write_str("the answer took longer than it may"),
+            Self::Elsewhere { to } => {
+                write!(f, "the provider sends us to `{to}`, which is not followed")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AnswerBytes(most) => write!(f, "the answer is larger than {most} bytes"),
+            Self::EventBytes(most) => {
+                write!(f, "an event of the answer is larger than {most} bytes")
+            }
+            Self::ArgumentBytes(most) => {
+                write!(f, "the arguments of a call are larger than {most} bytes")
+            }
+            Self::Calls(most) => write!(f, "the answer has more than {most} calls"),
+            Self::Events(most) => write!(f, "the answer has more than {most} events"),
+        }
+    }
+}

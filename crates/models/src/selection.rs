@@ -1,0 +1,273 @@
+//! Model selection, from an argument, the config or the environment.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use consort_core::nearest;
+
+use crate::endpoint::Endpoint;
+use crate::http::Http;
+use crate::limits::Limits;
+use crate::model::{Facts, Model, Provider, SCRIPTED};
+use crate::patience::Patience;
+use crate::scripted::Script;
+use crate::spec::ProviderSpec;
+use crate::wire_format::Wire;
+
+mod error;
+mod known;
+mod ollama;
+
+pub use error::ChooseError;
+use known::{KNOWN, Known, maker};
+
+/// Environment variable with the default model.
+pub const MODEL_VARIABLE: &str = "CONSORT_MODEL";
+
+/// Lookup of an environment variable.
+type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Available providers: well-known ones, configured ones, and scripts.
+///
+/// ```
+/// use consort_models::Providers;
+///
+/// let providers = Providers::new(|variable| {
+///     (variable == "ANTHROPIC_API_KEY").then(|| "sk-ant-…".to_owned())
+/// });
+/// assert_eq!(providers.model("claude-sonnet-5-5")?.id, "anthropic:claude-sonnet-5-5");
+/// let error = providers.model("antropic:claude-sonnet-5-5").unwrap_err();
+/// assert_eq!(error.hint().as_deref(), Some("did you mean `anthropic`?"));
+/// # Ok::<(), consort_models::ChooseError>(())
+/// ```
+pub struct Providers {
+    variable: Lookup,
+    configured: BTreeMap<String, ProviderSpec>,
+    patience: Patience,
+    limits: Limits,
+    /// Providers in use, so that models of one provider share its connections.
+    made: Mutex<HashMap<String, Http>>,
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.configured.keys().collect();
+        f.debug_struct("Providers").field("configured", &names).finish_non_exhaustive()
+    }
+}
+
+impl Providers {
+    /// Creates the well-known providers, configured by the environment. An empty variable counts as not set.
+    pub fn new(variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self {
+            variable: Box::new(variable),
+            configured: BTreeMap::new(),
+            patience: Patience::default(),
+            limits: Limits::default(),
+            made: Mutex::default(),
+        }
+    }
+
+    /// Adds the providers of a config; one with a well-known name overrides its defaults.
+    #[must_use]
+    pub fn with_configured(mut self, configured: BTreeMap<String, ProviderSpec>) -> Self {
+        self.configured = configured;
+        self
+    }
+
+    /// Sets the default timeouts and retries.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sets the limits of answers.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Selects a model: the given one, else `CONSORT_MODEL`, else that of a configured provider with a default model,
+    /// else that of the first well-known provider with a key, else one of Ollama if it runs.
+    pub async fn choose(&self, said: Option<&str>) -> Result<Model, ChooseError> {
+        let said = said.filter(|said| !said.trim().is_empty());
+        let said = said.map(str::to_owned).or_else(|| self.variable(MODEL_VARIABLE));
+        match said.as_deref().map(str::trim) {
+            Some("ollama") => self.any_of_ollama().await,
+            Some(said) => self.model(said),
+            None => match self.ready() {
+                Some(said) => self.model(&said),
+                None => self.any_of_ollama().await,
+            },
+        }
+    }
+
+    /// Returns the model: `provider:name`, a provider for its default model, or a name that only one provider has.
+    pub fn model(&self, said: &str) -> Result<Model, ChooseError> {
+        let (provider, name) = match said.split_once(':') {
+            Some((provider, name)) => (provider, name),
+            None if self.is_known(said) => (said, ""),
+            None => match maker(said) {
+                Some(maker) => (maker, said),
+                None => return Err(ChooseError::WhoseModel(said.to_owned())),
+            },
+        };
+        if provider == SCRIPTED {
+            return script(name);
+        }
+        if !self.is_known(provider) {
+            let names = KNOWN.iter().map(|known| known.name);
+            let names = names.chain(self.configured.keys().map(String::as_str)).chain([SCRIPTED]);
+            let near = nearest(provider, names).into_iter().map(str::to_owned).collect();
+            return Err(ChooseError::UnknownProvider { name: provider.to_owned(), near });
+        }
+        let default = self.default_of(provider);
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty()).or(default);
+        let name = name.ok_or_else(|| ChooseError::WhichModel(provider.to_owned()))?;
+        let mut facts = Facts::of(provider, &name);
+        if let Some(spec) = self.spec(provider).and_then(|spec| spec.models.get(&name)) {
+            facts = facts.with(spec);
+        }
+        let id = format!("{provider}:{name}");
+        let provider: Arc<dyn Provider> = Arc::new(self.provider(provider)?);
+        Ok(Model { id, name, provider, facts })
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        Known::get(name).is_some() || self.configured.contains_key(name)
+    }
+
+    fn spec(&self, name: &str) -> Option<&ProviderSpec> {
+        self.configured.get(name)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.variable)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    fn first<'a>(&self, names: &[&'a str]) -> Option<(&'a str, String)> {
+        names.iter().find_map(|name| Some((*name, self.variable(name)?)))
+    }
+
+    fn default_of(&self, name: &str) -> Option<String> {
+        let configured = self.spec(name).and_then(|spec| spec.model.clone());
+        configured.or_else(|| Known::get(name)?.model.map(str::to_owned))
+    }
+
+    /// Returns the first provider that is fully configured.
+    fn ready(&self) -> Option<String> {
+        let configured = self.configured.iter().filter(|(_, spec)| spec.model.is_some());
+        let configured = configured.map(|(name, _)| name.as_str());
+        let known = KNOWN.iter().filter(|known| self.first(known.keys).is_some());
+        let mut names = configured.chain(known.map(|known| known.name));
+        let is_ready = |name: &&str| {
+            !matches!(
+                self.provider(name),
+                Err(ChooseError::NoKey { .. } | ChooseError::NoAddress(_))
+            )
+        };
+        names.find(is_ready).map(str::to_owned)
+    }
+
+    /// Returns the provider of this name, with its open connections.
+    fn provider(&self, name: &str) -> Result<Http, ChooseError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(http) = made.get(name) {
+            return Ok(http.clone());
+        }
+        let http = self.make(name)?;
+        made.insert(name.to_owned(), http.clone());
+        Ok(http)
+    }
+
+    fn make(&self, name: &str) -> Result<Http, ChooseError> {
+        let (known, spec) = (Known::get(name), self.spec(name).cloned().unwrap_or_default());
+        let wire = spec.wire.or(known.map(|known| known.wire)).unwrap_or(Wire::OpenAiChat);
+        let elsewhere = spec.base_url.clone().or_else(|| self.base_of(known?));
+        let is_elsewhere = elsewhere.is_some();
+        let base_url = elsewhere.or_else(|| known.map(|known| known.base_url.to_owned()));
+        let base_url = base_url.ok_or_else(|| ChooseError::NoAddress(name.to_owned()))?;
+        let mut endpoint = Endpoint::new(base_url);
+        if wire == Wire::Gemini && !endpoint.ends_in_version() {
+            // So Google's own libraries write it.
+            endpoint.base_url = endpoint.url("/v1beta");
+        }
+        let variables: Vec<&str> = match &spec.key_variable {
+            Some(variable) => vec![variable],
+            None => known.map(|known| known.keys.to_vec()).unwrap_or_default(),
+        };
+        let found = self.first(&variables);
+        // Who is served by another than the provider itself may need none.
+        let is_needed = spec.key_variable.is_some() || !is_elsewhere && !variables.is_empty();
+        endpoint.key_variable = found
+            .as_ref()
+            .map(|(variable, _)| *variable)
+            .or(variables.first().copied())
+            .map(str::to_owned);
+        endpoint.key = spec.key.clone().or_else(|| found.map(|(_, key)| key.into()));
+        if endpoint.key.is_none() && is_needed {
+            let variables = variables.into_iter().map(str::to_owned).collect();
+            return Err(ChooseError::NoKey { provider: name.to_owned(), variables });
+        }
+        endpoint.body.clone_from(&spec.body);
+        endpoint.headers = spec.headers();
+        let patience = self.patience_for(known, &spec);
+        Http::with_network(wire, endpoint, patience, self.limits.clone(), spec.network)
+            .map_err(|source| ChooseError::Endpoint { provider: name.to_owned(), source })
+    }
+
+    fn base_of(&self, known: &Known) -> Option<String> {
+        let (_, base) = self.first(known.bases)?;
+        Some(if known.name == "ollama" { known::ollama(&base) } else { base.trim().to_owned() })
+    }
+
+    fn patience_for(&self, known: Option<&Known>, spec: &ProviderSpec) -> Patience {
+        let mut patience = self.patience.clone();
+        if known.is_some_and(|known| known.name == "ollama") {
+            // A large model is loaded first, in silence.
+            patience.silence = patience.silence.max(Duration::from_mins(5));
+        }
+        if let Some(seconds) = spec.silence_seconds {
+            patience.silence = Duration::from_secs(seconds);
+            patience.silence_whole = patience.silence;
+        }
+        patience.tries = spec.tries.unwrap_or(patience.tries).max(1);
+        patience
+    }
+
+    /// Returns the first model that Ollama lists, if it runs.
+    async fn any_of_ollama(&self) -> Result<Model, ChooseError> {
+        if let Some(name) = self.spec("ollama").and_then(|spec| spec.model.clone()) {
+            return self.model(&format!("ollama:{name}"));
+        }
+        let base_url = self.provider("ollama")?.endpoint().base_url.clone();
+        match ollama::first(&base_url).await {
+            Some(Some(name)) => self.model(&format!("ollama:{name}")),
+            found => Err(ChooseError::None { is_ollama_empty: found.is_some() }),
+        }
+    }
+}
+
+fn script(path: &str) -> Result<Model, ChooseError> {
+    if path.is_empty() {
+        return Err(ChooseError::WhichModel(SCRIPTED.to_owned()));
+    }
+    let owned = || path.to_owned();
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ChooseError::NoScript { path: owned(), source })?;
+    let script =
+        Script::parse(&text).map_err(|source| ChooseError::Script { path: owned(), source })?;
+    Ok(Model {
+        id: format!("{SCRIPTED}:{path}"),
+        name: SCRIPTED.to_owned(),
+        provider: Arc::new(script),
+        facts: Facts::default(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! Classification of providers' errors.
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+use crate::error::{Cause, ProviderError};
+use crate::response_head::Head;
+use crate::retry_after::wait;
+
+/// Maximum characters of a provider's message.
+const LONGEST: usize = 1000;
+
+/// Prefixes of API keys.
+const KEYS: [&str; 8] = ["sk-", "sk_", "AIza", "AQ.", "gsk_", "xai-", "pplx-", "hf_"];
+
+/// Context for the classification of an error.
+#[derive(Debug, Default)]
+pub(crate) struct Judge {
+    pub(crate) model: String,
+    pub(crate) variable: Option<String>,
+    pub(crate) secrets: Vec<SecretString>,
+}
+
+impl Judge {
+    /// Classifies a response with an error status.
+    pub(crate) fn status(&self, head: &Head, body: &[u8]) -> ProviderError {
+        let body = String::from_utf8_lossy(body);
+        let parsed: Option<Value> = serde_json::from_str(&body).ok();
+        let readable = match &parsed {
+            Some(value) => value.clone(),
+            None if looks_like_html(&body) => Value::Null,
+            None => Value::String(body.trim().to_owned()),
+        };
+        let mut error = self.told(head, &readable, Some(head.status));
+        let is_lost = matches!(error.cause, Cause::Invalid) && parsed.is_none();
+        if is_lost && (head.status == 404 || head.status < 400) {
+            error.cause = Cause::NotJson;
+        }
+        error
+    }
+
+    /// Classifies an error within an answer.
+    pub(crate) fn event(&self, head: &Head, error: &Value) -> ProviderError {
+        self.told(head, error, None)
+    }
+
+    /// Returns an error that Consort detected, with the provider's message.
+    pub(crate) fn found(&self, head: &Head, cause: Cause, message: &str) -> ProviderError {
+        let mut error = ProviderError::new(cause, self.clean(message));
+        error.status = Some(head.status);
+        error
+    }
+
+    fn told(&self, head: &Head, body: &Value, status: Option<u16>) -> ProviderError {
+        let said = Said::new(body, status);
+        let mut error = self.found(head, self.cause(&said), &said.message);
+        error.wait = wait(head, said.error);
+        error
+    }
+
+    fn cause(&self, said: &Said) -> Cause {
+        let is = |words: &[&str]| words.iter().any(|word| said.words.iter().any(|w| w == word));
+        let says = |texts: &[&str]| texts.iter().any(|text| said.lower.contains(text));
+        let status = said.status.unwrap_or_default();
+        let names_model = said.is_about_model()
+            && says(&["not found", "not exist", "unknown", "invalid model", "not supported"]);
+        if is(&["insufficient_quota", "billing_error", "insufficient_balance"])
+            || says(&["credit balance", "insufficient balance"])
+            || status == 402
+        {
+            return Cause::OutOfCredit;
+        }
+        if is(&["context_length_exceeded"]) || status != 429 && says(&TOO_LONG) {
+            let (most, given) = sizes(&said.message);
+            return Cause::ContextTooLong { most, given };
+        }
+        if status == 401
+            || is(&[
+                "authentication_error",
+                "invalid_api_key",
+                "unauthenticated",
+                "api_key_invalid",
+            ])
+            || says(&["api key not valid", "unregistered callers", "incorrect api key"])
+        {
+            return Cause::Authentication { variable: self.variable.clone() };
+        }
+        if is(&["model_not_found"])
+            || names_model && matches!(status, 0 | 400 | 404 | 422)
+            || status == 404 && is(&["not_found_error"]) && says(&["model"])
+        {
+            return Cause::UnknownModel { model: self.model.clone() };
+        }
+        let is_refused = matches!(status, 0 | 400 | 422);
+        if is(&["invalid_encrypted_content"])
+            || is_refused && says(&["thinking", "thought"]) && says(&["block", "signature"])
+        {
+            return Cause::Thoughts;
+        }
+        if is(&["content_filter", "content_policy_violation", "cyber_policy"]) {
+            return Cause::Refused;
+        }
+        if status == 403 || is(&["permission_error", "permission_denied"]) {
+            return Cause::Permission;
+        }
+        if status == 429
+            || is(&[
+                "rate_limit_error",
+                "rate_limit_exceeded",
+                "resource_exhausted",
+                "too_many_requests",
+            ])
+        {
+            return Cause::RateLimited;
+        }
+        if matches!(status, 503 | 529)
+            || is(&["overloaded_error", "unavailable", "server_overloaded", "slow_down"])
+        {
+            return Cause::Overloaded;
+        }
+        if status >= 500
+            || status == 408
+            || is(&["api_error", "server_error", "internal", "timeout_error", "deadline_exceeded"])
+        {
+            return Cause::Failed;
+        }
+        if status != 0 || is(&["invalid_request_error", "invalid_argument", "invalid_prompt"]) {
+            return Cause::Invalid;
+        }
+        Cause::MidStream
+    }
+
+    /// Returns the text without secrets and control characters, and cut.
+    fn clean(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            let secret = secret.expose_secret().trim();
+            let bare = secret.strip_prefix("Bearer ").unwrap_or(secret);
+            if bare.len() >= 4 {
+                text = text.replace(bare, "[secret]");
+            }
+        }
+        let words: Vec<String> = text.split_whitespace().map(without_key).collect();
+        let text = words.join(" ");
+        let clean = text.chars().filter(|one| !one.is_control() && !is_invisible(*one));
+        let mut cut: String = clean.take(LONGEST + 1).collect();
+        if cut.chars().count() > LONGEST {
+            cut.pop();
+            cut.push('…');
+        }
+        cut
+    }
+}
+
+/// Phrases of providers for a conversation that is too long.
+const TOO_LONG: [&str; 9] = [
+    "maximum context length",
+    "context window",
+    "prompt is too long",
+    "input token count",
+    "input is too long",
+    "exceeds the available context",
+    "context length exceeded",
+    "exceeds the model's maximum",
+    "maximum number of tokens allowed",
+];
+
+/// Words of messages about an option that a model does not support.
+const OPTIONS: [&str; 14] = [
+    "parameter",
+    "argument",
+    "temperature",
+    "top_p",
+    "reasoning",
+    "thinking",
+    "response_format",
+    "json_schema",
+    "tool",
+    "function call",
+    "max_tokens",
+    "with this model",
+    "by this model",
+    "unsupported value",
+];
+
+/// A provider's error, whatever form it has.
+struct Said<'a> {
+    error: &'a Value,
+    message: String,
+    lower: String,
+    words: Vec<String>,
+    status: Option<u16>,
+}
+
+impl<'a> Said<'a> {
+    /// Returns true if the error is about the model, and not about an option that the model does not support.
+    fn is_about_model(&self) -> bool {
+        let option = self.error.get("param").and_then(Value::as_str);
+        let about_option = option.is_some_and(|option| !matches!(option, "model" | ""))
+            || self.words.iter().any(|word| word.starts_with("unsupported_"))
+            || OPTIONS.iter().any(|option| self.lower.contains(option));
+        self.lower.contains("model") && !about_option
+    }
+
+    fn new(body: &'a Value, status: Option<u16>) -> Self {
+        let body = body.get(0).unwrap_or(body);
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let message = text(error)
+            .or_else(|| error.get("message").and_then(text))
+            .or_else(|| body.get("message").and_then(text))
+            .or_else(|| {
+                error.get("detail").map(|detail| text(detail).unwrap_or(detail.to_string()))
+            })
+            .unwrap_or_else(|| if error.is_null() { String::new() } else { error.to_string() });
+        let mut words: Vec<String> = ["code", "type", "status", "reason"]
+            .iter()
+            .filter_map(|name| error.get(name)?.as_str().map(str::to_ascii_lowercase))
+            .collect();
+        for detail in error.get("details").and_then(Value::as_array).into_iter().flatten() {
+            words.extend(detail.get("reason").and_then(Value::as_str).map(str::to_ascii_lowercase));
+        }
+        let code = error.get("code").and_then(Value::as_u64).and_then(|code| code.try_into().ok());
+        let status = status.or(code.filter(|code| (400..600).contains(code)));
+        Self { error, lower: message.to_lowercase(), message, words, status }
+    }
+}
+
+/// Returns the two sizes in a message about length: the larger is the request's.
+fn sizes(message: &str) -> (Option<u64>, Option<u64>) {
+    let plain = message.replace(',', "");
+    let numbers = plain.split(|one: char| !one.is_ascii_digit());
+    let mut sizes: Vec<u64> = numbers
+        .filter_map(|number| number.parse().ok())
+        .filter(|size| *size >= 256)
+        .take(2)
+        .collect();
+    sizes.sort_unstable();
+    (sizes.first().copied(), sizes.get(1).copied())
+}
+
+fn without_key(word: &str) -> String {
+    let found = KEYS.iter().filter_map(|key| word.find(key)).min();
+    match found {
+        Some(at) if word.len() - at >= 12 => format!("{}[secret]", &word[..at]),
+        _ => word.to_owned(),
+    }
+}
+
+/// Returns true for characters that can disguise a text, such as direction marks.
+fn is_invisible(one: char) -> bool {
+    matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+fn looks_like_html(text: &str) -> bool {
+    text.trim_start().starts_with('<')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_provider_says_is_cleaned_and_cut() {
+        let judge = Judge { secrets: vec!["hunter22\n".to_owned().into()], ..Judge::default() };
+        assert_eq!(
+            judge.clean("a\u{1b}[2J \u{202e}b hunter22 key=AIzaSyA-1234567890 sk-x"),
+            "a[2J b [secret] key=[secret] sk-x"
+        );
+        let long = judge.clean(&"é".repeat(5000));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (LONGEST + 1, true));
+    }
+
+    #[test]
+    fn sizes_are_taken_from_what_is_said() {
+        assert_eq!(sizes("210000 tokens > 200000 maximum"), (Some(200_000), Some(210_000)));
+        assert_eq!(sizes("at most 8,192 tokens"), (Some(8192), None));
+        assert_eq!(sizes("too long (gpt-4)"), (None, None));
+    }
+}
