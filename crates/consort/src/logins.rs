@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consort::config::{ConfigError, LimitSettings, Resolve, ServerConfig};
 use consort_hub::ServerSettings;
-use consort_login::{Login, Person, Store};
+use consort_oauth::{Login, Person, Store};
 use consort_wire::{BoxFuture, Endpoint, Server};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +37,7 @@ pub(crate) fn settings(
     let mut made = server.to_settings(resolve)?;
     limits.apply_to_server(&mut made);
     if let Some(login) = server.to_login(resolve)? {
-        let login = consort_login::Settings { limits: limits.login, ..login };
+        let login = consort_oauth::Settings { limits: limits.login, ..login };
         made.server = with(made.server, Arc::new(Login::new(login, store(), None)));
     }
     Ok(made)

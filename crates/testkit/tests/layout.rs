@@ -16,7 +16,7 @@ const PACKAGES: usize = 330;
 const ARROWS: &[(&str, &[&str])] = &[
     ("consort-wire", &[]),
     ("consort-files", &[]),
-    ("consort-login", &["consort-wire", "consort-files"]),
+    ("consort-oauth", &["consort-wire", "consort-files"]),
     ("consort-core", &["consort-wire"]),
     ("consort-hub", &["consort-wire", "consort-core", "consort-files"]),
     ("consort-search", &["consort-core"]),
@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-core",
             "consort-files",
             "consort-hub",
-            "consort-login",
+            "consort-oauth",
             "consort-models",
             "consort-search",
             "consort-shape",
@@ -42,14 +42,14 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-gateway",
         ],
     ),
-    ("testkit", &["consort-wire", "consort-login"]),
+    ("testkit", &["consort-wire", "consort-oauth"]),
     (
         "bench",
         &[
             "consort-wire",
             "consort-core",
             "consort-hub",
-            "consort-login",
+            "consort-oauth",
             "consort-models",
             "consort-search",
             "consort-shape",
@@ -298,7 +298,7 @@ fn nobody_compares_revisions() {
     let crates = root().join("crates");
     let mut files = Vec::new();
     for package in
-        ["agent", "consort", "core", "gateway", "hub", "login", "models", "search", "shape", "wire"]
+        ["agent", "consort", "core", "gateway", "hub", "models", "oauth", "search", "shape", "wire"]
     {
         sources(&crates.join(package).join("src"), &mut files);
     }

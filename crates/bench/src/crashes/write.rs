@@ -10,8 +10,8 @@ use consort::token;
 use consort_agent::{Journal, Step, Store, What};
 use consort_core::{Caller, Json};
 use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
-use consort_login::{Kept, Registration, Store as Logins, Tokens};
 use consort_models::{Kind as PartKind, Media, Message, Role};
+use consort_oauth::{Kept, Registration, Store as Logins, Tokens};
 use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
 
 use super::Kind;

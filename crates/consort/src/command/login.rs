@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort::config::{LimitSettings, ServerConfig, System, Transport};
-use consort_login::Login;
+use consort_oauth::Login;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
     let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
         return Err(nothing_to_do(&server));
     };
-    let login = consort_login::Settings { limits: limits.login, ..login };
+    let login = consort_oauth::Settings { limits: limits.login, ..login };
     let settings = server.to_settings(&resolve).map_err(wrong)?;
     let port = wanted.port.or(port(&server)).unwrap_or(0);
     let browser = Browser::new(port, !wanted.no_browser, limits.login_browser);
@@ -144,7 +144,7 @@ fn unreached(error: &consort_wire::ConnectError) -> Failure {
 }
 
 /// The failure for scopes that a server requires and that were not granted.
-fn not_granted(error: &consort_login::LoginError) -> Failure {
+fn not_granted(error: &consort_oauth::LoginError) -> Failure {
     let message = format!("cannot get the scopes that the server wants: {error}");
     Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) }
 }

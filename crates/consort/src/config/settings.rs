@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
-use consort_login::{Identity, LoginLimits};
+use consort_oauth::{Identity, LoginLimits};
 use consort_shape::transform::{Drop, Keep, Of, Transform};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
@@ -155,7 +155,7 @@ impl ServerConfig {
     pub fn to_login(
         &self,
         resolve: &dyn Resolve,
-    ) -> Result<Option<consort_login::Settings>, ConfigError> {
+    ) -> Result<Option<consort_oauth::Settings>, ConfigError> {
         let (Transport::Http(address) | Transport::Sse(address)) = &self.transport else {
             return Ok(None);
         };
@@ -173,7 +173,7 @@ impl ServerConfig {
             text("oauth.client_id", &oauth.client_id)?,
             text("oauth.client_secret", &oauth.client_secret)?,
         );
-        Ok(Some(consort_login::Settings {
+        Ok(Some(consort_oauth::Settings {
             server: self.text(&following, "url", &address.url)?,
             identity: id.map(|id| Identity { id, secret }),
             document: oauth.client_metadata,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use consort_login::Store;
+use consort_oauth::Store;
 use serde_json::{Value, json};
 use testkit::raw::Peer;
 

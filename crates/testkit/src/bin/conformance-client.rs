@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_login::{Identity, Login, Person};
+use consort_oauth::{Identity, Login, Person};
 use consort_wire::{
     BoxFuture, Client, Endpoint, Host, Item, Json, Limits, Object, Offers, Origin, Question,
     Refusal, Request, Revision, Server, Settings, ShelfKind, Times,
@@ -49,12 +49,12 @@ fn login(scenario: &str, server: String) -> Result<Login, Box<dyn Error>> {
     let context: Value = serde_json::from_str(&context)?;
     let member = |name: &str| context[name].as_str().map(str::to_owned);
     let identity = member("client_id").map(|id| Identity { id, secret: member("client_secret") });
-    let settings = consort_login::Settings {
+    let settings = consort_oauth::Settings {
         server,
         identity,
         document: Some("https://conformance-test.local/client-metadata.json".to_owned()),
         alone: scenario.starts_with("auth/client-credentials"),
-        ..consort_login::Settings::default()
+        ..consort_oauth::Settings::default()
     };
     Ok(Login::new(settings, None, Some(Arc::new(Agreeable))))
 }

@@ -9,8 +9,8 @@ use consort_gateway::feed::FeedLimits;
 use consort_gateway::ledger::LedgerSettings;
 use consort_gateway::metrics::MetricLimits;
 use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits};
-use consort_login::LoginLimits;
 use consort_models::Patience;
+use consort_oauth::LoginLimits;
 use consort_shape::{ApprovalLimits, ExposureLimits, ResultLimits};
 use consort_wire::{KeeperTimes, ResumeTimes, Times};
 

@@ -1,9 +1,6 @@
 //! One server's login: presented, refreshed, and requested again.
 
-mod settings;
 mod step_up;
-
-pub use settings::{Identity, Settings};
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,33 +9,23 @@ use std::time::{Duration, Instant};
 use consort_wire::{BoxFuture, Credentials, Refused};
 use http::HeaderValue;
 
-use crate::LoginError;
+use crate::authorization_code::agree;
 use crate::challenge::Challenge;
-use crate::discover::{Found, discover};
-use crate::fetch::{Reach, chain};
-use crate::flow;
-use crate::kept::{Kept, Store};
+use crate::discovery::{Found, discover};
+use crate::egress::Reach;
+use crate::error::{LoginError, chain};
 use crate::registration::Registration;
 use crate::scope::lacking;
+use crate::settings::{Identity, Settings};
+use crate::store::{Kept, Store};
 use crate::tokens::Tokens;
+use crate::user_agent::Person;
 
 /// Window in which attempts are counted: a login that cannot be refreshed is requested as long as it is used.
 const WITHIN: Duration = Duration::from_mins(10);
 
 /// Interval between two looks at the store for a new login.
 const LOOK: Duration = Duration::from_secs(2);
-
-/// A user with a browser.
-pub trait Person: Send + Sync {
-    /// Redirect URI for the browser.
-    fn address(&self) -> String;
-
-    /// Opens a page; returns the URL that the browser was redirected to, or the reason it was not.
-    fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>>;
-
-    /// Asks the user to allow an issuer on another port of this machine, named by a server on this machine.
-    fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool>;
-}
 
 /// The login at one server.
 pub struct Login {
@@ -229,7 +216,7 @@ impl Login {
             Some(person) if !self.settings.alone => {
                 let back = person.address();
                 let client = self.client(&reach, &found, before, &back, scope).await?;
-                let tokens = flow::agree(&reach, &found, &client, person.as_ref(), scope).await?;
+                let tokens = agree(&reach, &found, &client, person.as_ref(), scope).await?;
                 (client, tokens)
             }
             _ => {

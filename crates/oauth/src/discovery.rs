@@ -3,11 +3,13 @@
 use http::Uri;
 use serde::Deserialize;
 
-use crate::LoginError;
 use crate::challenge::Challenge;
-use crate::fetch::{Reach, base, parsed, unusable};
+use crate::egress::Reach;
+use crate::error::{LoginError, unusable};
 use crate::issuer::Issuer;
-use crate::login::{Person, Settings};
+use crate::settings::Settings;
+use crate::url::{base, parsed};
+use crate::user_agent::Person;
 
 /// Protected resource metadata of a server (RFC 9728).
 #[derive(Clone, Debug, Deserialize)]

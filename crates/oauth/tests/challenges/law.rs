@@ -1,6 +1,6 @@
 //! Round trip: challenges parsed from any header can be written and parse to the same.
 
-use consort_login::Challenge;
+use consort_oauth::Challenge;
 
 /// Parses a header, writes the challenges, and parses those.
 pub(crate) fn check(header: &str) {

@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::LoginError;
-use crate::fetch::{Reach, base, parsed, unusable};
+use crate::egress::Reach;
+use crate::error::{LoginError, unusable};
+use crate::url::{base, parsed};
 
 /// Metadata of an authorization server (RFC 8414).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

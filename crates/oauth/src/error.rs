@@ -47,3 +47,24 @@ fn said(error: &str, description: Option<&str>) -> String {
         None => error.to_owned(),
     }
 }
+
+/// Returns the error for a URL that a login does not connect to.
+pub(crate) fn address(url: &str, reason: &str) -> LoginError {
+    LoginError::Address { url: url.chars().take(200).collect(), reason: reason.to_owned() }
+}
+
+/// Returns the error for a URL whose response cannot be used.
+pub(crate) fn unusable(url: &str, reason: &str) -> LoginError {
+    LoginError::Unusable { url: url.chars().take(200).collect(), reason: reason.to_owned() }
+}
+
+/// Returns the text of an error with its chain of sources.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

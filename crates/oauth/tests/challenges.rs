@@ -3,7 +3,7 @@
 #[path = "challenges/law.rs"]
 mod law;
 
-use consort_login::Challenge;
+use consort_oauth::Challenge;
 use proptest::prelude::*;
 
 /// Fragments of challenges, so that many of the values are nearly valid.

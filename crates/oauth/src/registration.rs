@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::LoginError;
-use crate::fetch::{Reach, unusable};
+use crate::egress::Reach;
+use crate::error::{LoginError, unusable};
 use crate::form::escaped;
 use crate::issuer::Issuer;
 

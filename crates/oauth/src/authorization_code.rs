@@ -5,14 +5,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
-use crate::LoginError;
-use crate::discover::Found;
-use crate::fetch::{Reach, parsed, unusable};
+use crate::discovery::Found;
+use crate::egress::Reach;
+use crate::error::{LoginError, unusable};
 use crate::form;
 use crate::issuer::Issuer;
-use crate::login::Person;
 use crate::registration::Registration;
 use crate::tokens::Tokens;
+use crate::url::parsed;
+use crate::user_agent::Person;
 
 /// Sends the user to the authorization server and returns the tokens.
 pub(crate) async fn agree(

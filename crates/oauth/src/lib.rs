@@ -4,25 +4,30 @@
 //! when it is refused, and, if there is a [`Person`] with a browser, obtains a new authorization from them. Tokens are
 //! stored in a file that only its owner can read, shared by all of the owner's processes.
 
+mod authorization_code;
 mod challenge;
-mod discover;
+mod discovery;
+mod egress;
 mod error;
-mod fetch;
-mod flow;
 mod form;
 mod issuer;
-mod kept;
 mod limits;
 mod login;
 mod registration;
 mod scope;
+mod settings;
+mod store;
 mod tokens;
+mod url;
+mod user_agent;
 
 pub use challenge::Challenge;
 pub use error::LoginError;
-pub use kept::{Kept, Store};
 pub use limits::LoginLimits;
-pub use login::{Identity, Login, Person, Settings};
+pub use login::Login;
 pub use registration::Registration;
 pub use scope::WantedScope;
+pub use settings::{Identity, Settings};
+pub use store::{Kept, Store};
 pub use tokens::Tokens;
+pub use user_agent::Person;

@@ -1,10 +1,10 @@
 //! Scopes of a login: those to request, and step-up authorization.
 
-use crate::LoginError;
 use crate::challenge::Challenge;
-use crate::discover::Found;
-use crate::kept::Kept;
+use crate::discovery::Found;
+use crate::error::LoginError;
 use crate::scope::{WantedScope, lacking, union};
+use crate::store::Kept;
 
 use super::Login;
 

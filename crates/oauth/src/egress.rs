@@ -6,9 +6,10 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
 
-use crate::LoginError;
+use crate::error::{LoginError, address, chain, unusable};
 use crate::limits::LoginLimits;
-use crate::login::Settings;
+use crate::settings::Settings;
+use crate::url::{joined, parsed};
 
 /// Addresses that a login may connect to. The origins that the user named are always allowed: the server itself, and
 /// the configured issuer. Any other origin, named by the server or its authorization server, must be on the public
@@ -229,53 +230,6 @@ impl Answer {
 fn named(uri: &Uri, origin: &Origin) -> NamedOrigin {
     let host = uri.host().unwrap_or_default().to_ascii_lowercase();
     (uri.scheme_str().unwrap_or_default().to_owned(), host, origin.port())
-}
-
-/// Parses a URL, without credentials or a fragment.
-pub(crate) fn parsed(url: &str) -> Result<Uri, LoginError> {
-    let uri: Uri = url.parse().map_err(|_| address(url, "that is not a URL"))?;
-    if uri.scheme().is_none() || uri.host().is_none() {
-        return Err(address(url, "that is not a URL"));
-    }
-    Ok(uri)
-}
-
-/// Resolves a redirect's reference against a URL.
-fn joined(url: &str, reference: &str) -> Option<String> {
-    if reference.contains("://") {
-        return Some(reference.to_owned());
-    }
-    let uri: Uri = url.parse().ok()?;
-    let path = reference.starts_with('/') && !reference.starts_with("//");
-    path.then(|| format!("{}{reference}", base(&uri)))
-}
-
-/// Returns scheme and authority.
-pub(crate) fn base(uri: &Uri) -> String {
-    format!(
-        "{}://{}",
-        uri.scheme_str().unwrap_or("https"),
-        uri.authority().map_or("", |a| a.as_str())
-    )
-}
-
-pub(crate) fn address(url: &str, reason: &str) -> LoginError {
-    LoginError::Address { url: url.chars().take(200).collect(), reason: reason.to_owned() }
-}
-
-pub(crate) fn unusable(url: &str, reason: &str) -> LoginError {
-    LoginError::Unusable { url: url.chars().take(200).collect(), reason: reason.to_owned() }
-}
-
-/// Returns the text of an error with its chain of sources.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

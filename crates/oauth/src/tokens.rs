@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::LoginError;
-use crate::fetch::{Reach, unusable};
+use crate::egress::Reach;
+use crate::error::{LoginError, unusable};
 use crate::form;
 use crate::registration::Registration;
 
