@@ -30,7 +30,6 @@ use crate::task::Ready;
 use consort_models::{Ask, CallResult, Images, Message, Model, ProviderError, Reply};
 
 use fit::Fit;
-pub use sampling::{Consent, Sampling};
 
 /// Status and reason of a run's end.
 type End = (Status, String);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::meter::ModelCost;
+use crate::cost::ModelCost;
 use consort_models::{Price, Usage};
 
 /// Limits of a run, after which it is ended.

@@ -3,30 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::CostMeter;
-use serde::{Deserialize, Serialize};
 
+use crate::cost::ModelCost;
 use crate::limits::Limits;
-
-/// Cost of models: tokens, and US dollars as far as prices are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ModelCost {
-    /// Tokens, input and output.
-    pub tokens: u64,
-    /// US dollars.
-    pub dollars: f64,
-}
-
-impl ModelCost {
-    fn charge(&mut self, tokens: u64, dollars: Option<f64>) {
-        self.tokens = self.tokens.saturating_add(tokens);
-        self.dollars += dollars.unwrap_or_default();
-    }
-
-    /// Returns true if there is none.
-    pub fn is_zero(&self) -> bool {
-        *self == Self::default()
-    }
-}
 
 /// The meter of a run: its own cost and that of all agents it calls, also those still running.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::cost::ModelCost;
 use crate::limits::Limits;
-use crate::meter::ModelCost;
 use crate::step::{Began, Question, Report, Status, Step, What};
 use consort_models::{Call, CallResult, Message, Price, Stop, Usage};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use consort_core::{Caller, CostMeter, Object, Tool};
 
-use crate::agent::Sampling;
 use crate::hook::Hook;
 use crate::limits::{Limits, WorkLimits};
 use crate::observe::RunObserver;
+use crate::sampling::Sampling;
 use consort_models::Reasoning;
 
 /// Settings of an agent.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::meter::ModelCost;
+use crate::cost::ModelCost;
 use consort_models::{CallResult, Message, Reply, Usage};
 
 /// One step of a conversation. Its JSON form is stable: conversations are stored in it.

@@ -12,11 +12,13 @@ pub mod exposure;
 mod fake;
 mod guarded;
 mod limits;
+pub mod look_alikes;
 mod memo;
 mod pinned;
 mod shaped;
 mod sought;
 pub mod transform;
+pub mod visible_text;
 
 pub use cached::{CacheSpec, Cached, Remember};
 pub use explain::{Changed, Explanation, Fate, Step, explain, fate};

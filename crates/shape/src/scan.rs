@@ -4,9 +4,7 @@
 //! still be malicious: an attack can be written in plain, polite English. The scan examines every string,
 //! names of members included, and is deterministic.
 
-mod alike;
 mod classes;
-mod hidden;
 mod lexicon;
 mod marks;
 mod matching;
@@ -22,11 +20,11 @@ use std::fmt;
 use consort_core::Json;
 use serde::Serialize;
 
-pub use alike::skeleton;
-pub use hidden::{Hidden, excerpt, hidden, shown, spelled};
 pub use shadow::{Shadow, shadowing};
 
+use crate::look_alikes::mixed;
 use crate::pin::units;
+use crate::visible_text::{excerpt, shown};
 use matching::Matcher;
 use plain::Plain;
 use rules::Weight;
@@ -243,7 +241,7 @@ impl Look<'_> {
         for odd in smuggled::odd(text) {
             self.add(pointer, text, odd.concern, (odd.from, odd.to), odd.decoded);
         }
-        if let Some(place) = alike::mixed(text) {
+        if let Some(place) = mixed(text) {
             self.add(pointer, text, Concern::LookAlike, place, None);
         }
         self.words(pointer, text);
@@ -412,7 +410,7 @@ mod tests {
         ) {
             let object = Json::from(serde_json::json!({ &text: [&text] }));
             for finding in scan(&object) {
-                prop_assert!(finding.to_string().chars().all(|c| hidden(c).is_none()));
+                prop_assert!(finding.to_string().chars().all(|c| crate::visible_text::hidden(c).is_none()));
             }
             prop_assert_eq!(scan(&object), scan(&object));
         }

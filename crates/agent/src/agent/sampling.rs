@@ -1,68 +1,19 @@
 //! Sampling requests of servers: only if allowed, with consent, and within a token budget.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use consort_core::Json;
 use serde_json::{Value, json};
 
 use super::call::Making;
+use crate::sampling::Consent;
 use crate::step::{Question, Why};
 use consort_models::{Ask, Kind, Media, Message, Part, Role, Said, Stop};
-
-/// Settings of sampling by servers.
-#[derive(Clone, Debug)]
-pub struct Sampling {
-    /// Required consent.
-    pub consent: Consent,
-    /// Token budget of all servers together, input and output.
-    pub tokens: u64,
-    /// Tokens used.
-    used: Arc<AtomicU64>,
-}
-
-/// Consent that a sampling request requires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Consent {
-    /// Sampling is not allowed.
-    #[default]
-    Never,
-    /// The user must consent each time.
-    Ask,
-    /// No consent is needed.
-    Always,
-}
-
-impl Default for Sampling {
-    fn default() -> Self {
-        Self::new(Consent::Never, 100_000)
-    }
-}
-
-impl Sampling {
-    /// Creates settings with this consent and token budget.
-    pub fn new(consent: Consent, tokens: u64) -> Self {
-        Self { consent, tokens, used: Arc::default() }
-    }
-
-    /// Returns true if the sampling capability is declared to servers.
-    pub(super) fn is_offered(&self, person: bool) -> bool {
-        match self.consent {
-            Consent::Never => false,
-            Consent::Ask => person,
-            Consent::Always => true,
-        }
-    }
-}
 
 impl Making<'_> {
     /// Returns the model's answer as the result of a `sampling/createMessage`.
     pub(super) async fn sample(&self, params: &Value) -> Option<Json> {
         let agent = &self.worker.agent;
         let sampling = &agent.settings.sampling;
-        if !sampling.is_offered(agent.settings.person)
-            || sampling.used.load(Ordering::Relaxed) >= sampling.tokens
-        {
+        if !sampling.is_offered(agent.settings.person) || sampling.is_spent() {
             return None;
         }
         if sampling.consent == Consent::Ask {
@@ -87,8 +38,7 @@ impl Making<'_> {
                 Said::Delta(_) | Said::Again { .. } => {}
             }
         };
-        let used = reply.usage.input + reply.usage.output;
-        sampling.used.fetch_add(used, Ordering::Relaxed);
+        sampling.spend(reply.usage.input + reply.usage.output);
         let stop = match reply.stop {
             Stop::Length => "maxTokens",
             _ => "endTurn",

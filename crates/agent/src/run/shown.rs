@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Run;
 use crate::context;
-use crate::meter::ModelCost;
+use crate::cost::ModelCost;
 use crate::shorten::shortened;
 use consort_models::{Kind, Message, Price};
 

@@ -2,7 +2,7 @@
 
 use consort_core::Json;
 
-use crate::scan::hidden;
+use crate::visible_text::hidden;
 
 /// Encoding of invisible characters.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use consort_core::Json;
 use serde::Serialize;
 
 use super::canonical::{canonical, units};
-use crate::scan::{shown, skeleton, spelled};
+use crate::look_alikes::skeleton;
+use crate::visible_text::{shown, spelled};
 
 /// Characters shown around a change within a line.
 const AROUND: usize = 40;
@@ -411,7 +412,7 @@ mod tests {
             let texts = |mark| of(mark).into_iter().map(|line| line.text.clone()).collect::<Vec<_>>();
             prop_assert_eq!(a == b, texts(Mark::Removed) == texts(Mark::Added));
             let all = lines.iter().flat_map(|line| line.text.chars());
-            prop_assert!(all.into_iter().all(|c| crate::scan::hidden(c).is_none()));
+            prop_assert!(all.into_iter().all(|c| crate::visible_text::hidden(c).is_none()));
         }
     }
 }

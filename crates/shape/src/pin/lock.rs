@@ -356,7 +356,7 @@ fn withholding(server: &ServerId, what: &str, why: &Withheld) -> Problem {
 fn named(kind: Kind, name: &str) -> String {
     match kind {
         Kind::Instructions => "what it tells models (`instructions`)".to_owned(),
-        _ => format!("{kind} `{}`", crate::scan::excerpt(name, 128)),
+        _ => format!("{kind} `{}`", crate::visible_text::excerpt(name, 128)),
     }
 }
 

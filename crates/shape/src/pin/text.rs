@@ -224,7 +224,7 @@ fn read_pin(text: &Spanned<String>, at: &At<'_>) -> Result<Pin, LockError> {
 
 fn read_item(name: &str, item: WrittenItem, at: &At<'_>) -> Result<Item, LockError> {
     let pin = read_pin(&item.pin, at)?;
-    let (start, name) = (item.definition.span().start, crate::scan::excerpt(name, 128));
+    let (start, name) = (item.definition.span().start, crate::visible_text::excerpt(name, 128));
     let definition = Json::parse(item.definition.into_inner())
         .map_err(|error| at(start, Mistake::Definition { name: name.clone(), error }))?;
     let item = Item::new(definition);
@@ -307,7 +307,7 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            c if crate::scan::hidden(c).is_some() => {
+            c if crate::visible_text::hidden(c).is_some() => {
                 write!(quoted, "\\U{:08x}", u32::from(c)).expect("a string takes everything");
             }
             c => quoted.push(c),
@@ -497,7 +497,7 @@ mod tests {
         fn every_lock_is_read_back_and_shows_all_it_says(lock in locks()) {
             let text = lock.to_string();
             prop_assert_eq!(text.parse(), Ok(lock));
-            prop_assert!(text.chars().all(|c| crate::scan::hidden(c).is_none()));
+            prop_assert!(text.chars().all(|c| crate::visible_text::hidden(c).is_none()));
         }
     }
 }

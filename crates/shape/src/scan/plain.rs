@@ -1,9 +1,9 @@
 //! A text as a model reads it, and its words.
 
-use super::alike::folded;
 use super::classes::{Classes, QUOTED};
-use super::hidden::hidden;
 use super::lexicon::{Lexicon, token};
+use crate::look_alikes::folded;
+use crate::visible_text::hidden;
 
 /// A text without invisible characters, look-alikes as ASCII, in lower case.
 pub(super) struct Plain {

@@ -6,7 +6,9 @@ use std::fmt;
 use consort_core::{Catalog, Entry, Route};
 use serde::Serialize;
 
-use super::{Found, around, skeleton, visit};
+use super::{Found, around, visit};
+use crate::look_alikes::skeleton;
+use crate::visible_text::spelled;
 
 /// The shortest name that is unlikely to be an ordinary word.
 const DISTINCTIVE: usize = 6;
@@ -42,7 +44,7 @@ impl fmt::Display for Shadow {
                 write!(f, "{from:?} {pointer} speaks of {to:?}: {excerpt}")
             }
             Self::LookAlike { from, to } => {
-                write!(f, "{}.{} looks like {to:?}", from.server, super::spelled(&from.name))
+                write!(f, "{}.{} looks like {to:?}", from.server, spelled(&from.name))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Text hidden in text: invisible characters, and long runs of encoded bytes.
 
 use super::Concern;
-use super::hidden::{Hidden, hidden};
+use crate::visible_text::{Hidden, hidden};
 
 /// The shortest run that looks like encoded bytes. A SHA-256 in hexadecimal is as long.
 const ENCODED: usize = 65;

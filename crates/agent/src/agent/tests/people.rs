@@ -1,6 +1,7 @@
 //! Questions to users.
 
 use super::*;
+use crate::sampling::{Consent, Sampling};
 
 #[tokio::test(start_paused = true)]
 async fn a_person_may_answer_after_a_restart() {

@@ -2,7 +2,8 @@
 
 use consort_core::{Json, ServerId};
 use consort_shape::pin::{Difference, Item, Kind, Line, Lock, Locked, Mark};
-use consort_shape::scan::{Shadow, excerpt, scan};
+use consort_shape::scan::{Shadow, scan};
+use consort_shape::visible_text::excerpt;
 use serde_json::{Value, json};
 
 use crate::differences::{self, findings, launch};

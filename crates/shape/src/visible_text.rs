@@ -62,7 +62,7 @@ pub fn hidden(c: char) -> Option<Hidden> {
 /// none of it, and a reader misses none. Two different strings never have the same result.
 ///
 /// ```
-/// use consort_shape::scan::shown;
+/// use consort_shape::visible_text::shown;
 ///
 /// assert_eq!(shown("a\u{202e}b\u{200b}\n\u{1b}[31m"), "a\\u{202e}b\\u{200b}\\n\\u{1b}[31m");
 /// ```

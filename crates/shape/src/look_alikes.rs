@@ -1,5 +1,7 @@
 //! Look-alike characters.
 
+use crate::visible_text::hidden;
+
 /// Latin letters, and the letters of other scripts that look like them in most typefaces.
 const ALIKE: &[(char, &str)] = &[
     ('a', "аɑα"),
@@ -51,7 +53,7 @@ const ALIKE: &[(char, &str)] = &[
 ];
 
 /// Returns the ASCII character that this one looks like, or itself.
-pub(super) fn folded(c: char) -> char {
+pub(crate) fn folded(c: char) -> char {
     if c.is_ascii() {
         return c;
     }
@@ -68,13 +70,13 @@ pub(super) fn folded(c: char) -> char {
 /// It uses a small table of characters common in forged names, not all of Unicode.
 ///
 /// ```
-/// use consort_shape::scan::skeleton;
+/// use consort_shape::look_alikes::skeleton;
 ///
 /// assert_eq!(skeleton("rеаd_fiIe"), skeleton("read_file"));
 /// assert_ne!(skeleton("read_file"), skeleton("read_files"));
 /// ```
 pub fn skeleton(text: &str) -> String {
-    let shown = text.chars().filter(|c| super::hidden(*c).is_none());
+    let shown = text.chars().filter(|c| hidden(*c).is_none());
     let plain = shown.flat_map(|c| match folded(c) {
         'I' | 'i' | '1' | '|' => 'l'.to_lowercase(),
         '0' => 'o'.to_lowercase(),
@@ -84,7 +86,7 @@ pub fn skeleton(text: &str) -> String {
 }
 
 /// Returns the first word that mixes Latin letters with look-alikes of another script.
-pub(super) fn mixed(text: &str) -> Option<(usize, usize)> {
+pub(crate) fn mixed(text: &str) -> Option<(usize, usize)> {
     if text.is_ascii() {
         return None;
     }
