@@ -1,20 +1,20 @@
 //! The words of texts without stop words.
 
-use crate::english::is_stop;
-use crate::words::{Kind, each_word};
+use crate::english::is_stop_word;
+use crate::words::{WordKind, each_word};
 
 /// The words of texts without stop words.
 #[derive(Debug, Default)]
-pub(crate) struct Telling {
+pub(crate) struct ContentWords {
     text: String,
     /// End of each word in `text`, and its kind.
-    words: Vec<(usize, Kind)>,
+    words: Vec<(usize, WordKind)>,
 }
 
-impl Telling {
+impl ContentWords {
     /// Adds the words of a text without stop words, or all if it has no others: `do_it` is found, too.
     pub(crate) fn add(&mut self, text: &str, most: usize) {
-        if !self.add_if(text, most, |word| !is_stop(word)) {
+        if !self.add_if(text, most, |word| !is_stop_word(word)) {
             self.add_if(text, most, |_| true);
         }
     }
@@ -35,7 +35,7 @@ impl Telling {
         self.words.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Kind)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, WordKind)> {
         let mut start = 0;
         self.words.iter().map(move |&(end, kind)| {
             let word = &self.text[std::mem::replace(&mut start, end)..end];

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use consort_core::{Annotations, Entry};
 use serde_json::Value;
 
-use crate::content::Telling;
-use crate::limits::Limits;
-use crate::words::Kind;
+use crate::content::ContentWords;
+use crate::limits::SearchLimits;
+use crate::words::WordKind;
 
 /// A search document: a tool's texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
+pub struct ToolDocument {
     /// Its name with its server: `server.name`.
     pub id: String,
     /// Its name within its server.
@@ -28,9 +28,9 @@ pub struct Document {
     pub details: Vec<String>,
 }
 
-impl Document {
+impl ToolDocument {
     /// Creates a document from a tool of a catalog.
-    pub fn of(entry: &Entry, limits: &Limits) -> Self {
+    pub fn from_entry(entry: &Entry, limits: &SearchLimits) -> Self {
         let tool = entry.tool();
         let mut document = Self {
             id: entry.id(),
@@ -48,11 +48,11 @@ impl Document {
     }
 
     /// Adds the parameters of a JSON Schema.
-    pub fn describe(&mut self, schema: &Value, limits: &Limits) {
+    pub fn describe(&mut self, schema: &Value, limits: &SearchLimits) {
         self.walk(schema, limits, 0);
     }
 
-    fn walk(&mut self, schema: &Value, limits: &Limits, depth: usize) {
+    fn walk(&mut self, schema: &Value, limits: &SearchLimits, depth: usize) {
         let Some(schema) = schema.as_object().filter(|_| depth <= limits.schema_depth) else {
             return;
         };
@@ -120,15 +120,15 @@ pub(crate) const NAME: usize = 0;
 /// The field of descriptions.
 const DESCRIPTION: usize = 3;
 
-/// Separator in [`Counted::order`]: the words before and after it are not adjacent.
+/// Separator in [`WordCounts::order`]: the words before and after it are not adjacent.
 pub(crate) const GAP: u32 = u32::MAX;
 
 /// A document's words, counted. It depends only on the document, so it outlives an index.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct WordCounts {
     /// All its words, one after the other.
     text: String,
-    pub(crate) words: Vec<Count>,
+    pub(crate) words: Vec<WordCount>,
     /// Number of words in each field.
     pub(crate) lengths: [u32; FIELDS],
     /// The words of name and description in their order, as indices into `words`.
@@ -137,16 +137,16 @@ pub(crate) struct Counted {
 
 /// A word of a document.
 #[derive(Debug)]
-pub(crate) struct Count {
+pub(crate) struct WordCount {
     start: u32,
     end: u32,
     /// Number of occurrences in each field.
     pub(crate) times: [u32; FIELDS],
 }
 
-impl Counted {
-    pub(crate) fn new(document: &Document, limits: &Limits) -> Self {
-        let mut words = Telling::default();
+impl WordCounts {
+    pub(crate) fn new(document: &ToolDocument, limits: &SearchLimits) -> Self {
+        let mut words = ContentWords::default();
         let mut ends = [0; FIELDS];
         for (field, texts) in document.fields().into_iter().enumerate() {
             let most = words.len() + limits.field_words;
@@ -171,7 +171,7 @@ impl Counted {
             let place = *places.entry(word).or_insert_with(|| counted.push(word));
             counted.words[place as usize].times[field] += 1;
             counted.lengths[field] += 1;
-            if kind == Kind::Part && matches!(field, NAME | DESCRIPTION) {
+            if kind == WordKind::Part && matches!(field, NAME | DESCRIPTION) {
                 counted.order.push(place);
             }
         }
@@ -179,17 +179,17 @@ impl Counted {
     }
 
     fn push(&mut self, word: &str) -> u32 {
-        let start = size(self.text.len());
+        let start = to_u32(self.text.len());
         self.text.push_str(word);
-        self.words.push(Count { start, end: size(self.text.len()), times: [0; FIELDS] });
-        size(self.words.len() - 1)
+        self.words.push(WordCount { start, end: to_u32(self.text.len()), times: [0; FIELDS] });
+        to_u32(self.words.len() - 1)
     }
 
-    pub(crate) fn word(&self, count: &Count) -> &str {
+    pub(crate) fn word(&self, count: &WordCount) -> &str {
         &self.text[count.start as usize..count.end as usize]
     }
 }
 
-pub(crate) fn size(size: usize) -> u32 {
+pub(crate) fn to_u32(size: usize) -> u32 {
     u32::try_from(size).expect("the limits keep it far below")
 }

@@ -1,4 +1,4 @@
-//! English vocabulary: stop words, words of asking, and synonyms.
+//! English vocabulary: stop words, question words and synonyms.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::stem::stem;
 
 /// Stop words, which say nothing of a tool; apostrophes leave their letters behind.
-const STOP: &str = "
+const STOP_WORDS: &str = "
     a about above after again against all also am an and any are as at be because been before being below between
     both but by can could did do does doing down during each few for from further had has have having he her here
     hers herself him himself his how i if in into is it its itself just let may me might more most must my myself
@@ -20,7 +20,7 @@ const STOP: &str = "
 const LONGEST_STOP: usize = 10;
 
 /// Words by which people ask for anything. They may be a tool's name, so they count, but little.
-const ASKING: &str = "
+const QUESTION_WORDS: &str = "
     additionally assist assistance fetch finally find get give hello help hi including interested know lastly like
     look looking need needs please provide recommend retrieve show specifically suggest tell thanks using want wants
     wondering";
@@ -76,12 +76,14 @@ const SYNONYMS: &str = "
     database db
     configuration config settings";
 
-static STOPS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
+static STOP_WORD_SET: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
 
-static ASKINGS: LazyLock<HashSet<&str>> = LazyLock::new(|| ASKING.split_whitespace().collect());
+static QUESTION_WORD_SET: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| QUESTION_WORDS.split_whitespace().collect());
 
 /// The synonyms of a stem, as stems in the order of the table.
-static SAME: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+static SYNONYM_INDEX: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     let mut same: HashMap<String, Vec<String>> = HashMap::new();
     for line in SYNONYMS.lines() {
         let stems: Vec<String> =
@@ -99,18 +101,18 @@ static SAME: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
 });
 
 /// Returns true for a stop word, in lower case.
-pub fn is_stop(word: &str) -> bool {
-    word.len() <= LONGEST_STOP && STOPS.contains(word)
+pub fn is_stop_word(word: &str) -> bool {
+    word.len() <= LONGEST_STOP && STOP_WORD_SET.contains(word)
 }
 
-/// Returns true for a word of asking.
-pub(crate) fn is_asking(word: &str) -> bool {
-    ASKINGS.contains(word)
+/// Returns true for a question word.
+pub(crate) fn is_question_word(word: &str) -> bool {
+    QUESTION_WORD_SET.contains(word)
 }
 
 /// Returns the synonyms of a stem.
-pub(crate) fn same(stem: &str) -> &'static [String] {
-    SAME.get(stem).map(Vec::as_slice).unwrap_or_default()
+pub(crate) fn synonyms(stem: &str) -> &'static [String] {
+    SYNONYM_INDEX.get(stem).map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -119,20 +121,20 @@ mod tests {
 
     #[test]
     fn what_stands_for_a_word_has_it_standing_for_itself() {
-        for (one, others) in SAME.iter() {
+        for (one, others) in SYNONYM_INDEX.iter() {
             for other in others {
-                assert!(same(other).contains(one), "{one} {other}");
+                assert!(synonyms(other).contains(one), "{one} {other}");
             }
         }
-        assert_eq!(same("delet"), ["remov", "eras", "destroi", "drop"]);
-        assert!(same("unheard").is_empty());
+        assert_eq!(synonyms("delet"), ["remov", "eras", "destroi", "drop"]);
+        assert!(synonyms("unheard").is_empty());
     }
 
     #[test]
     fn no_word_is_in_two_lists_that_contradict_each_other() {
-        assert!(STOPS.is_disjoint(&ASKINGS));
-        assert_eq!(STOPS.iter().map(|word| word.len()).max(), Some(LONGEST_STOP));
+        assert!(STOP_WORD_SET.is_disjoint(&QUESTION_WORD_SET));
+        assert_eq!(STOP_WORD_SET.iter().map(|word| word.len()).max(), Some(LONGEST_STOP));
         let said: Vec<&str> = SYNONYMS.split_whitespace().collect();
-        assert!(said.iter().all(|word| !is_stop(word)));
+        assert!(said.iter().all(|word| !is_stop_word(word)));
     }
 }

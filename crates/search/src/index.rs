@@ -5,33 +5,33 @@ use std::sync::Arc;
 
 use consort_core::Catalog;
 
-use crate::corpus::{Corpus, Indexed};
-use crate::document::Document;
-use crate::limits::Limits;
-use crate::query::Query;
+use crate::corpus::{IndexedCorpus, IndexedTool};
+use crate::document::ToolDocument;
+use crate::limits::SearchLimits;
+use crate::query::ParsedQuery;
 use crate::rank;
 
 /// A searchable index of tools.
 ///
 /// ```
-/// use consort_search::{Document, Index, Limits};
+/// use consort_search::{ToolDocument, ToolIndex, SearchLimits};
 ///
-/// let tool = |id: &str, description: &str| Document {
+/// let tool = |id: &str, description: &str| ToolDocument {
 ///     id: format!("git.{id}"),
 ///     name: id.to_owned(),
 ///     description: description.to_owned(),
-///     ..Document::default()
+///     ..ToolDocument::default()
 /// };
 /// let tools = [tool("createIssue", "Opens a ticket."), tool("delete_branch", "Deletes a branch.")];
-/// let index = Index::new(tools, Limits::default());
+/// let index = ToolIndex::new(tools, SearchLimits::default());
 /// assert_eq!(index.search("please remove my old branches", 5)[0].id, "git.delete_branch");
 /// assert_eq!(index.search("CREATEISSUE", 5)[0].id, "git.createIssue");
 /// assert!(index.search("", 5).is_empty());
 /// ```
 #[derive(Debug)]
-pub struct Index {
-    limits: Limits,
-    corpus: Corpus,
+pub struct ToolIndex {
+    limits: SearchLimits,
+    corpus: IndexedCorpus,
     /// Names and ids in lower case, each with the documents that have it.
     exact: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, usize>,
@@ -39,7 +39,7 @@ pub struct Index {
 
 /// A tool that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hit<'a> {
+pub struct SearchHit<'a> {
     /// Its name with its server: `server.name`.
     pub id: &'a str,
     /// Its position among the documents, or among the tools of the catalog.
@@ -50,41 +50,44 @@ pub struct Hit<'a> {
     pub exact: bool,
 }
 
-impl Index {
+impl ToolIndex {
     /// An index of these documents, in their order.
-    pub fn new(documents: impl IntoIterator<Item = Document>, limits: Limits) -> Self {
-        let indexed = documents.into_iter().map(|document| Indexed::new(document, None, &limits));
+    pub fn new(documents: impl IntoIterator<Item = ToolDocument>, limits: SearchLimits) -> Self {
+        let indexed =
+            documents.into_iter().map(|document| IndexedTool::new(document, None, &limits));
         let indexed = indexed.collect();
         Self::build(indexed, limits)
     }
 
     /// An index of a catalog's tools, in their order.
-    pub fn of(catalog: &Catalog, limits: Limits) -> Self {
-        Self::build(Vec::new(), limits).updated(catalog)
+    pub fn from_catalog(catalog: &Catalog, limits: SearchLimits) -> Self {
+        Self::build(Vec::new(), limits).with_catalog(catalog)
     }
 
     /// Returns the index of another catalog. Unchanged tools are not indexed again.
     #[must_use]
-    pub fn updated(&self, catalog: &Catalog) -> Self {
+    pub fn with_catalog(&self, catalog: &Catalog) -> Self {
         let entries = catalog.tools.entries().iter().map(|entry| {
             let id = entry.id();
             let definition = entry.definition.clone();
             match self.by_id.get(&id).map(|&at| &self.corpus.documents[at]) {
-                Some(known) if known.definition.as_ref() == Some(&definition) => Indexed {
+                Some(known) if known.definition.as_ref() == Some(&definition) => IndexedTool {
                     id,
                     name: known.name.clone(),
                     definition: Some(definition),
-                    counted: Arc::clone(&known.counted),
+                    word_counts: Arc::clone(&known.word_counts),
                 },
-                _ => {
-                    Indexed::new(Document::of(entry, &self.limits), Some(definition), &self.limits)
-                }
+                _ => IndexedTool::new(
+                    ToolDocument::from_entry(entry, &self.limits),
+                    Some(definition),
+                    &self.limits,
+                ),
             }
         });
         Self::build(entries.collect(), self.limits.clone())
     }
 
-    fn build(documents: Vec<Indexed>, limits: Limits) -> Self {
+    fn build(documents: Vec<IndexedTool>, limits: SearchLimits) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut by_id = HashMap::new();
         for (at, document) in documents.iter().enumerate() {
@@ -96,7 +99,7 @@ impl Index {
             }
             exact.entry(id).or_default().push(at);
         }
-        Self { limits, corpus: Corpus::new(documents), exact, by_id }
+        Self { limits, corpus: IndexedCorpus::new(documents), exact, by_id }
     }
 
     /// Number of documents.
@@ -110,7 +113,7 @@ impl Index {
     }
 
     /// Returns the `k` best matches, best first. Nothing matches an empty query.
-    pub fn search(&self, query: &str, k: usize) -> Vec<Hit<'_>> {
+    pub fn search(&self, query: &str, k: usize) -> Vec<SearchHit<'_>> {
         self.search_among(query, k, |_| true)
     }
 
@@ -120,10 +123,10 @@ impl Index {
         query: &str,
         k: usize,
         visible: impl Fn(usize) -> bool,
-    ) -> Vec<Hit<'_>> {
-        let read = Query::new(query, &self.limits);
+    ) -> Vec<SearchHit<'_>> {
+        let read = ParsedQuery::new(query, &self.limits);
         let ranked = rank::rank(&self.corpus, &read, &visible);
-        let named: Vec<usize> = self.named(query).filter(|&at| visible(at)).collect();
+        let named: Vec<usize> = self.exact_matches(query).filter(|&at| visible(at)).collect();
         let score = |at: usize| {
             ranked
                 .iter()
@@ -139,7 +142,7 @@ impl Index {
     }
 
     /// Returns the documents whose name or id is the query.
-    fn named(&self, query: &str) -> impl Iterator<Item = usize> {
+    fn exact_matches(&self, query: &str) -> impl Iterator<Item = usize> {
         let query = query.trim();
         let name = (query.len() <= self.limits.query_bytes).then(|| query.to_lowercase());
         // `server:tool` is another spelling of `server.tool`.
@@ -153,8 +156,8 @@ impl Index {
         found.into_iter()
     }
 
-    fn hit(&self, position: usize, score: f32, exact: bool) -> Hit<'_> {
-        Hit { id: &self.corpus.documents[position].id, position, score, exact }
+    fn hit(&self, position: usize, score: f32, exact: bool) -> SearchHit<'_> {
+        SearchHit { id: &self.corpus.documents[position].id, position, score, exact }
     }
 }
 
@@ -185,7 +188,7 @@ mod tests {
         Catalog::build(&offers)
     }
 
-    fn office() -> Index {
+    fn office() -> ToolIndex {
         let catalog = catalog(&[
             (
                 "files",
@@ -198,23 +201,23 @@ mod tests {
             ("github", &[("create_issue", "Opens an issue."), ("list_webhooks", "All web hooks.")]),
             ("web", &[("search", "Searches the internet."), ("天気予報", "都市の天気を調べます")]),
         ]);
-        Index::of(&catalog, Limits::default())
+        ToolIndex::from_catalog(&catalog, SearchLimits::default())
     }
 
-    fn ids<'a>(index: &'a Index, query: &str) -> Vec<&'a str> {
+    fn ids<'a>(index: &'a ToolIndex, query: &str) -> Vec<&'a str> {
         index.search(query, 10).iter().map(|hit| hit.id).collect()
     }
 
-    fn one(definition: &Value) -> Index {
+    fn one(definition: &Value) -> ToolIndex {
         let document = |definition: &Value| {
             let text = |key: &str| definition[key].as_str().unwrap_or_default().to_owned();
             let (name, description) = (text("name"), text("description"));
             let mut document =
-                Document { id: name.clone(), name, description, ..Document::default() };
-            document.describe(&definition["inputSchema"], &Limits::default());
+                ToolDocument { id: name.clone(), name, description, ..ToolDocument::default() };
+            document.describe(&definition["inputSchema"], &SearchLimits::default());
             document
         };
-        Index::new([document(definition)], Limits::default())
+        ToolIndex::new([document(definition)], SearchLimits::default())
     }
 
     #[test]
@@ -261,13 +264,13 @@ mod tests {
             assert!(index.search(query, 10).is_empty(), "{query:?}");
         }
         assert!(index.search("file", 0).is_empty());
-        assert!(Index::new([], Limits::default()).search("file", 10).is_empty());
+        assert!(ToolIndex::new([], SearchLimits::default()).search("file", 10).is_empty());
     }
 
     #[test]
     fn equals_stay_in_the_order_of_the_catalog() {
         let tools: Vec<(&str, &str)> = ["b", "a", "c"].map(|name| (name, "Sends mail.")).to_vec();
-        let index = Index::of(&catalog(&[("post", &tools)]), Limits::default());
+        let index = ToolIndex::from_catalog(&catalog(&[("post", &tools)]), SearchLimits::default());
         assert_eq!(ids(&index, "mail"), ["post.b", "post.a", "post.c"]);
     }
 
@@ -309,7 +312,7 @@ mod tests {
         }));
         assert!(ids(&index, "behind").is_empty());
         assert_eq!(ids(&index, "eggs"), ["flood"]);
-        assert_eq!(index.corpus.documents[0].counted.lengths.iter().max(), Some(&2048));
+        assert_eq!(index.corpus.documents[0].word_counts.lengths.iter().max(), Some(&2048));
         let query = "quux ".repeat(10_000) + "eggs";
         assert!(ids(&index, &query).is_empty());
         assert_eq!(ids(&index, &"eggs ".repeat(10_000)), ["flood"]);
@@ -321,7 +324,7 @@ mod tests {
         let texts: Vec<String> = (0..400).map(|n| "mail ".repeat(n % 7)).collect();
         let tools: Vec<_> =
             names.iter().zip(&texts).map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        let index = Index::of(&catalog(&[("post", &tools)]), Limits::default());
+        let index = ToolIndex::from_catalog(&catalog(&[("post", &tools)]), SearchLimits::default());
         let all = index.search("mail", usize::MAX);
         assert_eq!(all.len(), 100);
         assert_eq!(index.search("mail", 7), all[..7]);
@@ -373,12 +376,12 @@ mod tests {
                 .collect();
             let after = catalog_of(&after);
             let query = query.join(" ");
-            let updated = Index::of(&before, Limits::default()).updated(&after);
-            let new = Index::of(&after, Limits::default());
+            let updated = ToolIndex::from_catalog(&before, SearchLimits::default()).with_catalog(&after);
+            let new = ToolIndex::from_catalog(&after, SearchLimits::default());
             prop_assert_eq!(updated.search(&query, 50), new.search(&query, 50));
-            let again = updated.updated(&after);
+            let again = updated.with_catalog(&after);
             for (one, other) in updated.corpus.documents.iter().zip(&again.corpus.documents) {
-                prop_assert!(Arc::ptr_eq(&one.counted, &other.counted));
+                prop_assert!(Arc::ptr_eq(&one.word_counts, &other.word_counts));
             }
         }
 

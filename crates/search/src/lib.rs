@@ -13,8 +13,8 @@ mod stem;
 mod typo;
 mod words;
 
-pub use document::Document;
-pub use english::is_stop;
-pub use index::{Hit, Index};
-pub use limits::Limits;
+pub use document::ToolDocument;
+pub use english::is_stop_word;
+pub use index::{SearchHit, ToolIndex};
+pub use limits::SearchLimits;
 pub use stem::stem;

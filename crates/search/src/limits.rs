@@ -2,7 +2,7 @@
 
 /// Limits of indexing and search; input beyond them is ignored without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SearchLimits {
     /// Bytes of a search query.
     pub query_bytes: usize,
     /// Words of a search query.
@@ -19,7 +19,7 @@ pub struct Limits {
     pub schema_depth: usize,
 }
 
-impl Default for Limits {
+impl Default for SearchLimits {
     fn default() -> Self {
         Self {
             query_bytes: 4096,

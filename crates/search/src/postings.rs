@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::document::{Counted, FIELDS, NAME, size};
+use crate::document::{FIELDS, NAME, WordCounts, to_u32};
 use crate::stem::stem;
 
 /// Weights of the fields name, title, server, description, parameter names and details. Round numbers:
@@ -17,54 +17,54 @@ const B: f32 = 0.75;
 
 /// A document that has a word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Posting {
+pub(crate) struct WordPosting {
     pub(crate) document: u32,
     /// Weight of the word in it, before the word's rarity.
-    pub(crate) says: f32,
+    pub(crate) weight: f32,
 }
 
 /// A stem, which stands for all its words.
 #[derive(Debug, Default)]
-pub(crate) struct Stem {
-    pub(crate) postings: Vec<Posting>,
+pub(crate) struct StemPostings {
+    pub(crate) postings: Vec<WordPosting>,
     /// Inverse document frequency: rare words weigh more.
     pub(crate) rarity: f32,
 }
 
 /// All words of all documents.
 #[derive(Debug, Default)]
-pub(crate) struct Postings {
+pub(crate) struct InvertedIndex {
     words: HashMap<Box<str>, u32>,
     /// Documents by word.
-    exact: Vec<Vec<Posting>>,
+    exact: Vec<Vec<WordPosting>>,
     /// Stem by word.
     stem_of: Vec<u32>,
     stem_ids: HashMap<Box<str>, u32>,
-    pub(crate) stems: Vec<Stem>,
+    pub(crate) stems: Vec<StemPostings>,
     /// Stem by document and word of the document.
     pub(crate) in_document: Vec<Box<[u32]>>,
     /// Stems of the name by document, each once.
     pub(crate) in_name: Vec<Box<[u32]>>,
 }
 
-impl Postings {
-    pub(crate) fn new<'a>(documents: impl Iterator<Item = &'a Arc<Counted>> + Clone) -> Self {
+impl InvertedIndex {
+    pub(crate) fn new<'a>(documents: impl Iterator<Item = &'a Arc<WordCounts>> + Clone) -> Self {
         let mut postings = Self::default();
         let averages = averages(&documents);
         for (document, counted) in documents.enumerate() {
-            postings.add(size(document), counted, &averages);
+            postings.add(to_u32(document), counted, &averages);
         }
-        let all = amount(postings.in_document.len());
+        let all = to_f32(postings.in_document.len());
         for stem in &mut postings.stems {
-            let having = amount(stem.postings.len());
+            let having = to_f32(stem.postings.len());
             stem.rarity = ((all - having + 0.5) / (having + 0.5)).ln_1p();
         }
         postings
     }
 
-    fn add(&mut self, document: u32, counted: &Counted, averages: &[f32; FIELDS]) {
+    fn add(&mut self, document: u32, counted: &WordCounts, averages: &[f32; FIELDS]) {
         let scale: [f32; FIELDS] = std::array::from_fn(|field| {
-            let length = amount(counted.lengths[field] as usize);
+            let length = to_f32(counted.lengths[field] as usize);
             let average = averages[field].max(f32::MIN_POSITIVE);
             WEIGHTS[field] / (1.0 - B + B * length / average)
         });
@@ -75,8 +75,8 @@ impl Postings {
             let word = self.word(counted.word(count));
             let stem = self.stem_of[word as usize];
             let times = count.times.iter().zip(scale);
-            let weight: f32 = times.map(|(&times, scale)| amount(times as usize) * scale).sum();
-            self.exact[word as usize].push(Posting { document, says: saturated(weight) });
+            let weight: f32 = times.map(|(&times, scale)| to_f32(times as usize) * scale).sum();
+            self.exact[word as usize].push(WordPosting { document, weight: saturate(weight) });
             amounts.push((stem, weight));
             stems.push(stem);
             if count.times[NAME] > 0 {
@@ -87,7 +87,7 @@ impl Postings {
         amounts.sort_by_key(|(stem, _)| *stem);
         for same in amounts.chunk_by(|a, b| a.0 == b.0) {
             let weight = same.iter().map(|(_, weight)| weight).sum();
-            let posting = Posting { document, says: saturated(weight) };
+            let posting = WordPosting { document, weight: saturate(weight) };
             self.stems[same[0].0 as usize].postings.push(posting);
         }
         let mut seen = Vec::with_capacity(named.len());
@@ -106,16 +106,16 @@ impl Postings {
         if let Some(&known) = self.words.get(word) {
             return known;
         }
-        let new = size(self.exact.len());
+        let new = to_u32(self.exact.len());
         self.words.insert(word.into(), new);
         self.exact.push(Vec::new());
         let stem = stem(word);
         let stem_id = match self.stem_ids.get(&*stem) {
             Some(&known) => known,
             None => {
-                let new = size(self.stems.len());
+                let new = to_u32(self.stems.len());
                 self.stem_ids.insert(stem.into(), new);
-                self.stems.push(Stem::default());
+                self.stems.push(StemPostings::default());
                 new
             }
         };
@@ -134,7 +134,7 @@ impl Postings {
     }
 
     /// Returns the documents that have exactly this word.
-    pub(crate) fn exact(&self, word: &str) -> &[Posting] {
+    pub(crate) fn exact(&self, word: &str) -> &[WordPosting] {
         self.words.get(word).map(|&word| self.exact[word as usize].as_slice()).unwrap_or_default()
     }
 
@@ -152,19 +152,19 @@ impl Postings {
     }
 }
 
-fn averages<'a>(documents: &(impl Iterator<Item = &'a Arc<Counted>> + Clone)) -> [f32; FIELDS] {
-    let count = amount(documents.clone().count()).max(1.0);
+fn averages<'a>(documents: &(impl Iterator<Item = &'a Arc<WordCounts>> + Clone)) -> [f32; FIELDS] {
+    let count = to_f32(documents.clone().count()).max(1.0);
     std::array::from_fn(|field| {
         let total: usize = documents.clone().map(|counted| counted.lengths[field] as usize).sum();
-        amount(total) / count
+        to_f32(total) / count
     })
 }
 
-fn saturated(weight: f32) -> f32 {
+fn saturate(weight: f32) -> f32 {
     weight * (K + 1.0) / (weight + K)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are small, and a ranking bears rounding")]
-pub(crate) fn amount(count: usize) -> f32 {
+pub(crate) fn to_f32(count: usize) -> f32 {
     count as f32
 }

@@ -2,123 +2,128 @@
 
 use std::cmp::Ordering;
 
-use crate::corpus::Corpus;
+use crate::corpus::IndexedCorpus;
 use crate::document::GAP;
-use crate::english::same;
-use crate::postings::{Posting, Postings};
-use crate::query::{Query, Wanted};
+use crate::english::synonyms;
+use crate::postings::{InvertedIndex, WordPosting};
+use crate::query::{ParsedQuery, QueryTerm};
 use crate::stem::stem;
 
 /// Weight of the word as written, relative to its stem.
-const EXACT: f32 = 1.0 / 3.0;
+const EXACT_WEIGHT: f32 = 1.0 / 3.0;
 
 /// Weight of a substitute for a word: a synonym, or a correction of a misspelt word.
-const STAND_IN: f32 = 0.5;
+const SUBSTITUTE_WEIGHT: f32 = 0.5;
 
 /// Weight of two words of the query being adjacent in a document, too.
-const NEIGHBOURS: f32 = 0.25;
+const ADJACENT_WEIGHT: f32 = 0.25;
 
 /// Weight of a name that is contained in the query.
-const NAMED: f32 = 0.25;
+const NAME_WEIGHT: f32 = 0.25;
 
 /// The fewest letters of a word that is tried as a part of another.
 const SHORTEST_HALF: usize = 3;
 
 /// Number of documents that are ranked in detail. More than are ever returned, so that a request for
 /// more hits returns the same ones first.
-const CLOSELY: usize = 256;
+const DETAILED_RANKS: usize = 256;
 
 /// A document and its score.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scored {
+pub(crate) struct ScoredDocument {
     pub(crate) document: u32,
     pub(crate) score: f32,
 }
 
-impl Scored {
+impl ScoredDocument {
     /// Orders by score, best first; ties by the order of the catalog.
-    fn by_merit(self, other: Self) -> Ordering {
+    fn compare(self, other: Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.document.cmp(&other.document))
     }
 }
 
 /// Returns the documents that have any word of the query, best first.
-pub(crate) fn rank(corpus: &Corpus, query: &Query, visible: impl Fn(usize) -> bool) -> Vec<Scored> {
-    let mut ranking = Ranking::new(corpus);
-    for wanted in &query.stems {
-        ranking.look_for(wanted);
+pub(crate) fn rank(
+    corpus: &IndexedCorpus,
+    query: &ParsedQuery,
+    visible: impl Fn(usize) -> bool,
+) -> Vec<ScoredDocument> {
+    let mut scores = DocumentScores::new(corpus);
+    for term in &query.stems {
+        scores.add_term(term);
     }
-    ranking.look_for_joined(query);
-    for wanted in &query.words {
-        if let Some(stem) = corpus.postings.stem_of(&wanted.text) {
-            let weight = EXACT * wanted.weight * corpus.postings.rarity(stem);
-            ranking.add(corpus.postings.exact(&wanted.text), weight);
+    scores.add_joined_terms(query);
+    for term in &query.words {
+        if let Some(stem) = corpus.postings.stem_of(&term.text) {
+            let weight = EXACT_WEIGHT * term.weight * corpus.postings.rarity(stem);
+            scores.add(corpus.postings.exact(&term.text), weight);
         }
     }
-    let scores = ranking.scores.iter().zip(0u32..).filter(|(score, _)| **score > 0.0);
-    let mut found: Vec<Scored> = scores
-        .map(|(&score, document)| Scored { document, score })
+    let positive = scores.scores.iter().zip(0u32..).filter(|(score, _)| **score > 0.0);
+    let mut ranked: Vec<ScoredDocument> = positive
+        .map(|(&score, document)| ScoredDocument { document, score })
         .filter(|scored| visible(scored.document as usize))
         .collect();
-    if found.len() > CLOSELY {
-        found.select_nth_unstable_by(CLOSELY, |a, b| a.by_merit(*b));
-        found.truncate(CLOSELY);
+    if ranked.len() > DETAILED_RANKS {
+        ranked.select_nth_unstable_by(DETAILED_RANKS, |a, b| a.compare(*b));
+        ranked.truncate(DETAILED_RANKS);
     }
-    let pairs = ranking.pairs(query);
-    for scored in &mut found {
-        scored.score += ranking.closely(scored.document as usize, &pairs);
+    let pairs = scores.pairs(query);
+    for scored in &mut ranked {
+        scored.score += scores.detail_score(scored.document as usize, &pairs);
     }
-    found.sort_unstable_by(|a, b| a.by_merit(*b));
-    found
+    ranked.sort_unstable_by(|a, b| a.compare(*b));
+    ranked
 }
 
-struct Ranking<'a> {
-    corpus: &'a Corpus,
-    postings: &'a Postings,
+struct DocumentScores<'a> {
+    corpus: &'a IndexedCorpus,
+    postings: &'a InvertedIndex,
     /// Scores by document.
     scores: Vec<f32>,
     /// Best score of the current word's alternatives, by document.
     best: Vec<f32>,
     /// True for each stem that the query contains.
-    wanted: Vec<bool>,
+    query_stems: Vec<bool>,
 }
 
-impl<'a> Ranking<'a> {
-    fn new(corpus: &'a Corpus) -> Self {
+impl<'a> DocumentScores<'a> {
+    fn new(corpus: &'a IndexedCorpus) -> Self {
         Self {
             corpus,
             postings: &corpus.postings,
             scores: vec![0.0; corpus.documents.len()],
             best: vec![0.0; corpus.documents.len()],
-            wanted: vec![false; corpus.postings.stems.len()],
+            query_stems: vec![false; corpus.postings.stems.len()],
         }
     }
 
-    fn add(&mut self, postings: &[Posting], weight: f32) {
+    fn add(&mut self, postings: &[WordPosting], weight: f32) {
         for posting in postings {
-            self.scores[posting.document as usize] += weight * posting.says;
+            self.scores[posting.document as usize] += weight * posting.weight;
         }
     }
 
-    fn look_for(&mut self, wanted: &Wanted) {
-        let own = self.postings.stem(&wanted.text);
-        let synonyms = same(&wanted.text).iter().filter_map(|stem| self.postings.stem(stem));
+    fn add_term(&mut self, term: &QueryTerm) {
+        let own = self.postings.stem(&term.text);
+        let synonyms = synonyms(&term.text).iter().filter_map(|stem| self.postings.stem(stem));
         let mut others: Vec<u32> = synonyms.collect();
         if own.is_none() && others.is_empty() {
-            others = self.meant(wanted);
+            others = self.corrections(term);
             for &stem in &others {
-                self.wanted[stem as usize] = true;
+                self.query_stems[stem as usize] = true;
             }
         }
         if let Some(own) = own {
-            self.wanted[own as usize] = true;
+            self.query_stems[own as usize] = true;
         }
-        let weight = (1.0 - EXACT) * wanted.weight;
+        let weight = (1.0 - EXACT_WEIGHT) * term.weight;
         let most = own.map_or(f32::INFINITY, |own| self.postings.rarity(own));
         let mut alternatives: Vec<(u32, f32)> =
             own.map(|own| (own, weight * most)).into_iter().collect();
         // A rare synonym of a common word is no better than the word itself.
-        let stand_in = |stem| (stem, STAND_IN * weight * most.min(self.postings.rarity(stem)));
+        let stand_in =
+            |stem| (stem, SUBSTITUTE_WEIGHT * weight * most.min(self.postings.rarity(stem)));
         alternatives.extend(others.into_iter().map(stand_in));
         match alternatives.as_slice() {
             [(stem, weight)] => self.add(&self.postings.stems[*stem as usize].postings, *weight),
@@ -131,7 +136,7 @@ impl<'a> Ranking<'a> {
         for (stem, weight) in alternatives {
             for posting in &self.postings.stems[*stem as usize].postings {
                 let best = &mut self.best[posting.document as usize];
-                *best = best.max(weight * posting.says);
+                *best = best.max(weight * posting.weight);
             }
         }
         for (stem, _) in alternatives {
@@ -143,30 +148,30 @@ impl<'a> Ranking<'a> {
     }
 
     /// Searches adjacent words joined, as a document may write them as one: `git hub`, `web hook`.
-    fn look_for_joined(&mut self, query: &Query) {
+    fn add_joined_terms(&mut self, query: &ParsedQuery) {
         for pair in query.order.windows(2) {
             let joined = stem(&pair.concat()).into_owned();
-            let known = query.stems.iter().any(|wanted| wanted.text == joined);
+            let known = query.stems.iter().any(|term| term.text == joined);
             if let (Some(stem), false) = (self.postings.stem(&joined), known) {
-                self.wanted[stem as usize] = true;
-                let weight = STAND_IN * self.postings.rarity(stem);
+                self.query_stems[stem as usize] = true;
+                let weight = SUBSTITUTE_WEIGHT * self.postings.rarity(stem);
                 self.add(&self.postings.stems[stem as usize].postings, weight);
             }
         }
     }
 
     /// Returns likely corrections of a stem that no document has.
-    fn meant(&self, wanted: &Wanted) -> Vec<u32> {
+    fn corrections(&self, term: &QueryTerm) -> Vec<u32> {
         let mut near: Vec<u32> = Vec::new();
-        for text in self.corpus.spellings.near(&wanted.written, &wanted.text) {
+        for text in self.corpus.spellings.nearest(&term.original, &term.text) {
             let stem = self.postings.stem_of(text).or_else(|| self.postings.stem(text));
             near.extend(stem.filter(|stem| !near.contains(stem)));
         }
-        if near.is_empty() { self.halves(&wanted.written) } else { near }
+        if near.is_empty() { self.split_word(&term.original) } else { near }
     }
 
     /// Splits a word that a document may write as two: the cut whose rarer half is the most common.
-    fn halves(&self, text: &str) -> Vec<u32> {
+    fn split_word(&self, text: &str) -> Vec<u32> {
         let known = |half: &str| {
             self.postings.stem(&stem(half)).filter(|_| half.chars().count() >= SHORTEST_HALF)
         };
@@ -179,12 +184,14 @@ impl<'a> Ranking<'a> {
     }
 
     /// Returns the adjacent words of the query, by their stems, and the weight of each pair.
-    fn pairs(&self, query: &Query) -> Vec<(u32, u32, f32)> {
+    fn pairs(&self, query: &ParsedQuery) -> Vec<(u32, u32, f32)> {
         let stems: Vec<Option<u32>> =
             query.order.iter().map(|word| self.postings.stem(&stem(word))).collect();
         let pairs = stems.windows(2).filter_map(|pair| Some((pair[0]?, pair[1]?)));
         let mut pairs: Vec<(u32, u32, f32)> = pairs
-            .map(|(a, b)| (a, b, NEIGHBOURS * self.postings.rarity(a).min(self.postings.rarity(b))))
+            .map(|(a, b)| {
+                (a, b, ADJACENT_WEIGHT * self.postings.rarity(a).min(self.postings.rarity(b)))
+            })
             .collect();
         pairs.sort_unstable_by_key(|(a, b, _)| (*a, *b));
         pairs.dedup_by_key(|(a, b, _)| (*a, *b));
@@ -192,32 +199,32 @@ impl<'a> Ranking<'a> {
     }
 
     /// Returns the score from a document's words taken together.
-    fn closely(&self, document: usize, pairs: &[(u32, u32, f32)]) -> f32 {
-        self.named(document) + self.neighbours(document, pairs)
+    fn detail_score(&self, document: usize, pairs: &[(u32, u32, f32)]) -> f32 {
+        self.name_score(document) + self.adjacency_score(document, pairs)
     }
 
     /// Score of the words of the name that the query has, less if the name has others.
-    fn named(&self, document: usize) -> f32 {
-        let (mut all, mut found) = (0.0, 0.0);
+    fn name_score(&self, document: usize) -> f32 {
+        let (mut all, mut ranked) = (0.0, 0.0);
         for &stem in &self.postings.in_name[document] {
             let rarity = self.postings.rarity(stem);
             all += rarity;
-            found += if self.wanted[stem as usize] { rarity } else { 0.0 };
+            ranked += if self.query_stems[stem as usize] { rarity } else { 0.0 };
         }
-        if all > 0.0 { NAMED * found * found / all } else { 0.0 }
+        if all > 0.0 { NAME_WEIGHT * ranked * ranked / all } else { 0.0 }
     }
 
-    fn neighbours(&self, document: usize, pairs: &[(u32, u32, f32)]) -> f32 {
+    fn adjacency_score(&self, document: usize, pairs: &[(u32, u32, f32)]) -> f32 {
         if pairs.is_empty() {
             return 0.0;
         }
         let stems = &self.postings.in_document[document];
         let mut met: Vec<usize> = Vec::new();
         let mut before = None;
-        for &place in &self.corpus.documents[document].counted.order {
+        for &place in &self.corpus.documents[document].word_counts.order {
             let stem = (place != GAP)
                 .then(|| stems[place as usize])
-                .filter(|stem| self.wanted[*stem as usize]);
+                .filter(|stem| self.query_stems[*stem as usize]);
             if let (Some(a), Some(b)) = (before, stem)
                 && let Ok(at) = pairs.binary_search_by_key(&(a, b), |(a, b, _)| (*a, *b))
                 && !met.contains(&at)

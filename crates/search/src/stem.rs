@@ -49,22 +49,22 @@ pub fn stem(word: &str) -> Cow<'_, str> {
     if word.len() <= 2 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Cow::Borrowed(word);
     }
-    let mut stemmed = Stemmer { word: word.to_owned() };
-    stemmed.plurals();
-    stemmed.past_and_progressive();
-    stemmed.final_y();
+    let mut stemmed = PorterStemmer { word: word.to_owned() };
+    stemmed.remove_plural();
+    stemmed.remove_past_and_progressive();
+    stemmed.replace_final_y();
     stemmed.replace(SECOND);
     stemmed.replace(THIRD);
-    stemmed.fourth();
-    stemmed.fifth();
+    stemmed.apply_fourth_step();
+    stemmed.apply_fifth_step();
     Cow::Owned(stemmed.word)
 }
 
-struct Stemmer {
+struct PorterStemmer {
     word: String,
 }
 
-impl Stemmer {
+impl PorterStemmer {
     /// Returns the part before `ending`, if the word ends with it.
     fn before(&self, ending: &str) -> Option<&str> {
         self.word.strip_suffix(ending)
@@ -74,7 +74,7 @@ impl Stemmer {
         self.word.truncate(self.word.len() - letters);
     }
 
-    fn plurals(&mut self) {
+    fn remove_plural(&mut self) {
         if self.word.ends_with("sses") || self.word.ends_with("ies") {
             self.cut(2);
         } else if self.word.ends_with('s') && !self.word.ends_with("ss") {
@@ -82,7 +82,7 @@ impl Stemmer {
         }
     }
 
-    fn past_and_progressive(&mut self) {
+    fn remove_past_and_progressive(&mut self) {
         if let Some(before) = self.before("eed") {
             if measure(before) > 0 {
                 self.cut(1);
@@ -105,7 +105,7 @@ impl Stemmer {
         }
     }
 
-    fn final_y(&mut self) {
+    fn replace_final_y(&mut self) {
         if self.before("y").is_some_and(has_vowel) {
             self.cut(1);
             self.word.push('i');
@@ -123,7 +123,7 @@ impl Stemmer {
         }
     }
 
-    fn fourth(&mut self) {
+    fn apply_fourth_step(&mut self) {
         let fits = FOURTH.iter().filter(|ending| self.word.ends_with(*ending));
         let Some(ending) = fits.max_by_key(|ending| ending.len()) else { return };
         let cuts = self.before(ending).is_some_and(|before| {
@@ -134,7 +134,7 @@ impl Stemmer {
         }
     }
 
-    fn fifth(&mut self) {
+    fn apply_fifth_step(&mut self) {
         if let Some(before) = self.before("e") {
             let measure = measure(before);
             if measure > 1 || measure == 1 && !ends_short(before) {

@@ -1,30 +1,30 @@
 //! Typo correction: the known words and stems nearest to one that no document has.
 
 /// Lengths from which one typo is tolerated, and two.
-const ONE_SLIP: usize = 4;
-const TWO_SLIPS: usize = 8;
+const ONE_TYPO: usize = 4;
+const TWO_TYPOS: usize = 8;
 
 /// The most corrections of a word.
 const CANDIDATES: usize = 3;
 
 /// All known words and stems, in an order that is quick to look through.
 #[derive(Debug, Default)]
-pub(crate) struct Spellings {
+pub(crate) struct SpellingIndex {
     /// Sorted by length, then by document frequency, descending, then alphabetically.
-    words: Vec<Spelling>,
+    words: Vec<KnownSpelling>,
     /// Start of each length in `words`.
     starts: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Spelling {
+struct KnownSpelling {
     /// Bit set of its letters; words that differ in more than two letters a typo are too far apart.
     letters: u32,
     documents: usize,
     word: Box<str>,
 }
 
-impl Spellings {
+impl SpellingIndex {
     pub(crate) fn new<'a>(words: impl Iterator<Item = (&'a str, usize)>) -> Self {
         let mut sorted: Vec<_> = words
             .filter(|(word, _)| is_correctable(word))
@@ -35,19 +35,17 @@ impl Spellings {
         let starts = (0..=longest + 1)
             .map(|length| sorted.partition_point(|(other, ..)| *other < length))
             .collect();
-        let spelling = |(_, documents, word): (usize, std::cmp::Reverse<usize>, &str)| Spelling {
-            letters: letters(word),
-            documents: documents.0,
-            word: word.into(),
+        let spelling = |(_, documents, word): (usize, std::cmp::Reverse<usize>, &str)| {
+            KnownSpelling { letters: letters(word), documents: documents.0, word: word.into() }
         };
         Self { words: sorted.into_iter().map(spelling).collect(), starts }
     }
 
     /// Returns the nearest corrections of a word or its stem, those in more documents first.
-    pub(crate) fn near(&self, written: &str, stem: &str) -> Vec<&str> {
+    pub(crate) fn nearest(&self, written: &str, stem: &str) -> Vec<&str> {
         let most = match length(written) {
-            TWO_SLIPS.. => 2,
-            ONE_SLIP.. => 1,
+            TWO_TYPOS.. => 2,
+            ONE_TYPO.. => 1,
             _ => return Vec::new(),
         };
         let near = self.within(most, written);
@@ -59,23 +57,23 @@ impl Spellings {
             return Vec::new();
         }
         let mask = letters(word);
-        let mut slips = Slips::new(word.chars().collect());
-        let mut near: Vec<(usize, &Spelling)> = self
-            .of_length(slips.wanted.len().saturating_sub(most), slips.wanted.len() + most)
+        let mut distance = EditDistance::new(word.chars().collect());
+        let mut near: Vec<(usize, &KnownSpelling)> = self
+            .of_length(distance.word.len().saturating_sub(most), distance.word.len() + most)
             .iter()
             .filter(|known| (known.letters ^ mask).count_ones() as usize <= 2 * most)
-            .filter_map(|known| Some((slips.count(&known.word, most)?, known)))
+            .filter_map(|known| Some((distance.distance(&known.word, most)?, known)))
             .collect();
         near.sort_by(|(a, known), (b, other)| {
             let by_use = other.documents.cmp(&known.documents);
             a.cmp(b).then(by_use).then_with(|| known.word.cmp(&other.word))
         });
-        let best = near.first().map_or(0, |(slips, _)| *slips);
-        near.retain(|(slips, _)| *slips == best);
+        let best = near.first().map_or(0, |(distance, _)| *distance);
+        near.retain(|(distance, _)| *distance == best);
         near.iter().take(CANDIDATES).map(|(_, known)| &*known.word).collect()
     }
 
-    fn of_length(&self, from: usize, to: usize) -> &[Spelling] {
+    fn of_length(&self, from: usize, to: usize) -> &[KnownSpelling] {
         let start = |length: usize| self.starts.get(length).copied().unwrap_or(self.words.len());
         &self.words[start(from)..start(to + 1)]
     }
@@ -83,7 +81,7 @@ impl Spellings {
 
 /// Returns true for a word that may be misspelt; numbers and codes are not.
 fn is_correctable(word: &str) -> bool {
-    length(word) >= ONE_SLIP - 1 && word.chars().all(char::is_alphabetic)
+    length(word) >= ONE_TYPO - 1 && word.chars().all(char::is_alphabetic)
 }
 
 fn length(word: &str) -> usize {
@@ -95,22 +93,22 @@ fn letters(word: &str) -> u32 {
 }
 
 /// Computes edit distances to one word, reusing its buffers.
-struct Slips {
-    wanted: Vec<char>,
+struct EditDistance {
+    word: Vec<char>,
     other: Vec<char>,
     rows: [Vec<usize>; 3],
 }
 
-impl Slips {
-    fn new(wanted: Vec<char>) -> Self {
-        Self { wanted, other: Vec::new(), rows: Default::default() }
+impl EditDistance {
+    fn new(word: Vec<char>) -> Self {
+        Self { word, other: Vec::new(), rows: Default::default() }
     }
 
     /// Returns the edit distance, with swaps of adjacent letters as one edit, if it is at most `most`.
-    fn count(&mut self, other: &str, most: usize) -> Option<usize> {
+    fn distance(&mut self, other: &str, most: usize) -> Option<usize> {
         self.other.clear();
         self.other.extend(other.chars());
-        let (a, b) = (&self.wanted, &self.other);
+        let (a, b) = (&self.word, &self.other);
         let [before, last, row] = &mut self.rows;
         last.clear();
         last.extend(0..=b.len());
@@ -131,7 +129,7 @@ impl Slips {
             std::mem::swap(before, last);
             std::mem::swap(last, row);
         }
-        Some(last[b.len()]).filter(|slips| *slips <= most)
+        Some(last[b.len()]).filter(|distance| *distance <= most)
     }
 }
 
@@ -139,12 +137,12 @@ impl Slips {
 mod tests {
     use super::*;
 
-    fn near<'a>(known: &'a Spellings, word: &str) -> Vec<&'a str> {
-        known.near(word, word)
+    fn near<'a>(known: &'a SpellingIndex, word: &str) -> Vec<&'a str> {
+        known.nearest(word, word)
     }
 
-    fn spellings(words: &[&'static str]) -> Spellings {
-        Spellings::new(words.iter().map(|word| (*word, 1)))
+    fn spellings(words: &[&'static str]) -> SpellingIndex {
+        SpellingIndex::new(words.iter().map(|word| (*word, 1)))
     }
 
     #[test]
@@ -159,7 +157,7 @@ mod tests {
         assert_eq!(near(&known, "gröse"), ["größe"]);
         assert_eq!(near(&known, "serrrch"), Vec::<&str>::new());
         assert_eq!(near(&known, "cut"), Vec::<&str>::new());
-        assert_eq!(known.near("serches", "serch"), ["search"]);
+        assert_eq!(known.nearest("serches", "serch"), ["search"]);
         assert_eq!(near(&known, "1234"), Vec::<&str>::new());
         assert_eq!(near(&spellings(&[]), "search"), Vec::<&str>::new());
     }
@@ -167,6 +165,6 @@ mod tests {
     #[test]
     fn of_words_equally_near_those_in_more_documents_come_first() {
         let words = [("lists", 1), ("lint", 9), ("lisp", 2), ("lost", 2), ("lust", 1)];
-        assert_eq!(near(&Spellings::new(words.into_iter()), "list"), ["lint", "lisp", "lost"]);
+        assert_eq!(near(&SpellingIndex::new(words.into_iter()), "list"), ["lint", "lisp", "lost"]);
     }
 }

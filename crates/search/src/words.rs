@@ -5,17 +5,17 @@ const LONGEST: usize = 48;
 
 /// Kind of a word in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WordKind {
     /// A word, a part of an identifier, or a pair of characters.
     Part,
     /// All parts of an identifier in one: `github` of `GitHub`.
     Whole,
     /// One character of several: for texts, so that a query of one character finds them.
-    Sign,
+    Character,
 }
 
 /// Calls `each` with every word of `text` in lower case, in order, at most `most` of them.
-pub(crate) fn each_word(text: &str, most: usize, each: &mut impl FnMut(&str, Kind)) {
+pub(crate) fn each_word(text: &str, most: usize, each: &mut impl FnMut(&str, WordKind)) {
     let mut left = most;
     let mut counted = |word: &str, kind| {
         if left > 0 && !word.is_empty() {
@@ -28,13 +28,13 @@ pub(crate) fn each_word(text: &str, most: usize, each: &mut impl FnMut(&str, Kin
     let mut rest = text;
     while let Some(start) = rest.find(char::is_alphanumeric) {
         rest = &rest[start..];
-        let signs = rest.starts_with(is_sign);
-        let inside = |c: char| c.is_alphanumeric() && is_sign(c) == signs;
+        let signs = rest.starts_with(is_unspaced);
+        let inside = |c: char| c.is_alphanumeric() && is_unspaced(c) == signs;
         let end = rest.find(|c: char| !inside(c)).unwrap_or(rest.len());
         let (run, behind) = rest.split_at(end);
         rest = behind;
         let more = if signs {
-            each_sign(run, &mut word, &mut counted)
+            each_character(run, &mut word, &mut counted)
         } else {
             each_part(run, &mut word, &mut counted)
         };
@@ -45,7 +45,7 @@ pub(crate) fn each_word(text: &str, most: usize, each: &mut impl FnMut(&str, Kin
 }
 
 /// Splits an identifier: `HTTPServer2` into `http`, `server` and `2`, then the whole.
-fn each_part(run: &str, word: &mut String, each: &mut impl FnMut(&str, Kind) -> bool) -> bool {
+fn each_part(run: &str, word: &mut String, each: &mut impl FnMut(&str, WordKind) -> bool) -> bool {
     let mut parts = 0;
     let mut start = 0;
     let mut before = None;
@@ -54,15 +54,15 @@ fn each_part(run: &str, word: &mut String, each: &mut impl FnMut(&str, Kind) -> 
         let after = characters.peek().map(|&(_, c)| c);
         if before.is_some_and(|before| starts_part(before, c, after, &run[at..])) {
             parts += 1;
-            if !each(lower(&run[start..at], word), Kind::Part) {
+            if !each(lower(&run[start..at], word), WordKind::Part) {
                 return false;
             }
             start = at;
         }
         before = Some(c);
     }
-    let more = each(lower(&run[start..], word), Kind::Part);
-    if parts > 0 && more { each(lower(run, word), Kind::Whole) } else { more }
+    let more = each(lower(&run[start..], word), WordKind::Part);
+    if parts > 0 && more { each(lower(run, word), WordKind::Whole) } else { more }
 }
 
 fn starts_part(before: char, c: char, after: Option<char>, rest: &str) -> bool {
@@ -87,17 +87,22 @@ fn lower<'a>(text: &str, word: &'a mut String) -> &'a str {
     word
 }
 
-fn each_sign(run: &str, word: &mut String, each: &mut impl FnMut(&str, Kind) -> bool) -> bool {
+fn each_character(
+    run: &str,
+    word: &mut String,
+    each: &mut impl FnMut(&str, WordKind) -> bool,
+) -> bool {
     let mut before: Option<(usize, char)> = None;
     let mut more = true;
     for (at, c) in run.char_indices() {
         let end = at + c.len_utf8();
         if let Some((start, _)) = before {
-            more = each(&run[start..end], Kind::Part) && each(&run[at..end], Kind::Sign);
+            more =
+                each(&run[start..end], WordKind::Part) && each(&run[at..end], WordKind::Character);
         } else if end == run.len() {
-            more = each(run, Kind::Part);
+            more = each(run, WordKind::Part);
         } else {
-            more = each(lower(&run[..end], word), Kind::Sign);
+            more = each(lower(&run[..end], word), WordKind::Character);
         }
         if !more {
             break;
@@ -108,7 +113,7 @@ fn each_sign(run: &str, word: &mut String, each: &mut impl FnMut(&str, Kind) -> 
 }
 
 /// Returns true for scripts that do not separate words by spaces, or that attach suffixes to them.
-fn is_sign(c: char) -> bool {
+fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF // Thai, Lao
         | 0x1000..=0x109F // Burmese
@@ -128,9 +133,9 @@ mod tests {
         let mut words = Vec::new();
         each_word(text, 100, &mut |word, kind| {
             words.push(match kind {
-                Kind::Part => word.to_owned(),
-                Kind::Whole => format!("={word}"),
-                Kind::Sign => format!("'{word}"),
+                WordKind::Part => word.to_owned(),
+                WordKind::Whole => format!("={word}"),
+                WordKind::Character => format!("'{word}"),
             });
         });
         words

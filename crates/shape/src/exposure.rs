@@ -20,7 +20,7 @@ use consort_core::{
 use crate::limits::ExposureLimits;
 use crate::memo::Memo;
 use consort_models::tokens::{self, Vocabulary};
-use consort_search::Index;
+use consort_search::ToolIndex;
 
 pub use spec::{ExposureSpec, ModeSpec, TableSpec};
 
@@ -116,7 +116,7 @@ pub struct Exposed {
     made: [Memo<Made>; 3],
     decided: Mutex<CallerMap<Exposure>>,
     /// The last index, from which the next is built.
-    index: Mutex<Option<Arc<Index>>>,
+    index: Mutex<Option<Arc<ToolIndex>>>,
 }
 
 impl fmt::Debug for Exposed {
@@ -133,7 +133,7 @@ struct Made {
     shown: Arc<Catalog>,
     /// The kind of each shown tool, by position.
     kinds: Vec<Kind>,
-    index: OnceLock<Arc<Index>>,
+    index: OnceLock<Arc<ToolIndex>>,
 }
 
 /// Kind of a shown tool.
@@ -226,12 +226,12 @@ impl Exposed {
     }
 
     /// Returns an index of all tools the caller may see.
-    fn index<'a>(&self, made: &'a Made) -> &'a Index {
+    fn index<'a>(&self, made: &'a Made) -> &'a ToolIndex {
         made.index.get_or_init(|| {
             let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
             let index = match &*last {
-                Some(last) => last.updated(&made.whole),
-                None => Index::of(&made.whole, self.exposing.limits.search.clone()),
+                Some(last) => last.with_catalog(&made.whole),
+                None => ToolIndex::from_catalog(&made.whole, self.exposing.limits.search.clone()),
             };
             let index = Arc::new(index);
             *last = Some(Arc::clone(&index));

@@ -18,7 +18,7 @@ pub struct ExposureLimits {
     /// Bytes of a page of `list`, unless one tool alone has more.
     pub page_bytes: usize,
     /// Limits of search.
-    pub search: search::Limits,
+    pub search: search::SearchLimits,
 }
 
 impl Default for ExposureLimits {
@@ -29,7 +29,7 @@ impl Default for ExposureLimits {
             names: 200,
             page: 20,
             page_bytes: 24 << 10,
-            search: search::Limits::default(),
+            search: search::SearchLimits::default(),
         }
     }
 }

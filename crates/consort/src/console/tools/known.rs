@@ -8,7 +8,7 @@ use consort_core::{
 };
 use consort_gateway::Labelled;
 use consort_models::tokens::{Vocabulary, count, text};
-use consort_search::{Index, Limits};
+use consort_search::{SearchLimits, ToolIndex};
 use consort_shape::pin::{Kind, Withheld};
 use consort_shape::scan::scan;
 use consort_shape::{Fate, fate};
@@ -70,7 +70,7 @@ pub(in crate::console) struct Listed {
 
 /// Search index over some of the tools.
 struct Search {
-    index: Index,
+    index: ToolIndex,
     /// Index among all tools of each entry of the search index.
     places: Vec<usize>,
 }
@@ -152,7 +152,7 @@ impl Known {
         hidden.set(ShelfKind::Tools, unseen.collect());
         let limits = of.scene.shaping.limits();
         let hits = limits.console.hits;
-        let limits = Limits { hits, ..limits.exposure.search.clone() };
+        let limits = SearchLimits { hits, ..limits.exposure.search.clone() };
         let offered = Search::new(&catalog, &ids, last.map(|last| &last.offered), &limits);
         let hidden = Search::new(&hidden, &ids, last.map(|last| &last.hidden), &limits);
         Self { of, catalog, tools, ids, names, offered, hidden }
@@ -221,11 +221,11 @@ impl Search {
         catalog: &Catalog,
         ids: &HashMap<String, usize>,
         last: Option<&Self>,
-        limits: &Limits,
+        limits: &SearchLimits,
     ) -> Self {
         let index = match last {
-            Some(last) => last.index.updated(catalog),
-            None => Index::of(catalog, limits.clone()),
+            Some(last) => last.index.with_catalog(catalog),
+            None => ToolIndex::from_catalog(catalog, limits.clone()),
         };
         let places = catalog.tools.entries().iter().map(|entry| ids[&id(&entry.route)]);
         Self { index, places: places.collect() }
