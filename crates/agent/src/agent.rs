@@ -17,7 +17,7 @@ use std::time::Duration;
 use consort_core::{CallingAgent, ClientSession, Emitter, Emitting, Tool, Toolbox};
 use tokio::sync::Semaphore;
 
-use crate::bound::{self, Bound};
+use crate::bound::Bound;
 use crate::conversation::{Conversation, ConversationError, Taken, now};
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
@@ -27,7 +27,9 @@ use crate::run::{CallState, Next, Run, UNKNOWN};
 use crate::settings::Settings;
 use crate::step::{Began, Report, Status, What};
 use crate::task::Ready;
-use consort_models::{Ask, CallResult, Images, Message, Model, ProviderError, Reply};
+use consort_models::{
+    ChatMessage, MediaHandling, Model, ModelReply, ModelRequest, ProviderError, ToolCallResult,
+};
 
 use fit::Fit;
 
@@ -39,7 +41,7 @@ type End = (Status, String);
 /// ```
 /// use std::sync::Arc;
 /// use consort_agent::{Agent, Conversation, Event, Settings, Status};
-/// use consort_models::{Message, Model, Script};
+/// use consort_models::{ChatMessage, Model, ModelScript};
 /// # use consort_core::{Call, Caller, Catalog, Changes, Emitting, Events, Toolbox};
 /// # struct Nothing;
 /// # impl Toolbox for Nothing {
@@ -49,9 +51,9 @@ type End = (Status, String);
 /// # }
 /// # let toolbox = Arc::new(Nothing);
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let script = Script::parse(r#"{"turns": [{"text": "Good morning."}]}"#)?;
+/// let script = ModelScript::parse(r#"{"turns": [{"text": "Good morning."}]}"#)?;
 /// let agent = Agent::new(Model::scripted(script), toolbox, Settings::new("greeter"));
-/// let mut events = agent.run(&Conversation::new(), vec![Message::user("Hello!")]);
+/// let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Hello!")]);
 /// while let Some(event) = events.next().await {
 ///     if let Event::Over { report } = event {
 ///         assert_eq!((report.status, &*report.text), (Status::Completed, "Good morning."));
@@ -87,7 +89,7 @@ impl Agent {
     /// calls, and [`Conversation::stop`] ends it in order. Without input, a run that was interrupted, or that waited
     /// for a user, continues where it was, and one that completed reports its end again. The stream ends with exactly
     /// one [`Event::Over`].
-    pub fn run(&self, conversation: &Conversation, input: Vec<Message>) -> Emitting<Event> {
+    pub fn run(&self, conversation: &Conversation, input: Vec<ChatMessage>) -> Emitting<Event> {
         self.go(conversation, input, None)
     }
 
@@ -96,13 +98,13 @@ impl Agent {
         let Ready { task, tools } = ready;
         let mut agent = self.clone();
         agent.settings.session = task.session.or(Some(task.id)).filter(|id| !id.is_empty());
-        agent.go(conversation, vec![Message::user(task.description)], Some(tools))
+        agent.go(conversation, vec![ChatMessage::user(task.description)], Some(tools))
     }
 
     fn go(
         &self,
         conversation: &Conversation,
-        input: Vec<Message>,
+        input: Vec<ChatMessage>,
         tools: Option<Bound>,
     ) -> Emitting<Event> {
         let (agent, conversation) = (self.clone(), conversation.clone());
@@ -122,7 +124,7 @@ impl Agent {
     async fn work(
         self,
         taken: Taken,
-        input: Vec<Message>,
+        input: Vec<ChatMessage>,
         tools: Option<Bound>,
         emitter: &Emitter<Event>,
     ) -> Report {
@@ -171,7 +173,7 @@ impl Agent {
     async fn begin(
         &self,
         taken: &Taken,
-        input: &[Message],
+        input: &[ChatMessage],
         tools: Option<Bound>,
         emitter: &Emitter<Event>,
     ) -> Result<Worker, End> {
@@ -213,7 +215,12 @@ impl Agent {
         })
     }
 
-    fn start(&self, taken: &Taken, input: &[Message], tools: &Bound) -> std::io::Result<String> {
+    fn start(
+        &self,
+        taken: &Taken,
+        input: &[ChatMessage],
+        tools: &Bound,
+    ) -> std::io::Result<String> {
         let run = id();
         taken.step(What::Began(Began {
             run: run.clone(),
@@ -306,7 +313,7 @@ impl Worker {
             emitter.emit(Event::Again { error: error.to_string(), after: 0 }).await;
         };
         self.agent.verdict(Moment::Said(&reply)).await?;
-        let Reply { message, usage, .. } = reply.clone();
+        let ModelReply { message, usage, .. } = reply.clone();
         self.fit.sent(taken, usage.input);
         self.charge(&usage);
         taken.step(What::Said { reply }).map_err(|error| unkept(&error))?;
@@ -320,44 +327,25 @@ impl Worker {
     }
 
     /// Builds the next model request.
-    async fn question(&mut self, taken: &Taken) -> std::io::Result<Ask> {
+    async fn question(&mut self, taken: &Taken) -> std::io::Result<ModelRequest> {
         let tools = self.offer(taken.look(Run::has_wholes));
         let cut = self.fit.make(taken, &self.agent.model.facts, &self.agent.settings, &tools);
         if let Some(before) = cut {
             self.leave_out(taken, before).await?;
         }
         let settings = &self.agent.settings;
-        let mut ask = Ask::new(&self.agent.model.name, Vec::new());
+        let mut ask = ModelRequest::new(&self.agent.model.name, Vec::new());
         if !settings.instructions.is_empty() {
-            ask.messages.push(Message::system(&settings.instructions).into());
+            ask.messages.push(ChatMessage::system(&settings.instructions).into());
         }
         ask.messages.extend(taken.look(Run::shown));
         ask.tools = tools;
         ask.max_tokens = self.agent.settings.max_tokens;
         ask.temperature = self.agent.settings.temperature;
         ask.reasoning = self.agent.settings.reasoning;
-        ask.images = if self.agent.model.facts.images { Images::Shown } else { Images::Named };
+        ask.images =
+            if self.agent.model.facts.images { MediaHandling::Shown } else { MediaHandling::Named };
         Ok(ask)
-    }
-
-    /// Returns the tools as the model sees them, in the same allocation as long as they are the same.
-    fn offer(&mut self, shortened: bool) -> Arc<[Tool]> {
-        if let Some((known, offered)) = &self.offered
-            && *known == shortened
-        {
-            return Arc::clone(offered);
-        }
-        let mut tools: Vec<Tool> = self.tools.definitions().to_vec();
-        tools.extend(self.agent.settings.foreign.iter().cloned());
-        if self.agent.settings.person {
-            tools.push(bound::ask_user());
-        }
-        if shortened {
-            tools.push(bound::read_result());
-        }
-        let offered: Arc<[Tool]> = tools.into();
-        self.offered = Some((shortened, Arc::clone(&offered)));
-        offered
     }
 }
 
@@ -368,7 +356,7 @@ fn close_left(taken: &Taken) -> std::io::Result<()> {
         left.map(|pending| pending.call.id.clone()).collect::<Vec<_>>()
     });
     for call in left {
-        let result = CallResult::error(call, UNKNOWN);
+        let result = ToolCallResult::error(call, UNKNOWN);
         let error = Some("outcome_unknown".to_owned());
         taken.step(What::Result { result, error, whole: None, took: 0 })?;
     }

@@ -3,11 +3,11 @@
 use consort_core::{Json, Object};
 use serde_json::{Map, Value};
 
-use consort_models::Arguments;
+use consort_models::RawArguments;
 
 /// Returns the arguments of a call: an object, with members that were encoded twice decoded once. The error is written
 /// for the model.
-pub(crate) fn read(arguments: &Arguments, schema: &Json) -> Result<Object, String> {
+pub(crate) fn read(arguments: &RawArguments, schema: &Json) -> Result<Object, String> {
     if let Some(object) = arguments.object() {
         return Ok(mended(&object, schema).unwrap_or(object));
     }

@@ -22,10 +22,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use consort_core::Tool;
-use consort_models::tokens::{Vocabulary, count as counted, text};
+use consort_models::tokens::{TokenVocabulary, count as counted, definition_text};
 
 use crate::shorten::shortened;
-use consort_models::{Kind, Message, Part, Role};
+use consort_models::{ChatMessage, MessagePart, MessageRole, PartContent};
 pub use count::{AUDIO, FILE, IMAGE, tokens};
 
 /// Tokens of the note that messages are left out.
@@ -56,7 +56,7 @@ impl Limit {
 }
 
 /// Returns the messages that the model sees if those before a place are left out.
-pub fn shown(messages: &[Arc<Message>], before: usize) -> Vec<Arc<Message>> {
+pub fn shown(messages: &[Arc<ChatMessage>], before: usize) -> Vec<Arc<ChatMessage>> {
     let before = before.min(messages.len());
     let (early, late) = messages.split_at(before);
     let mut shown = Vec::with_capacity(late.len() + 4);
@@ -65,7 +65,7 @@ pub fn shown(messages: &[Arc<Message>], before: usize) -> Vec<Arc<Message>> {
     let current = current(messages, before);
     let mut note_at = 0;
     for (at, message) in early.iter().enumerate() {
-        if message.role == Role::System || Some(at) == first || Some(at) == current {
+        if message.role == MessageRole::System || Some(at) == first || Some(at) == current {
             shown.push(Arc::clone(message));
             note_at = if Some(at) == first { shown.len() } else { note_at };
         } else {
@@ -73,10 +73,10 @@ pub fn shown(messages: &[Arc<Message>], before: usize) -> Vec<Arc<Message>> {
         }
     }
     if left_out > 0 {
-        let note = Part::text(note(left_out));
+        let note = MessagePart::text(note(left_out));
         match note_at.checked_sub(1).and_then(|at| shown.get_mut(at)) {
             Some(first) => Arc::make_mut(first).parts.push(note),
-            None => shown.push(Arc::new(Message::new(Role::User, vec![note]))),
+            None => shown.push(Arc::new(ChatMessage::new(MessageRole::User, vec![note]))),
         }
     }
     shown.extend(late.iter().cloned());
@@ -84,25 +84,24 @@ pub fn shown(messages: &[Arc<Message>], before: usize) -> Vec<Arc<Message>> {
 }
 
 /// Truncates the text of each result in a message; the model can read the rest.
-pub(crate) fn shorten(message: &mut Arc<Message>, most: usize) {
-    if message.role != Role::Tool {
+pub(crate) fn shorten(message: &mut Arc<ChatMessage>, most: usize) {
+    if message.role != MessageRole::Tool {
         return;
     }
     for part in &mut Arc::make_mut(message).parts {
-        if let Kind::ToolResult(result) = &mut part.kind {
+        if let PartContent::ToolResult(result) = &mut part.content {
             *result = shortened(result.clone(), most).0;
         }
     }
 }
 
 /// Adds a summary of the messages left out to the note about them.
-pub(crate) fn tell(shown: &mut [Arc<Message>], summary: &str) {
-    let is_note =
-        |part: &Part| matches!(&part.kind, Kind::Text { text } if text.ends_with(NOTE_END));
+pub(crate) fn tell(shown: &mut [Arc<ChatMessage>], summary: &str) {
+    let is_note = |part: &MessagePart| matches!(&part.content, PartContent::Text { text } if text.ends_with(NOTE_END));
     for message in shown {
         if message.parts.last().is_some_and(is_note) {
             let parts = &mut Arc::make_mut(message).parts;
-            parts.push(Part::text(format!("\n\n[What they said, in short:\n{summary}]")));
+            parts.push(MessagePart::text(format!("\n\n[What they said, in short:\n{summary}]")));
             return;
         }
     }
@@ -117,15 +116,15 @@ fn note(left_out: usize) -> String {
 }
 
 /// Returns the user message that the turn at a cut belongs to, if it is before the cut.
-fn current(messages: &[Arc<Message>], before: usize) -> Option<usize> {
+fn current(messages: &[Arc<ChatMessage>], before: usize) -> Option<usize> {
     if messages.get(before).is_none_or(is_user) {
         return None;
     }
     messages[..before].iter().rposition(is_user)
 }
 
-fn is_user(message: &Arc<Message>) -> bool {
-    message.role == Role::User
+fn is_user(message: &Arc<ChatMessage>) -> bool {
+    message.role == MessageRole::User
 }
 
 /// Estimate of the tokens of a conversation. One for each conversation: every message is counted once.
@@ -145,7 +144,7 @@ pub struct Gauge {
 /// A message with its tokens, and totals of those before it.
 #[derive(Clone, Debug)]
 struct Counted {
-    message: Arc<Message>,
+    message: Arc<ChatMessage>,
     tokens: u64,
     /// Tokens of all messages before.
     before: u64,
@@ -161,7 +160,7 @@ impl Gauge {
     /// Creates a gauge for a model with these instructions and tools.
     pub fn new(instructions: &str, definitions: &[Tool]) -> Self {
         let mut gauge = Self {
-            instructions: tokens(&Message::system(instructions)),
+            instructions: tokens(&ChatMessage::system(instructions)),
             tools: 0,
             counted: Vec::new(),
             ratio: 1.0,
@@ -174,18 +173,18 @@ impl Gauge {
 
     /// Replaces the tools.
     pub fn set_tools(&mut self, definitions: &[Tool]) {
-        let count = |tool| counted(Vocabulary::O200k, &text(tool)) as u64;
+        let count = |tool| counted(TokenVocabulary::O200k, &definition_text(tool)) as u64;
         self.tools = definitions.iter().map(count).sum();
     }
 
     /// Returns the tokens of a request that leaves out the messages before a place.
-    pub fn estimate(&mut self, messages: &[Arc<Message>], before: usize) -> u64 {
+    pub fn estimate(&mut self, messages: &[Arc<ChatMessage>], before: usize) -> u64 {
         self.count(messages);
         self.scaled(self.at(before))
     }
 
     /// Corrects the estimate by the provider's count of exactly this request.
-    pub fn correct(&mut self, messages: &[Arc<Message>], before: usize, input: u64) {
+    pub fn correct(&mut self, messages: &[Arc<ChatMessage>], before: usize, input: u64) {
         self.count(messages);
         let ours = self.at(before);
         #[expect(clippy::cast_precision_loss, reason = "nobody sends 2^52 tokens")]
@@ -197,7 +196,12 @@ impl Gauge {
     }
 
     /// Returns the next cut, given the last one; `None` if none is needed or possible.
-    pub fn cut(&mut self, messages: &[Arc<Message>], before: usize, limit: Limit) -> Option<usize> {
+    pub fn cut(
+        &mut self,
+        messages: &[Arc<ChatMessage>],
+        before: usize,
+        limit: Limit,
+    ) -> Option<usize> {
         self.count(messages);
         let now = self.scaled(self.at(before));
         if now <= limit.full() {
@@ -232,7 +236,7 @@ impl Gauge {
     }
 
     /// Counts new messages. Messages are only appended; one that was replaced is counted again.
-    fn count(&mut self, messages: &[Arc<Message>]) {
+    fn count(&mut self, messages: &[Arc<ChatMessage>]) {
         let same = |(at, one): (usize, &Counted)| {
             messages.get(at).is_some_and(|message| Arc::ptr_eq(message, &one.message))
         };
@@ -242,7 +246,7 @@ impl Gauge {
         for (at, message) in messages.iter().enumerate().skip(self.counted.len()) {
             let last = self.counted.last();
             let first = last.and_then(|last| last.first);
-            let is_system = last.is_some_and(|last| last.message.role == Role::System);
+            let is_system = last.is_some_and(|last| last.message.role == MessageRole::System);
             let next = Counted {
                 message: Arc::clone(message),
                 tokens: tokens(message),
@@ -291,17 +295,17 @@ impl Gauge {
 }
 
 /// Returns the places at which messages may be cut, after the last cut.
-fn places(messages: &[Arc<Message>], before: usize) -> Vec<usize> {
+fn places(messages: &[Arc<ChatMessage>], before: usize) -> Vec<usize> {
     let mut calls: HashMap<&str, usize> = HashMap::new();
     // How many calls are open before each message, as changes from one to the next.
     let mut opened = vec![0_isize; messages.len() + 1];
     for (at, message) in messages.iter().enumerate().skip(before) {
         for part in &message.parts {
-            match &part.kind {
-                Kind::ToolCall(call) => {
+            match &part.content {
+                PartContent::ToolCall(call) => {
                     calls.insert(&call.id, at);
                 }
-                Kind::ToolResult(result) => {
+                PartContent::ToolResult(result) => {
                     if let Some(&call) = calls.get(&*result.call) {
                         opened[call + 1] += 1;
                         opened[at + 1] -= 1;
@@ -315,7 +319,7 @@ fn places(messages: &[Arc<Message>], before: usize) -> Vec<usize> {
     let mut places = Vec::new();
     for (at, message) in messages.iter().enumerate().skip(before) {
         open += opened[at];
-        let speaks = matches!(message.role, Role::User | Role::Assistant);
+        let speaks = matches!(message.role, MessageRole::User | MessageRole::Assistant);
         if at > before && open == 0 && speaks {
             places.push(at);
         }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::run::Run;
 use crate::step::{Journal, Question, Report, Status, Step, What};
-use consort_models::Message;
+use consort_models::ChatMessage;
 
 /// A conversation. A handle: clones are the same conversation, and one run at a time is active in it.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Conversation {
     }
 
     /// Returns all messages.
-    pub fn messages(&self) -> Vec<Arc<Message>> {
+    pub fn messages(&self) -> Vec<Arc<ChatMessage>> {
         self.lock().run.messages().to_vec()
     }
 

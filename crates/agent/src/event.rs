@@ -6,7 +6,7 @@ use consort_core::{Json, Reply as Answer};
 use serde::Serialize;
 
 use crate::step::{Question, Report};
-use consort_models::{Call, CallResult, Delta, Message, Usage};
+use consort_models::{ChatMessage, ReplyDelta, TokenUsage, ToolCall, ToolCallResult};
 
 /// An event of a run, in order, up to exactly one end. Programs receive them as JSON lines.
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ pub enum Event {
     /// A piece of the model's answer.
     Delta {
         /// The piece.
-        delta: Delta,
+        delta: ReplyDelta,
     },
     /// The model request is retried soon.
     Again {
@@ -44,14 +44,14 @@ pub enum Event {
         /// Number of the turn, from 1.
         turn: u32,
         /// The whole message.
-        message: Arc<Message>,
+        message: Arc<ChatMessage>,
         /// Token usage of the answer.
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// A call begins.
     Called {
         /// The call.
-        call: Call,
+        call: ToolCall,
         /// The tool under its server's names: `server.tool`.
         tool: String,
     },
@@ -86,7 +86,7 @@ pub enum Event {
     /// A call ended.
     Result {
         /// Its result.
-        result: CallResult,
+        result: ToolCallResult,
         /// Kind of the error if the tool gave no result; absent if it ran.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,

@@ -3,7 +3,7 @@
 use consort_core::{BoxFuture, Object};
 
 use crate::step::Report;
-use consort_models::{Ask, Call, CallResult, Message, Reply};
+use consort_models::{ChatMessage, ModelReply, ModelRequest, ToolCall, ToolCallResult};
 
 /// A hook of a run: for a log, or as a guardrail.
 pub trait Hook: Send + Sync {
@@ -16,15 +16,15 @@ pub trait Hook: Send + Sync {
 #[non_exhaustive]
 pub enum Moment<'a> {
     /// The agent received input and is about to answer it.
-    Input(&'a [Message]),
+    Input(&'a [ChatMessage]),
     /// The model request is about to be sent.
-    Asking(&'a Ask),
+    Asking(&'a ModelRequest),
     /// The model answered.
-    Said(&'a Reply),
+    Said(&'a ModelReply),
     /// A call is about to be sent.
     Calling {
         /// The call.
-        call: &'a Call,
+        call: &'a ToolCall,
         /// The tool under its server's names: `server.tool`.
         tool: &'a str,
         /// The arguments.
@@ -33,9 +33,9 @@ pub enum Moment<'a> {
     /// A call ended.
     Called {
         /// The call.
-        call: &'a Call,
+        call: &'a ToolCall,
         /// Its result.
-        result: &'a CallResult,
+        result: &'a ToolCallResult,
     },
     /// The run ended.
     Over(&'a Report),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cost::ModelCost;
-use consort_models::{Price, Usage};
+use consort_models::{TokenPrice, TokenUsage};
 
 /// Limits of a run, after which it is ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +65,8 @@ impl Limits {
     /// Returns the limit that is reached, as text.
     pub(crate) fn exceeded(
         &self,
-        usage: &Usage,
-        price: Option<Price>,
+        usage: &TokenUsage,
+        price: Option<TokenPrice>,
         agents: ModelCost,
         millis: u64,
     ) -> Option<String> {

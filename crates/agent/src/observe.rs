@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consort_core::{BoxFuture, Caller, Object};
 
 use crate::step::Report;
-use consort_models::{Model, ProviderError, Reply, Usage};
+use consort_models::{Model, ModelReply, ProviderError, TokenUsage};
 
 /// An observer of runs.
 pub trait RunObserver: Send + Sync {
@@ -44,8 +44,8 @@ pub trait RunObservation: Send + Sync {
 /// A model request that is observed. Dropped without an end, it was cancelled.
 pub trait RequestObservation: Send {
     /// Takes the tokens that were used so far.
-    fn usage(&mut self, usage: Usage);
+    fn usage(&mut self, usage: TokenUsage);
 
     /// Ends the observation.
-    fn end(self: Box<Self>, result: Result<&Reply, &ProviderError>);
+    fn end(self: Box<Self>, result: Result<&ModelReply, &ProviderError>);
 }

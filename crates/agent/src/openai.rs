@@ -15,7 +15,9 @@ mod wishes;
 use serde_json::{Value, json};
 
 use consort_core::Tool;
-use consort_models::{Calls, Choice, Delivery, Message, Reasoning, ResponseSchema};
+use consort_models::{
+    ChatMessage, ParallelCalls, ReasoningAmount, ReplyDelivery, ResponseSchema, ToolChoice,
+};
 
 pub use answer::Answer;
 pub use error::ApiError;
@@ -39,7 +41,7 @@ pub struct Asked {
     /// Requested agent, or model as `provider:name`.
     pub model: String,
     /// Messages of the conversation.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The client's own tools, which it runs itself.
     pub tools: Vec<Tool>,
     /// Options of each model request.
@@ -49,9 +51,9 @@ pub struct Asked {
     /// Sampling temperature.
     pub temperature: Option<f64>,
     /// Reasoning effort.
-    pub reasoning: Option<Reasoning>,
+    pub reasoning: Option<ReasoningAmount>,
     /// Delivery of the answer: streamed or at once.
-    pub delivery: Delivery,
+    pub delivery: ReplyDelivery,
     /// True if a stream ends with the token usage.
     pub include_usage: bool,
     /// Members of the request that the response repeats.
@@ -62,9 +64,9 @@ pub struct Asked {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wishes {
     /// Tool choice.
-    pub choice: Choice,
+    pub choice: ToolChoice,
     /// Limit of parallel calls in one answer.
-    pub calls: Calls,
+    pub calls: ParallelCalls,
     /// Stop sequences.
     pub stop: Vec<String>,
     /// JSON Schema of the final answer.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use consort_core::Toolbox;
 
-use consort_models::Provider;
+use consort_models::ModelProvider;
 use line::Line;
 pub use redact::Redactor;
 use replay::{Played, Player, Speaking};
@@ -50,7 +50,7 @@ impl Recorder {
     }
 
     /// Wraps a provider to record it.
-    pub fn provider(&self, inner: Arc<dyn Provider>) -> Arc<dyn Provider> {
+    pub fn provider(&self, inner: Arc<dyn ModelProvider>) -> Arc<dyn ModelProvider> {
         Arc::new(Heard { tape: Arc::clone(&self.tape), inner })
     }
 
@@ -110,7 +110,7 @@ impl Replayer {
     }
 
     /// Returns a provider that repeats the recorded answers.
-    pub fn provider(&self) -> Arc<dyn Provider> {
+    pub fn provider(&self) -> Arc<dyn ModelProvider> {
         Arc::new(Speaking(Arc::clone(&self.player)))
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::cost::ModelCost;
 use crate::limits::Limits;
 use crate::step::{Began, Question, Report, Status, Step, What};
-use consort_models::{Call, CallResult, Message, Price, Stop, Usage};
+use consort_models::{ChatMessage, StopReason, TokenPrice, TokenUsage, ToolCall, ToolCallResult};
 
 /// Result text of a call whose outcome is unknown.
 pub const UNKNOWN: &str = "outcome unknown: the call left and what became of it was not heard; \
@@ -24,7 +24,7 @@ const NOT_MADE: &str = "not made: the conversation went on without it";
 /// The state of a conversation after its steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    messages: Vec<Arc<Message>>,
+    messages: Vec<Arc<ChatMessage>>,
     /// Index of the first message that is shown; those before are left out.
     cut: usize,
     /// The model's summary of the messages left out.
@@ -39,13 +39,13 @@ pub struct Run {
     turns: u32,
     calls: u32,
     failed: u32,
-    usage: Usage,
+    usage: TokenUsage,
     /// Token usage of the last answer.
-    latest: Usage,
+    latest: TokenUsage,
     /// Calls of the last answer, until all have a result.
     pending: Vec<Pending>,
     /// Stop reason, once the model's answer is final.
-    said: Option<Stop>,
+    said: Option<StopReason>,
     /// Hash of the last calls, and the number of times they were made in a row.
     repeated: (u64, u32),
     over: Option<(Status, String)>,
@@ -57,7 +57,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
     /// The call.
-    pub call: Call,
+    pub call: ToolCall,
     /// State of the call.
     pub state: CallState,
 }
@@ -74,7 +74,7 @@ pub enum CallState {
     /// It was sent.
     Left,
     /// It has this result.
-    Done(CallResult),
+    Done(ToolCallResult),
 }
 
 /// Next action of a run.
@@ -117,7 +117,7 @@ impl Run {
                     .collect();
                 self.said = match reply.stop {
                     _ if !self.pending.is_empty() => None,
-                    Stop::Paused => None,
+                    StopReason::Paused => None,
                     ref stop => Some(stop.clone()),
                 };
                 self.repeat();
@@ -162,13 +162,13 @@ impl Run {
                 CallState::Left => UNKNOWN,
                 CallState::Ready | CallState::Waiting(_) | CallState::Answered(..) => NOT_MADE,
             };
-            pending.state = CallState::Done(CallResult::error(&pending.call.id, text));
+            pending.state = CallState::Done(ToolCallResult::error(&pending.call.id, text));
         }
         self.close_if_done();
         self.began = Some(began);
         (self.since, self.last) = (at, at);
         (self.turns, self.calls, self.failed) = (0, 0, 0);
-        self.usage = Usage::default();
+        self.usage = TokenUsage::default();
         self.agents = ModelCost::default();
         self.said = None;
         self.repeated = (0, 0);
@@ -210,7 +210,7 @@ impl Run {
                 _ => None,
             }
         });
-        self.messages.push(Arc::new(Message::results(results)));
+        self.messages.push(Arc::new(ChatMessage::results(results)));
     }
 
     /// Counts identical calls in a row.
@@ -228,7 +228,7 @@ impl Run {
     }
 
     /// Returns the next action, at this time in milliseconds since 1970.
-    pub fn next(&self, limits: &Limits, price: Option<Price>, now: u64) -> Next {
+    pub fn next(&self, limits: &Limits, price: Option<TokenPrice>, now: u64) -> Next {
         if self.began.is_none() || self.over.is_some() {
             return Next::Rest;
         }
@@ -261,7 +261,7 @@ impl Run {
         Next::Call(ready)
     }
 
-    fn exceeded(&self, limits: &Limits, price: Option<Price>, now: u64) -> Option<String> {
+    fn exceeded(&self, limits: &Limits, price: Option<TokenPrice>, now: u64) -> Option<String> {
         // Whoever is done is done, whatever it cost.
         if self.said.is_some() && self.pending.is_empty() {
             return None;
@@ -270,7 +270,7 @@ impl Run {
     }
 
     /// Returns all messages.
-    pub fn messages(&self) -> &[Arc<Message>] {
+    pub fn messages(&self) -> &[Arc<ChatMessage>] {
         &self.messages
     }
 
@@ -290,12 +290,12 @@ impl Run {
     }
 
     /// Returns the token usage of the last answer.
-    pub fn latest(&self) -> &Usage {
+    pub fn latest(&self) -> &TokenUsage {
         &self.latest
     }
 
     /// Returns the token usage of the run so far.
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &TokenUsage {
         &self.usage
     }
 
@@ -334,10 +334,10 @@ impl Run {
     }
 
     /// Returns the report of the run.
-    pub fn report(&self, price: Option<Price>) -> Report {
+    pub fn report(&self, price: Option<TokenPrice>) -> Report {
         let (status, reason) = self.over.clone().unwrap_or((Status::Cancelled, String::new()));
         let words = self.messages.iter().rev().map(|message| (message.role, message.text()));
-        let mut words = words.filter(|(role, _)| *role == consort_models::Role::Assistant);
+        let mut words = words.filter(|(role, _)| *role == consort_models::MessageRole::Assistant);
         Report {
             run: self.began.as_ref().map(|began| began.run.clone()).unwrap_or_default(),
             status,
@@ -356,11 +356,13 @@ impl Run {
 }
 
 /// Returns the end of a run whose model stopped for this reason.
-fn end(stop: &Stop) -> Next {
+fn end(stop: &StopReason) -> Next {
     let (status, reason) = match stop {
-        Stop::Length => (Status::LimitReached, "the answer reached the most tokens it may have"),
-        Stop::Refusal => (Status::Completed, "the model refuses"),
-        Stop::ContentFilter => (Status::Error, "the provider held the answer back"),
+        StopReason::Length => {
+            (Status::LimitReached, "the answer reached the most tokens it may have")
+        }
+        StopReason::Refusal => (Status::Completed, "the model refuses"),
+        StopReason::ContentFilter => (Status::Error, "the provider held the answer back"),
         _ => (Status::Completed, ""),
     };
     Next::End(status, reason.to_owned())

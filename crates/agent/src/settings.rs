@@ -9,7 +9,7 @@ use crate::hook::Hook;
 use crate::limits::{Limits, WorkLimits};
 use crate::observe::RunObserver;
 use crate::sampling::Sampling;
-use consort_models::Reasoning;
+use consort_models::ReasoningAmount;
 
 /// Settings of an agent.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ pub struct Settings {
     /// Sampling temperature.
     pub temperature: Option<f64>,
     /// Reasoning effort.
-    pub reasoning: Option<Reasoning>,
+    pub reasoning: Option<ReasoningAmount>,
     /// True if the model summarizes the messages that are left out of a long conversation.
     pub summarize: bool,
     /// Maximum tokens of such a summary.

@@ -1,7 +1,7 @@
 //! Truncation of results.
 
 use crate::bound::READ_RESULT;
-use consort_models::{CallResult, Kind, Part};
+use consort_models::{MessagePart, PartContent, ToolCallResult};
 
 /// Returns the last character boundary at or before this index.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {
@@ -17,10 +17,13 @@ pub(crate) fn rest(call: &str, from: usize, whole: usize) -> String {
 }
 
 /// Returns a result with at most this much text, and its full text if that is longer.
-pub(crate) fn shortened(mut result: CallResult, most: usize) -> (CallResult, Option<String>) {
-    let text = |part: &Part| match &part.kind {
-        Kind::Text { text } => text.len(),
-        Kind::Resource(resource) => resource.text.as_ref().map_or(0, String::len),
+pub(crate) fn shortened(
+    mut result: ToolCallResult,
+    most: usize,
+) -> (ToolCallResult, Option<String>) {
+    let text = |part: &MessagePart| match &part.content {
+        PartContent::Text { text } => text.len(),
+        PartContent::Resource(resource) => resource.text.as_ref().map_or(0, String::len),
         _ => 0,
     };
     // What was read of such a result before fits, with the words behind it.
@@ -30,9 +33,9 @@ pub(crate) fn shortened(mut result: CallResult, most: usize) -> (CallResult, Opt
     let mut whole = String::new();
     let mut parts = Vec::new();
     for part in result.parts {
-        let words = match &part.kind {
-            Kind::Text { text } => Some(text.as_str()),
-            Kind::Resource(resource) => resource.text.as_deref(),
+        let words = match &part.content {
+            PartContent::Text { text } => Some(text.as_str()),
+            PartContent::Resource(resource) => resource.text.as_deref(),
             _ => None,
         };
         match words {
@@ -47,7 +50,7 @@ pub(crate) fn shortened(mut result: CallResult, most: usize) -> (CallResult, Opt
     }
     let end = boundary(&whole, most);
     let shown = format!("{}{}", &whole[..end], rest(&result.call, end, whole.len()));
-    parts.insert(0, Part::text(shown));
+    parts.insert(0, MessagePart::text(shown));
     result.parts = parts;
     (result, Some(whole))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cost::ModelCost;
-use consort_models::{CallResult, Message, Reply, Usage};
+use consort_models::{ChatMessage, ModelReply, TokenUsage, ToolCallResult};
 
 /// One step of a conversation. Its JSON form is stable: conversations are stored in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,12 +26,12 @@ pub enum What {
     /// A message of a user or of the agent's operator.
     Message {
         /// The message.
-        message: Message,
+        message: ChatMessage,
     },
     /// The model answers.
     Said {
         /// Its answer.
-        reply: Reply,
+        reply: ModelReply,
     },
     /// A call is sent. Stored before it is: without a later [`What::Result`], its outcome is unknown.
     Called {
@@ -58,7 +58,7 @@ pub enum What {
     /// A call ended.
     Result {
         /// Its result.
-        result: CallResult,
+        result: ToolCallResult,
         /// Kind of the error if the tool gave no result; absent if it ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
@@ -78,7 +78,7 @@ pub enum What {
         /// The summary.
         text: String,
         /// Token usage of the summary.
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// Earlier results are truncated for the model, because of its context window.
     Shortened {
@@ -183,7 +183,7 @@ pub struct Report {
     /// Number of calls that failed.
     pub failed: u32,
     /// Token usage.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Cost in US dollars, with the agents it called, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,

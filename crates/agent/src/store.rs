@@ -6,13 +6,13 @@
 //!
 //! ```
 //! use consort_agent::{Journal, Step, Store, What};
-//! use consort_models::Message;
+//! use consort_models::ChatMessage;
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path().join("conversations");
 //! let store = Store::new(folder);
 //! let (id, mut journal) = store.create("a greeting")?;
-//! let step = Step { at: 0, what: What::Message { message: Message::user("Hello") } };
+//! let step = Step { at: 0, what: What::Message { message: ChatMessage::user("Hello") } };
 //! journal.keep(&step).unwrap();
 //! drop(journal);
 //! assert_eq!(store.find("last")?, id);

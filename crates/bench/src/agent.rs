@@ -13,7 +13,8 @@ use consort_core::{
     ToolResult, Toolbox, end,
 };
 use consort_models::{
-    Ask, Endpoint, Facts, Http, Message, Model, Patience, Provider, Reply, Said, Stop, Usage, Wire,
+    ChatMessage, HttpProvider, Model, ModelFacts, ModelProvider, ModelReply, ModelRequest,
+    ProviderEndpoint, ProviderEvent, ProviderTimeouts, StopReason, TokenUsage, WireFormat,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -97,8 +98,9 @@ pub(crate) fn agent(options: &Options) -> Result<(), Failure> {
 
 fn measured(options: &Options) -> Result<Report, Failure> {
     let address = serve()?;
-    let endpoint = Endpoint::new(format!("http://{address}/v1"));
-    let provider = Http::new(Wire::OpenAiChat, endpoint.clone(), Patience::default())?;
+    let endpoint = ProviderEndpoint::new(format!("http://{address}/v1"));
+    let provider =
+        HttpProvider::new(WireFormat::OpenAiChat, endpoint.clone(), ProviderTimeouts::default())?;
     let tools: Arc<dyn Toolbox> = Arc::new(Tools::new(options.tools));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let over_http = agent_of(Arc::new(provider), &tools);
@@ -128,8 +130,8 @@ fn measured(options: &Options) -> Result<Report, Failure> {
     })
 }
 
-fn agent_of(provider: Arc<dyn Provider>, tools: &Arc<dyn Toolbox>) -> Agent {
-    let facts = Facts { window: Some(200_000), ..Facts::default() };
+fn agent_of(provider: Arc<dyn ModelProvider>, tools: &Arc<dyn Toolbox>) -> Agent {
+    let facts = ModelFacts { window: Some(200_000), ..ModelFacts::default() };
     let model = Model { id: "bench:model".into(), name: "model".into(), provider, facts };
     let mut agent = Agent::new(model, Arc::clone(tools), Settings::new("bench"));
     agent.settings.limits.turns = TURNS;
@@ -138,7 +140,7 @@ fn agent_of(provider: Arc<dyn Provider>, tools: &Arc<dyn Toolbox>) -> Agent {
 }
 
 async fn run(agent: &Agent) {
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("go")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("go")]);
     while let Some(event) = events.next().await {
         if let Event::Over { report } = event {
             assert_eq!(report.turns, TURNS, "{report:?}");
@@ -152,7 +154,7 @@ async fn long(agent: &Agent) -> (f64, f64) {
     agent.settings.limits.turns = LONG;
     agent.settings.limits.calls = LONG;
     let mut marks = BTreeMap::new();
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("go")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("go")]);
     while let Some(event) = events.next().await {
         if let Event::Asking { turn } = event {
             marks.insert(turn, process_time());
@@ -163,11 +165,11 @@ async fn long(agent: &Agent) -> (f64, f64) {
 }
 
 /// The body of a request as the agent would write it.
-fn prepared(tools: &Arc<dyn Toolbox>, endpoint: &Endpoint) -> Bytes {
+fn prepared(tools: &Arc<dyn Toolbox>, endpoint: &ProviderEndpoint) -> Bytes {
     let catalog = tools.catalog(&Caller::agent("bench"));
-    let mut ask = Ask::new("model", vec![Message::user("go")]);
+    let mut ask = ModelRequest::new("model", vec![ChatMessage::user("go")]);
     ask.tools = catalog.tools.entries().iter().map(consort_core::Entry::tool).collect();
-    Wire::OpenAiChat.request(&ask, endpoint).body.into()
+    WireFormat::OpenAiChat.request(&ask, endpoint).body.into()
 }
 
 /// Does the work of an agent's run without an agent.
@@ -246,22 +248,25 @@ fn answer(stream: TcpStream) -> io::Result<()> {
 /// A model in the process that always calls the same tool.
 struct Calling;
 
-impl Provider for Calling {
-    fn ask(&self, _: Ask) -> Emitting<Said> {
-        let call =
-            consort_models::Call { id: "c1".into(), name: "tool_7".into(), arguments: "{}".into() };
-        let message = Message::new(
-            consort_models::Role::Assistant,
-            vec![consort_models::Kind::ToolCall(call).into()],
+impl ModelProvider for Calling {
+    fn request(&self, _: ModelRequest) -> Emitting<ProviderEvent> {
+        let call = consort_models::ToolCall {
+            id: "c1".into(),
+            name: "tool_7".into(),
+            arguments: "{}".into(),
+        };
+        let message = ChatMessage::new(
+            consort_models::MessageRole::Assistant,
+            vec![consort_models::PartContent::ToolCall(call).into()],
         );
-        let reply = Reply {
+        let reply = ModelReply {
             message,
-            stop: Stop::ToolCalls,
-            usage: Usage::default(),
+            stop: StopReason::ToolCalls,
+            usage: TokenUsage::default(),
             model: "m".into(),
             id: String::new(),
         };
-        Emitting::new(|_| std::future::ready(Said::End(Ok(reply))))
+        Emitting::new(|_| std::future::ready(ProviderEvent::End(Ok(reply))))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, Event};
 use consort::config::{Config, System};
-use consort::{Hub, Message, Model, Script, Settings, agent, demo};
+use consort::{ChatMessage, Hub, Model, ModelScript, Settings, agent, demo};
 use serde_json::json;
 
 const SCRIPT: &str = r#"{"turns": [
@@ -29,9 +29,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hub = Hub::start(Settings { servers: servers?, ..Settings::default() });
     hub.settled().await;
 
-    let model = Model::scripted(Script::parse(SCRIPT)?);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
     let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("reader"));
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("Are gateways good?")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Are gateways good?")]);
     while let Some(event) = events.next().await {
         match event {
             Event::Began { tools, .. } => println!("found {tools} tools"),

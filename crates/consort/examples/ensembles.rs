@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, Event};
-use consort::{Hub, Message, Model, Script, ServerSettings, Settings, agent, demo};
+use consort::{ChatMessage, Hub, Model, ModelScript, ServerSettings, Settings, agent, demo};
 
 /// All three have the same tools; each is called on its own server.
 const SCRIPT: &str = r#"{"turns": [
@@ -29,9 +29,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for status in hub.statuses() {
         println!("{}: {}, {} tools", status.server, status.state, status.offers[0]);
     }
-    let model = Model::scripted(Script::parse(SCRIPT)?);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
     let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("host"));
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("Ask everybody.")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Ask everybody.")]);
     while let Some(event) = events.next().await {
         match event {
             Event::Called { tool, .. } => println!("called {tool}"),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use consort::tokens::{Vocabulary, costs};
+use consort::tokens::{TokenVocabulary, costs};
 use consort::{
     Call, Caller, Exposed, Exposing, Exposure, Hub, Mode, Outcome, Settings, Toolbox, demo, end,
 };
@@ -25,7 +25,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let catalog = toolbox.catalog(&model);
         let names: Vec<&str> =
             catalog.tools.entries().iter().map(|entry| entry.name.as_str()).collect();
-        let tokens: usize = costs(Vocabulary::O200k, &catalog).iter().map(|cost| cost.tokens).sum();
+        let tokens: usize =
+            costs(TokenVocabulary::O200k, &catalog).iter().map(|cost| cost.tokens).sum();
         println!("{exposure}: {} ({tokens} tokens)", names.join(", "));
         let (tool, arguments) = match exposure {
             Exposure::Individual => ("search", query.clone()),

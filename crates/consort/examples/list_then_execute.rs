@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, Event};
 use consort::{
-    Exposed, Exposing, Exposure, Hub, Message, Mode, Model, Script, Settings, agent, demo,
+    ChatMessage, Exposed, Exposing, Exposure, Hub, Mode, Model, ModelScript, Settings, agent, demo,
 };
 
 const SCRIPT: &str = r#"{"turns": [
@@ -29,9 +29,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let exposing = Exposing { mode: Mode::Fixed(Exposure::PerServer), ..Exposing::default() };
     let toolbox = Exposed::new(Arc::new(hub.clone()), exposing);
 
-    let model = Model::scripted(Script::parse(SCRIPT)?);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
     let agent = Agent::new(model, Arc::new(toolbox), agent::Settings::new("reader"));
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("What is its mood?")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("What is its mood?")]);
     while let Some(event) = events.next().await {
         match event {
             Event::Called { call, .. } => println!("{} {}", call.name, call.arguments.as_str()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort::agent::{Agent, Conversation, Event, Task};
-use consort::{Caller, Hub, Model, Script, Settings, Toolbox, agent, builtin, demo};
+use consort::{Caller, Hub, Model, ModelScript, Settings, Toolbox, agent, builtin, demo};
 
 const SCRIPT: &str = r#"{"turns": [
     {"calls": [{"name": "echo", "arguments": {"text": "ready"}}, {"name": "search", "arguments": {"query": "eras"}}]},
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ready = task.ready(&catalog, None)?;
     println!("{} are {}", names.join(", "), ready.tools.ids().join(", "));
 
-    let model = Model::scripted(Script::parse(SCRIPT)?);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
     let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("worker"));
     let begun = Instant::now();
     let mut events = agent.perform(&Conversation::new(), ready);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, Event};
-use consort::{Hub, Message, Model, Script, Settings, ToolResult, agent, tool};
+use consort::{ChatMessage, Hub, Model, ModelScript, Settings, ToolResult, agent, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -49,10 +49,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut settings = Settings::default();
     settings.local.insert("weather".parse()?, vec![weather]);
     let hub = Hub::start(settings);
-    let model = Model::scripted(Script::parse(SCRIPT)?);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
     let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("forecaster"));
     let conversation = Conversation::new();
-    let mut events = agent.run(&conversation, vec![Message::user("How warm is it in Paris?")]);
+    let mut events = agent.run(&conversation, vec![ChatMessage::user("How warm is it in Paris?")]);
     while let Some(event) = events.next().await {
         match event {
             Event::Called { call, tool } => println!("call   {tool} {}", call.arguments.as_str()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use consort_agent::sub::AGENTS;
 use consort_agent::{Agent, Limits};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
-use consort_models::{Effort, Model, Reasoning};
+use consort_models::{Model, ReasoningAmount, ReasoningEffort};
 use consort_shape::transform::{Draft, Transform};
 
 use crate::config::{self, AgentConfig, Thinking};
@@ -128,16 +128,16 @@ fn instructions(config: &AgentConfig, folder: &Path, most: u64) -> Result<String
     std::fs::read_to_string(&path).map_err(failed)
 }
 
-fn reasoning(thinking: Thinking) -> Reasoning {
+fn reasoning(thinking: Thinking) -> ReasoningAmount {
     match thinking {
-        Thinking::Tokens(tokens) => Reasoning::Budget(tokens),
-        Thinking::Word(word) => Reasoning::Effort(match word {
-            config::Effort::Off => Effort::Off,
-            config::Effort::Minimal => Effort::Minimal,
-            config::Effort::Low => Effort::Low,
-            config::Effort::Medium => Effort::Medium,
-            config::Effort::High => Effort::High,
-            config::Effort::Max => Effort::Max,
+        Thinking::Tokens(tokens) => ReasoningAmount::Budget(tokens),
+        Thinking::Word(word) => ReasoningAmount::Effort(match word {
+            config::Effort::Off => ReasoningEffort::Off,
+            config::Effort::Minimal => ReasoningEffort::Minimal,
+            config::Effort::Low => ReasoningEffort::Low,
+            config::Effort::Medium => ReasoningEffort::Medium,
+            config::Effort::High => ReasoningEffort::High,
+            config::Effort::Max => ReasoningEffort::Max,
         }),
     }
 }

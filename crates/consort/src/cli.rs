@@ -101,7 +101,7 @@ pub(crate) enum Command {
     Tokens {
         /// Tokenizer vocabulary: `o200k` or `cl100k`
         #[arg(long, value_name = "NAME", default_value = "o200k")]
-        vocabulary: consort_models::tokens::Vocabulary,
+        vocabulary: consort_models::tokens::TokenVocabulary,
         /// Show every tool
         #[arg(long, short)]
         long: bool,
@@ -226,7 +226,7 @@ pub(crate) struct Fresh {
 #[derive(Args, Debug)]
 pub(crate) struct DialectArguments {
     /// Provider format: `openai`, `openai-responses`, `anthropic` or `gemini`
-    pub(crate) dialect: consort_models::dialect::Dialect,
+    pub(crate) dialect: consort_models::dialect::ToolDialect,
     /// Only this tool
     pub(crate) tool: Option<String>,
 }

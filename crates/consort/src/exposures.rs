@@ -2,7 +2,7 @@
 
 use consort::shaping::{Layers, Shaping};
 use consort_core::{Caller, Catalog};
-use consort_models::tokens::{Vocabulary, costs};
+use consort_models::tokens::{TokenVocabulary, costs};
 use consort_shape::Exposure;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub(crate) fn exposures(
     shaping: &Shaping,
     layers: &Layers<'_>,
     caller: &Caller,
-    vocabulary: Vocabulary,
+    vocabulary: TokenVocabulary,
 ) -> Vec<Shown> {
     let cost = |catalog: &Catalog| {
         costs(vocabulary, catalog).iter().map(|cost| cost.tokens).sum::<usize>()

@@ -18,7 +18,7 @@ pub use consort_core::{
     Toolbox, end,
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
-pub use consort_models::{Message, Model, Script, tokens};
+pub use consort_models::{ChatMessage, Model, ModelScript, tokens};
 pub use consort_shape::{
     ApprovalLimits, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape,
     Shaped, policy, transform,

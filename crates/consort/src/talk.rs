@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use consort_agent::{Agent, Conversation, Event, Question, Report, Status, Why};
 use consort_core::{Json, Refusal, Reply};
-use consort_models::Message;
+use consort_models::ChatMessage;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -104,7 +104,7 @@ impl Audience {
         &mut self,
         agent: &Agent,
         conversation: &Conversation,
-        input: Vec<Message>,
+        input: Vec<ChatMessage>,
     ) -> Result<Report, Quit> {
         let mut events = agent.run(conversation, input);
         let mut asking = JoinSet::new();
@@ -214,7 +214,7 @@ mod tests {
             turns: 0,
             calls: 0,
             failed: 0,
-            usage: consort_models::Usage::default(),
+            usage: consort_models::TokenUsage::default(),
             cost: None,
             took: 0,
             waiting: Vec::new(),

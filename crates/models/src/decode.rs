@@ -3,35 +3,39 @@
 use consort_core::Json;
 use serde_json::Value;
 
-use crate::assembly::Assembly;
-use crate::error::Exceeded;
-use crate::reply::Stop;
+use crate::assembly::ReplyAssembly;
+use crate::error::ExceededLimit;
+use crate::reply::StopReason;
 
 /// Decoder of one wire format.
-pub(crate) trait Codec: std::fmt::Debug + Send {
+pub(crate) trait ResponseDecoder: std::fmt::Debug + Send {
     /// Takes an event, or a whole response.
-    fn take(&mut self, event: &Event<'_>, into: &mut Assembly) -> Result<(), Trouble>;
+    fn decode(
+        &mut self,
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError>;
 
     /// Returns the stop reason, once it arrived; completes incomplete parts.
-    fn stop(&mut self, into: &mut Assembly) -> Result<Option<Stop>, Trouble>;
+    fn finish(&mut self, into: &mut ReplyAssembly) -> Result<Option<StopReason>, DecodeError>;
 
     /// Returns true if nothing relevant can follow.
-    fn is_over(&self) -> bool {
+    fn is_complete(&self) -> bool {
         false
     }
 }
 
 /// One event: parsed, and as received.
-pub(crate) struct Event<'a> {
+pub(crate) struct ResponseEvent<'a> {
     pub(crate) value: &'a Value,
     pub(crate) raw: &'a Json,
     /// True if it is the whole response, not an event of a stream.
     pub(crate) is_whole: bool,
 }
 
-impl Event<'_> {
+impl ResponseEvent<'_> {
     /// Returns the JSON at a pointer, as received.
-    pub(crate) fn written(&self, pointer: &str) -> Option<Json> {
+    pub(crate) fn raw_at(&self, pointer: &str) -> Option<Json> {
         let mut at = self.raw.clone();
         for step in pointer.split('/').skip(1) {
             at = match at.to_object() {
@@ -45,19 +49,19 @@ impl Event<'_> {
 
 /// Failure within an answer.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum DecodeError {
     /// The provider reports an error.
-    Told(Value),
+    Reported(Value),
     /// The provider refuses to answer, with the reason.
     Refused(String),
     /// The response does not follow the wire format.
-    Broken(String),
+    Malformed(String),
     /// A limit is exceeded.
-    Exceeded(Exceeded),
+    Exceeded(ExceededLimit),
 }
 
-impl From<Exceeded> for Trouble {
-    fn from(exceeded: Exceeded) -> Self {
+impl From<ExceededLimit> for DecodeError {
+    fn from(exceeded: ExceededLimit) -> Self {
         Self::Exceeded(exceeded)
     }
 }

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use consort_core::Tool;
 use serde_json::{Map, Value, json};
 
+mod cleanup;
 mod keyword;
 mod loss;
 mod name;
@@ -18,14 +19,13 @@ mod provider;
 mod reference;
 mod root;
 mod strict;
-mod tidy;
 
-pub use loss::{Kind, Loss};
-pub use name::{legal_name, names};
+pub use loss::{LossKind, ProjectionLoss};
+pub use name::{assign_names, legal_name};
 pub use provider::PROVIDER;
-pub use strict::{Reason, qualifies_for_strict};
+pub use strict::{StrictViolation, qualifies_for_strict};
 
-use loss::{Losses, Pointer};
+use loss::{LossLog, SchemaPointer};
 
 /// The largest schema that is projected, in bytes; a larger one becomes a bare object schema.
 pub const LARGEST: usize = 1024 * 1024;
@@ -38,7 +38,7 @@ const DEPTH: usize = 120;
 
 /// A provider's form of tool definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
+pub enum ToolDialect {
     /// `OpenAI`'s Chat Completions API, and the APIs compatible with it.
     OpenAiChat,
     /// `OpenAI`'s Responses API.
@@ -49,7 +49,7 @@ pub enum Dialect {
     Gemini,
 }
 
-impl Dialect {
+impl ToolDialect {
     /// Every dialect there is.
     pub const ALL: [Self; 4] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
@@ -69,13 +69,13 @@ impl Dialect {
     }
 }
 
-impl fmt::Display for Dialect {
+impl fmt::Display for ToolDialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Dialect {
+impl FromStr for ToolDialect {
     type Err = UnknownDialect;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -91,16 +91,16 @@ pub struct UnknownDialect(String);
 
 /// Options that a dialect leaves open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct DialectOptions {
     /// Tools that are sent to `OpenAI` as strict.
-    pub strict: Strict,
+    pub strict: StrictMode,
     /// The form of Gemini's schemas.
-    pub gemini: GeminiForm,
+    pub gemini: GeminiSchemaForm,
 }
 
 /// Tools that are strict: `OpenAI` then enforces their schema on the model's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strict {
+pub enum StrictMode {
     /// Those whose definition requests it, by [`PROVIDER`], and whose schema qualifies.
     #[default]
     AsDefined,
@@ -110,7 +110,7 @@ pub enum Strict {
 
 /// The form of Gemini's schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GeminiForm {
+pub enum GeminiSchemaForm {
     /// As `parameters`, a subset of `OpenAPI` 3.0 that every model and SDK accepts.
     #[default]
     OpenApi,
@@ -120,22 +120,22 @@ pub enum GeminiForm {
 
 /// A definition in a provider's form.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Projection {
+pub struct ProjectedTool {
     /// The tool, to be put among the request's tools.
     pub tool: Value,
     /// Differences from the definition, in the order they were found.
-    pub losses: Vec<Loss>,
+    pub losses: Vec<ProjectionLoss>,
 }
 
 /// A definition in the form that a provider takes.
 ///
 /// ```
 /// use consort_core::{Json, Tool};
-/// use consort_models::dialect::{Dialect, Options, project};
+/// use consort_models::dialect::{ToolDialect, DialectOptions, project};
 ///
 /// let schema = Json::parse(r#"{"type":"object","properties":{"n":{"type":["integer","null"]}}}"#)?;
 /// let tool = Tool::new("next", "The next number.", &schema);
-/// let projection = project(&tool, Dialect::Gemini, Options::default());
+/// let projection = project(&tool, ToolDialect::Gemini, DialectOptions::default());
 /// let n = &projection.tool["parameters"]["properties"]["n"];
 /// assert_eq!(n, &serde_json::json!({ "type": "integer", "nullable": true }));
 /// assert_eq!(
@@ -144,14 +144,14 @@ pub struct Projection {
 /// );
 /// # Ok::<(), consort_core::JsonError>(())
 /// ```
-pub fn project(tool: &Tool, dialect: Dialect, options: Options) -> Projection {
-    let mut losses = Losses::default();
+pub fn project(tool: &Tool, dialect: ToolDialect, options: DialectOptions) -> ProjectedTool {
+    let mut losses = LossLog::default();
     let original = tool.name();
     let name = legal_name(dialect, &original);
     if name != original {
-        losses.note(
-            Kind::Renamed,
-            &Pointer::root(),
+        losses.record(
+            LossKind::Renamed,
+            &SchemaPointer::root(),
             format!("`{original}` is called `{name}`"),
             "names are short and of few characters there",
         );
@@ -163,20 +163,20 @@ pub fn project(tool: &Tool, dialect: Dialect, options: Options) -> Projection {
         (Some(description), _) => {
             function.insert("description".to_owned(), json!(description));
         }
-        (None, Dialect::Gemini) => {
+        (None, ToolDialect::Gemini) => {
             let title = tool.title().unwrap_or(original);
             function.insert("description".to_owned(), json!(title));
         }
         (None, _) => {}
     }
     let key = match (dialect, options.gemini) {
-        (Dialect::Anthropic, _) => "input_schema",
-        (Dialect::Gemini, GeminiForm::JsonSchema) => "parametersJsonSchema",
+        (ToolDialect::Anthropic, _) => "input_schema",
+        (ToolDialect::Gemini, GeminiSchemaForm::JsonSchema) => "parametersJsonSchema",
         _ => "parameters",
     };
     // A function without parameters has none; Gemini refuses an object without properties.
     let bare =
-        key == "parameters" && dialect == Dialect::Gemini && schema.get("properties").is_none();
+        key == "parameters" && dialect == ToolDialect::Gemini && schema.get("properties").is_none();
     let strict = provider::strict(tool, dialect, options, &schema, &mut losses);
     if !bare {
         function.insert(key.to_owned(), schema);
@@ -184,23 +184,28 @@ pub fn project(tool: &Tool, dialect: Dialect, options: Options) -> Projection {
     if let Some(strict) = strict {
         function.insert("strict".to_owned(), json!(strict));
     }
-    let tool = provider::merged(tool, dialect, function, &mut losses);
-    Projection { tool, losses: losses.into_vec() }
+    let tool = provider::merge_options(tool, dialect, function, &mut losses);
+    ProjectedTool { tool, losses: losses.into_vec() }
 }
 
 /// Returns the input schema of a tool in a dialect.
-fn parameters(tool: &Tool, dialect: Dialect, options: Options, losses: &mut Losses) -> Value {
+fn parameters(
+    tool: &Tool,
+    dialect: ToolDialect,
+    options: DialectOptions,
+    losses: &mut LossLog,
+) -> Value {
     let json = tool.input_schema();
     let schema = if json.as_bytes().len() <= LARGEST { json.read::<Value>().ok() } else { None };
-    let whole = schema.filter(|schema| tidy::schemas(schema) <= SCHEMAS).map(|schema| {
+    let whole = schema.filter(|schema| cleanup::schemas(schema) <= SCHEMAS).map(|schema| {
         let schema = root::object(&schema, dialect, losses);
-        tidy::tidied(schema, dialect, losses)
+        cleanup::clean_up(schema, dialect, losses)
     });
     // Merging adds levels, and what we write must be read again.
-    let Some(schema) = whole.filter(|schema| tidy::depth(schema) <= DEPTH) else {
-        losses.note(
-            Kind::Cut,
-            &Pointer::root(),
+    let Some(schema) = whole.filter(|schema| cleanup::depth(schema) <= DEPTH) else {
+        losses.record(
+            LossKind::Cut,
+            &SchemaPointer::root(),
             "the schema is left out",
             "it is larger or deeper than any provider takes",
         );
@@ -210,7 +215,9 @@ fn parameters(tool: &Tool, dialect: Dialect, options: Options, losses: &mut Loss
         return bare;
     };
     match (dialect, options.gemini) {
-        (Dialect::Gemini, GeminiForm::OpenApi) => openapi::projected(&schema, losses),
+        (ToolDialect::Gemini, GeminiSchemaForm::OpenApi) => {
+            openapi::project_schema(&schema, losses)
+        }
         _ => schema,
     }
 }

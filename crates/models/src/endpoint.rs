@@ -3,15 +3,15 @@
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value as Json};
 
-use crate::request::Delivery;
-use crate::wire_format::Wire;
+use crate::request::ReplyDelivery;
+use crate::wire_format::WireFormat;
 
 /// Version of Anthropic's API that Consort uses.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Endpoint of a provider, with its credentials.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct ProviderEndpoint {
     /// Base URL that the provider's paths are appended to, such as `https://api.openai.com/v1`.
     pub base_url: String,
     /// The key, if one is needed.
@@ -19,13 +19,13 @@ pub struct Endpoint {
     /// Environment variable the key is read from, for the error when it is refused.
     pub key_variable: Option<String>,
     /// Additional headers of every request.
-    pub headers: Vec<Header>,
+    pub headers: Vec<RequestHeader>,
     /// Members set in the body of every request; `null` removes one. For options that only this endpoint supports,
     /// or does not.
     pub body: Map<String, Json>,
 }
 
-impl Endpoint {
+impl ProviderEndpoint {
     /// Creates an endpoint without a key.
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Endpoint {
         host == "openai.com" || host.ends_with(".openai.com") || host.ends_with(".openai.azure.com")
     }
 
-    pub(crate) fn amend(&self, body: &mut Map<String, Json>) {
+    pub(crate) fn apply_body(&self, body: &mut Map<String, Json>) {
         for (name, value) in &self.body {
             if value.is_null() {
                 body.remove(name);
@@ -73,27 +73,31 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn headers_for(&self, wire: Wire, delivery: Delivery) -> Vec<Header> {
+    pub(crate) fn headers_for(
+        &self,
+        wire: WireFormat,
+        delivery: ReplyDelivery,
+    ) -> Vec<RequestHeader> {
         let accept = match delivery {
-            Delivery::Stream => "text/event-stream",
-            Delivery::Whole => "application/json",
+            ReplyDelivery::Stream => "text/event-stream",
+            ReplyDelivery::Whole => "application/json",
         };
         let mut headers = vec![
-            Header::plain("content-type", "application/json"),
-            Header::plain("accept", accept),
+            RequestHeader::plain("content-type", "application/json"),
+            RequestHeader::plain("accept", accept),
         ];
-        if wire == Wire::Anthropic {
-            headers.push(Header::plain("anthropic-version", ANTHROPIC_VERSION));
+        if wire == WireFormat::Anthropic {
+            headers.push(RequestHeader::plain("anthropic-version", ANTHROPIC_VERSION));
         }
         // A key read from a file often ends in a newline.
         let key = self.key.as_ref().map(|key| key.expose_secret().trim());
         if let Some(key) = key.filter(|key| !key.is_empty()) {
             headers.push(match wire {
-                Wire::OpenAiChat | Wire::OpenAiResponses => {
-                    Header::secret("authorization", format!("Bearer {key}"))
+                WireFormat::OpenAiChat | WireFormat::OpenAiResponses => {
+                    RequestHeader::secret("authorization", format!("Bearer {key}"))
                 }
-                Wire::Anthropic => Header::secret("x-api-key", key),
-                Wire::Gemini => Header::secret("x-goog-api-key", key),
+                WireFormat::Anthropic => RequestHeader::secret("x-api-key", key),
+                WireFormat::Gemini => RequestHeader::secret("x-goog-api-key", key),
             });
         }
         for header in &self.headers {
@@ -106,8 +110,8 @@ impl Endpoint {
     /// Returns all secrets, which must not appear in an error.
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
         let headers = self.headers.iter().filter_map(|header| match &header.value {
-            Value::Secret(secret) => Some(secret.clone()),
-            Value::Plain(_) => None,
+            RequestHeaderValue::Secret(secret) => Some(secret.clone()),
+            RequestHeaderValue::Plain(_) => None,
         });
         self.key.iter().cloned().chain(headers).collect()
     }
@@ -115,35 +119,38 @@ impl Endpoint {
 
 /// A header of a request.
 #[derive(Clone, Debug)]
-pub struct Header {
+pub struct RequestHeader {
     /// Its name, in lower case.
     pub name: String,
     /// Its value.
-    pub value: Value,
+    pub value: RequestHeaderValue,
 }
 
-impl Header {
+impl RequestHeader {
     /// Creates a header that is not secret.
     pub fn plain(name: &str, value: impl Into<String>) -> Self {
-        Self { name: name.to_ascii_lowercase(), value: Value::Plain(value.into()) }
+        Self { name: name.to_ascii_lowercase(), value: RequestHeaderValue::Plain(value.into()) }
     }
 
     /// Creates a header that is secret.
     pub fn secret(name: &str, value: impl Into<String>) -> Self {
-        Self { name: name.to_ascii_lowercase(), value: Value::Secret(value.into().into()) }
+        Self {
+            name: name.to_ascii_lowercase(),
+            value: RequestHeaderValue::Secret(value.into().into()),
+        }
     }
 }
 
 /// The value of a header.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum RequestHeaderValue {
     /// A value that is not secret.
     Plain(String),
     /// A value that is never displayed or logged.
     Secret(SecretString),
 }
 
-impl Value {
+impl RequestHeaderValue {
     /// Returns the text, to be sent.
     pub fn expose(&self) -> &str {
         match self {
@@ -161,7 +168,7 @@ pub struct HttpRequest {
     /// The URL.
     pub url: String,
     /// The headers, except those about the connection and the body's length.
-    pub headers: Vec<Header>,
+    pub headers: Vec<RequestHeader>,
     /// The body.
     pub body: Vec<u8>,
 }

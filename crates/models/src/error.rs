@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderError {
     /// Kind of the error.
-    pub cause: Cause,
+    #[serde(rename = "cause")]
+    pub kind: ProviderErrorKind,
     /// Message of the provider, without secrets and control characters, and cut; may be empty.
     pub message: String,
     /// The HTTP status, if there was a response.
@@ -18,13 +19,14 @@ pub struct ProviderError {
     /// Wait that the provider requests before a retry.
     pub wait: Option<Duration>,
     /// True if part of the answer was already emitted, so that a retry is not possible.
-    pub handed_out: bool,
+    #[serde(rename = "handed_out")]
+    pub mid_answer: bool,
 }
 
 /// Kind of the error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum ProviderErrorKind {
     /// The key is missing or wrong.
     Authentication {
         /// The environment variable to set, if there is one.
@@ -59,13 +61,16 @@ pub enum Cause {
     /// Another error in the middle of an answer.
     MidStream,
     /// The answer was truncated.
-    Cut,
+    #[serde(rename = "cut")]
+    Truncated,
     /// The response is not of the wire format: an HTML page, or broken JSON.
-    NotJson,
+    #[serde(rename = "not_json")]
+    MalformedResponse,
     /// The provider rejects the thinking of an earlier turn.
-    Thoughts,
+    #[serde(rename = "thoughts")]
+    RejectedThinking,
     /// The answer exceeds a limit.
-    TooLarge(Exceeded),
+    TooLarge(ExceededLimit),
     /// There is no connection to the provider.
     Unreachable {
         /// Host and port.
@@ -74,16 +79,20 @@ pub enum Cause {
         barrier: Barrier,
     },
     /// No data arrived before the timeout.
-    Silent {
+    #[serde(rename = "silent")]
+    IdleTimeout {
         /// The timeout in seconds.
         seconds: u64,
     },
     /// The answer does not match the requested schema.
-    Unfit,
+    #[serde(rename = "unfit")]
+    SchemaMismatch,
     /// The total time limit was exceeded.
-    TooSlow,
+    #[serde(rename = "too_slow")]
+    Timeout,
     /// The provider redirects to another URL, which must not receive its key.
-    Elsewhere {
+    #[serde(rename = "elsewhere")]
+    Redirected {
         /// The URL, without parts that may be secret.
         to: String,
     },
@@ -92,7 +101,7 @@ pub enum Cause {
 /// The limit that an answer exceeds, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Exceeded {
+pub enum ExceededLimit {
     /// Bytes of an answer.
     AnswerBytes(usize),
     /// Bytes of one event of an answer.
@@ -107,7 +116,7 @@ pub enum Exceeded {
 
 /// Retry decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
+pub enum RetryDecision {
     /// No retry: it must not happen, or would be useless.
     No,
     /// A retry after at least this long.
@@ -116,55 +125,60 @@ pub enum Retry {
 
 impl ProviderError {
     /// Creates an error without a status, outside of an answer.
-    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
-        Self { cause, message: message.into(), status: None, wait: None, handed_out: false }
+    pub fn new(kind: ProviderErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), status: None, wait: None, mid_answer: false }
     }
 
     /// Returns the retry decision: never a retry once part of the answer was emitted.
-    pub fn retry(&self) -> Retry {
-        if self.handed_out {
-            return Retry::No;
+    pub fn retry(&self) -> RetryDecision {
+        if self.mid_answer {
+            return RetryDecision::No;
         }
-        let least = match self.cause {
-            Cause::RateLimited => Duration::from_secs(5),
-            Cause::Overloaded => Duration::from_secs(2),
-            Cause::Failed | Cause::Cut | Cause::MidStream | Cause::Silent { .. } => {
-                Duration::from_secs(1)
-            }
-            Cause::Unreachable {
+        let least = match self.kind {
+            ProviderErrorKind::RateLimited => Duration::from_secs(5),
+            ProviderErrorKind::Overloaded => Duration::from_secs(2),
+            ProviderErrorKind::Failed
+            | ProviderErrorKind::Truncated
+            | ProviderErrorKind::MidStream
+            | ProviderErrorKind::IdleTimeout { .. } => Duration::from_secs(1),
+            ProviderErrorKind::Unreachable {
                 barrier: Barrier::Name | Barrier::Silence | Barrier::Other,
                 ..
             } => Duration::from_secs(1),
-            _ => return Retry::No,
+            _ => return RetryDecision::No,
         };
-        Retry::After(self.wait.unwrap_or(least))
+        RetryDecision::After(self.wait.unwrap_or(least))
     }
 
     /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
-        match &self.cause {
-            Cause::Authentication { variable: Some(variable) } => {
+        match &self.kind {
+            ProviderErrorKind::Authentication { variable: Some(variable) } => {
                 Some(format!("set `{variable}` to a key that the provider takes"))
             }
-            Cause::UnknownModel { .. } => {
+            ProviderErrorKind::UnknownModel { .. } => {
                 Some("ask for a model that the provider lists for this key".to_owned())
             }
-            Cause::ContextTooLong { .. } => {
+            ProviderErrorKind::ContextTooLong { .. } => {
                 Some("offer fewer tools, or shorten the conversation".to_owned())
             }
-            Cause::OutOfCredit => Some("add credit to the provider's account".to_owned()),
-            Cause::NotJson => Some("check the base URL".to_owned()),
-            Cause::Elsewhere { .. } => {
+            ProviderErrorKind::OutOfCredit => {
+                Some("add credit to the provider's account".to_owned())
+            }
+            ProviderErrorKind::MalformedResponse => Some("check the base URL".to_owned()),
+            ProviderErrorKind::Redirected { .. } => {
                 Some("if you trust that address, make it the base URL".to_owned())
             }
-            Cause::Unreachable { host, barrier } => Some(way_there(host, *barrier).to_owned()),
+            ProviderErrorKind::Unreachable { host, barrier } => {
+                Some(connection_hint(host, *barrier).to_owned())
+            }
             _ => None,
         }
     }
 }
 
 /// Returns advice about an unreachable provider.
-fn way_there(host: &str, barrier: Barrier) -> &'static str {
+fn connection_hint(host: &str, barrier: Barrier) -> &'static str {
     match barrier {
         Barrier::Refused if host.ends_with(":11434") => {
             "start Ollama with `ollama serve`, or set `OLLAMA_HOST` to where it runs"
@@ -181,10 +195,10 @@ fn way_there(host: &str, barrier: Barrier) -> &'static str {
 
 impl fmt::Display for ProviderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.handed_out {
+        if self.mid_answer {
             f.write_str("in the middle of the answer: ")?;
         }
-        write!(f, "{}", self.cause)?;
+        write!(f, "{}", self.kind)?;
         if let Some(status) = self.status.filter(|status| !(200..300).contains(status)) {
             write!(f, " (HTTP {status})")?;
         }
@@ -197,7 +211,7 @@ impl fmt::Display for ProviderError {
 
 impl std::error::Error for ProviderError {}
 
-impl fmt::Display for Cause {
+impl fmt::Display for ProviderErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Authentication { .. } => f.write_str("the provider does not accept the key"),
@@ -221,26 +235,26 @@ impl fmt::Display for Cause {
             Self::Invalid => f.write_str("the provider refuses the request"),
             Self::Refused => f.write_str("the provider does not answer this"),
             Self::MidStream => f.write_str("the answer broke off with an error"),
-            Self::Cut => f.write_str("the answer ended before its end"),
-            Self::NotJson => f.write_str("the answer is not what a provider writes"),
-            Self::Thoughts => {
+            Self::Truncated => f.write_str("the answer ended before its end"),
+            Self::MalformedResponse => f.write_str("the answer is not what a provider writes"),
+            Self::RejectedThinking => {
                 f.write_str("the provider does not take back what was thought before")
             }
             Self::TooLarge(exceeded) => write!(f, "{exceeded}"),
             Self::Unreachable { host, .. } => write!(f, "cannot reach `{host}`"),
-            Self::Silent { seconds } => {
+            Self::IdleTimeout { seconds } => {
                 write!(f, "the provider said nothing for {seconds} seconds")
             }
-            Self::Unfit => f.write_str("the answer does not have the form that is wanted"),
-            Self::TooSlow => f.write_str("the answer took longer than it may"),
-            Self::Elsewhere { to } => {
+            Self::SchemaMismatch => f.write_str("the answer does not have the form that is wanted"),
+            Self::Timeout => f.write_str("the answer took longer than it may"),
+            Self::Redirected { to } => {
                 write!(f, "the provider sends us to `{to}`, which is not followed")
             }
         }
     }
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AnswerBytes(most) => write!(f, "the answer is larger than {most} bytes"),

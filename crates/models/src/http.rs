@@ -12,57 +12,57 @@ use http::header::{CONTENT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use tokio::time::Instant;
 
-use crate::endpoint::{Endpoint, Header, HttpRequest, Value};
-use crate::error::{Cause, ProviderError};
-use crate::limits::Limits;
-use crate::model::{Provider, Said};
-use crate::patience::{Patience, chance};
-use crate::reader::Reader;
-use crate::reply::Reply;
-use crate::request::{Ask, Delivery};
-use crate::tool_list::Ready;
-use crate::wire_format::Wire;
+use crate::endpoint::{HttpRequest, ProviderEndpoint, RequestHeader, RequestHeaderValue};
+use crate::error::{ProviderError, ProviderErrorKind};
+use crate::limits::AnswerLimits;
+use crate::model::{ModelProvider, ProviderEvent};
+use crate::reader::ResponseReader;
+use crate::reply::ModelReply;
+use crate::request::{ModelRequest, ReplyDelivery};
+use crate::timeouts::{ProviderTimeouts, jitter};
+use crate::tool_list::PreparedToolsCache;
+use crate::wire_format::WireFormat;
 
-mod thoughts;
+mod rejected_thinking;
 
-use thoughts::Refused;
+use rejected_thinking::RejectedThinking;
 
 /// Wait for the end of a body after the end of its answer, to reuse the connection.
-const TRAILING: Duration = Duration::from_millis(20);
+const TRAILER_WAIT: Duration = Duration::from_millis(20);
 
 /// A provider over HTTP. A handle: clones share its connections.
 ///
 /// ```no_run
-/// use consort_models::{Http, Patience};
-/// use consort_models::{Ask, Delta, Endpoint, Message, Provider, Said, Wire};
+/// use consort_models::{HttpProvider, ProviderTimeouts};
+/// use consort_models::{ModelRequest, ReplyDelta, ProviderEndpoint, ChatMessage, ModelProvider, ProviderEvent, WireFormat};
 ///
 /// # async fn asks() -> Result<(), Box<dyn std::error::Error>> {
-/// let endpoint = Endpoint::new("http://127.0.0.1:11434/v1");
-/// let provider = Http::new(Wire::OpenAiChat, endpoint, Patience::default())?;
-/// let mut said = provider.ask(Ask::new("some-model", vec![Message::user("Hello")]));
+/// let endpoint = ProviderEndpoint::new("http://127.0.0.1:11434/v1");
+/// let provider = HttpProvider::new(WireFormat::OpenAiChat, endpoint, ProviderTimeouts::default())?;
+/// let mut said = provider.request(ModelRequest::new("some-model", vec![ChatMessage::user("Hello")]));
 /// while let Some(said) = said.next().await {
 ///     match said {
-///         Said::Delta(Delta::Text(text)) => print!("{text}"),
-///         Said::Delta(_) => {}
-///         Said::Again { error, after } => eprintln!("{error}; again in {after:?}"),
-///         Said::End(reply) => println!("\n{:?}", reply?.usage),
+///         ProviderEvent::Delta(ReplyDelta::Text(text)) => print!("{text}"),
+///         ProviderEvent::Delta(_) => {}
+///         ProviderEvent::Retry { error, after } => eprintln!("{error}; again in {after:?}"),
+///         ProviderEvent::End(reply) => println!("\n{:?}", reply?.usage),
 ///     }
 /// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Http(Arc<Shared>);
+pub struct HttpProvider(Arc<ProviderInner>);
 
 #[derive(Debug)]
-struct Shared {
-    wire: Wire,
-    endpoint: Endpoint,
+struct ProviderInner {
+    format: WireFormat,
+    endpoint: ProviderEndpoint,
     origin: Origin,
-    patience: Patience,
-    limits: Limits,
-    ready: Ready,
-    refused: Refused,
+    timeouts: ProviderTimeouts,
+    limits: AnswerLimits,
+    prepared_tools: PreparedToolsCache,
+    rejected_thinking: RejectedThinking,
 }
 
 /// Reason an endpoint cannot be used.
@@ -85,27 +85,37 @@ pub enum EndpointError {
     Header(String),
 }
 
-impl Http {
+impl HttpProvider {
     /// Creates the provider. It connects on the first request. An endpoint with secrets must use `https`, or be on this
     /// machine.
-    pub fn new(wire: Wire, endpoint: Endpoint, patience: Patience) -> Result<Self, EndpointError> {
-        Self::with_network(wire, endpoint, patience, Limits::default(), NetworkSettings::default())
+    pub fn new(
+        wire: WireFormat,
+        endpoint: ProviderEndpoint,
+        timeouts: ProviderTimeouts,
+    ) -> Result<Self, EndpointError> {
+        Self::with_network(
+            wire,
+            endpoint,
+            timeouts,
+            AnswerLimits::default(),
+            NetworkSettings::default(),
+        )
     }
 
     /// Creates the provider with limits of its answers and network settings: a proxy and certificates.
     pub fn with_network(
-        wire: Wire,
-        endpoint: Endpoint,
-        patience: Patience,
-        limits: Limits,
+        wire: WireFormat,
+        endpoint: ProviderEndpoint,
+        timeouts: ProviderTimeouts,
+        limits: AnswerLimits,
         network: NetworkSettings,
     ) -> Result<Self, EndpointError> {
         if let Some((before, _)) = endpoint.base_url.split_once(['?', '#']) {
             return Err(EndpointError::Query(before.to_owned()));
         }
         let times = Times {
-            connect: patience.connect,
-            idle_connection: patience.idle_connection,
+            connect: timeouts.connect,
+            idle_connection: timeouts.idle_connection,
             ..Times::default()
         };
         // A proxy of a plain origin reads all that is sent, also to this machine.
@@ -113,100 +123,112 @@ impl Http {
             && !endpoint.base_url.to_ascii_lowercase().starts_with("https:");
         let usual = consort_wire::Limits::default();
         let origin = Origin::with_network(&endpoint.base_url, network, &usual, &times)?;
-        let sent = endpoint.headers_for(wire, Delivery::Stream);
-        let has_secrets = sent.iter().any(|header| matches!(header.value, Value::Secret(_)));
+        let sent = endpoint.headers_for(wire, ReplyDelivery::Stream);
+        let has_secrets =
+            sent.iter().any(|header| matches!(header.value, RequestHeaderValue::Secret(_)));
         if has_secrets && (is_read || !origin.is_private()) {
             return Err(EndpointError::InTheClear { host: origin.host().to_owned() });
         }
         header_map(&sent)?;
-        Ok(Self(Arc::new(Shared {
-            wire,
+        Ok(Self(Arc::new(ProviderInner {
+            format: wire,
             endpoint,
             origin,
-            patience,
+            timeouts,
             limits,
-            ready: Ready::default(),
-            refused: Refused::default(),
+            prepared_tools: PreparedToolsCache::default(),
+            rejected_thinking: RejectedThinking::default(),
         })))
     }
 
     /// Returns the endpoint.
-    pub fn endpoint(&self) -> &Endpoint {
+    pub fn endpoint(&self) -> &ProviderEndpoint {
         &self.0.endpoint
     }
 
     /// Returns the wire format.
-    pub fn wire(&self) -> Wire {
-        self.0.wire
+    pub fn wire_format(&self) -> WireFormat {
+        self.0.format
     }
 }
 
-impl Provider for Http {
-    fn ask(&self, ask: Ask) -> Emitting<Said> {
+impl ModelProvider for HttpProvider {
+    fn request(&self, model_request: ModelRequest) -> Emitting<ProviderEvent> {
         let shared = Arc::clone(&self.0);
-        Emitting::new(|emitter| async move { Said::End(shared.answer(ask, &emitter).await) })
+        Emitting::new(|emitter| async move {
+            ProviderEvent::End(shared.answer(model_request, &emitter).await)
+        })
     }
 }
 
-impl Shared {
+impl ProviderInner {
     /// Sends the request until there is an answer, or an error that cannot be retried.
-    async fn answer(&self, mut ask: Ask, emitter: &Emitter<Said>) -> Result<Reply, ProviderError> {
-        let until = self.patience.total.map(|total| Instant::now() + total);
-        self.refused.leave_out(&mut ask);
-        let offered = self.ready.get(self.wire, &ask);
-        let sending =
-            |ask: &Ask| Sending::new(self.wire.request_with(ask, &self.endpoint, &offered));
-        let mut request = sending(&ask)?;
-        let silence = match ask.delivery {
-            Delivery::Stream => self.patience.silence,
-            Delivery::Whole => self.patience.silence_whole,
+    async fn answer(
+        &self,
+        mut model_request: ModelRequest,
+        emitter: &Emitter<ProviderEvent>,
+    ) -> Result<ModelReply, ProviderError> {
+        let until = self.timeouts.total.map(|total| Instant::now() + total);
+        self.rejected_thinking.remove_known(&mut model_request);
+        let prepared = self.prepared_tools.get(self.format, &model_request);
+        let sending = |model_request: &ModelRequest| {
+            PreparedRequest::new(self.format.request_with(model_request, &self.endpoint, &prepared))
         };
-        let waits = Waits { silence, until };
-        let mut asked = 0;
+        let mut request = sending(&model_request)?;
+        let silence = match model_request.delivery {
+            ReplyDelivery::Stream => self.timeouts.idle,
+            ReplyDelivery::Whole => self.timeouts.idle_whole,
+        };
+        let waits = RequestDeadlines { idle: silence, until };
+        let mut attempts = 0;
         loop {
-            let reader = self.wire.reader_with(&ask, &self.endpoint, Arc::clone(&offered.names));
+            let reader = self.format.reader_with(
+                &model_request,
+                &self.endpoint,
+                Arc::clone(&prepared.names),
+            );
             let reader = reader.with_limits(self.limits.clone());
-            let exchange = Exchange { reader, waits };
-            let error = match exchange.run(&self.origin, request.again(), emitter).await {
+            let exchange = ModelExchange { reader, deadlines: waits };
+            let error = match exchange.run(&self.origin, request.to_request(), emitter).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            if error.cause == Cause::Thoughts
-                && !error.handed_out
-                && self.refused.leave_out_all(&mut ask)
+            if error.kind == ProviderErrorKind::RejectedThinking
+                && !error.mid_answer
+                && self.rejected_thinking.remove_all(&mut model_request)
             {
-                request = sending(&ask)?;
-                emitter.emit(Said::Again { error, after: Duration::ZERO }).await;
+                request = sending(&model_request)?;
+                emitter.emit(ProviderEvent::Retry { error, after: Duration::ZERO }).await;
                 continue;
             }
-            asked += 1;
-            let (error, after) = self.patience.wait(error, asked, chance())?;
+            attempts += 1;
+            let (error, after) = self.timeouts.next_retry(error, attempts, jitter())?;
             if until.is_some_and(|until| until <= Instant::now() + after) {
                 return Err(error);
             }
-            emitter.emit(Said::Again { error, after }).await;
+            emitter.emit(ProviderEvent::Retry { error, after }).await;
             tokio::time::sleep(after).await;
         }
     }
 }
 
 /// A request, prepared to be sent more than once.
-struct Sending {
+struct PreparedRequest {
     path: Uri,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Sending {
+impl PreparedRequest {
     fn new(request: HttpRequest) -> Result<Self, ProviderError> {
-        let refused = |why: &str| ProviderError::new(Cause::Invalid, why);
+        let refused = |why: &str| ProviderError::new(ProviderErrorKind::Invalid, why);
         let uri: Uri = request.url.parse().map_err(|_| refused("the model's name is no path"))?;
         let path = uri.into_parts().path_and_query.map(Uri::from).unwrap_or_default();
         let headers = header_map(&request.headers).map_err(|error| refused(&error.to_string()))?;
         Ok(Self { path, headers, body: request.body.into() })
     }
 
-    fn again(&self) -> Request<Bytes> {
+    fn to_request(&self) -> Request<Bytes> {
         let mut request = Request::new(self.body.clone());
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.path.clone();
@@ -215,52 +237,52 @@ impl Sending {
     }
 }
 
-fn header_map(headers: &[Header]) -> Result<HeaderMap, EndpointError> {
+fn header_map(headers: &[RequestHeader]) -> Result<HeaderMap, EndpointError> {
     let mut map = HeaderMap::with_capacity(headers.len() + 4);
     for header in headers {
         let wrong = || EndpointError::Header(header.name.clone());
         let name = HeaderName::try_from(&*header.name).map_err(|_| wrong())?;
         let mut value = HeaderValue::try_from(header.value.expose()).map_err(|_| wrong())?;
-        value.set_sensitive(matches!(header.value, Value::Secret(_)));
+        value.set_sensitive(matches!(header.value, RequestHeaderValue::Secret(_)));
         map.append(name, value);
     }
     Ok(map)
 }
 
 /// One request and the reading of its response.
-struct Exchange {
-    reader: Reader,
-    waits: Waits,
+struct ModelExchange {
+    reader: ResponseReader,
+    deadlines: RequestDeadlines,
 }
 
-impl Exchange {
+impl ModelExchange {
     async fn run(
         mut self,
         origin: &Origin,
         request: Request<Bytes>,
-        emitter: &Emitter<Said>,
-    ) -> Result<Reply, ProviderError> {
-        let mut response = match self.waits.within(origin.send(request)).await {
+        emitter: &Emitter<ProviderEvent>,
+    ) -> Result<ModelReply, ProviderError> {
+        let mut response = match self.deadlines.within(origin.send(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(unanswered)) => return Err(lost(unanswered)),
+            Ok(Err(unanswered)) => return Err(connection_error(unanswered)),
             Err(cause) => return Err(ProviderError::new(cause, "")),
         };
         self.head(&response)?;
-        while !self.reader.is_over() {
-            match self.waits.within(response.chunk()).await {
+        while !self.reader.is_complete() {
+            match self.deadlines.within(response.chunk()).await {
                 Ok(Some(Ok(bytes))) => {
                     for delta in self.reader.feed(&bytes) {
-                        emitter.emit(Said::Delta(delta)).await;
+                        emitter.emit(ProviderEvent::Delta(delta)).await;
                     }
                 }
-                Ok(Some(Err(broken))) => return self.reader.end_broken(lost(broken)),
+                Ok(Some(Err(broken))) => return self.reader.end_broken(connection_error(broken)),
                 Ok(None) => return self.reader.end(),
                 Err(cause) => return self.reader.end_broken(ProviderError::new(cause, "")),
             }
         }
         // Most often the end of the body has come already.
         let rest = async { while let Some(Ok(_)) = response.chunk().await {} };
-        let _ = tokio::time::timeout(TRAILING, rest).await;
+        let _ = tokio::time::timeout(TRAILER_WAIT, rest).await;
         self.reader.end()
     }
 
@@ -268,7 +290,7 @@ impl Exchange {
     fn head(&mut self, response: &Response) -> Result<(), ProviderError> {
         let (status, headers) = (response.status(), response.headers());
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let refused = |cause: Cause, message: &str| {
+        let refused = |cause: ProviderErrorKind, message: &str| {
             let mut error = ProviderError::new(cause, message);
             error.status = Some(status);
             Err(error)
@@ -277,10 +299,13 @@ impl Exchange {
             // What follows a `?` may be secret.
             let to = text(LOCATION).unwrap_or("elsewhere").split(['?', '#']).next();
             let to = to.unwrap_or_default().chars().filter(|one| !one.is_control()).take(200);
-            return refused(Cause::Elsewhere { to: to.collect() }, "");
+            return refused(ProviderErrorKind::Redirected { to: to.collect() }, "");
         }
         if text(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-            return refused(Cause::NotJson, "it is compressed, which nobody asked for");
+            return refused(
+                ProviderErrorKind::MalformedResponse,
+                "it is compressed, which nobody asked for",
+            );
         }
         let headers = headers.iter();
         let told = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
@@ -291,22 +316,22 @@ impl Exchange {
 
 /// Timeouts of one request.
 #[derive(Clone, Copy)]
-struct Waits {
-    silence: Duration,
+struct RequestDeadlines {
+    idle: Duration,
     until: Option<Instant>,
 }
 
-impl Waits {
+impl RequestDeadlines {
     /// Returns the output of a future in time, else the timeout that was exceeded.
-    async fn within<T>(self, wait: impl Future<Output = T>) -> Result<T, Cause> {
+    async fn within<T>(self, wait: impl Future<Output = T>) -> Result<T, ProviderErrorKind> {
         let now = Instant::now();
-        let quiet = now + self.silence;
+        let quiet = now + self.idle;
         match self.until {
             Some(until) if until < quiet => {
-                tokio::time::timeout_at(until, wait).await.map_err(|_| Cause::TooSlow)
+                tokio::time::timeout_at(until, wait).await.map_err(|_| ProviderErrorKind::Timeout)
             }
             _ => {
-                let silent = |_| Cause::Silent { seconds: self.silence.as_secs() };
+                let silent = |_| ProviderErrorKind::IdleTimeout { seconds: self.idle.as_secs() };
                 tokio::time::timeout_at(quiet, wait).await.map_err(silent)
             }
         }
@@ -314,12 +339,12 @@ impl Waits {
 }
 
 /// Returns the error for a response that did not arrive, or not completely.
-fn lost(unanswered: Unanswered) -> ProviderError {
+fn connection_error(unanswered: Unanswered) -> ProviderError {
     match unanswered {
         Unanswered::Unreachable { host, barrier, source } => {
-            ProviderError::new(Cause::Unreachable { host, barrier }, source.to_string())
+            ProviderError::new(ProviderErrorKind::Unreachable { host, barrier }, source.to_string())
         }
-        Unanswered::Broken(reason) => ProviderError::new(Cause::Cut, reason),
+        Unanswered::Broken(reason) => ProviderError::new(ProviderErrorKind::Truncated, reason),
     }
 }
 

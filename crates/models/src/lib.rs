@@ -1,8 +1,8 @@
 //! Models: messages, providers and their wire formats, dialects of tool definitions, and token counting.
 //!
-//! [`Providers`] selects a model and [`Http`] sends requests to it. The wire formats do no I/O: [`Wire::request`]
-//! returns the bytes of a request, a [`Reader`] takes the bytes of the response, however they are split, and returns
-//! [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider in tests.
+//! [`ProviderRegistry`] selects a model and [`HttpProvider`] sends requests to it. The wire formats do no I/O: [`WireFormat::request`]
+//! returns the bytes of a request, a [`ResponseReader`] takes the bytes of the response, however they are split, and returns
+//! [`ReplyDelta`]s and one [`ModelReply`]. A [`ModelScript`] plays a provider in tests.
 
 mod assembly;
 mod decode;
@@ -10,14 +10,13 @@ pub mod dialect;
 mod encode;
 mod endpoint;
 mod error;
+mod error_classifier;
 mod facts;
 mod formats;
 mod http;
 mod limits;
 mod message;
 mod model;
-mod names;
-mod patience;
 mod reader;
 mod reply;
 mod request;
@@ -28,28 +27,31 @@ mod selection;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 pub mod tokens;
 mod tool_list;
-mod verdict;
+mod tool_names;
 mod wire_format;
 
-pub use endpoint::{Endpoint, Header, HttpRequest, Value as HeaderValue};
-pub use error::{Cause, Exceeded, ProviderError, Retry};
-pub use facts::{FactsSpec, PriceSpec};
-pub use http::{EndpointError, Http};
-pub use limits::Limits;
+pub use endpoint::{HttpRequest, ProviderEndpoint, RequestHeader, RequestHeaderValue};
+pub use error::{ExceededLimit, ProviderError, ProviderErrorKind, RetryDecision};
+pub use facts::{ModelFactsSpec, PriceSpec};
+pub use http::{EndpointError, HttpProvider};
+pub use limits::AnswerLimits;
 pub use message::{
-    Arguments, Call, CallResult, Kind, Media, Message, Opaque, Part, Resource, Role,
+    ChatMessage, MediaSource, MessagePart, MessageRole, OpaqueData, PartContent, RawArguments,
+    ResourceContent, ToolCall, ToolCallResult,
 };
-pub use model::{Facts, Model, Price, Provider, REPLAYED, SCRIPTED, Said};
-pub use names::Names;
-pub use patience::Patience;
-pub use reader::Reader;
-pub use reply::{Delta, Reply, Stop, Usage};
+pub use model::{Model, ModelFacts, ModelProvider, ProviderEvent, REPLAYED, SCRIPTED, TokenPrice};
+pub use reader::ResponseReader;
+pub use reply::{ModelReply, ReplyDelta, StopReason, TokenUsage};
 pub use request::{
-    Ask, CacheMarks, Calls, Choice, Delivery, Effort, Images, Reasoning, ResponseSchema,
+    CacheMarks, MediaHandling, ModelRequest, ParallelCalls, ReasoningAmount, ReasoningEffort,
+    ReplyDelivery, ResponseSchema, ToolChoice,
 };
-pub use scripted::Script;
-pub use selection::{ChooseError, MODEL_VARIABLE, Providers};
+pub use scripted::ModelScript;
+pub use selection::{MODEL_VARIABLE, ModelSelectionError, ProviderRegistry};
 pub use spec::ProviderSpec;
-pub use wire_format::Wire;
+pub use timeouts::ProviderTimeouts;
+pub use tool_names::ToolNameMap;
+pub use wire_format::WireFormat;

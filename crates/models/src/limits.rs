@@ -2,7 +2,7 @@
 
 /// Limits of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct AnswerLimits {
     /// Bytes of a model's answer.
     pub answer_bytes: usize,
     /// Bytes of one event of an answer.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub argument_index: usize,
 }
 
-impl Default for Limits {
+impl Default for AnswerLimits {
     fn default() -> Self {
         Self {
             answer_bytes: 256 << 20,

@@ -9,29 +9,29 @@ use serde_json::{Map, Value, json};
 /// One message of a conversation. Its JSON form is stable: conversations are stored in it.
 ///
 /// ```
-/// use consort_models::Message;
+/// use consort_models::ChatMessage;
 ///
-/// let message = Message::user("What is the weather in Oslo?");
+/// let message = ChatMessage::user("What is the weather in Oslo?");
 /// let kept = serde_json::to_string(&message)?;
 /// assert_eq!(kept, r#"{"role":"user","parts":[{"type":"text","text":"What is the weather in Oslo?"}]}"#);
-/// assert_eq!(serde_json::from_str::<Message>(&kept)?, message);
+/// assert_eq!(serde_json::from_str::<ChatMessage>(&kept)?, message);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Message {
+pub struct ChatMessage {
     /// Role of the sender.
-    pub role: Role,
+    pub role: MessageRole,
     /// Content, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
     /// Opaque data of providers about the message as a whole.
-    #[serde(default, skip_serializing_if = "Opaque::is_empty")]
-    pub opaque: Opaque,
+    #[serde(default, skip_serializing_if = "OpaqueData::is_empty")]
+    pub opaque: OpaqueData,
 }
 
 /// Role of a message's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum MessageRole {
     /// The operator of the agent: the system prompt.
     System,
     /// The user, or a program on their behalf.
@@ -44,34 +44,34 @@ pub enum Role {
 
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct MessagePart {
     /// The content.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub content: PartContent,
     /// Opaque data of providers about it.
-    #[serde(default, skip_serializing_if = "Opaque::is_empty")]
-    pub opaque: Opaque,
+    #[serde(default, skip_serializing_if = "OpaqueData::is_empty")]
+    pub opaque: OpaqueData,
 }
 
 /// Content of a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Kind {
+pub enum PartContent {
     /// Text.
     Text {
         /// The text.
         text: String,
     },
     /// An image.
-    Image(Media),
+    Image(MediaSource),
     /// Audio.
-    Audio(Media),
+    Audio(MediaSource),
     /// A file or another resource.
-    Resource(Resource),
+    Resource(ResourceContent),
     /// A tool call of the model.
-    ToolCall(Call),
+    ToolCall(ToolCall),
     /// The result of a call.
-    ToolResult(CallResult),
+    ToolResult(ToolCallResult),
     /// The model's thinking, as far as its provider reveals it.
     Thinking {
         /// The thinking, or a summary of it.
@@ -92,7 +92,7 @@ pub enum Kind {
 /// An image or audio.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Media {
+pub enum MediaSource {
     /// The bytes.
     Data {
         /// For example `image/png`.
@@ -112,7 +112,7 @@ pub enum Media {
 
 /// A file or another resource: pointed to, or included as text or bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resource {
+pub struct ResourceContent {
     /// URI of the resource.
     pub uri: String,
     /// For example `application/pdf`, if known.
@@ -128,22 +128,22 @@ pub struct Resource {
 
 /// A tool call, as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ToolCall {
     /// Id of the call, unique in the conversation.
     pub id: String,
     /// Consort's name of the tool, not the provider's.
     pub name: String,
     /// Arguments.
-    pub arguments: Arguments,
+    pub arguments: RawArguments,
 }
 
 /// Result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CallResult {
+pub struct ToolCallResult {
     /// The call's id.
     pub call: String,
     /// Content of the result.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
     /// True if the tool failed, or the call was never made.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_error: bool,
@@ -152,46 +152,46 @@ pub struct CallResult {
 /// Arguments of a call, byte for byte as the model wrote them, valid JSON or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Arguments(String);
+pub struct RawArguments(String);
 
 /// Opaque data that providers require back unchanged, by the identifier of their wire format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Opaque(BTreeMap<String, Value>);
+pub struct OpaqueData(BTreeMap<String, Value>);
 
-impl Message {
+impl ChatMessage {
     /// Creates a message of these parts.
-    pub fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self { role, parts, opaque: Opaque::default() }
+    pub fn new(role: MessageRole, parts: Vec<MessagePart>) -> Self {
+        Self { role, parts, opaque: OpaqueData::default() }
     }
 
     /// Creates a system message.
     pub fn system(text: impl Into<String>) -> Self {
-        Self::new(Role::System, vec![Part::text(text)])
+        Self::new(MessageRole::System, vec![MessagePart::text(text)])
     }
 
     /// Creates a user message.
     pub fn user(text: impl Into<String>) -> Self {
-        Self::new(Role::User, vec![Part::text(text)])
+        Self::new(MessageRole::User, vec![MessagePart::text(text)])
     }
 
     /// Creates a message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::new(Role::Assistant, vec![Part::text(text)])
+        Self::new(MessageRole::Assistant, vec![MessagePart::text(text)])
     }
 
     /// Creates a message of results.
-    pub fn results(results: impl IntoIterator<Item = CallResult>) -> Self {
+    pub fn results(results: impl IntoIterator<Item = ToolCallResult>) -> Self {
         Self::new(
-            Role::Tool,
-            results.into_iter().map(|result| Kind::ToolResult(result).into()).collect(),
+            MessageRole::Tool,
+            results.into_iter().map(|result| PartContent::ToolResult(result).into()).collect(),
         )
     }
 
     /// Returns the calls in it.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.parts.iter().filter_map(|part| match &part.kind {
-            Kind::ToolCall(call) => Some(call),
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match &part.content {
+            PartContent::ToolCall(call) => Some(call),
             _ => None,
         })
     }
@@ -202,10 +202,10 @@ impl Message {
     }
 }
 
-impl Part {
+impl MessagePart {
     /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
-        Kind::Text { text: text.into() }.into()
+        PartContent::Text { text: text.into() }.into()
     }
 
     /// Adds opaque data of a provider.
@@ -216,19 +216,19 @@ impl Part {
     }
 }
 
-impl From<Kind> for Part {
-    fn from(kind: Kind) -> Self {
-        Self { kind, opaque: Opaque::default() }
+impl From<PartContent> for MessagePart {
+    fn from(kind: PartContent) -> Self {
+        Self { content: kind, opaque: OpaqueData::default() }
     }
 }
 
-impl CallResult {
+impl ToolCallResult {
     /// Converts a result of a tool. Structured content is used only if there is no other content, since both say the
     /// same.
     pub fn new(call: impl Into<String>, result: &consort_core::ToolResult) -> Self {
-        let mut parts: Vec<Part> = result.content().iter().map(part).collect();
+        let mut parts: Vec<MessagePart> = result.content().iter().map(part).collect();
         if parts.is_empty() {
-            parts.extend(result.structured_content().map(|data| Part::text(data.as_str())));
+            parts.extend(result.structured_content().map(|data| MessagePart::text(data.as_str())));
         }
         Self { call: call.into(), parts, is_error: result.is_error() }
     }
@@ -240,11 +240,11 @@ impl CallResult {
 
     /// Creates an error result.
     pub fn error(call: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { call: call.into(), parts: vec![Part::text(text)], is_error: true }
+        Self { call: call.into(), parts: vec![MessagePart::text(text)], is_error: true }
     }
 }
 
-impl Arguments {
+impl RawArguments {
     /// Returns the text, as the model wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -261,19 +261,19 @@ impl Arguments {
     }
 }
 
-impl From<String> for Arguments {
+impl From<String> for RawArguments {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl From<&str> for Arguments {
+impl From<&str> for RawArguments {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
     }
 }
 
-impl Opaque {
+impl OpaqueData {
     /// Returns true if there is no opaque data.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -316,37 +316,42 @@ impl Opaque {
 }
 
 /// Returns all text, without thinking.
-fn words(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match &part.kind {
-        Kind::Text { text } => Some(text.as_str()),
+fn words(parts: &[MessagePart]) -> String {
+    let texts = parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text { text } => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
 }
 
 /// Converts a content block of a tool's result.
-fn part(content: &Content) -> Part {
+fn part(content: &Content) -> MessagePart {
     let media =
-        |mime: &str, data: &str| Media::Data { mime: mime.to_owned(), data: data.to_owned() };
+        |mime: &str, data: &str| MediaSource::Data { mime: mime.to_owned(), data: data.to_owned() };
     match content {
-        Content::Text(block) => Part::text(&block.text),
-        Content::Image(block) => Kind::Image(media(&block.mime_type, &block.data)).into(),
-        Content::Audio(block) => Kind::Audio(media(&block.mime_type, &block.data)).into(),
+        Content::Text(block) => MessagePart::text(&block.text),
+        Content::Image(block) => PartContent::Image(media(&block.mime_type, &block.data)).into(),
+        Content::Audio(block) => PartContent::Audio(media(&block.mime_type, &block.data)).into(),
         Content::Resource(block) => {
             let text = |name: &str| block.resource.get(name)?.as_str().map(str::to_owned);
-            let resource = Resource {
+            let resource = ResourceContent {
                 uri: text("uri").unwrap_or_default(),
                 mime: text("mimeType"),
                 text: text("text"),
                 data: text("blob"),
             };
-            Kind::Resource(resource).into()
+            PartContent::Resource(resource).into()
         }
         Content::ResourceLink(block) => {
             let mime = block.extra("mimeType").and_then(Value::as_str).map(str::to_owned);
-            Kind::Resource(Resource { uri: block.uri.clone(), mime, ..Resource::default() }).into()
+            PartContent::Resource(ResourceContent {
+                uri: block.uri.clone(),
+                mime,
+                ..ResourceContent::default()
+            })
+            .into()
         }
-        Content::Unknown(json) => Part::text(json.as_str()),
+        Content::Unknown(json) => MessagePart::text(json.as_str()),
     }
 }
 
@@ -361,27 +366,33 @@ mod tests {
 
     #[test]
     fn the_form_in_which_messages_are_kept_stays_as_it_is() {
-        let media = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
-        let url = Media::Url { url: "https://x/a.wav".into(), mime: None };
-        let call = Call { id: "1".into(), name: "a.b".into(), arguments: "{oops".into() };
-        let result = CallResult::error("1", "no");
-        let signed = Part::from(Kind::Thinking { text: "hm".into(), redacted: false });
+        let media = MediaSource::Data { mime: "image/png".into(), data: "aQ==".into() };
+        let url = MediaSource::Url { url: "https://x/a.wav".into(), mime: None };
+        let call = ToolCall { id: "1".into(), name: "a.b".into(), arguments: "{oops".into() };
+        let result = ToolCallResult::error("1", "no");
+        let signed =
+            MessagePart::from(PartContent::Thinking { text: "hm".into(), redacted: false });
         let parts = vec![
-            Part::text("hi"),
-            Kind::Image(media).into(),
-            Kind::Audio(url).into(),
-            Kind::Resource(Resource { uri: "file:///a".into(), ..Resource::default() }).into(),
-            Kind::ToolCall(call).into(),
-            Kind::ToolResult(result).into(),
+            MessagePart::text("hi"),
+            PartContent::Image(media).into(),
+            PartContent::Audio(url).into(),
+            PartContent::Resource(ResourceContent {
+                uri: "file:///a".into(),
+                ..ResourceContent::default()
+            })
+            .into(),
+            PartContent::ToolCall(call).into(),
+            PartContent::ToolResult(result).into(),
             signed.with_opaque("anthropic", json!({ "signature": "s" })),
-            Kind::Thinking { text: String::new(), redacted: true }.into(),
-            Kind::Refusal { text: "no".into() }.into(),
-            Part::from(Kind::Foreign).with_opaque("gemini", json!({ "executableCode": {} })),
+            PartContent::Thinking { text: String::new(), redacted: true }.into(),
+            PartContent::Refusal { text: "no".into() }.into(),
+            MessagePart::from(PartContent::Foreign)
+                .with_opaque("gemini", json!({ "executableCode": {} })),
         ];
-        let mut message = Message::new(Role::Assistant, parts);
+        let mut message = ChatMessage::new(MessageRole::Assistant, parts);
         message.opaque.set("openai", json!({ "reasoning_details": [] }));
         let kept = serde_json::to_string(&message).unwrap();
-        assert_eq!(serde_json::from_str::<Message>(&kept).unwrap(), message);
+        assert_eq!(serde_json::from_str::<ChatMessage>(&kept).unwrap(), message);
         insta::assert_snapshot!(kept.replace("},{", "},\n{"), @r#"
     {"role":"assistant","parts":[{"type":"text","text":"hi"},
     {"type":"image","mime":"image/png","data":"aQ=="},
@@ -402,43 +413,43 @@ mod tests {
         let words = |result: &str| {
             let result =
                 consort_core::ToolResult::from_json(&Json::parse(result.to_owned()).unwrap());
-            CallResult::new("1", &result.unwrap())
+            ToolCallResult::new("1", &result.unwrap())
         };
         let both = consort_core::ToolResult::structured(&json(r#"{"n":1}"#));
-        assert_eq!(CallResult::new("1", &both).parts, [Part::text(r#"{"n":1}"#)]);
+        assert_eq!(ToolCallResult::new("1", &both).parts, [MessagePart::text(r#"{"n":1}"#)]);
         let data = words(r#"{"content":[],"structuredContent":{"n":1},"isError":true}"#);
-        assert_eq!((data.parts, data.is_error), (vec![Part::text(r#"{"n":1}"#)], true));
+        assert_eq!((data.parts, data.is_error), (vec![MessagePart::text(r#"{"n":1}"#)], true));
         let linked = words(
             r#"{"content":[{"type":"resource_link","uri":"file:///a","name":"a","mimeType":"text/plain"},{"type":"resource","resource":{"uri":"b:c","blob":"aQ==","mimeType":"image/png"}},{"type":"hologram"}]}"#,
         );
-        let kinds: Vec<Kind> = linked.parts.into_iter().map(|part| part.kind).collect();
+        let kinds: Vec<PartContent> = linked.parts.into_iter().map(|part| part.content).collect();
         assert_eq!(
             kinds,
             [
-                Kind::Resource(Resource {
+                PartContent::Resource(ResourceContent {
                     uri: "file:///a".into(),
                     mime: Some("text/plain".into()),
-                    ..Resource::default()
+                    ..ResourceContent::default()
                 }),
-                Kind::Resource(Resource {
+                PartContent::Resource(ResourceContent {
                     uri: "b:c".into(),
                     mime: Some("image/png".into()),
                     text: None,
                     data: Some("aQ==".into()),
                 }),
-                Kind::Text { text: r#"{"type":"hologram"}"#.into() },
+                PartContent::Text { text: r#"{"type":"hologram"}"#.into() },
             ]
         );
     }
 
     #[test]
     fn arguments_are_an_object_or_not() {
-        assert!(Arguments::from("").object().unwrap().is_empty());
+        assert!(RawArguments::from("").object().unwrap().is_empty());
         assert_eq!(
-            Arguments::from(" {\"a\":1} ").object().unwrap().get("a"),
+            RawArguments::from(" {\"a\":1} ").object().unwrap().get("a"),
             Json::parse("1").ok()
         );
-        assert_eq!(Arguments::from("[1]").object(), None);
-        assert_eq!(Arguments::from("{").object(), None);
+        assert_eq!(RawArguments::from("[1]").object(), None);
+        assert_eq!(RawArguments::from("{").object(), None);
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use consort_core::Emitting;
 
 use crate::error::ProviderError;
-use crate::reply::{Delta, Reply, Usage};
-use crate::request::Ask;
+use crate::reply::{ModelReply, ReplyDelta, TokenUsage};
+use crate::request::ModelRequest;
 
 /// Provider prefix in the identifier of a model that plays a script, and its name in every reply.
 pub const SCRIPTED: &str = "scripted";
@@ -15,26 +15,26 @@ pub const SCRIPTED: &str = "scripted";
 pub const REPLAYED: &str = "replayed";
 
 /// A provider of models. Implemented for every wire format, and for scripts.
-pub trait Provider: Send + Sync {
+pub trait ModelProvider: Send + Sync {
     /// Sends a request. It runs while the stream is read; dropping the stream cancels it. The stream ends with exactly
-    /// one [`Said::End`].
-    fn ask(&self, ask: Ask) -> Emitting<Said>;
+    /// one [`ProviderEvent::End`].
+    fn request(&self, request: ModelRequest) -> Emitting<ProviderEvent>;
 }
 
 /// Item of a model's answer.
 #[derive(Debug)]
-pub enum Said {
+pub enum ProviderEvent {
     /// A piece of the answer.
-    Delta(Delta),
+    Delta(ReplyDelta),
     /// The request is retried soon; nothing of the answer was emitted.
-    Again {
+    Retry {
         /// Error of the attempt.
         error: ProviderError,
         /// Wait before the retry.
         after: std::time::Duration,
     },
     /// The last item.
-    End(Result<Reply, ProviderError>),
+    End(Result<ModelReply, ProviderError>),
 }
 
 /// A model, its provider and facts about it.
@@ -45,14 +45,14 @@ pub struct Model {
     /// Name at its provider.
     pub name: String,
     /// Provider that runs it.
-    pub provider: Arc<dyn Provider>,
+    pub provider: Arc<dyn ModelProvider>,
     /// Facts about it.
-    pub facts: Facts,
+    pub facts: ModelFacts,
 }
 
 impl Model {
     /// Returns true if its answers cost nothing: it plays a script or a recording.
-    pub fn is_played(&self) -> bool {
+    pub fn is_free(&self) -> bool {
         let who = self.id.split(':').next().unwrap_or_default();
         matches!(who, SCRIPTED | REPLAYED)
     }
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Model {
 
 /// Facts about a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct ModelFacts {
     /// Context window in tokens: input and output together.
     pub window: Option<u64>,
     /// True if it accepts images.
@@ -74,12 +74,12 @@ pub struct Facts {
     /// True if it accepts audio.
     pub audio: bool,
     /// Price of its tokens.
-    pub price: Option<Price>,
+    pub price: Option<TokenPrice>,
 }
 
 /// Price of a million tokens, in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Price {
+pub struct TokenPrice {
     /// Input.
     pub input: f64,
     /// Output.
@@ -90,10 +90,10 @@ pub struct Price {
     pub cached_write: f64,
 }
 
-impl Price {
+impl TokenPrice {
     /// Returns the cost of this usage, in US dollars.
     #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^52 tokens")]
-    pub fn of(&self, usage: &Usage) -> f64 {
+    pub fn of(&self, usage: &TokenUsage) -> f64 {
         let fresh = usage.input.saturating_sub(usage.cached_read + usage.cached_write);
         let cost = fresh as f64 * self.input
             + usage.output as f64 * self.output

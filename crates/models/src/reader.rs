@@ -6,183 +6,197 @@ use consort_core::Json;
 use consort_wire::sse::{Event as SseEvent, Events};
 use serde_json::Value;
 
-use crate::assembly::Assembly;
-use crate::decode::{Codec, Event, Trouble};
-use crate::endpoint::Endpoint;
-use crate::error::{Cause, Exceeded, ProviderError};
+use crate::assembly::ReplyAssembly;
+use crate::decode::{DecodeError, ResponseDecoder, ResponseEvent};
+use crate::endpoint::ProviderEndpoint;
+use crate::error::{ExceededLimit, ProviderError, ProviderErrorKind};
+use crate::error_classifier::ErrorClassifier;
 use crate::formats::{anthropic, chat, gemini, responses};
-use crate::limits::Limits;
-use crate::names::Names;
-use crate::reply::{Delta, Reply};
-use crate::request::Ask;
-use crate::response_head::Head;
-use crate::verdict::Judge;
-use crate::wire_format::Wire;
+use crate::limits::AnswerLimits;
+use crate::reply::{ModelReply, ReplyDelta};
+use crate::request::ModelRequest;
+use crate::response_head::ResponseHead;
+use crate::tool_names::ToolNameMap;
+use crate::wire_format::WireFormat;
 
 /// Reads one response: first [`head`](Self::head), then [`feed`](Self::feed) as bytes arrive, then
 /// [`end`](Self::end). A response that is not streamed is read alike; it has no deltas but its reply.
 #[derive(Debug)]
-pub struct Reader {
-    head: Head,
-    body: Body,
-    codec: Box<dyn Codec>,
-    assembly: Assembly,
-    judge: Judge,
+pub struct ResponseReader {
+    head: ResponseHead,
+    body: BodyForm,
+    decoder: Box<dyn ResponseDecoder>,
+    assembly: ReplyAssembly,
+    classifier: ErrorClassifier,
     bytes: usize,
     events: usize,
-    trouble: Option<Trouble>,
-    handed_out: bool,
-    over: bool,
+    failure: Option<DecodeError>,
+    has_emitted: bool,
+    is_done: bool,
 }
 
 /// Detected form of the body.
 #[derive(Debug)]
-enum Body {
+enum BodyForm {
     Unknown(Vec<u8>),
     Events(Box<Events>),
     Whole(Vec<u8>),
 }
 
-impl Wire {
+impl WireFormat {
     /// Returns a reader of the response to this request.
-    pub fn reader(self, ask: &Ask, endpoint: &Endpoint) -> Reader {
-        self.reader_with(ask, endpoint, Arc::new(Names::new(self, &ask.tools)))
+    pub fn reader(self, request: &ModelRequest, endpoint: &ProviderEndpoint) -> ResponseReader {
+        self.reader_with(request, endpoint, Arc::new(ToolNameMap::new(self, &request.tools)))
     }
 
-    pub(crate) fn reader_with(self, ask: &Ask, endpoint: &Endpoint, names: Arc<Names>) -> Reader {
-        Reader::new(self).for_ask(ask).for_endpoint(endpoint).with_names(names)
+    pub(crate) fn reader_with(
+        self,
+        request: &ModelRequest,
+        endpoint: &ProviderEndpoint,
+        names: Arc<ToolNameMap>,
+    ) -> ResponseReader {
+        ResponseReader::new(self).for_request(request).for_endpoint(endpoint).with_names(names)
     }
 }
 
-impl Reader {
+impl ResponseReader {
     /// Creates a reader for this wire format, which expects success unless [`head`](Self::head) says otherwise.
-    pub fn new(wire: Wire) -> Self {
-        let codec: Box<dyn Codec> = match wire {
-            Wire::OpenAiChat => Box::<chat::read::Chat>::default(),
-            Wire::OpenAiResponses => Box::<responses::read::Responses>::default(),
-            Wire::Anthropic => Box::<anthropic::read::Anthropic>::default(),
-            Wire::Gemini => Box::<gemini::read::Gemini>::default(),
+    pub fn new(wire: WireFormat) -> Self {
+        let decoder: Box<dyn ResponseDecoder> = match wire {
+            WireFormat::OpenAiChat => Box::<chat::decode::ChatDecoder>::default(),
+            WireFormat::OpenAiResponses => Box::<responses::decode::ResponsesDecoder>::default(),
+            WireFormat::Anthropic => Box::<anthropic::decode::AnthropicDecoder>::default(),
+            WireFormat::Gemini => Box::<gemini::decode::GeminiDecoder>::default(),
         };
         Self {
-            head: Head::new(200, []),
-            body: Body::Unknown(Vec::new()),
-            codec,
-            assembly: Assembly::default(),
-            judge: Judge::default(),
+            head: ResponseHead::new(200, []),
+            body: BodyForm::Unknown(Vec::new()),
+            decoder,
+            assembly: ReplyAssembly::default(),
+            classifier: ErrorClassifier::default(),
             bytes: 0,
             events: 0,
-            trouble: None,
-            handed_out: false,
-            over: false,
+            failure: None,
+            has_emitted: false,
+            is_done: false,
         }
     }
 
     /// Sets the limits.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: AnswerLimits) -> Self {
         self.assembly.limits = limits;
         self
     }
 
     /// Sets the mapping from the provider's tool names to Consort's.
     #[must_use]
-    pub fn with_names(mut self, names: impl Into<Arc<Names>>) -> Self {
+    pub fn with_names(mut self, names: impl Into<Arc<ToolNameMap>>) -> Self {
         self.assembly.names = Some(names.into());
         self
     }
 
-    pub(crate) fn for_ask(mut self, ask: &Ask) -> Self {
-        self.assembly.salt = ask.messages.len();
-        self.judge.model.clone_from(&ask.model);
+    pub(crate) fn for_request(mut self, request: &ModelRequest) -> Self {
+        self.assembly.salt = request.messages.len();
+        self.classifier.model.clone_from(&request.model);
         self
     }
 
-    pub(crate) fn for_endpoint(mut self, endpoint: &Endpoint) -> Self {
-        self.judge.variable.clone_from(&endpoint.key_variable);
-        self.judge.secrets = endpoint.secrets();
+    pub(crate) fn for_endpoint(mut self, endpoint: &ProviderEndpoint) -> Self {
+        self.classifier.variable.clone_from(&endpoint.key_variable);
+        self.classifier.secrets = endpoint.secrets();
         self
     }
 
     /// Takes the status and the headers.
     pub fn head<'a>(&mut self, status: u16, headers: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        self.head = Head::new(status, headers);
+        self.head = ResponseHead::new(status, headers);
     }
 
     /// Takes bytes of the body as they arrive, and returns the deltas they complete.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Delta> {
-        if self.trouble.is_some() || self.over {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<ReplyDelta> {
+        if self.failure.is_some() || self.is_done {
             return Vec::new();
         }
         self.bytes = self.bytes.saturating_add(bytes.len());
-        if let Err(trouble) = self.read(bytes) {
-            self.trouble = Some(trouble);
+        if let Err(failure) = self.read(bytes) {
+            self.failure = Some(failure);
         }
         let deltas = self.assembly.take_deltas();
-        self.handed_out |= deltas.iter().any(|delta| !matches!(delta, Delta::Usage(_)));
+        self.has_emitted |= deltas.iter().any(|delta| !matches!(delta, ReplyDelta::Usage(_)));
         deltas
     }
 
     /// Returns true if nothing more needs to be read: the answer is complete, or failed.
-    pub fn is_over(&self) -> bool {
-        self.over || self.trouble.is_some()
+    pub fn is_complete(&self) -> bool {
+        self.is_done || self.failure.is_some()
     }
 
     /// Returns the reply, once the body has ended.
-    pub fn end(mut self) -> Result<Reply, ProviderError> {
-        let stop = match self.trouble.take() {
-            Some(trouble) => Err(trouble),
+    pub fn end(mut self) -> Result<ModelReply, ProviderError> {
+        let stop = match self.failure.take() {
+            Some(failure) => Err(failure),
             None if !self.head.is_success() => {
-                let (Body::Unknown(body) | Body::Whole(body)) = &self.body else {
-                    return Err(self.error(Trouble::Broken(String::new())));
+                let (BodyForm::Unknown(body) | BodyForm::Whole(body)) = &self.body else {
+                    return Err(self.error(DecodeError::Malformed(String::new())));
                 };
-                return Err(self.judge.status(&self.head, body));
+                return Err(self.classifier.classify_response(&self.head, body));
             }
-            None => self.last().and_then(|()| self.codec.stop(&mut self.assembly)),
+            None => self.read_rest().and_then(|()| self.decoder.finish(&mut self.assembly)),
         };
         match stop {
             Ok(Some(stop)) => Ok(self.assembly.finish(stop)),
             Ok(None) => {
-                let mut error = self.judge.found(&self.head, Cause::Cut, "");
-                error.handed_out = self.handed_out;
+                let mut error =
+                    self.classifier.detected(&self.head, ProviderErrorKind::Truncated, "");
+                error.mid_answer = self.has_emitted;
                 Err(error)
             }
-            Err(trouble) => Err(self.error(trouble)),
+            Err(failure) => Err(self.error(failure)),
         }
     }
 
     /// Returns the reply after the body failed with this error: an answer that was complete by then succeeds.
-    pub(crate) fn end_broken(self, broken: ProviderError) -> Result<Reply, ProviderError> {
-        self.end().map_err(|error| match error.cause {
-            Cause::Cut | Cause::NotJson => ProviderError { handed_out: error.handed_out, ..broken },
+    pub(crate) fn end_broken(self, broken: ProviderError) -> Result<ModelReply, ProviderError> {
+        self.end().map_err(|error| match error.kind {
+            ProviderErrorKind::Truncated | ProviderErrorKind::MalformedResponse => {
+                ProviderError { mid_answer: error.mid_answer, ..broken }
+            }
             _ => error,
         })
     }
 
-    fn error(&self, trouble: Trouble) -> ProviderError {
-        let (judge, head) = (&self.judge, &self.head);
-        let mut error = match trouble {
-            Trouble::Told(value) => judge.event(head, &value),
-            Trouble::Refused(why) => judge.found(head, Cause::Refused, &why),
-            Trouble::Broken(what) => judge.found(head, Cause::NotJson, &what),
-            Trouble::Exceeded(exceeded) => judge.found(head, Cause::TooLarge(exceeded), ""),
+    fn error(&self, failure: DecodeError) -> ProviderError {
+        let (classifier, head) = (&self.classifier, &self.head);
+        let mut error = match failure {
+            DecodeError::Reported(value) => classifier.classify_event(head, &value),
+            DecodeError::Refused(why) => {
+                classifier.detected(head, ProviderErrorKind::Refused, &why)
+            }
+            DecodeError::Malformed(what) => {
+                classifier.detected(head, ProviderErrorKind::MalformedResponse, &what)
+            }
+            DecodeError::Exceeded(exceeded) => {
+                classifier.detected(head, ProviderErrorKind::TooLarge(exceeded), "")
+            }
         };
-        error.handed_out = self.handed_out;
+        error.mid_answer = self.has_emitted;
         error
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    fn read(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
         if !self.head.is_success() {
-            if let Body::Unknown(body) = &mut self.body {
+            if let BodyForm::Unknown(body) = &mut self.body {
                 let room = self.assembly.limits.error_bytes.saturating_sub(body.len());
                 body.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
             return Ok(());
         }
         if self.bytes > self.assembly.limits.answer_bytes {
-            return Err(Exceeded::AnswerBytes(self.assembly.limits.answer_bytes).into());
+            return Err(ExceededLimit::AnswerBytes(self.assembly.limits.answer_bytes).into());
         }
         match &mut self.body {
-            Body::Unknown(start) => {
+            BodyForm::Unknown(start) => {
                 start.extend_from_slice(bytes);
                 if start.trim_ascii().is_empty() {
                     // Some keep a connection alive with empty lines.
@@ -193,81 +207,83 @@ impl Reader {
                 if is_stream {
                     let mut events = Events::new(self.assembly.limits.event_bytes);
                     events.push(&start);
-                    self.body = Body::Events(Box::new(events));
+                    self.body = BodyForm::Events(Box::new(events));
                     return self.drain();
                 }
-                self.body = Body::Whole(start);
+                self.body = BodyForm::Whole(start);
             }
-            Body::Events(events) => {
+            BodyForm::Events(events) => {
                 events.push(bytes);
                 return self.drain();
             }
-            Body::Whole(body) => body.extend_from_slice(bytes),
+            BodyForm::Whole(body) => body.extend_from_slice(bytes),
         }
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<(), Trouble> {
-        while !self.over {
-            let Body::Events(events) = &mut self.body else { break };
+    fn drain(&mut self) -> Result<(), DecodeError> {
+        while !self.is_done {
+            let BodyForm::Events(events) = &mut self.body else { break };
             let most = self.assembly.limits.event_bytes;
-            let event = events.next_event().map_err(|_| Exceeded::EventBytes(most))?;
+            let event = events.next_event().map_err(|_| ExceededLimit::EventBytes(most))?;
             let Some(event) = event else { break };
             self.events += 1;
             if self.events > self.assembly.limits.events {
-                return Err(Exceeded::Events(self.assembly.limits.events).into());
+                return Err(ExceededLimit::Events(self.assembly.limits.events).into());
             }
             self.event(&event)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, event: &SseEvent) -> Result<(), Trouble> {
+    fn event(&mut self, event: &SseEvent) -> Result<(), DecodeError> {
         if event.data.trim_ascii() == b"[DONE]" {
             // Nothing is lost if it never comes; nothing counts behind it.
-            self.over = true;
+            self.is_done = true;
             return self.take(&Json::string("[DONE]"), false);
         }
         let Ok(json) = Json::parse(event.data.clone()) else {
-            return Err(Trouble::Broken(excerpt(&event.data)));
+            return Err(DecodeError::Malformed(excerpt(&event.data)));
         };
         self.take(&json, false)
     }
 
-    fn take(&mut self, json: &Json, is_whole: bool) -> Result<(), Trouble> {
-        let value: Value = json.read().map_err(|_| Trouble::Broken(excerpt(json.as_bytes())))?;
+    fn take(&mut self, json: &Json, is_whole: bool) -> Result<(), DecodeError> {
+        let value: Value =
+            json.read().map_err(|_| DecodeError::Malformed(excerpt(json.as_bytes())))?;
         let is_error = match value.get("error") {
             Some(Value::Object(error)) => !error.is_empty(),
             Some(Value::String(error)) => !error.is_empty(),
             _ => false,
         };
         if is_error {
-            return Err(Trouble::Told(value));
+            return Err(DecodeError::Reported(value));
         }
-        self.codec.take(&Event { value: &value, raw: json, is_whole }, &mut self.assembly)?;
-        self.over |= self.codec.is_over();
+        self.decoder
+            .decode(&ResponseEvent { value: &value, raw: json, is_whole }, &mut self.assembly)?;
+        self.is_done |= self.decoder.is_complete();
         Ok(())
     }
 
     /// Handles the rest after the body has ended.
-    fn last(&mut self) -> Result<(), Trouble> {
+    fn read_rest(&mut self) -> Result<(), DecodeError> {
         let whole = match &mut self.body {
-            Body::Events(events) => {
+            BodyForm::Events(events) => {
                 // The last event may lack the empty line behind it, or the half of itself.
                 events.push(b"\n\n");
                 let none_yet = self.events == 0;
                 return match self.drain() {
-                    Err(Trouble::Broken(_)) if !none_yet => Ok(()),
+                    Err(DecodeError::Malformed(_)) if !none_yet => Ok(()),
                     other => other,
                 };
             }
-            Body::Unknown(body) | Body::Whole(body) => std::mem::take(body),
+            BodyForm::Unknown(body) | BodyForm::Whole(body) => std::mem::take(body),
         };
         if whole.trim_ascii().is_empty() {
             return Ok(());
         }
         let Ok(json) = Json::parse(whole.clone()) else {
-            return Err(Trouble::Broken(excerpt(&whole)));
+            return Err(DecodeError::Malformed(excerpt(&whole)));
         };
         match json.to_items() {
             // A list of pieces is a stream that comes at once.

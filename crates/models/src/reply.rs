@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::Message;
+use crate::message::ChatMessage;
 
 /// The complete answer of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reply {
+pub struct ModelReply {
     /// The message, with the provider's opaque data for the next request.
-    pub message: Message,
+    pub message: ChatMessage,
     /// Stop reason.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// Token usage; all zero if the provider does not report it.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Model that answered, as reported by the provider; empty if it is not.
     pub model: String,
     /// The provider's id of the answer; empty if it has none.
@@ -22,7 +22,7 @@ pub struct Reply {
 /// Stop reason of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum StopReason {
     /// The answer is complete.
     End,
     /// The model waits for results of its calls.
@@ -42,7 +42,7 @@ pub enum Stop {
 /// Token usage of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Input tokens, with those from a cache.
     pub input: u64,
     /// Output tokens, with those of reasoning.
@@ -58,7 +58,7 @@ pub struct Usage {
 /// A piece of an answer, as it arrives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Delta {
+pub enum ReplyDelta {
     /// Text.
     Text(String),
     /// Thinking.
@@ -82,10 +82,10 @@ pub enum Delta {
     /// Text of a refusal.
     Refusal(String),
     /// Usage so far.
-    Usage(Usage),
+    Usage(TokenUsage),
 }
 
-impl std::ops::AddAssign for Usage {
+impl std::ops::AddAssign for TokenUsage {
     fn add_assign(&mut self, other: Self) {
         self.input += other.input;
         self.output += other.output;

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::dialect::Options;
+use crate::dialect::DialectOptions;
 use consort_core::{Json, Tool};
 
-use crate::message::Message;
+use crate::message::ChatMessage;
 
 /// A model request, independent of the provider.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct ModelRequest {
     /// Name of the model at its provider.
     pub model: String,
     /// Messages of the conversation.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Vec<Arc<ChatMessage>>,
     /// Tools that the model may call, under Consort's names.
     pub tools: Arc<[Tool]>,
     /// Tool choice.
-    pub choice: Choice,
+    pub choice: ToolChoice,
     /// Limit of parallel calls in one answer; Gemini has no such option.
-    pub calls: Calls,
+    pub calls: ParallelCalls,
     /// Maximum output tokens.
     pub max_tokens: Option<u32>,
     /// Sampling temperature.
@@ -27,44 +27,44 @@ pub struct Ask {
     /// Stop sequences.
     pub stop: Vec<String>,
     /// Reasoning effort; `None` leaves it to the provider.
-    pub reasoning: Option<Reasoning>,
+    pub reasoning: Option<ReasoningAmount>,
     /// JSON Schema of the answer.
     pub response: Option<ResponseSchema>,
     /// Marks for prompt caching, where the provider requires them.
     pub cache: CacheMarks,
     /// Handling of images and other media.
-    pub images: Images,
+    pub images: MediaHandling,
     /// Delivery of the answer: streamed or at once.
-    pub delivery: Delivery,
+    pub delivery: ReplyDelivery,
     /// Options of the dialect of tool definitions.
-    pub dialect: Options,
+    pub dialect: DialectOptions,
 }
 
-impl Ask {
+impl ModelRequest {
     /// Creates a request without tools and options, its answer streamed.
-    pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
+    pub fn new(model: impl Into<String>, messages: Vec<ChatMessage>) -> Self {
         Self {
             model: model.into(),
             messages: messages.into_iter().map(Arc::new).collect(),
             tools: Arc::default(),
-            choice: Choice::Auto,
-            calls: Calls::Several,
+            choice: ToolChoice::Auto,
+            calls: ParallelCalls::Several,
             max_tokens: None,
             temperature: None,
             stop: Vec::new(),
             reasoning: None,
             response: None,
             cache: CacheMarks::Set,
-            images: Images::Shown,
-            delivery: Delivery::Stream,
-            dialect: Options::default(),
+            images: MediaHandling::Shown,
+            delivery: ReplyDelivery::Stream,
+            dialect: DialectOptions::default(),
         }
     }
 }
 
 /// Tool choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
@@ -78,7 +78,7 @@ pub enum Choice {
 
 /// Limit of parallel calls in one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Calls {
+pub enum ParallelCalls {
     /// No limit.
     #[default]
     Several,
@@ -88,29 +88,29 @@ pub enum Calls {
 
 /// Amount of reasoning before the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reasoning {
+pub enum ReasoningAmount {
     /// As an effort level, which newer models take.
-    Effort(Effort),
+    Effort(ReasoningEffort),
     /// As a token budget, which older models of Anthropic and Google take; others get the nearest level.
     Budget(u32),
 }
 
-impl Reasoning {
+impl ReasoningAmount {
     /// Returns the nearest effort level.
-    pub fn effort(self) -> Effort {
+    pub fn effort(self) -> ReasoningEffort {
         match self {
             Self::Effort(effort) => effort,
-            Self::Budget(0) => Effort::Off,
-            Self::Budget(1..4096) => Effort::Low,
-            Self::Budget(4096..16384) => Effort::Medium,
-            Self::Budget(_) => Effort::High,
+            Self::Budget(0) => ReasoningEffort::Off,
+            Self::Budget(1..4096) => ReasoningEffort::Low,
+            Self::Budget(4096..16384) => ReasoningEffort::Medium,
+            Self::Budget(_) => ReasoningEffort::High,
         }
     }
 }
 
 /// Reasoning effort level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub enum ReasoningEffort {
     /// No reasoning.
     Off,
     /// The least the model supports.
@@ -146,7 +146,7 @@ pub enum CacheMarks {
 
 /// Handling of images and other media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Images {
+pub enum MediaHandling {
     /// Sent wherever the provider accepts them.
     #[default]
     Shown,
@@ -156,7 +156,7 @@ pub enum Images {
 
 /// Delivery of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Delivery {
+pub enum ReplyDelivery {
     /// As an event stream.
     #[default]
     Stream,

@@ -2,12 +2,12 @@
 
 /// The status and headers of a response.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
 }
 
-impl Head {
+impl ResponseHead {
     pub(crate) fn new<'a>(
         status: u16,
         headers: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::response_head::Head;
+use crate::response_head::ResponseHead;
 
 /// Longest wait that a provider's headers are believed to ask for.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_WAIT: Duration = Duration::from_hours(24);
 
 /// Rate limits that providers report in headers, as the parts before and after `remaining` and `reset`.
 const LIMITS: [(&str, &str); 8] = [
@@ -22,22 +22,23 @@ const LIMITS: [(&str, &str); 8] = [
 ];
 
 /// Returns the wait, if the headers or the error contain one.
-pub(crate) fn wait(head: &Head, error: &Value) -> Option<Duration> {
+pub(crate) fn requested_wait(head: &ResponseHead, error: &Value) -> Option<Duration> {
     let milliseconds = head.get("retry-after-ms").and_then(seconds).map(|wait| wait / 1000);
     let wait = milliseconds
-        .or_else(|| head.get("retry-after").and_then(|text| moment(text, head)))
+        .or_else(|| head.get("retry-after").and_then(|text| parse_wait(text, head)))
         .or_else(|| retry_info(error))
-        .or_else(|| reset(head))?;
-    Some(wait.min(LONGEST))
+        .or_else(|| limit_reset(head))?;
+    Some(wait.min(MAX_WAIT))
 }
 
 /// Returns the wait until the last of the exhausted limits resets.
-fn reset(head: &Head) -> Option<Duration> {
+fn limit_reset(head: &ResponseHead) -> Option<Duration> {
     let used_up = LIMITS.iter().filter(|(before, behind)| {
         head.get(&format!("{before}remaining{behind}")).is_some_and(|left| left.trim() == "0")
     });
-    let waits = used_up
-        .filter_map(|(before, behind)| moment(head.get(&format!("{before}reset{behind}"))?, head));
+    let waits = used_up.filter_map(|(before, behind)| {
+        parse_wait(head.get(&format!("{before}reset{behind}"))?, head)
+    });
     waits.max()
 }
 
@@ -48,7 +49,7 @@ fn retry_info(error: &Value) -> Option<Duration> {
 }
 
 /// Parses seconds, a duration such as `1m30s`, a time since 1970 or a date.
-fn moment(text: &str, head: &Head) -> Option<Duration> {
+fn parse_wait(text: &str, head: &ResponseHead) -> Option<Duration> {
     let text = text.trim();
     let now = || head.get("date").and_then(date);
     if let Some(wait) = seconds(text) {
@@ -129,12 +130,12 @@ mod tests {
 
     use super::*;
 
-    fn head(headers: &[(&str, &str)]) -> Head {
-        Head::new(429, headers.iter().copied())
+    fn head(headers: &[(&str, &str)]) -> ResponseHead {
+        ResponseHead::new(429, headers.iter().copied())
     }
 
     fn waited(headers: &[(&str, &str)]) -> Option<Duration> {
-        wait(&head(headers), &Value::Null)
+        requested_wait(&head(headers), &Value::Null)
     }
 
     #[test]
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(waited(&[("retry-after", "-1")]), None);
         assert_eq!(waited(&[("retry-after", "1e300")]), None);
         assert_eq!(waited(&[("retry-after", "soon")]), None);
-        assert_eq!(waited(&[("retry-after", "999999999")]), Some(LONGEST));
+        assert_eq!(waited(&[("retry-after", "999999999")]), Some(MAX_WAIT));
     }
 
     #[test]
@@ -188,7 +189,7 @@ mod tests {
             { "@type": "type.googleapis.com/google.rpc.QuotaFailure" },
             { "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s" }
         ] });
-        assert_eq!(wait(&head(&[]), &error), Some(Duration::from_millis(34_500)));
+        assert_eq!(requested_wait(&head(&[]), &error), Some(Duration::from_millis(34_500)));
     }
 
     #[test]

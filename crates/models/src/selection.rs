@@ -7,66 +7,66 @@ use std::time::Duration;
 
 use consort_core::nearest;
 
-use crate::endpoint::Endpoint;
-use crate::http::Http;
-use crate::limits::Limits;
-use crate::model::{Facts, Model, Provider, SCRIPTED};
-use crate::patience::Patience;
-use crate::scripted::Script;
+use crate::endpoint::ProviderEndpoint;
+use crate::http::HttpProvider;
+use crate::limits::AnswerLimits;
+use crate::model::{Model, ModelFacts, ModelProvider, SCRIPTED};
+use crate::scripted::ModelScript;
 use crate::spec::ProviderSpec;
-use crate::wire_format::Wire;
+use crate::timeouts::ProviderTimeouts;
+use crate::wire_format::WireFormat;
 
 mod error;
 mod known;
 mod ollama;
 
-pub use error::ChooseError;
-use known::{KNOWN, Known, maker};
+pub use error::ModelSelectionError;
+use known::{KNOWN, WellKnownProvider, provider_of};
 
 /// Environment variable with the default model.
 pub const MODEL_VARIABLE: &str = "CONSORT_MODEL";
 
 /// Lookup of an environment variable.
-type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+type VariableLookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Available providers: well-known ones, configured ones, and scripts.
 ///
 /// ```
-/// use consort_models::Providers;
+/// use consort_models::ProviderRegistry;
 ///
-/// let providers = Providers::new(|variable| {
+/// let providers = ProviderRegistry::new(|variable| {
 ///     (variable == "ANTHROPIC_API_KEY").then(|| "sk-ant-…".to_owned())
 /// });
 /// assert_eq!(providers.model("claude-sonnet-5-5")?.id, "anthropic:claude-sonnet-5-5");
 /// let error = providers.model("antropic:claude-sonnet-5-5").unwrap_err();
 /// assert_eq!(error.hint().as_deref(), Some("did you mean `anthropic`?"));
-/// # Ok::<(), consort_models::ChooseError>(())
+/// # Ok::<(), consort_models::ModelSelectionError>(())
 /// ```
-pub struct Providers {
-    variable: Lookup,
+pub struct ProviderRegistry {
+    variable: VariableLookup,
     configured: BTreeMap<String, ProviderSpec>,
-    patience: Patience,
-    limits: Limits,
+    timeouts: ProviderTimeouts,
+    limits: AnswerLimits,
     /// Providers in use, so that models of one provider share its connections.
-    made: Mutex<HashMap<String, Http>>,
+    open: Mutex<HashMap<String, HttpProvider>>,
 }
 
-impl fmt::Debug for Providers {
+impl fmt::Debug for ProviderRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.configured.keys().collect();
         f.debug_struct("Providers").field("configured", &names).finish_non_exhaustive()
     }
 }
 
-impl Providers {
+impl ProviderRegistry {
     /// Creates the well-known providers, configured by the environment. An empty variable counts as not set.
     pub fn new(variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self {
             variable: Box::new(variable),
             configured: BTreeMap::new(),
-            patience: Patience::default(),
-            limits: Limits::default(),
-            made: Mutex::default(),
+            timeouts: ProviderTimeouts::default(),
+            limits: AnswerLimits::default(),
+            open: Mutex::default(),
         }
     }
 
@@ -79,66 +79,66 @@ impl Providers {
 
     /// Sets the default timeouts and retries.
     #[must_use]
-    pub fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub fn with_timeouts(mut self, timeouts: ProviderTimeouts) -> Self {
+        self.timeouts = timeouts;
         self
     }
 
     /// Sets the limits of answers.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: AnswerLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Selects a model: the given one, else `CONSORT_MODEL`, else that of a configured provider with a default model,
     /// else that of the first well-known provider with a key, else one of Ollama if it runs.
-    pub async fn choose(&self, said: Option<&str>) -> Result<Model, ChooseError> {
-        let said = said.filter(|said| !said.trim().is_empty());
-        let said = said.map(str::to_owned).or_else(|| self.variable(MODEL_VARIABLE));
-        match said.as_deref().map(str::trim) {
+    pub async fn choose(&self, requested: Option<&str>) -> Result<Model, ModelSelectionError> {
+        let requested = requested.filter(|requested| !requested.trim().is_empty());
+        let requested = requested.map(str::to_owned).or_else(|| self.variable(MODEL_VARIABLE));
+        match requested.as_deref().map(str::trim) {
             Some("ollama") => self.any_of_ollama().await,
-            Some(said) => self.model(said),
-            None => match self.ready() {
-                Some(said) => self.model(&said),
+            Some(requested) => self.model(requested),
+            None => match self.first_ready() {
+                Some(requested) => self.model(&requested),
                 None => self.any_of_ollama().await,
             },
         }
     }
 
     /// Returns the model: `provider:name`, a provider for its default model, or a name that only one provider has.
-    pub fn model(&self, said: &str) -> Result<Model, ChooseError> {
-        let (provider, name) = match said.split_once(':') {
+    pub fn model(&self, requested: &str) -> Result<Model, ModelSelectionError> {
+        let (provider, name) = match requested.split_once(':') {
             Some((provider, name)) => (provider, name),
-            None if self.is_known(said) => (said, ""),
-            None => match maker(said) {
-                Some(maker) => (maker, said),
-                None => return Err(ChooseError::WhoseModel(said.to_owned())),
+            None if self.is_known(requested) => (requested, ""),
+            None => match provider_of(requested) {
+                Some(maker) => (maker, requested),
+                None => return Err(ModelSelectionError::MissingProvider(requested.to_owned())),
             },
         };
         if provider == SCRIPTED {
-            return script(name);
+            return scripted_model(name);
         }
         if !self.is_known(provider) {
             let names = KNOWN.iter().map(|known| known.name);
             let names = names.chain(self.configured.keys().map(String::as_str)).chain([SCRIPTED]);
             let near = nearest(provider, names).into_iter().map(str::to_owned).collect();
-            return Err(ChooseError::UnknownProvider { name: provider.to_owned(), near });
+            return Err(ModelSelectionError::UnknownProvider { name: provider.to_owned(), near });
         }
         let default = self.default_of(provider);
         let name = Some(name.to_owned()).filter(|name| !name.is_empty()).or(default);
-        let name = name.ok_or_else(|| ChooseError::WhichModel(provider.to_owned()))?;
-        let mut facts = Facts::of(provider, &name);
+        let name = name.ok_or_else(|| ModelSelectionError::MissingModel(provider.to_owned()))?;
+        let mut facts = ModelFacts::of(provider, &name);
         if let Some(spec) = self.spec(provider).and_then(|spec| spec.models.get(&name)) {
-            facts = facts.with(spec);
+            facts = facts.override_with(spec);
         }
         let id = format!("{provider}:{name}");
-        let provider: Arc<dyn Provider> = Arc::new(self.provider(provider)?);
+        let provider: Arc<dyn ModelProvider> = Arc::new(self.provider(provider)?);
         Ok(Model { id, name, provider, facts })
     }
 
     fn is_known(&self, name: &str) -> bool {
-        Known::get(name).is_some() || self.configured.contains_key(name)
+        WellKnownProvider::get(name).is_some() || self.configured.contains_key(name)
     }
 
     fn spec(&self, name: &str) -> Option<&ProviderSpec> {
@@ -155,11 +155,11 @@ impl Providers {
 
     fn default_of(&self, name: &str) -> Option<String> {
         let configured = self.spec(name).and_then(|spec| spec.model.clone());
-        configured.or_else(|| Known::get(name)?.model.map(str::to_owned))
+        configured.or_else(|| WellKnownProvider::get(name)?.model.map(str::to_owned))
     }
 
     /// Returns the first provider that is fully configured.
-    fn ready(&self) -> Option<String> {
+    fn first_ready(&self) -> Option<String> {
         let configured = self.configured.iter().filter(|(_, spec)| spec.model.is_some());
         let configured = configured.map(|(name, _)| name.as_str());
         let known = KNOWN.iter().filter(|known| self.first(known.keys).is_some());
@@ -167,32 +167,34 @@ impl Providers {
         let is_ready = |name: &&str| {
             !matches!(
                 self.provider(name),
-                Err(ChooseError::NoKey { .. } | ChooseError::NoAddress(_))
+                Err(ModelSelectionError::MissingKey { .. } | ModelSelectionError::MissingBaseUrl(_))
             )
         };
         names.find(is_ready).map(str::to_owned)
     }
 
     /// Returns the provider of this name, with its open connections.
-    fn provider(&self, name: &str) -> Result<Http, ChooseError> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+    fn provider(&self, name: &str) -> Result<HttpProvider, ModelSelectionError> {
+        let mut made = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(http) = made.get(name) {
             return Ok(http.clone());
         }
-        let http = self.make(name)?;
+        let http = self.create(name)?;
         made.insert(name.to_owned(), http.clone());
         Ok(http)
     }
 
-    fn make(&self, name: &str) -> Result<Http, ChooseError> {
-        let (known, spec) = (Known::get(name), self.spec(name).cloned().unwrap_or_default());
-        let wire = spec.wire.or(known.map(|known| known.wire)).unwrap_or(Wire::OpenAiChat);
+    fn create(&self, name: &str) -> Result<HttpProvider, ModelSelectionError> {
+        let (known, spec) =
+            (WellKnownProvider::get(name), self.spec(name).cloned().unwrap_or_default());
+        let wire = spec.wire.or(known.map(|known| known.wire)).unwrap_or(WireFormat::OpenAiChat);
         let elsewhere = spec.base_url.clone().or_else(|| self.base_of(known?));
         let is_elsewhere = elsewhere.is_some();
         let base_url = elsewhere.or_else(|| known.map(|known| known.base_url.to_owned()));
-        let base_url = base_url.ok_or_else(|| ChooseError::NoAddress(name.to_owned()))?;
-        let mut endpoint = Endpoint::new(base_url);
-        if wire == Wire::Gemini && !endpoint.ends_in_version() {
+        let base_url =
+            base_url.ok_or_else(|| ModelSelectionError::MissingBaseUrl(name.to_owned()))?;
+        let mut endpoint = ProviderEndpoint::new(base_url);
+        if wire == WireFormat::Gemini && !endpoint.ends_in_version() {
             // So Google's own libraries write it.
             endpoint.base_url = endpoint.url("/v1beta");
         }
@@ -211,61 +213,69 @@ impl Providers {
         endpoint.key = spec.key.clone().or_else(|| found.map(|(_, key)| key.into()));
         if endpoint.key.is_none() && is_needed {
             let variables = variables.into_iter().map(str::to_owned).collect();
-            return Err(ChooseError::NoKey { provider: name.to_owned(), variables });
+            return Err(ModelSelectionError::MissingKey { provider: name.to_owned(), variables });
         }
         endpoint.body.clone_from(&spec.body);
         endpoint.headers = spec.headers();
-        let patience = self.patience_for(known, &spec);
-        Http::with_network(wire, endpoint, patience, self.limits.clone(), spec.network)
-            .map_err(|source| ChooseError::Endpoint { provider: name.to_owned(), source })
+        let timeouts = self.timeouts_for(known, &spec);
+        HttpProvider::with_network(wire, endpoint, timeouts, self.limits.clone(), spec.network)
+            .map_err(|source| ModelSelectionError::Endpoint { provider: name.to_owned(), source })
     }
 
-    fn base_of(&self, known: &Known) -> Option<String> {
+    fn base_of(&self, known: &WellKnownProvider) -> Option<String> {
         let (_, base) = self.first(known.bases)?;
-        Some(if known.name == "ollama" { known::ollama(&base) } else { base.trim().to_owned() })
+        Some(if known.name == "ollama" {
+            known::ollama_base_url(&base)
+        } else {
+            base.trim().to_owned()
+        })
     }
 
-    fn patience_for(&self, known: Option<&Known>, spec: &ProviderSpec) -> Patience {
-        let mut patience = self.patience.clone();
+    fn timeouts_for(
+        &self,
+        known: Option<&WellKnownProvider>,
+        spec: &ProviderSpec,
+    ) -> ProviderTimeouts {
+        let mut timeouts = self.timeouts.clone();
         if known.is_some_and(|known| known.name == "ollama") {
             // A large model is loaded first, in silence.
-            patience.silence = patience.silence.max(Duration::from_mins(5));
+            timeouts.idle = timeouts.idle.max(Duration::from_mins(5));
         }
         if let Some(seconds) = spec.silence_seconds {
-            patience.silence = Duration::from_secs(seconds);
-            patience.silence_whole = patience.silence;
+            timeouts.idle = Duration::from_secs(seconds);
+            timeouts.idle_whole = timeouts.idle;
         }
-        patience.tries = spec.tries.unwrap_or(patience.tries).max(1);
-        patience
+        timeouts.max_attempts = spec.tries.unwrap_or(timeouts.max_attempts).max(1);
+        timeouts
     }
 
     /// Returns the first model that Ollama lists, if it runs.
-    async fn any_of_ollama(&self) -> Result<Model, ChooseError> {
+    async fn any_of_ollama(&self) -> Result<Model, ModelSelectionError> {
         if let Some(name) = self.spec("ollama").and_then(|spec| spec.model.clone()) {
             return self.model(&format!("ollama:{name}"));
         }
         let base_url = self.provider("ollama")?.endpoint().base_url.clone();
         match ollama::first(&base_url).await {
             Some(Some(name)) => self.model(&format!("ollama:{name}")),
-            found => Err(ChooseError::None { is_ollama_empty: found.is_some() }),
+            found => Err(ModelSelectionError::None { is_ollama_empty: found.is_some() }),
         }
     }
 }
 
-fn script(path: &str) -> Result<Model, ChooseError> {
+fn scripted_model(path: &str) -> Result<Model, ModelSelectionError> {
     if path.is_empty() {
-        return Err(ChooseError::WhichModel(SCRIPTED.to_owned()));
+        return Err(ModelSelectionError::MissingModel(SCRIPTED.to_owned()));
     }
     let owned = || path.to_owned();
     let text = std::fs::read_to_string(path)
-        .map_err(|source| ChooseError::NoScript { path: owned(), source })?;
-    let script =
-        Script::parse(&text).map_err(|source| ChooseError::Script { path: owned(), source })?;
+        .map_err(|source| ModelSelectionError::UnreadableScript { path: owned(), source })?;
+    let script = ModelScript::parse(&text)
+        .map_err(|source| ModelSelectionError::InvalidScript { path: owned(), source })?;
     Ok(Model {
         id: format!("{SCRIPTED}:{path}"),
         name: SCRIPTED.to_owned(),
         provider: Arc::new(script),
-        facts: Facts::default(),
+        facts: ModelFacts::default(),
     })
 }
 

@@ -7,9 +7,9 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::endpoint::Header;
-use crate::facts::FactsSpec;
-use crate::wire_format::Wire;
+use crate::endpoint::RequestHeader;
+use crate::facts::ModelFactsSpec;
+use crate::wire_format::WireFormat;
 
 /// Configured headers that are not secret; all others may be.
 const PLAIN: [&str; 6] = [
@@ -26,7 +26,7 @@ const PLAIN: [&str; 6] = [
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderSpec {
     /// Wire format: `openai` (the default), `openai-responses`, `anthropic` or `gemini`.
-    pub wire: Option<Wire>,
+    pub wire: Option<WireFormat>,
     /// Base URL that its paths are appended to, such as `https://models.example/v1`.
     pub base_url: Option<String>,
     /// Environment variable of its API key; if absent, a provider that is not well-known gets none.
@@ -41,10 +41,10 @@ pub struct ProviderSpec {
     /// Default model.
     pub model: Option<String>,
     /// Properties of its models, by their names at the provider.
-    pub models: BTreeMap<String, FactsSpec>,
-    /// Idle timeout of an answer, in seconds: see [`Patience::silence`](super::Patience::silence).
+    pub models: BTreeMap<String, ModelFactsSpec>,
+    /// Idle timeout of an answer, in seconds: see [`ProviderTimeouts::silence`](super::ProviderTimeouts::silence).
     pub silence_seconds: Option<u64>,
-    /// Maximum attempts of a request: see [`Patience::tries`](super::Patience::tries).
+    /// Maximum attempts of a request: see [`ProviderTimeouts::tries`](super::ProviderTimeouts::tries).
     pub tries: Option<u32>,
     /// Proxy and certificates of its connections.
     #[serde(skip)]
@@ -52,10 +52,14 @@ pub struct ProviderSpec {
 }
 
 impl ProviderSpec {
-    pub(crate) fn headers(&self) -> Vec<Header> {
+    pub(crate) fn headers(&self) -> Vec<RequestHeader> {
         let is_plain = |name: &str| PLAIN.iter().any(|plain| plain.eq_ignore_ascii_case(name));
         let headers = self.headers.iter().map(|(name, value)| {
-            if is_plain(name) { Header::plain(name, value) } else { Header::secret(name, value) }
+            if is_plain(name) {
+                RequestHeader::plain(name, value)
+            } else {
+                RequestHeader::secret(name, value)
+            }
         });
         headers.collect()
     }

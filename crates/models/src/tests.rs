@@ -16,12 +16,12 @@ use crate::formats::{anthropic, chat, gemini, responses};
 use crate::*;
 
 /// Event streams with every kind of event, one for each wire format.
-fn streams() -> [(Wire, String); 4] {
+fn streams() -> [(WireFormat, String); 4] {
     [
-        (Wire::OpenAiChat, chat::tests::everything()),
-        (Wire::OpenAiResponses, responses::tests::everything()),
-        (Wire::Anthropic, anthropic::tests::everything()),
-        (Wire::Gemini, gemini::tests::everything()),
+        (WireFormat::OpenAiChat, chat::tests::everything()),
+        (WireFormat::OpenAiResponses, responses::tests::everything()),
+        (WireFormat::Anthropic, anthropic::tests::everything()),
+        (WireFormat::Gemini, gemini::tests::everything()),
     ]
 }
 
@@ -71,8 +71,8 @@ proptest! {
                 from = cut;
             }
             pieces.push(&body[from..]);
-            let split = in_pieces(Reader::new(wire), pieces);
-            prop_assert_eq!(split, in_pieces(Reader::new(wire), [body]));
+            let split = in_pieces(ResponseReader::new(wire), pieces);
+            prop_assert_eq!(split, in_pieces(ResponseReader::new(wire), [body]));
         }
     }
 
@@ -81,15 +81,15 @@ proptest! {
         events in prop::collection::vec(hostile(), 0..12),
         noise in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        for wire in Wire::ALL {
-            let mut reader = Reader::new(wire);
+        for wire in WireFormat::ALL {
+            let mut reader = ResponseReader::new(wire);
             for event in &events {
                 reader.feed(format!("data: {event}\n\n").as_bytes());
             }
             let _ = reader.end();
             let whole = Value::from(events.clone()).to_string();
-            let _ = in_pieces(Reader::new(wire), [whole.as_bytes()]);
-            let _ = in_pieces(Reader::new(wire), [&noise[..]]);
+            let _ = in_pieces(ResponseReader::new(wire), [whole.as_bytes()]);
+            let _ = in_pieces(ResponseReader::new(wire), [&noise[..]]);
             let _ = refused(wire, 500, &[], &whole);
         }
     }
@@ -99,7 +99,7 @@ proptest! {
         for (wire, body) in streams() {
             // Everybody says why it stops in the last fifth.
             let cut = cut % (body.len() * 4 / 5);
-            let (_, end) = in_pieces(Reader::new(wire), [&body.as_bytes()[..cut]]);
+            let (_, end) = in_pieces(ResponseReader::new(wire), [&body.as_bytes()[..cut]]);
             prop_assert!(end.is_err(), "{wire}: {cut} bytes of {}", body.len());
         }
     }
@@ -108,79 +108,99 @@ proptest! {
 #[test]
 fn what_a_whole_stream_says_is_understood() {
     for (wire, body) in streams() {
-        let (deltas, end) = in_pieces(Reader::new(wire), [body.as_bytes()]);
+        let (deltas, end) = in_pieces(ResponseReader::new(wire), [body.as_bytes()]);
         let reply = end.unwrap();
         let texts = deltas.iter().filter_map(|delta| match delta {
-            Delta::Text(text) => Some(text.as_str()),
+            ReplyDelta::Text(text) => Some(text.as_str()),
             _ => None,
         });
         assert_eq!(texts.collect::<String>(), reply.message.text(), "{wire}");
         for (place, call) in reply.message.calls().enumerate() {
             let arguments = deltas.iter().filter_map(|delta| match delta {
-                Delta::ToolCallArguments { index, fragment } if *index == place => {
+                ReplyDelta::ToolCallArguments { index, fragment } if *index == place => {
                     Some(fragment.as_str())
                 }
                 _ => None,
             });
             assert_eq!(arguments.collect::<String>(), call.arguments.as_str(), "{wire}");
         }
-        assert_eq!(reply.stop, Stop::ToolCalls, "{wire}");
-        assert_ne!(reply.usage, Usage::default(), "{wire}");
+        assert_eq!(reply.stop, StopReason::ToolCalls, "{wire}");
+        assert_ne!(reply.usage, TokenUsage::default(), "{wire}");
         let kept = serde_json::to_string(&reply.message).unwrap();
-        assert_eq!(serde_json::from_str::<Message>(&kept).unwrap(), reply.message, "{wire}");
+        assert_eq!(serde_json::from_str::<ChatMessage>(&kept).unwrap(), reply.message, "{wire}");
     }
 }
 
 #[test]
 fn a_cut_stream_may_be_repeated_only_if_nothing_was_handed_out() {
     for (wire, body) in streams() {
-        let (_, end) = in_pieces(Reader::new(wire), [&b""[..]]);
-        assert_eq!(end.unwrap_err().retry(), Retry::After(Duration::from_secs(1)), "{wire}");
+        let (_, end) = in_pieces(ResponseReader::new(wire), [&b""[..]]);
+        assert_eq!(
+            end.unwrap_err().retry(),
+            RetryDecision::After(Duration::from_secs(1)),
+            "{wire}"
+        );
         let half = &body.as_bytes()[..body.len() * 4 / 5];
-        let error = in_pieces(Reader::new(wire), [half]).1.unwrap_err();
-        assert_eq!((&error.cause, error.retry()), (&Cause::Cut, Retry::No), "{wire}");
+        let error = in_pieces(ResponseReader::new(wire), [half]).1.unwrap_err();
+        assert_eq!(
+            (&error.kind, error.retry()),
+            (&ProviderErrorKind::Truncated, RetryDecision::No),
+            "{wire}"
+        );
     }
 }
 
 #[test]
 fn what_is_too_large_is_refused() {
-    let limits = Limits { answer_bytes: 600, ..Limits::default() };
-    let exceeded = |wire: Wire, body: &str, limits: &Limits| {
-        let reader = Reader::new(wire).with_limits(limits.clone());
-        in_pieces(reader, body.as_bytes().chunks(100)).1.unwrap_err().cause
+    let limits = AnswerLimits { answer_bytes: 600, ..AnswerLimits::default() };
+    let exceeded = |wire: WireFormat, body: &str, limits: &AnswerLimits| {
+        let reader = ResponseReader::new(wire).with_limits(limits.clone());
+        in_pieces(reader, body.as_bytes().chunks(100)).1.unwrap_err().kind
     };
     for (wire, body) in streams() {
-        let cause = |limits: Limits| exceeded(wire, &body, &limits);
-        let some = Limits::default;
-        assert_eq!(cause(limits.clone()), Cause::TooLarge(Exceeded::AnswerBytes(600)));
+        let cause = |limits: AnswerLimits| exceeded(wire, &body, &limits);
+        let some = AnswerLimits::default;
         assert_eq!(
-            cause(Limits { argument_bytes: 3, ..some() }),
-            Cause::TooLarge(Exceeded::ArgumentBytes(3))
+            cause(limits.clone()),
+            ProviderErrorKind::TooLarge(ExceededLimit::AnswerBytes(600))
         );
-        assert_eq!(cause(Limits { calls: 1, ..some() }), Cause::TooLarge(Exceeded::Calls(1)));
-        assert_eq!(cause(Limits { events: 2, ..some() }), Cause::TooLarge(Exceeded::Events(2)));
         assert_eq!(
-            cause(Limits { event_bytes: 20, ..some() }),
-            Cause::TooLarge(Exceeded::EventBytes(20))
+            cause(AnswerLimits { argument_bytes: 3, ..some() }),
+            ProviderErrorKind::TooLarge(ExceededLimit::ArgumentBytes(3))
+        );
+        assert_eq!(
+            cause(AnswerLimits { calls: 1, ..some() }),
+            ProviderErrorKind::TooLarge(ExceededLimit::Calls(1))
+        );
+        assert_eq!(
+            cause(AnswerLimits { events: 2, ..some() }),
+            ProviderErrorKind::TooLarge(ExceededLimit::Events(2))
+        );
+        assert_eq!(
+            cause(AnswerLimits { event_bytes: 20, ..some() }),
+            ProviderErrorKind::TooLarge(ExceededLimit::EventBytes(20))
         );
     }
     let deep = format!("data: {}\n\n", "[".repeat(100_000));
-    for wire in Wire::ALL {
-        assert_eq!(exceeded(wire, &deep, &Limits::default()), Cause::NotJson);
+    for wire in WireFormat::ALL {
+        assert_eq!(
+            exceeded(wire, &deep, &AnswerLimits::default()),
+            ProviderErrorKind::MalformedResponse
+        );
     }
 }
 
 #[test]
 fn a_page_for_people_is_no_answer() {
     let page = "<!DOCTYPE html><html><body>Sign in</body></html>";
-    for wire in Wire::ALL {
-        let error = in_pieces(Reader::new(wire), [page.as_bytes()]).1.unwrap_err();
+    for wire in WireFormat::ALL {
+        let error = in_pieces(ResponseReader::new(wire), [page.as_bytes()]).1.unwrap_err();
         assert_eq!(
             error.to_string(),
             "the answer is not what a provider writes: a page for people"
         );
         assert_eq!(error.hint().as_deref(), Some("check the base URL"));
-        assert_eq!(refused(wire, 404, &[], page).cause, Cause::NotJson);
+        assert_eq!(refused(wire, 404, &[], page).kind, ProviderErrorKind::MalformedResponse);
         assert_eq!(refused(wire, 502, &[], page).to_string(), "the provider failed (HTTP 502)");
     }
 }
@@ -188,18 +208,18 @@ fn a_page_for_people_is_no_answer() {
 #[test]
 fn a_secret_is_in_no_error_and_in_no_debug_text() {
     let key = "sk-live-0123456789abcdef";
-    let endpoint = Endpoint::new("https://models.example")
+    let endpoint = ProviderEndpoint::new("https://models.example")
         .with_key(SecretString::from(format!("{key}\n")), "OPENAI_API_KEY");
-    let ask = Ask::new("m", vec![Message::user("hi")]);
-    for wire in Wire::ALL {
-        let request = wire.request(&ask, &endpoint);
+    let model_request = ModelRequest::new("m", vec![ChatMessage::user("hi")]);
+    for wire in WireFormat::ALL {
+        let request = wire.request(&model_request, &endpoint);
         let shown = format!("{request:?} {endpoint:?}");
         assert!(!shown.contains("0123456789"), "{shown}");
         let sent = request.headers.iter().find(|header| header.value.expose().ends_with(key));
-        assert!(matches!(sent.unwrap().value, HeaderValue::Secret(_)));
+        assert!(matches!(sent.unwrap().value, RequestHeaderValue::Secret(_)));
         assert!(!request.url.contains(key));
 
-        let mut reader = wire.reader(&ask, &endpoint);
+        let mut reader = wire.reader(&model_request, &endpoint);
         reader.head(401, []);
         reader.feed(
             format!(r#"{{"error":{{"message":"bad key {key}: sk-proj-9999999999\u001b[2J"}}}}"#)
@@ -214,17 +234,18 @@ fn a_secret_is_in_no_error_and_in_no_debug_text() {
             error.hint().as_deref(),
             Some("set `OPENAI_API_KEY` to a key that the provider takes")
         );
-        assert_eq!(error.retry(), Retry::No);
+        assert_eq!(error.retry(), RetryDecision::No);
     }
 }
 
 #[test]
 fn headers_and_members_of_an_endpoint_win() {
-    let mut endpoint = Endpoint::new("https://proxy.example/v1/");
-    endpoint.headers.push(Header::plain("Anthropic-Version", "next"));
+    let mut endpoint = ProviderEndpoint::new("https://proxy.example/v1/");
+    endpoint.headers.push(RequestHeader::plain("Anthropic-Version", "next"));
     endpoint.body.insert("metadata".into(), serde_json::json!({ "user_id": "u" }));
     endpoint.body.insert("max_tokens".into(), Value::Null);
-    let request = Wire::Anthropic.request(&Ask::new("m", vec![Message::user("hi")]), &endpoint);
+    let request = WireFormat::Anthropic
+        .request(&ModelRequest::new("m", vec![ChatMessage::user("hi")]), &endpoint);
     assert_eq!(request.url, "https://proxy.example/v1/messages");
     let versions: Vec<_> = request
         .headers
@@ -240,7 +261,7 @@ fn headers_and_members_of_an_endpoint_win() {
 
 #[test]
 fn every_wire_is_told_by_its_word() {
-    for wire in Wire::ALL {
-        assert_eq!(wire.as_str().parse::<Wire>().unwrap(), wire);
+    for wire in WireFormat::ALL {
+        assert_eq!(wire.as_str().parse::<WireFormat>().unwrap(), wire);
     }
 }

@@ -9,7 +9,7 @@ use consort_core::{Catalog, Json, ServerId, Tool};
 mod merge;
 mod pieces;
 
-use merge::Table;
+use merge::TokenTable;
 
 /// Length of the longest token in bytes, in either vocabulary; a test checks it.
 const LONGEST: usize = 128;
@@ -18,7 +18,7 @@ const LONGEST: usize = 128;
 ///
 /// Providers other than `OpenAI` do not publish theirs; for them a count is an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Vocabulary {
+pub enum TokenVocabulary {
     /// GPT-4o and later models.
     #[default]
     O200k,
@@ -26,7 +26,7 @@ pub enum Vocabulary {
     Cl100k,
 }
 
-impl Vocabulary {
+impl TokenVocabulary {
     /// Every vocabulary there is.
     pub const ALL: [Self; 2] = [Self::O200k, Self::Cl100k];
 
@@ -38,11 +38,11 @@ impl Vocabulary {
         }
     }
 
-    fn table(self) -> &'static Table {
-        static O200K: LazyLock<Table> =
-            LazyLock::new(|| Table::read(include_bytes!("tokens/o200k.bin")));
-        static CL100K: LazyLock<Table> =
-            LazyLock::new(|| Table::read(include_bytes!("tokens/cl100k.bin")));
+    fn table(self) -> &'static TokenTable {
+        static O200K: LazyLock<TokenTable> =
+            LazyLock::new(|| TokenTable::parse(include_bytes!("tokens/o200k.bin")));
+        static CL100K: LazyLock<TokenTable> =
+            LazyLock::new(|| TokenTable::parse(include_bytes!("tokens/cl100k.bin")));
         match self {
             Self::O200k => &O200K,
             Self::Cl100k => &CL100K,
@@ -50,13 +50,13 @@ impl Vocabulary {
     }
 }
 
-impl fmt::Display for Vocabulary {
+impl fmt::Display for TokenVocabulary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Vocabulary {
+impl FromStr for TokenVocabulary {
     type Err = UnknownVocabulary;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -78,18 +78,18 @@ pub struct UnknownVocabulary(String);
 /// The time is linear in the length of the text, whatever its content.
 ///
 /// ```
-/// use consort_models::tokens::{Vocabulary, count};
+/// use consort_models::tokens::{TokenVocabulary, count};
 ///
-/// assert_eq!(count(Vocabulary::O200k, "The weather in a city."), 6);
+/// assert_eq!(count(TokenVocabulary::O200k, "The weather in a city."), 6);
 /// ```
-pub fn count(vocabulary: Vocabulary, text: &str) -> usize {
+pub fn count(vocabulary: TokenVocabulary, text: &str) -> usize {
     let mut counter = vocabulary.table().counter();
     pieces::of(vocabulary, text).map(|piece| counter.count(piece.as_bytes())).sum()
 }
 
 /// Returns true if texts have at most `budget` tokens together. Where their length alone decides, as
 /// for few tools and for far too many, no vocabulary is loaded.
-pub fn fits(vocabulary: Vocabulary, texts: &[impl AsRef<str>], budget: usize) -> bool {
+pub fn fits(vocabulary: TokenVocabulary, texts: &[impl AsRef<str>], budget: usize) -> bool {
     let mut rest: usize = texts.iter().map(|text| text.as_ref().len()).sum();
     let mut counted = 0;
     for text in texts {
@@ -115,7 +115,7 @@ fn by_length(bytes: usize, budget: usize) -> Option<bool> {
 
 /// Token cost of one tool's definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cost {
+pub struct TokenCost {
     /// The tool's server.
     pub server: ServerId,
     /// Its name here, within its server.
@@ -125,11 +125,11 @@ pub struct Cost {
 }
 
 /// Returns the cost of each tool of a catalog, in the catalog's order.
-pub fn costs(vocabulary: Vocabulary, catalog: &Catalog) -> Vec<Cost> {
-    let cost = |entry: &consort_core::Entry| Cost {
+pub fn costs(vocabulary: TokenVocabulary, catalog: &Catalog) -> Vec<TokenCost> {
+    let cost = |entry: &consort_core::Entry| TokenCost {
         server: entry.route.server.clone(),
         name: entry.name.clone(),
-        tokens: count(vocabulary, &text(&entry.tool())),
+        tokens: count(vocabulary, &definition_text(&entry.tool())),
     };
     catalog.tools.entries().iter().map(cost).collect()
 }
@@ -140,7 +140,7 @@ pub fn costs(vocabulary: Vocabulary, catalog: &Catalog) -> Vec<Cost> {
 ///
 /// Providers convert it before the model sees it, in undocumented ways. This is what a client sends,
 /// and within a few per cent of what is billed.
-pub fn text(tool: &Tool) -> String {
+pub fn definition_text(tool: &Tool) -> String {
     let mut text = String::from(r#"{"type":"function","function":{"name":"#);
     text.push_str(Json::string(&tool.name()).as_str());
     text.push_str(r#","description":"#);
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     fn both(text: &str) -> [usize; 2] {
-        Vocabulary::ALL.map(|vocabulary| count(vocabulary, text))
+        TokenVocabulary::ALL.map(|vocabulary| count(vocabulary, text))
     }
 
     #[test]
@@ -228,12 +228,12 @@ mod tests {
 
     #[test]
     fn a_vocabulary_is_read_as_it_is_written() {
-        for vocabulary in Vocabulary::ALL {
+        for vocabulary in TokenVocabulary::ALL {
             assert_eq!(vocabulary.to_string().parse(), Ok(vocabulary));
             assert_eq!(format!("{vocabulary}_base").parse(), Ok(vocabulary));
         }
         assert_eq!(
-            "gpt".parse::<Vocabulary>().unwrap_err().to_string(),
+            "gpt".parse::<TokenVocabulary>().unwrap_err().to_string(),
             "unknown vocabulary `gpt`: use `o200k` or `cl100k`"
         );
     }
@@ -259,24 +259,24 @@ mod tests {
             r#"{"type":"object","properties":{"z":{"type":"string"},"#,
             r#""a":{"description":"it\u0027s \"quoted\" \ud800"}}}}}"#
         );
-        assert_eq!(text(&Tool::from_object(definition.clone())), whole);
+        assert_eq!(definition_text(&Tool::from_object(definition.clone())), whole);
         let offer = Offer {
             shelves: BTreeMap::from([(ShelfKind::Tools, vec![("say".to_owned(), definition)])]),
             ..Offer::default()
         };
         let catalog = Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)]));
-        let cost = Cost {
+        let cost = TokenCost {
             server: "web".parse().unwrap(),
             name: "say".to_owned(),
-            tokens: count(Vocabulary::O200k, whole),
+            tokens: count(TokenVocabulary::O200k, whole),
         };
-        assert_eq!(costs(Vocabulary::O200k, &catalog), [cost]);
+        assert_eq!(costs(TokenVocabulary::O200k, &catalog), [cost]);
     }
 
     #[test]
     fn an_escape_that_is_not_needed_is_not_counted() {
         let tool = Tool::new("x", "", &Json::parse(r#"{"title":"it\u0027s\n"}"#).unwrap());
-        assert!(text(&tool).ends_with(r#""parameters":{"title":"it's\n"}}}"#));
+        assert!(definition_text(&tool).ends_with(r#""parameters":{"title":"it's\n"}}}"#));
     }
 
     fn texts() -> impl Strategy<Value = String> {
@@ -286,7 +286,7 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_are_the_whole_text(text in texts()) {
-            for vocabulary in Vocabulary::ALL {
+            for vocabulary in TokenVocabulary::ALL {
                 let pieces: Vec<&str> = pieces::of(vocabulary, &text).collect();
                 prop_assert!(pieces.iter().all(|piece| !piece.is_empty()));
                 prop_assert_eq!(pieces.concat(), text.as_str());
@@ -297,7 +297,7 @@ mod tests {
         fn texts_fit_exactly_if_their_counts_do(
             texts in prop::collection::vec(texts(), 0..5), budget in 0_usize..120,
         ) {
-            for vocabulary in Vocabulary::ALL {
+            for vocabulary in TokenVocabulary::ALL {
                 let sum: usize = texts.iter().map(|text| count(vocabulary, text)).sum();
                 prop_assert_eq!(fits(vocabulary, &texts, budget), sum <= budget);
             }
@@ -310,7 +310,7 @@ mod tests {
             let schema = json!({ "type": "object", "properties": { key.clone(): { "default": number, "title": key } } });
             let pretty = serde_json::to_string_pretty(&schema).unwrap();
             let tool = Tool::new(&name, &description, &Json::parse(pretty).unwrap());
-            let written = text(&tool);
+            let written = definition_text(&tool);
             let read: serde_json::Value = serde_json::from_str(&written).unwrap();
             prop_assert_eq!(read, tool.to_openai());
             let compact = Json::from(schema);

@@ -3,35 +3,35 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::dialect::Options;
+use crate::dialect::DialectOptions;
 use consort_core::Tool;
 
 use crate::formats::{anthropic, gemini};
-use crate::names::Names;
-use crate::request::{Ask, CacheMarks};
-use crate::wire_format::Wire;
+use crate::request::{CacheMarks, ModelRequest};
+use crate::tool_names::ToolNameMap;
+use crate::wire_format::WireFormat;
 
 /// Maximum number of prepared tool lists: those of a few agents with the same provider.
-const KEPT: usize = 4;
+const CACHED_LISTS: usize = 4;
 
 /// Tools in a wire format.
 #[derive(Debug)]
-pub(crate) struct Offered {
-    pub(crate) names: Arc<Names>,
+pub(crate) struct PreparedTools {
+    pub(crate) names: Arc<ToolNameMap>,
     /// JSON value of `"tools":`; empty without tools.
     pub(crate) tools: Vec<u8>,
 }
 
-impl Offered {
-    pub(crate) fn new(wire: Wire, ask: &Ask) -> Self {
-        let names = Names::new(wire, &ask.tools);
-        let definitions = names.definitions(&ask.tools, ask.dialect);
+impl PreparedTools {
+    pub(crate) fn new(wire: WireFormat, request: &ModelRequest) -> Self {
+        let names = ToolNameMap::new(wire, &request.tools);
+        let definitions = names.definitions(&request.tools, request.dialect);
         let mut tools = Vec::new();
         if !definitions.is_empty() {
             let written = match wire {
-                Wire::OpenAiChat | Wire::OpenAiResponses => definitions.into(),
-                Wire::Anthropic => anthropic::tools(definitions, ask.cache),
-                Wire::Gemini => gemini::tools(&definitions),
+                WireFormat::OpenAiChat | WireFormat::OpenAiResponses => definitions.into(),
+                WireFormat::Anthropic => anthropic::tools(definitions, request.cache),
+                WireFormat::Gemini => gemini::tools(&definitions),
             };
             tools = written.to_string().into_bytes();
         }
@@ -41,45 +41,45 @@ impl Offered {
 
 /// The most recently used tool lists, prepared.
 #[derive(Debug, Default)]
-pub(crate) struct Ready(Mutex<VecDeque<Entry>>);
+pub(crate) struct PreparedToolsCache(Mutex<VecDeque<CachedTools>>);
 
 #[derive(Debug)]
-struct Entry {
+struct CachedTools {
     /// Held, so that no other list can be allocated at its address.
     tools: Arc<[Tool]>,
-    options: Options,
+    options: DialectOptions,
     cache: CacheMarks,
-    offered: Arc<Offered>,
+    prepared: Arc<PreparedTools>,
 }
 
-impl Entry {
-    fn is_for(&self, ask: &Ask) -> bool {
-        let is_same = Arc::ptr_eq(&self.tools, &ask.tools) || self.tools == ask.tools;
-        is_same && self.options == ask.dialect && self.cache == ask.cache
+impl CachedTools {
+    fn is_for(&self, request: &ModelRequest) -> bool {
+        let is_same = Arc::ptr_eq(&self.tools, &request.tools) || self.tools == request.tools;
+        is_same && self.options == request.dialect && self.cache == request.cache
     }
 }
 
-impl Ready {
+impl PreparedToolsCache {
     /// Returns the tools of this request, prepared now if necessary.
-    pub(crate) fn get(&self, wire: Wire, ask: &Ask) -> Arc<Offered> {
+    pub(crate) fn get(&self, wire: WireFormat, request: &ModelRequest) -> Arc<PreparedTools> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = entries.iter().position(|entry| entry.is_for(ask)) {
+        if let Some(at) = entries.iter().position(|entry| entry.is_for(request)) {
             let entry = entries.remove(at).expect("it was just found");
-            let offered = Arc::clone(&entry.offered);
+            let prepared = Arc::clone(&entry.prepared);
             entries.push_back(entry);
-            return offered;
+            return prepared;
         }
-        let offered = Arc::new(Offered::new(wire, ask));
-        if entries.len() >= KEPT {
+        let prepared = Arc::new(PreparedTools::new(wire, request));
+        if entries.len() >= CACHED_LISTS {
             entries.pop_front();
         }
-        entries.push_back(Entry {
-            tools: Arc::clone(&ask.tools),
-            options: ask.dialect,
-            cache: ask.cache,
-            offered: Arc::clone(&offered),
+        entries.push_back(CachedTools {
+            tools: Arc::clone(&request.tools),
+            options: request.dialect,
+            cache: request.cache,
+            prepared: Arc::clone(&prepared),
         });
-        offered
+        prepared
     }
 }
 
@@ -90,16 +90,16 @@ mod tests {
 
     #[test]
     fn a_list_of_tools_is_made_ready_once() {
-        let ready = Ready::default();
-        let ask = conversation();
-        let first = ready.get(Wire::Anthropic, &ask);
-        assert!(Arc::ptr_eq(&first, &ready.get(Wire::Anthropic, &ask.clone())));
-        let equal = Ask { tools: tools(), ..ask.clone() };
-        assert!(Arc::ptr_eq(&first, &ready.get(Wire::Anthropic, &equal)));
-        let unmarked = Ask { cache: CacheMarks::Unset, ..ask.clone() };
-        let other = ready.get(Wire::Anthropic, &unmarked);
+        let ready = PreparedToolsCache::default();
+        let request = conversation();
+        let first = ready.get(WireFormat::Anthropic, &request);
+        assert!(Arc::ptr_eq(&first, &ready.get(WireFormat::Anthropic, &request.clone())));
+        let equal = ModelRequest { tools: tools(), ..request.clone() };
+        assert!(Arc::ptr_eq(&first, &ready.get(WireFormat::Anthropic, &equal)));
+        let unmarked = ModelRequest { cache: CacheMarks::Unset, ..request.clone() };
+        let other = ready.get(WireFormat::Anthropic, &unmarked);
         assert_ne!(first.tools, other.tools);
-        let none = Ask { tools: Arc::default(), ..ask };
-        assert!(ready.get(Wire::Anthropic, &none).tools.is_empty());
+        let none = ModelRequest { tools: Arc::default(), ..request };
+        assert!(ready.get(WireFormat::Anthropic, &none).tools.is_empty());
     }
 }

@@ -3,29 +3,29 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::dialect::Dialect;
+use crate::dialect::ToolDialect;
 use serde::Deserialize;
 
 /// Wire format of a provider's API.
 ///
 /// ```
-/// use consort_models::{Ask, Endpoint, Message, Stop, Wire};
+/// use consort_models::{ModelRequest, ProviderEndpoint, ChatMessage, StopReason, WireFormat};
 ///
-/// let ask = Ask::new("some-model", vec![Message::user("Hello")]);
-/// let endpoint = Endpoint::new("http://localhost:11434/v1");
-/// let request = Wire::OpenAiChat.request(&ask, &endpoint);
+/// let ask = ModelRequest::new("some-model", vec![ChatMessage::user("Hello")]);
+/// let endpoint = ProviderEndpoint::new("http://localhost:11434/v1");
+/// let request = WireFormat::OpenAiChat.request(&ask, &endpoint);
 /// assert_eq!(request.url, "http://localhost:11434/v1/chat/completions");
 ///
-/// let mut reader = Wire::OpenAiChat.reader(&ask, &endpoint);
+/// let mut reader = WireFormat::OpenAiChat.reader(&ask, &endpoint);
 /// reader.head(200, [("content-type", "text/event-stream")]);
 /// reader.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n");
 /// let reply = reader.end()?;
-/// assert_eq!((reply.message.text(), reply.stop), ("Hi".to_owned(), Stop::End));
+/// assert_eq!((reply.message.text(), reply.stop), ("Hi".to_owned(), StopReason::End));
 /// # Ok::<(), consort_models::ProviderError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
-pub enum Wire {
+pub enum WireFormat {
     /// `OpenAI`'s chat completions, and every API that is compatible with them.
     OpenAiChat,
     /// `OpenAI`'s Responses API.
@@ -36,23 +36,23 @@ pub enum Wire {
     Gemini,
 }
 
-impl Wire {
+impl WireFormat {
     /// All wire formats.
     pub const ALL: [Self; 4] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
-    /// Identifier of the format, also used as the key in [`Opaque`](crate::Opaque).
+    /// Identifier of the format, also used as the key in [`OpaqueData`](crate::OpaqueData).
     pub fn as_str(self) -> &'static str {
         self.dialect().as_str()
     }
 
     /// Dialect of tool definitions in this format.
-    pub fn dialect(self) -> Dialect {
+    pub fn dialect(self) -> ToolDialect {
         match self {
-            Self::OpenAiChat => Dialect::OpenAiChat,
-            Self::OpenAiResponses => Dialect::OpenAiResponses,
-            Self::Anthropic => Dialect::Anthropic,
-            Self::Gemini => Dialect::Gemini,
+            Self::OpenAiChat => ToolDialect::OpenAiChat,
+            Self::OpenAiResponses => ToolDialect::OpenAiResponses,
+            Self::Anthropic => ToolDialect::Anthropic,
+            Self::Gemini => ToolDialect::Gemini,
         }
     }
 
@@ -66,26 +66,26 @@ impl Wire {
     }
 }
 
-impl fmt::Display for Wire {
+impl fmt::Display for WireFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl FromStr for Wire {
+impl FromStr for WireFormat {
     type Err = crate::dialect::UnknownDialect;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text.parse::<Dialect>()? {
-            Dialect::OpenAiChat => Self::OpenAiChat,
-            Dialect::OpenAiResponses => Self::OpenAiResponses,
-            Dialect::Anthropic => Self::Anthropic,
-            Dialect::Gemini => Self::Gemini,
+        Ok(match text.parse::<ToolDialect>()? {
+            ToolDialect::OpenAiChat => Self::OpenAiChat,
+            ToolDialect::OpenAiResponses => Self::OpenAiResponses,
+            ToolDialect::Anthropic => Self::Anthropic,
+            ToolDialect::Gemini => Self::Gemini,
         })
     }
 }
 
-impl TryFrom<String> for Wire {
+impl TryFrom<String> for WireFormat {
     type Error = crate::dialect::UnknownDialect;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {

@@ -19,7 +19,7 @@ use consort_core::{
 
 use crate::limits::ExposureLimits;
 use crate::memo::Memo;
-use consort_models::tokens::{self, Vocabulary};
+use consort_models::tokens::{self, TokenVocabulary};
 use consort_search::ToolIndex;
 
 pub use spec::{ExposureSpec, ModeSpec, TableSpec};
@@ -95,7 +95,7 @@ pub enum Mode {
         /// Tokens.
         budget: usize,
         /// Vocabulary in which tokens are counted.
-        vocabulary: Vocabulary,
+        vocabulary: TokenVocabulary,
     },
 }
 
@@ -240,9 +240,13 @@ impl Exposed {
     }
 }
 
-fn fits(catalog: &Catalog, vocabulary: Vocabulary, budget: usize) -> bool {
-    let texts: Vec<String> =
-        catalog.tools.entries().iter().map(|entry| tokens::text(&entry.tool())).collect();
+fn fits(catalog: &Catalog, vocabulary: TokenVocabulary, budget: usize) -> bool {
+    let texts: Vec<String> = catalog
+        .tools
+        .entries()
+        .iter()
+        .map(|entry| tokens::definition_text(&entry.tool()))
+        .collect();
     tokens::fits(vocabulary, &texts, budget)
 }
 
@@ -519,7 +523,7 @@ mod tests {
     #[test]
     fn by_a_budget_everything_is_shown_or_what_costs_least_once_for_all() {
         let auto = |fake: &Arc<Fake>, budget| {
-            let mode = Mode::Auto { budget, vocabulary: Vocabulary::O200k };
+            let mode = Mode::Auto { budget, vocabulary: TokenVocabulary::O200k };
             let exposing = Exposing { mode, ..Exposing::default() };
             Exposed::new(Arc::clone(fake) as Arc<dyn Toolbox>, exposing)
         };
@@ -537,7 +541,7 @@ mod tests {
         let nothing = Exposed::new(
             Fake::new(&[]),
             Exposing {
-                mode: Mode::Auto { budget: 0, vocabulary: Vocabulary::O200k },
+                mode: Mode::Auto { budget: 0, vocabulary: TokenVocabulary::O200k },
                 ..Exposing::default()
             },
         );

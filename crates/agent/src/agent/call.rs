@@ -24,14 +24,14 @@ use crate::run::{CallState, Pending};
 use crate::settings::Treat;
 use crate::shorten::{boundary, rest, shortened};
 use crate::step::{Question, Status, What};
-use consort_models::{Call, CallResult, Part};
+use consort_models::{MessagePart, ToolCall, ToolCallResult};
 
 /// Pause before the first retry of a call; later ones are multiples of it.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Result of a call.
 pub(super) struct Came {
-    pub(super) result: CallResult,
+    pub(super) result: ToolCallResult,
     pub(super) error: Option<&'static str>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Making<'a> {
     pub(super) worker: &'a Worker,
     pub(super) taken: &'a Taken,
     pub(super) emitter: &'a Emitter<Event>,
-    pub(super) call: &'a Call,
+    pub(super) call: &'a ToolCall,
     /// Answer of a user to the question of an earlier attempt.
     pub(super) answered: Option<(&'a Question, &'a Value)>,
     slot: Option<Arc<Semaphore>>,
@@ -57,8 +57,9 @@ impl Worker {
         let slots: Vec<Option<Arc<Semaphore>>> =
             calls.iter().map(|pending| self.slot(&pending.call)).collect();
         let worker = &*self;
-        let is_foreign =
-            |call: &Call| worker.agent.settings.foreign.iter().any(|tool| tool.name() == call.name);
+        let is_foreign = |call: &ToolCall| {
+            worker.agent.settings.foreign.iter().any(|tool| tool.name() == call.name)
+        };
         let mut making = Vec::new();
         for (pending, slot) in calls.iter().zip(slots) {
             if is_foreign(&pending.call) {
@@ -79,7 +80,7 @@ impl Worker {
         Ok(())
     }
 
-    fn slot(&mut self, call: &Call) -> Option<Arc<Semaphore>> {
+    fn slot(&mut self, call: &ToolCall) -> Option<Arc<Semaphore>> {
         let (bound, _) = self.tools.find(&call.name).ok()?;
         let slots = self.agent.settings.parallel.max(1);
         let slot = self.slots.entry(bound.target.server.clone());
@@ -266,7 +267,7 @@ impl Making<'_> {
     fn outcome(&self, outcome: &Outcome) -> Came {
         match outcome {
             Outcome::Complete(result) => {
-                Came { result: CallResult::new(&self.call.id, result), error: None }
+                Came { result: ToolCallResult::new(&self.call.id, result), error: None }
             }
             Outcome::InputRequired(_) => {
                 let text = "the server needs answers that nobody here can give";
@@ -285,7 +286,7 @@ impl Making<'_> {
     }
 
     pub(super) fn wrong(&self, text: String, kind: &'static str) -> Came {
-        Came { result: CallResult::error(&self.call.id, text), error: Some(kind) }
+        Came { result: ToolCallResult::error(&self.call.id, text), error: Some(kind) }
     }
 
     /// Returns a part of a result that was too large.
@@ -304,8 +305,8 @@ impl Making<'_> {
         if end < whole.len() {
             text.push_str(&rest(&call, end, whole.len()));
         }
-        let parts = vec![Part::text(text)];
-        let result = CallResult { call: self.call.id.clone(), parts, is_error: false };
+        let parts = vec![MessagePart::text(text)];
+        let result = ToolCallResult { call: self.call.id.clone(), parts, is_error: false };
         Came { result, error: None }
     }
 }

@@ -8,7 +8,7 @@ use super::{Agent, End, Worker};
 use crate::conversation::Taken;
 use crate::meter::RunMeter;
 use crate::step::Status;
-use consort_models::Usage;
+use consort_models::TokenUsage;
 
 impl Agent {
     /// Returns the meter of a run, including its cost so far.
@@ -22,7 +22,7 @@ impl Agent {
         let id = &self.model.id;
         let outside = self.settings.meter.as_ref().is_some_and(|meter| meter.limits_cost());
         let limited = self.settings.limits.cost.is_some() || outside;
-        if !limited || self.model.facts.price.is_some() || self.model.is_played() {
+        if !limited || self.model.facts.price.is_some() || self.model.is_free() {
             return Ok(());
         }
         let whose = if self.settings.limits.cost.is_some() { "" } else { " of the run that asks" };
@@ -36,7 +36,7 @@ impl Agent {
 
 impl Worker {
     /// Charges the cost of an answer to this run and to those that called it.
-    pub(super) fn charge(&self, usage: &Usage) {
+    pub(super) fn charge(&self, usage: &TokenUsage) {
         let dollars = self.agent.model.facts.price.map(|price| price.of(usage));
         self.meter.charge(usage.input + usage.output, dollars);
     }

@@ -8,7 +8,7 @@ use crate::context::{Gauge, Limit};
 use crate::conversation::Taken;
 use crate::run::Run;
 use crate::settings::Settings;
-use consort_models::{Facts, Kind, Message};
+use consort_models::{ChatMessage, ModelFacts, PartContent};
 
 /// Tokens reserved for an answer, unless the settings say more.
 const ANSWER: u64 = 8192;
@@ -34,7 +34,7 @@ impl Fit {
     pub(super) fn make(
         &mut self,
         taken: &Taken,
-        facts: &Facts,
+        facts: &ModelFacts,
         settings: &Settings,
         tools: &Arc<[Tool]>,
     ) -> Option<usize> {
@@ -92,7 +92,7 @@ impl Fit {
 
     fn bytes(
         &mut self,
-        messages: &[Arc<Message>],
+        messages: &[Arc<ChatMessage>],
         tools: &Arc<[Tool]>,
         settings: &Settings,
     ) -> u64 {
@@ -122,18 +122,25 @@ fn answer(settings: &Settings, window: u64) -> u64 {
 }
 
 /// Returns the bytes of a message's text, and an estimate for everything else.
-fn weight(message: &Message) -> u64 {
-    let words = |kind: &Kind| match kind {
-        Kind::Text { text } | Kind::Thinking { text, .. } | Kind::Refusal { text } => {
-            text.len() as u64
+fn weight(message: &ChatMessage) -> u64 {
+    let words = |kind: &PartContent| match kind {
+        PartContent::Text { text }
+        | PartContent::Thinking { text, .. }
+        | PartContent::Refusal { text } => text.len() as u64,
+        PartContent::ToolCall(call) => (call.name.len() + call.arguments.as_str().len()) as u64,
+        PartContent::Resource(resource) => {
+            MEDIA + resource.text.as_ref().map_or(0, String::len) as u64
         }
-        Kind::ToolCall(call) => (call.name.len() + call.arguments.as_str().len()) as u64,
-        Kind::Resource(resource) => MEDIA + resource.text.as_ref().map_or(0, String::len) as u64,
-        Kind::ToolResult(_) | Kind::Image(_) | Kind::Audio(_) | Kind::Foreign => MEDIA,
+        PartContent::ToolResult(_)
+        | PartContent::Image(_)
+        | PartContent::Audio(_)
+        | PartContent::Foreign => MEDIA,
     };
-    let part = |kind: &Kind| match kind {
-        Kind::ToolResult(result) => result.parts.iter().map(|part| words(&part.kind)).sum::<u64>(),
+    let part = |kind: &PartContent| match kind {
+        PartContent::ToolResult(result) => {
+            result.parts.iter().map(|part| words(&part.content)).sum::<u64>()
+        }
         kind => words(kind),
     };
-    message.parts.iter().map(|one| part(&one.kind) + 16).sum::<u64>() + 16
+    message.parts.iter().map(|one| part(&one.content) + 16).sum::<u64>() + 16
 }

@@ -9,7 +9,7 @@ use super::{End, unkept};
 use crate::bound::BoundTool;
 use crate::event::Event;
 use crate::step::{Question, What, Why};
-use consort_models::{CallResult, Part};
+use consort_models::{MessagePart, ToolCallResult};
 
 impl Making<'_> {
     /// Asks a user, and stores question and answer; returns `None` if nobody answers.
@@ -102,8 +102,8 @@ impl Making<'_> {
             (Some("accept"), other) => other.to_string(),
             _ => "the person does not answer this".to_owned(),
         };
-        let parts = vec![Part::text(text)];
-        let result = CallResult { call: self.call.id.clone(), parts, is_error: false };
+        let parts = vec![MessagePart::text(text)];
+        let result = ToolCallResult { call: self.call.id.clone(), parts, is_error: false };
         Ok(Some(Came { result, error: None }))
     }
 }

@@ -8,11 +8,11 @@ use super::{Agent, End, Worker};
 use crate::event::Event;
 use crate::observe::{RequestObservation, RunObservation, RunStart};
 use crate::step::Status;
-use consort_models::{Ask, Delta, ProviderError, Reply, Said};
+use consort_models::{ModelReply, ModelRequest, ProviderError, ProviderEvent, ReplyDelta};
 
 /// A model request in progress. Dropping it cancels it.
-pub(super) struct ModelRequest {
-    said: Emitting<Said>,
+pub(super) struct PendingModelRequest {
+    said: Emitting<ProviderEvent>,
     observed: Option<Box<dyn RequestObservation>>,
 }
 
@@ -32,52 +32,52 @@ impl Agent {
 
 impl Worker {
     /// Begins a model request. The error is the reason why it must not be sent.
-    pub(super) async fn request(&self, ask: Ask) -> Result<ModelRequest, String> {
+    pub(super) async fn request(&self, ask: ModelRequest) -> Result<PendingModelRequest, String> {
         let observed = match &self.observation {
             Some(observation) => Some(observation.request().await?),
             None => None,
         };
-        Ok(ModelRequest { said: self.agent.model.provider.ask(ask), observed })
+        Ok(PendingModelRequest { said: self.agent.model.provider.request(ask), observed })
     }
 
     /// Makes a model request, reports the answer as it arrives, and returns it.
     pub(super) async fn hear(
         &self,
-        ask: Ask,
+        ask: ModelRequest,
         emitter: &Emitter<Event>,
-    ) -> Result<Result<Reply, ProviderError>, End> {
+    ) -> Result<Result<ModelReply, ProviderError>, End> {
         let mut request = self.request(ask).await.map_err(|reason| (Status::Error, reason))?;
         loop {
             match request.next().await {
-                Said::Delta(delta) => emitter.emit(Event::Delta { delta }).await,
-                Said::Again { error, after } => {
+                ProviderEvent::Delta(delta) => emitter.emit(Event::Delta { delta }).await,
+                ProviderEvent::Retry { error, after } => {
                     let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                     emitter.emit(Event::Again { error: error.to_string(), after }).await;
                 }
-                Said::End(end) => return Ok(end),
+                ProviderEvent::End(end) => return Ok(end),
             }
         }
     }
 }
 
-impl ModelRequest {
-    /// Returns the next item of the answer; the last is [`Said::End`].
-    pub(super) async fn next(&mut self) -> Said {
+impl PendingModelRequest {
+    /// Returns the next item of the answer; the last is [`ProviderEvent::End`].
+    pub(super) async fn next(&mut self) -> ProviderEvent {
         let Some(said) = self.said.next().await else {
             unreachable!("an end comes before nothing")
         };
         match &said {
-            Said::Delta(Delta::Usage(usage)) => {
+            ProviderEvent::Delta(ReplyDelta::Usage(usage)) => {
                 if let Some(observed) = &mut self.observed {
                     observed.usage(*usage);
                 }
             }
-            Said::End(end) => {
+            ProviderEvent::End(end) => {
                 if let Some(observed) = self.observed.take() {
                     observed.end(end.as_ref());
                 }
             }
-            Said::Delta(_) | Said::Again { .. } => {}
+            ProviderEvent::Delta(_) | ProviderEvent::Retry { .. } => {}
         }
         said
     }

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use super::call::Making;
 use crate::sampling::Consent;
 use crate::step::{Question, Why};
-use consort_models::{Ask, Kind, Media, Message, Part, Role, Said, Stop};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, ModelRequest, PartContent, ProviderEvent,
+    StopReason,
+};
 
 impl Making<'_> {
     /// Returns the model's answer as the result of a `sampling/createMessage`.
@@ -34,13 +37,13 @@ impl Making<'_> {
         let mut request = self.worker.request(asked).await.ok()?;
         let reply = loop {
             match request.next().await {
-                Said::End(end) => break end.ok()?,
-                Said::Delta(_) | Said::Again { .. } => {}
+                ProviderEvent::End(end) => break end.ok()?,
+                ProviderEvent::Delta(_) | ProviderEvent::Retry { .. } => {}
             }
         };
         sampling.spend(reply.usage.input + reply.usage.output);
         let stop = match reply.stop {
-            Stop::Length => "maxTokens",
+            StopReason::Length => "maxTokens",
             _ => "endTurn",
         };
         let result = json!({
@@ -78,17 +81,18 @@ fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Builds the model request for a server: its messages, no tools, and at most `most` tokens.
-fn ask(model: &str, params: &Value, most: u32) -> Ask {
+fn ask(model: &str, params: &Value, most: u32) -> ModelRequest {
     let mut messages = Vec::new();
     if let Some(system) = params["systemPrompt"].as_str() {
-        messages.push(Message::system(system));
+        messages.push(ChatMessage::system(system));
     }
     for message in params["messages"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        let role = if message["role"] == "assistant" { Role::Assistant } else { Role::User };
+        let role =
+            if message["role"] == "assistant" { MessageRole::Assistant } else { MessageRole::User };
         let parts = blocks(&message["content"]).filter_map(part).collect();
-        messages.push(Message::new(role, parts));
+        messages.push(ChatMessage::new(role, parts));
     }
-    let mut ask = Ask::new(model, messages);
+    let mut ask = ModelRequest::new(model, messages);
     let wanted = params["maxTokens"].as_u64().and_then(|most| u32::try_from(most).ok());
     ask.max_tokens = Some(wanted.unwrap_or(most).clamp(1, most));
     ask.temperature = params["temperature"].as_f64();
@@ -97,17 +101,17 @@ fn ask(model: &str, params: &Value, most: u32) -> Ask {
     ask
 }
 
-fn part(block: &Value) -> Option<Part> {
+fn part(block: &Value) -> Option<MessagePart> {
     let media = || {
-        Some(Media::Data {
+        Some(MediaSource::Data {
             mime: block["mimeType"].as_str()?.to_owned(),
             data: block["data"].as_str()?.to_owned(),
         })
     };
     match block["type"].as_str()? {
-        "text" => Some(Part::text(block["text"].as_str()?)),
-        "image" => Some(Kind::Image(media()?).into()),
-        "audio" => Some(Kind::Audio(media()?).into()),
+        "text" => Some(MessagePart::text(block["text"].as_str()?)),
+        "image" => Some(PartContent::Image(media()?).into()),
+        "audio" => Some(PartContent::Audio(media()?).into()),
         _ => None,
     }
 }

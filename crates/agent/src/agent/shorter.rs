@@ -5,7 +5,10 @@ use crate::conversation::Taken;
 use crate::limits::WorkLimits;
 use crate::run::Run;
 use crate::step::What;
-use consort_models::{Ask, Cause, Kind, Message, ProviderError, Role, Said};
+use consort_models::{
+    ChatMessage, MessageRole, ModelRequest, PartContent, ProviderError, ProviderErrorKind,
+    ProviderEvent,
+};
 
 /// Prompt for a summary.
 const SUMMARIZE: &str = "Below is the earlier part of a conversation between a person and an assistant that \
@@ -30,8 +33,10 @@ impl Worker {
         taken: &Taken,
         error: &ProviderError,
     ) -> Result<bool, End> {
-        let Cause::ContextTooLong { most, given } = error.cause else { return Ok(false) };
-        if error.handed_out {
+        let ProviderErrorKind::ContextTooLong { most, given } = error.kind else {
+            return Ok(false);
+        };
+        if error.mid_answer {
             return Ok(false);
         }
         let tools = self.offer(taken.look(Run::has_wholes));
@@ -53,32 +58,32 @@ impl Worker {
     /// Returns the model's summary of the messages before a place; `None` if it does not answer.
     async fn summary(&self, taken: &Taken, before: usize) -> Option<What> {
         let text = taken.look(|run| transcript(run, before, &self.agent.settings.work));
-        let messages = vec![Message::system(SUMMARIZE).into(), Message::user(text).into()];
-        let mut ask = Ask::new(&self.agent.model.name, Vec::new());
+        let messages = vec![ChatMessage::system(SUMMARIZE).into(), ChatMessage::user(text).into()];
+        let mut ask = ModelRequest::new(&self.agent.model.name, Vec::new());
         ask.messages = messages;
         ask.max_tokens = Some(self.agent.settings.summary_tokens);
         let mut request = self.request(ask).await.ok()?;
         loop {
             match request.next().await {
-                Said::End(Ok(reply)) => {
+                ProviderEvent::End(Ok(reply)) => {
                     self.charge(&reply.usage);
                     let text = reply.message.text();
                     let summary = What::Summarized { text, usage: reply.usage };
                     return (!reply.message.text().trim().is_empty()).then_some(summary);
                 }
                 // The messages are left out all the same, and the model is told that they are.
-                Said::End(Err(_)) => return None,
-                Said::Delta(_) | Said::Again { .. } => {}
+                ProviderEvent::End(Err(_)) => return None,
+                ProviderEvent::Delta(_) | ProviderEvent::Retry { .. } => {}
             }
         }
     }
 }
 
 /// Returns the most bytes of text of a result in these messages.
-fn longest_result(shown: &[std::sync::Arc<Message>]) -> usize {
+fn longest_result(shown: &[std::sync::Arc<ChatMessage>]) -> usize {
     let parts = shown.iter().flat_map(|message| &message.parts);
-    let results = parts.filter_map(|part| match &part.kind {
-        Kind::ToolResult(result) => Some(result.text().len()),
+    let results = parts.filter_map(|part| match &part.content {
+        PartContent::ToolResult(result) => Some(result.text().len()),
         _ => None,
     });
     results.max().unwrap_or_default()
@@ -101,20 +106,20 @@ fn transcript(run: &Run, before: usize, limits: &WorkLimits) -> String {
     lines.join("\n\n")
 }
 
-fn line(message: &Message, most: usize) -> String {
+fn line(message: &ChatMessage, most: usize) -> String {
     let who = match message.role {
-        Role::User => "Person",
-        Role::Assistant => "Assistant",
-        Role::Tool => "Results",
-        Role::System => "Instructions",
+        MessageRole::User => "Person",
+        MessageRole::Assistant => "Assistant",
+        MessageRole::Tool => "Results",
+        MessageRole::System => "Instructions",
     };
     let mut lines = vec![message.text()];
     for part in &message.parts {
-        match &part.kind {
-            Kind::ToolCall(call) => {
+        match &part.content {
+            PartContent::ToolCall(call) => {
                 lines.push(format!("(calls {} {})", call.name, call.arguments.as_str()));
             }
-            Kind::ToolResult(result) => lines.push(result.text()),
+            PartContent::ToolResult(result) => lines.push(result.text()),
             _ => {}
         }
     }

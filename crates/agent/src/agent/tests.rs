@@ -9,13 +9,14 @@ use consort_core::{BoxFuture, Json};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::bound;
 use crate::fake::Fake;
 use crate::hook::Hook;
 use crate::limits::Limits;
 use crate::settings::{OnError, Treat};
 use crate::step::{Journal, Step, Why};
 use crate::task::Task;
-use consort_models::{Kind, Role, Script};
+use consort_models::{MessageRole, ModelScript, PartContent};
 
 /// A shared journal that fails when it is full.
 #[derive(Clone, Default)]
@@ -34,7 +35,7 @@ impl Journal for Kept {
 
 #[expect(clippy::needless_pass_by_value, reason = "it reads better")]
 fn script(turns: Value) -> Model {
-    Model::scripted(Script::parse(&json!({ "turns": turns }).to_string()).unwrap())
+    Model::scripted(ModelScript::parse(&json!({ "turns": turns }).to_string()).unwrap())
 }
 
 fn agent(fake: &Fake, turns: Value) -> Agent {
@@ -53,7 +54,7 @@ async fn answering(
     input: &str,
     answer: Option<Value>,
 ) -> (Vec<Event>, Report) {
-    let input = if input.is_empty() { vec![] } else { vec![Message::user(input)] };
+    let input = if input.is_empty() { vec![] } else { vec![ChatMessage::user(input)] };
     let mut events = agent.run(conversation, input);
     let mut seen = Vec::new();
     loop {
@@ -77,9 +78,9 @@ async fn run(agent: &Agent, conversation: &Conversation) -> Report {
 /// The texts of the results in the last message of tools.
 fn results(conversation: &Conversation) -> Vec<String> {
     let messages = conversation.messages();
-    let tool = messages.iter().rev().find(|message| message.role == Role::Tool).unwrap();
-    let text = |part: &consort_models::Part| match &part.kind {
-        Kind::ToolResult(result) => result.text(),
+    let tool = messages.iter().rev().find(|message| message.role == MessageRole::Tool).unwrap();
+    let text = |part: &consort_models::MessagePart| match &part.content {
+        PartContent::ToolResult(result) => result.text(),
         _ => String::new(),
     };
     tool.parts.iter().map(text).collect()
@@ -216,8 +217,8 @@ async fn a_large_result_is_shown_in_part_and_the_rest_can_be_read() {
         .messages()
         .iter()
         .flat_map(|message| message.parts.clone())
-        .filter_map(|part| match part.kind {
-            Kind::ToolResult(result) => Some(result.text().len()),
+        .filter_map(|part| match part.content {
+            PartContent::ToolResult(result) => Some(result.text().len()),
             _ => None,
         })
         .collect();

@@ -1,9 +1,11 @@
 //! The tools of a run, after waiting for the servers that have them.
 
-use consort_core::{CallError, ListPurpose, ShelfKind, resolve};
+use std::sync::Arc;
 
-use super::{Agent, End};
-use crate::bound::Bound;
+use consort_core::{CallError, ListPurpose, ShelfKind, Tool, resolve};
+
+use super::{Agent, End, Worker};
+use crate::bound::{self, Bound};
 use crate::step::{Began, Status};
 
 impl Agent {
@@ -40,6 +42,28 @@ impl Agent {
         let there = |id: &&String| catalog.tools.get(id).is_some();
         let ids: Vec<String> = names.iter().filter(there).cloned().collect();
         Ok(Bound::chosen(&catalog, &ids, None)?)
+    }
+}
+
+impl Worker {
+    /// Returns the tools as the model sees them, in the same allocation as long as they are the same.
+    pub(super) fn offer(&mut self, shortened: bool) -> Arc<[Tool]> {
+        if let Some((known, offered)) = &self.offered
+            && *known == shortened
+        {
+            return Arc::clone(offered);
+        }
+        let mut tools: Vec<Tool> = self.tools.definitions().to_vec();
+        tools.extend(self.agent.settings.foreign.iter().cloned());
+        if self.agent.settings.person {
+            tools.push(bound::ask_user());
+        }
+        if shortened {
+            tools.push(bound::read_result());
+        }
+        let offered: Arc<[Tool]> = tools.into();
+        self.offered = Some((shortened, Arc::clone(&offered)));
+        offered
     }
 }
 

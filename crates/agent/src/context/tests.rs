@@ -4,48 +4,48 @@ use consort_core::Json;
 use proptest::prelude::*;
 
 use super::*;
-use consort_models::{Call, CallResult};
+use consort_models::{ToolCall, ToolCallResult};
 
-fn said(text: &str, calls: &[String]) -> Arc<Message> {
-    let mut parts = vec![Part::text(text)];
+fn said(text: &str, calls: &[String]) -> Arc<ChatMessage> {
+    let mut parts = vec![MessagePart::text(text)];
     for id in calls {
-        let call = Call { id: id.clone(), name: "a".into(), arguments: "{}".into() };
-        parts.push(Kind::ToolCall(call).into());
+        let call = ToolCall { id: id.clone(), name: "a".into(), arguments: "{}".into() };
+        parts.push(PartContent::ToolCall(call).into());
     }
-    Arc::new(Message::new(Role::Assistant, parts))
+    Arc::new(ChatMessage::new(MessageRole::Assistant, parts))
 }
 
-fn results(calls: &[String], text: &str) -> Arc<Message> {
-    let result = |id: &String| CallResult {
+fn results(calls: &[String], text: &str) -> Arc<ChatMessage> {
+    let result = |id: &String| ToolCallResult {
         call: id.clone(),
-        parts: vec![Part::text(text)],
+        parts: vec![MessagePart::text(text)],
         is_error: false,
     };
-    Arc::new(Message::results(calls.iter().map(result)))
+    Arc::new(ChatMessage::results(calls.iter().map(result)))
 }
 
 fn words(count: usize) -> String {
     "word ".repeat(count)
 }
 
-fn texts(messages: &[Arc<Message>]) -> Vec<String> {
+fn texts(messages: &[Arc<ChatMessage>]) -> Vec<String> {
     messages.iter().map(|message| message.text()).collect()
 }
 
 /// Messages of a realistic form: questions, each with some turns.
-fn conversations() -> impl Strategy<Value = Vec<Arc<Message>>> {
+fn conversations() -> impl Strategy<Value = Vec<Arc<ChatMessage>>> {
     let size = || prop_oneof![4 => 0_usize..60, 1 => 200_usize..900];
     let turn = (size(), size(), 0_usize..3);
     let question = (any::<bool>(), size(), prop::collection::vec(turn, 0..6));
     (prop::option::of(size()), prop::collection::vec(question, 1..8)).prop_map(
         |(system, questions)| {
             let mut messages = Vec::new();
-            messages.extend(system.map(|size| Arc::new(Message::system(words(size)))));
+            messages.extend(system.map(|size| Arc::new(ChatMessage::system(words(size)))));
             for (number, (interrupts, size, turns)) in questions.into_iter().enumerate() {
                 if interrupts && number % 3 == 2 {
-                    messages.push(Arc::new(Message::system(words(3))));
+                    messages.push(Arc::new(ChatMessage::system(words(3))));
                 }
-                messages.push(Arc::new(Message::user(words(size))));
+                messages.push(Arc::new(ChatMessage::user(words(size))));
                 for (turn, (said_size, result_size, count)) in turns.into_iter().enumerate() {
                     // The same ids come again, as with providers that have none.
                     let calls: Vec<String> =
@@ -62,14 +62,14 @@ fn conversations() -> impl Strategy<Value = Vec<Arc<Message>>> {
 }
 
 /// Returns true if every result is after its call.
-fn whole(messages: &[Arc<Message>]) -> bool {
+fn whole(messages: &[Arc<ChatMessage>]) -> bool {
     let mut open: HashMap<&str, isize> = HashMap::new();
-    messages.iter().flat_map(|message| &message.parts).all(|part| match &part.kind {
-        Kind::ToolCall(call) => {
+    messages.iter().flat_map(|message| &message.parts).all(|part| match &part.content {
+        PartContent::ToolCall(call) => {
             *open.entry(&call.id).or_default() += 1;
             true
         }
-        Kind::ToolResult(result) => {
+        PartContent::ToolResult(result) => {
             let count = open.entry(&result.call).or_default();
             *count -= 1;
             *count >= 0
@@ -88,7 +88,7 @@ proptest! {
             if let Some(cut) = gauge.cut(&messages[..end], before, limit) {
                 prop_assert!(cut > before && cut < end);
                 before = cut;
-                prop_assert!(messages[cut].role != Role::Tool && messages[cut].role != Role::System);
+                prop_assert!(messages[cut].role != MessageRole::Tool && messages[cut].role != MessageRole::System);
             }
             prop_assert!(whole(&shown(&messages[..end], before)));
         }
@@ -142,11 +142,11 @@ proptest! {
 #[test]
 fn what_stays_is_the_system_the_first_and_the_current_question() {
     let call = ["1".to_owned()];
-    let messages: Vec<Arc<Message>> = vec![
-        Arc::new(Message::system("be brief")),
-        Arc::new(Message::user("first")),
+    let messages: Vec<Arc<ChatMessage>> = vec![
+        Arc::new(ChatMessage::system("be brief")),
+        Arc::new(ChatMessage::user("first")),
         said("a", &[]),
-        Arc::new(Message::user("second")),
+        Arc::new(ChatMessage::user("second")),
         said("b", &call),
         results(&call, "r"),
         said("c", &[]),
@@ -168,7 +168,7 @@ fn what_stays_is_the_system_the_first_and_the_current_question() {
     );
     let headless = [said("a", &[]), said("b", &[])];
     let shown = shown(&headless, 1);
-    assert_eq!((shown[0].role, texts(&shown)), (Role::User, vec![note(1), "b".into()]));
+    assert_eq!((shown[0].role, texts(&shown)), (MessageRole::User, vec![note(1), "b".into()]));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_call_that_is_answered_late_is_not_parted_from_its_answer() {
 
 #[test]
 fn a_provider_that_counts_otherwise_is_believed_within_reason() {
-    let messages = [Arc::new(Message::user(words(1000)))];
+    let messages = [Arc::new(ChatMessage::user(words(1000)))];
     let mut gauge = Gauge::new("", &[]);
     let ours = gauge.estimate(&messages, 0);
     gauge.correct(&messages, 0, ours * 3 / 2);
@@ -195,7 +195,7 @@ fn a_provider_that_counts_otherwise_is_believed_within_reason() {
 #[test]
 fn a_thousand_turns_cost_a_thousand_times_one() {
     let mut gauge = Gauge::new("", &[]);
-    let mut messages = vec![Arc::new(Message::user(words(50)))];
+    let mut messages = vec![Arc::new(ChatMessage::user(words(50)))];
     let (mut before, mut cuts) = (0, 0);
     for turn in 0..1000 {
         let call = [turn.to_string()];
@@ -215,7 +215,8 @@ fn a_thousand_turns_cost_a_thousand_times_one() {
 #[test]
 fn a_result_that_grew_is_counted_again_and_nothing_else() {
     let call = ["1".to_owned()];
-    let mut messages = vec![Arc::new(Message::user("a")), said("b", &call), results(&call, "c")];
+    let mut messages =
+        vec![Arc::new(ChatMessage::user("a")), said("b", &call), results(&call, "c")];
     let mut gauge = Gauge::new("", &[]);
     gauge.estimate(&messages, 0);
     messages[2] = results(&call, &words(100));

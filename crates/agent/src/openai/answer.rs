@@ -9,7 +9,7 @@ use super::item::{Item, Own};
 use super::{Asked, Format};
 use crate::event::Event;
 use crate::step::Report;
-use consort_models::{Call, CallResult, Delta, Message};
+use consort_models::{ChatMessage, ReplyDelta, ToolCall, ToolCallResult};
 
 /// A response as it is produced: streamed, or whole at the end. The model's text over several turns is one response;
 /// calls of Consort's tools are part of it, calls of the client's tools end it.
@@ -29,7 +29,7 @@ pub struct Answer {
     /// True if the model produced output in this turn.
     heard: bool,
     /// The calls of this turn.
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
     /// Number of chunks emitted.
     told: u64,
 }
@@ -96,13 +96,13 @@ impl Answer {
         }
         match event {
             Event::Asking { .. } => self.heard = false,
-            Event::Delta { delta: Delta::Text(text) } if self.tellable == Tellable::Now => {
+            Event::Delta { delta: ReplyDelta::Text(text) } if self.tellable == Tellable::Now => {
                 self.words(text, Item::Text(String::new()), &mut out);
             }
-            Event::Delta { delta: Delta::Refusal(text) } if self.tellable == Tellable::Now => {
+            Event::Delta { delta: ReplyDelta::Refusal(text) } if self.tellable == Tellable::Now => {
                 self.words(text, Item::Refusal(String::new()), &mut out);
             }
-            Event::Delta { delta: Delta::Thinking(text) } => {
+            Event::Delta { delta: ReplyDelta::Thinking(text) } => {
                 self.put(&New::Thought(text), &mut out);
             }
             Event::Said { message, .. } => self.said(message, &mut out),
@@ -171,13 +171,13 @@ impl Answer {
     }
 
     /// Takes a complete message of the model.
-    fn said(&mut self, message: &Message, out: &mut String) {
+    fn said(&mut self, message: &ChatMessage, out: &mut String) {
         self.calls = message.calls().cloned().collect();
         // Words of a turn that calls are not in the form that was asked for.
         if !self.heard && (self.tellable == Tellable::Now || self.calls.is_empty()) {
             self.words(&message.text(), Item::Text(String::new()), out);
             for part in &message.parts {
-                if let consort_models::Kind::Refusal { text } = &part.kind {
+                if let consort_models::PartContent::Refusal { text } = &part.content {
                     self.words(text, Item::Refusal(String::new()), out);
                 }
             }
@@ -192,7 +192,7 @@ impl Answer {
     }
 
     /// Takes the result of a call of Consort, which may never have been sent.
-    fn came(&mut self, result: &CallResult, error: Option<&str>, took: u64, out: &mut String) {
+    fn came(&mut self, result: &ToolCallResult, error: Option<&str>, took: u64, out: &mut String) {
         let at = match self.own(&result.call) {
             Some(at) => at,
             None => {

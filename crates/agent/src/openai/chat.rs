@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use super::part::content;
 use super::reading::{At, chosen, effort, push_result, response, wishes};
 use super::{ApiError, Asked, Format};
-use consort_models::{Call, CallResult, Choice, Delivery, Kind, Message, Part, Role};
+use consort_models::{
+    ChatMessage, MessagePart, MessageRole, PartContent, ReplyDelivery, ToolCall, ToolCallResult,
+    ToolChoice,
+};
 
 pub(super) fn read(body: &Value) -> Result<Asked, ApiError> {
     let body = At::root(body);
@@ -34,25 +37,25 @@ pub(super) fn read(body: &Value) -> Result<Asked, ApiError> {
         max_tokens: most,
         temperature: body.maybe_number("temperature")?,
         reasoning: body.get("reasoning_effort").map(|at| effort(&at)).transpose()?,
-        delivery: if stream { Delivery::Stream } else { Delivery::Whole },
+        delivery: if stream { ReplyDelivery::Stream } else { ReplyDelivery::Whole },
         include_usage,
         echoed: json!({}),
     })
 }
 
-fn messages(at: &At<'_>) -> Result<Vec<Message>, ApiError> {
+fn messages(at: &At<'_>) -> Result<Vec<ChatMessage>, ApiError> {
     let mut messages = Vec::new();
     for at in at.items()? {
         let role = at.need("role")?;
-        let said = |role| Ok(Message::new(role, content(&at.need("content")?)?));
+        let said = |role| Ok(ChatMessage::new(role, content(&at.need("content")?)?));
         match role.text()? {
-            "system" | "developer" => messages.push(said(Role::System)?),
-            "user" => messages.push(said(Role::User)?),
+            "system" | "developer" => messages.push(said(MessageRole::System)?),
+            "user" => messages.push(said(MessageRole::User)?),
             "assistant" => messages.push(assistant(&at)?),
             "tool" => {
                 let call = at.need("tool_call_id")?.text()?.to_owned();
                 let parts = content(&at.need("content")?)?;
-                push_result(&mut messages, CallResult { call, parts, is_error: false });
+                push_result(&mut messages, ToolCallResult { call, parts, is_error: false });
             }
             _ => {
                 return Err(
@@ -67,10 +70,10 @@ fn messages(at: &At<'_>) -> Result<Vec<Message>, ApiError> {
     Ok(messages)
 }
 
-fn assistant(at: &At<'_>) -> Result<Message, ApiError> {
+fn assistant(at: &At<'_>) -> Result<ChatMessage, ApiError> {
     let mut parts = at.get("content").map(|at| content(&at)).transpose()?.unwrap_or_default();
     if let Some(text) = at.maybe_text("refusal")? {
-        parts.push(Kind::Refusal { text: text.to_owned() }.into());
+        parts.push(PartContent::Refusal { text: text.to_owned() }.into());
     }
     if let Some(calls) = at.get("tool_calls") {
         for call in calls.items()? {
@@ -78,10 +81,10 @@ fn assistant(at: &At<'_>) -> Result<Message, ApiError> {
             let name = function.need("name")?.text()?.to_owned();
             let arguments = function.need("arguments")?.text()?.into();
             let id = call.need("id")?.text()?.to_owned();
-            parts.push(Part::from(Kind::ToolCall(Call { id, name, arguments })));
+            parts.push(MessagePart::from(PartContent::ToolCall(ToolCall { id, name, arguments })));
         }
     }
-    Ok(Message::new(Role::Assistant, parts))
+    Ok(ChatMessage::new(MessageRole::Assistant, parts))
 }
 
 fn tools(body: &At<'_>) -> Result<Vec<Tool>, ApiError> {
@@ -97,13 +100,13 @@ fn tools(body: &At<'_>) -> Result<Vec<Tool>, ApiError> {
     tools.items()?.map(tool).collect()
 }
 
-fn choice(body: &At<'_>) -> Result<Choice, ApiError> {
-    let Some(at) = body.get("tool_choice") else { return Ok(Choice::Auto) };
+fn choice(body: &At<'_>) -> Result<ToolChoice, ApiError> {
+    let Some(at) = body.get("tool_choice") else { return Ok(ToolChoice::Auto) };
     match chosen(&at)? {
         Some(choice) => Ok(choice),
         None => match at.get("function") {
-            Some(function) => Ok(Choice::Named(function.need("name")?.text()?.to_owned())),
-            None => Ok(Choice::Auto),
+            Some(function) => Ok(ToolChoice::Named(function.need("name")?.text()?.to_owned())),
+            None => Ok(ToolChoice::Auto),
         },
     }
 }

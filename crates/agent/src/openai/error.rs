@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::step::Report;
-use consort_models::{Cause, ProviderError};
+use consort_models::{ProviderError, ProviderErrorKind};
 
 /// An error, with its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,17 +88,17 @@ impl ApiError {
 
 /// Converts an error of the provider. Errors between Consort and the provider are no client errors.
 fn of_provider(error: &ProviderError) -> ApiError {
-    let (status, kind, code) = match &error.cause {
-        Cause::Authentication { .. } | Cause::Permission => {
+    let (status, kind, code) = match &error.kind {
+        ProviderErrorKind::Authentication { .. } | ProviderErrorKind::Permission => {
             (502, "server_error", "provider_authentication")
         }
-        Cause::UnknownModel { .. } => (404, INVALID, "model_not_found"),
-        Cause::ContextTooLong { .. } => (400, INVALID, "context_length_exceeded"),
-        Cause::RateLimited => (429, "rate_limit_error", "rate_limit_exceeded"),
-        Cause::OutOfCredit => (429, "insufficient_quota", "insufficient_quota"),
-        Cause::Overloaded => (503, "server_error", "provider_overloaded"),
-        Cause::Invalid => (400, INVALID, "provider_refused"),
-        Cause::Refused => (400, INVALID, "content_filter"),
+        ProviderErrorKind::UnknownModel { .. } => (404, INVALID, "model_not_found"),
+        ProviderErrorKind::ContextTooLong { .. } => (400, INVALID, "context_length_exceeded"),
+        ProviderErrorKind::RateLimited => (429, "rate_limit_error", "rate_limit_exceeded"),
+        ProviderErrorKind::OutOfCredit => (429, "insufficient_quota", "insufficient_quota"),
+        ProviderErrorKind::Overloaded => (503, "server_error", "provider_overloaded"),
+        ProviderErrorKind::Invalid => (400, INVALID, "provider_refused"),
+        ProviderErrorKind::Refused => (400, INVALID, "content_filter"),
         _ => (502, "server_error", "provider_failed"),
     };
     let wait = error.wait.map(|wait| wait.as_secs().max(1));

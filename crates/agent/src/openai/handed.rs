@@ -5,28 +5,30 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::run::{CallState, Run};
-use consort_models::{Call, CallResult, Kind, Message, Part, Role};
+use consort_models::{
+    ChatMessage, MessagePart, MessageRole, PartContent, ToolCall, ToolCallResult,
+};
 
 /// Steps of a run before its calls were handed to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handed {
     /// Messages of the client.
-    before: Vec<Message>,
+    before: Vec<ChatMessage>,
     /// Messages of the model and results of Consort's calls, up to the message with the calls.
-    hidden: Vec<Arc<Message>>,
+    hidden: Vec<Arc<ChatMessage>>,
     /// Results of Consort's calls beside those that were handed out.
-    done: Vec<CallResult>,
+    done: Vec<ToolCallResult>,
 }
 
 impl Handed {
     /// Returns the calls that a run handed out at its end, with the steps before; `None` if it handed out none. `said`
     /// are the client's messages, and `given` is the number of messages that the run received for them.
-    pub fn of(run: &Run, given: usize, said: Vec<Message>) -> Option<(Vec<Call>, Self)> {
+    pub fn of(run: &Run, given: usize, said: Vec<ChatMessage>) -> Option<(Vec<ToolCall>, Self)> {
         let open = run.pending().iter().filter_map(|pending| match &pending.state {
             CallState::Done(_) => None,
             _ => Some(pending.call.clone()),
         });
-        let calls: Vec<Call> = open.collect();
+        let calls: Vec<ToolCall> = open.collect();
         let done = run.pending().iter().filter_map(|pending| match &pending.state {
             CallState::Done(result) => Some(result.clone()),
             _ => None,
@@ -67,7 +69,7 @@ impl HandedOut {
     }
 
     /// Keeps the steps before these calls were handed to this client.
-    pub fn keep(&self, client: &str, calls: &[Call], handed: Handed) {
+    pub fn keep(&self, client: &str, calls: &[ToolCall], handed: Handed) {
         let handed = Arc::new(handed);
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         for call in calls {
@@ -84,22 +86,24 @@ impl HandedOut {
     }
 
     /// Returns the client's messages, with the hidden steps before its calls inserted.
-    pub fn restored(&self, client: &str, messages: &[Message]) -> Vec<Message> {
-        let calls = |message: &Message| message.calls().next().map(|call| call.id.clone());
-        let mut made: Vec<Message> = Vec::new();
-        let mut owed: Vec<CallResult> = Vec::new();
+    pub fn restored(&self, client: &str, messages: &[ChatMessage]) -> Vec<ChatMessage> {
+        let calls = |message: &ChatMessage| message.calls().next().map(|call| call.id.clone());
+        let mut made: Vec<ChatMessage> = Vec::new();
+        let mut owed: Vec<ToolCallResult> = Vec::new();
         for (at, message) in messages.iter().enumerate() {
             let handed = match calls(message) {
-                Some(id) if message.role == Role::Assistant => self.find(client, id),
+                Some(id) if message.role == MessageRole::Assistant => self.find(client, id),
                 _ => None,
             };
             match handed.filter(|handed| handed.before == messages[..at]) {
                 Some(handed) => {
-                    made.extend(handed.hidden.iter().map(|hidden| Message::clone(hidden)));
+                    made.extend(handed.hidden.iter().map(|hidden| ChatMessage::clone(hidden)));
                     owed.clone_from(&handed.done);
                 }
-                None if message.role == Role::Tool && !owed.is_empty() => {
-                    let mine = owed.drain(..).map(|result| Part::from(Kind::ToolResult(result)));
+                None if message.role == MessageRole::Tool && !owed.is_empty() => {
+                    let mine = owed
+                        .drain(..)
+                        .map(|result| MessagePart::from(PartContent::ToolResult(result)));
                     let mut message = message.clone();
                     message.parts.splice(0..0, mine);
                     made.push(message);

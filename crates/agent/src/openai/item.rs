@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use consort_models::{Call, CallResult, Kind, Part};
+use consort_models::{MessagePart, PartContent, ToolCall, ToolCallResult};
 
 /// An item of a response.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,16 +14,16 @@ pub(super) enum Item {
     /// A call of one of Consort's tools, made by Consort.
     Own(Own),
     /// A call of one of the client's tools, made by the client.
-    Handed(Call),
+    Handed(ToolCall),
 }
 
 /// A call of one of Consort's tools.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Own {
-    pub(super) call: Call,
+    pub(super) call: ToolCall,
     /// `server.tool`; `None` if it was not resolved.
     pub(super) tool: Option<String>,
-    pub(super) result: Option<CallResult>,
+    pub(super) result: Option<ToolCallResult>,
 }
 
 /// Stage of an item.
@@ -97,14 +97,14 @@ impl Own {
 }
 
 /// Returns a result as text.
-fn words(result: &CallResult) -> String {
-    let word = |part: &Part| match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Resource(resource) => {
+fn words(result: &ToolCallResult) -> String {
+    let word = |part: &MessagePart| match &part.content {
+        PartContent::Text { text } => text.clone(),
+        PartContent::Resource(resource) => {
             resource.text.clone().unwrap_or_else(|| format!("[resource {}]", resource.uri))
         }
-        Kind::Image(_) => "[image]".to_owned(),
-        Kind::Audio(_) => "[audio]".to_owned(),
+        PartContent::Image(_) => "[image]".to_owned(),
+        PartContent::Audio(_) => "[audio]".to_owned(),
         _ => String::new(),
     };
     result.parts.iter().map(word).collect::<Vec<_>>().join("\n")

@@ -2,21 +2,23 @@
 
 use super::ApiError;
 use super::reading::At;
-use consort_models::{Kind, Media, Part, Resource};
+use consort_models::{MediaSource, MessagePart, PartContent, ResourceContent};
 
 /// Parses a message's content: a string, or a list of parts.
-pub(super) fn content(at: &At<'_>) -> Result<Vec<Part>, ApiError> {
+pub(super) fn content(at: &At<'_>) -> Result<Vec<MessagePart>, ApiError> {
     match at.value.as_str() {
         Some("") => Ok(Vec::new()),
-        Some(text) => Ok(vec![Part::text(text)]),
+        Some(text) => Ok(vec![MessagePart::text(text)]),
         None => at.items()?.map(|at| part(&at)).collect(),
     }
 }
 
-fn part(at: &At<'_>) -> Result<Part, ApiError> {
+fn part(at: &At<'_>) -> Result<MessagePart, ApiError> {
     match at.need("type")?.text()? {
-        "text" | "input_text" | "output_text" => Ok(Part::text(at.need("text")?.text()?)),
-        "refusal" => Ok(Kind::Refusal { text: at.need("refusal")?.text()?.to_owned() }.into()),
+        "text" | "input_text" | "output_text" => Ok(MessagePart::text(at.need("text")?.text()?)),
+        "refusal" => {
+            Ok(PartContent::Refusal { text: at.need("refusal")?.text()?.to_owned() }.into())
+        }
         "image_url" => image(&at.need("image_url")?.need("url")?),
         "input_image" => match at.get("image_url") {
             Some(url) => image(&url),
@@ -26,7 +28,7 @@ fn part(at: &At<'_>) -> Result<Part, ApiError> {
             let audio = at.need("input_audio")?;
             let mime = format!("audio/{}", audio.need("format")?.text()?);
             let data = audio.need("data")?.text()?.to_owned();
-            Ok(Kind::Audio(Media::Data { mime, data }).into())
+            Ok(PartContent::Audio(MediaSource::Data { mime, data }).into())
         }
         "file" => file(&at.need("file")?),
         "input_file" => file(at),
@@ -35,23 +37,23 @@ fn part(at: &At<'_>) -> Result<Part, ApiError> {
 }
 
 /// Parses an image: its bytes in a data URL, or a URL.
-fn image(url: &At<'_>) -> Result<Part, ApiError> {
+fn image(url: &At<'_>) -> Result<MessagePart, ApiError> {
     let text = url.text()?;
     if !text.starts_with("data:") {
-        let media = Media::Url { url: text.to_owned(), mime: None };
-        return Ok(Kind::Image(media).into());
+        let media = MediaSource::Url { url: text.to_owned(), mime: None };
+        return Ok(PartContent::Image(media).into());
     }
     let (mime, data) = data_url(text).ok_or_else(|| {
         url.wrong("is not a data URL: write `data:image/png;base64,` and the bytes in base64")
     })?;
-    Ok(Kind::Image(Media::Data { mime, data }).into())
+    Ok(PartContent::Image(MediaSource::Data { mime, data }).into())
 }
 
-fn file(at: &At<'_>) -> Result<Part, ApiError> {
+fn file(at: &At<'_>) -> Result<MessagePart, ApiError> {
     let name = at.maybe_text("filename")?.unwrap_or("file").to_owned();
     if let Some(url) = at.maybe_text("file_url")? {
-        let resource = Resource { uri: url.to_owned(), ..Resource::default() };
-        return Ok(Kind::Resource(resource).into());
+        let resource = ResourceContent { uri: url.to_owned(), ..ResourceContent::default() };
+        return Ok(PartContent::Resource(resource).into());
     }
     let Some(data) = at.get("file_data") else {
         return Err(at.wrong("must have `file_data`: no files are kept here"));
@@ -61,7 +63,8 @@ fn file(at: &At<'_>) -> Result<Part, ApiError> {
         Some((mime, data)) => (Some(mime), data),
         None => (None, text.to_owned()),
     };
-    Ok(Kind::Resource(Resource { uri: name, mime, text: None, data: Some(data) }).into())
+    Ok(PartContent::Resource(ResourceContent { uri: name, mime, text: None, data: Some(data) })
+        .into())
 }
 
 /// Returns the media type and the base64 of a data URL.

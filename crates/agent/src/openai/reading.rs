@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{ApiError, Wishes};
 use consort_models::{
-    CallResult, Calls, Choice, Effort, Kind, Message, Reasoning, ResponseSchema, Role,
+    ChatMessage, MessageRole, ParallelCalls, PartContent, ReasoningAmount, ReasoningEffort,
+    ResponseSchema, ToolCallResult, ToolChoice,
 };
 
 /// A value of a request, with its path.
@@ -94,22 +95,22 @@ pub(super) fn stop(body: &At<'_>) -> Result<Vec<String>, ApiError> {
     stop.items()?.map(|at| at.text().map(str::to_owned)).collect()
 }
 
-pub(super) fn calls(body: &At<'_>) -> Calls {
+pub(super) fn calls(body: &At<'_>) -> ParallelCalls {
     match body.get("parallel_tool_calls").map(|at| at.value) {
-        Some(Value::Bool(false)) => Calls::One,
-        _ => Calls::Several,
+        Some(Value::Bool(false)) => ParallelCalls::One,
+        _ => ParallelCalls::Several,
     }
 }
 
 /// Parses the reasoning effort.
-pub(super) fn effort(at: &At<'_>) -> Result<Reasoning, ApiError> {
-    Ok(Reasoning::Effort(match at.text()? {
-        "none" => Effort::Off,
-        "minimal" => Effort::Minimal,
-        "low" => Effort::Low,
-        "medium" => Effort::Medium,
-        "high" => Effort::High,
-        "xhigh" | "max" => Effort::Max,
+pub(super) fn effort(at: &At<'_>) -> Result<ReasoningAmount, ApiError> {
+    Ok(ReasoningAmount::Effort(match at.text()? {
+        "none" => ReasoningEffort::Off,
+        "minimal" => ReasoningEffort::Minimal,
+        "low" => ReasoningEffort::Low,
+        "medium" => ReasoningEffort::Medium,
+        "high" => ReasoningEffort::High,
+        "xhigh" | "max" => ReasoningEffort::Max,
         _ => return Err(at.wrong("must be `none`, `minimal`, `low`, `medium`, `high` or `xhigh`")),
     }))
 }
@@ -137,19 +138,21 @@ pub(super) fn response(
 }
 
 /// Adds a result after those of the same turn.
-pub(super) fn push_result(messages: &mut Vec<Message>, result: CallResult) {
+pub(super) fn push_result(messages: &mut Vec<ChatMessage>, result: ToolCallResult) {
     match messages.last_mut() {
-        Some(last) if last.role == Role::Tool => last.parts.push(Kind::ToolResult(result).into()),
-        _ => messages.push(Message::results([result])),
+        Some(last) if last.role == MessageRole::Tool => {
+            last.parts.push(PartContent::ToolResult(result).into())
+        }
+        _ => messages.push(ChatMessage::results([result])),
     }
 }
 
 /// Parses a tool choice that is a string; `None` if it is not.
-pub(super) fn chosen(at: &At<'_>) -> Result<Option<Choice>, ApiError> {
+pub(super) fn chosen(at: &At<'_>) -> Result<Option<ToolChoice>, ApiError> {
     match at.value.as_str() {
-        Some("none") => Ok(Some(Choice::None)),
-        Some("auto") => Ok(Some(Choice::Auto)),
-        Some("required") => Ok(Some(Choice::Required)),
+        Some("none") => Ok(Some(ToolChoice::None)),
+        Some("auto") => Ok(Some(ToolChoice::Auto)),
+        Some("required") => Ok(Some(ToolChoice::Required)),
         Some(_) => Err(at.wrong("must be `none`, `auto`, `required` or a function")),
         None => Ok(None),
     }

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use super::part::content;
 use super::reading::{At, chosen, effort, push_result, response, wishes};
 use super::{ApiError, Asked, Format};
-use consort_models::{Call, CallResult, Choice, Delivery, Kind, Message, Part, Role};
+use consort_models::{
+    ChatMessage, MessagePart, MessageRole, PartContent, ReplyDelivery, ToolCall, ToolCallResult,
+    ToolChoice,
+};
 
 const NOT_KEPT: &str = "nothing is kept here; send all of the conversation as `input`";
 
@@ -35,7 +38,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, ApiError> {
     }
     let mut messages = Vec::new();
     if let Some(instructions) = body.maybe_text("instructions")? {
-        messages.push(Message::system(instructions));
+        messages.push(ChatMessage::system(instructions));
     }
     input(&body.need("input")?, &mut messages)?;
     let thinks = body.get("reasoning").and_then(|reasoning| reasoning.get("effort"));
@@ -50,16 +53,16 @@ pub(super) fn read(body: &Value) -> Result<Asked, ApiError> {
         max_tokens: body.maybe_count("max_output_tokens")?,
         temperature: body.maybe_number("temperature")?,
         reasoning: thinks.map(|at| effort(&at)).transpose()?,
-        delivery: if stream { Delivery::Stream } else { Delivery::Whole },
+        delivery: if stream { ReplyDelivery::Stream } else { ReplyDelivery::Whole },
         include_usage: true,
         echoed: Value::Object(echoed.map(|(name, at)| (name, at.value.clone())).collect()),
     })
 }
 
 /// Parses the input: a string, or a list of items.
-fn input(at: &At<'_>, messages: &mut Vec<Message>) -> Result<(), ApiError> {
+fn input(at: &At<'_>, messages: &mut Vec<ChatMessage>) -> Result<(), ApiError> {
     if let Some(text) = at.value.as_str() {
-        messages.push(Message::user(text));
+        messages.push(ChatMessage::user(text));
         return Ok(());
     }
     let before = messages.len();
@@ -72,14 +75,16 @@ fn input(at: &At<'_>, messages: &mut Vec<Message>) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn item(at: &At<'_>, messages: &mut Vec<Message>) -> Result<(), ApiError> {
+fn item(at: &At<'_>, messages: &mut Vec<ChatMessage>) -> Result<(), ApiError> {
     match at.maybe_text("type")?.unwrap_or("message") {
         "message" => {
             let role = at.need("role")?;
             let parts = content(&at.need("content")?)?;
             match role.text()? {
-                "system" | "developer" => messages.push(Message::new(Role::System, parts)),
-                "user" => messages.push(Message::new(Role::User, parts)),
+                "system" | "developer" => {
+                    messages.push(ChatMessage::new(MessageRole::System, parts))
+                }
+                "user" => messages.push(ChatMessage::new(MessageRole::User, parts)),
                 "assistant" => parts.into_iter().for_each(|part| push_said(messages, part)),
                 _ => {
                     let known = "must be `system`, `developer`, `user` or `assistant`";
@@ -88,25 +93,25 @@ fn item(at: &At<'_>, messages: &mut Vec<Message>) -> Result<(), ApiError> {
             }
         }
         "function_call" => {
-            push_said(messages, Kind::ToolCall(call(at, &at.need("call_id")?)?).into());
+            push_said(messages, PartContent::ToolCall(call(at, &at.need("call_id")?)?).into());
         }
         "function_call_output" => {
             let call = at.need("call_id")?.text()?.to_owned();
             let parts = content(&at.need("output")?)?;
-            push_result(messages, CallResult { call, parts, is_error: false });
+            push_result(messages, ToolCallResult { call, parts, is_error: false });
         }
         // What we showed of our own calls, and get back.
         "mcp_call" => {
             let call = call(at, &at.need("id")?)?;
             let result = match (at.get("output"), at.get("error")) {
-                (_, Some(error)) => CallResult::error(&call.id, words(error.value)),
+                (_, Some(error)) => ToolCallResult::error(&call.id, words(error.value)),
                 (output, None) => {
                     let text = output.map(|at| at.text()).transpose()?.unwrap_or_default();
-                    let parts = vec![Part::text(text)];
-                    CallResult { call: call.id.clone(), parts, is_error: false }
+                    let parts = vec![MessagePart::text(text)];
+                    ToolCallResult { call: call.id.clone(), parts, is_error: false }
                 }
             };
-            push_said(messages, Kind::ToolCall(call).into());
+            push_said(messages, PartContent::ToolCall(call).into());
             push_result(messages, result);
         }
         // Thoughts of another model are of no use to this one.
@@ -123,8 +128,8 @@ fn words(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn call(at: &At<'_>, id: &At<'_>) -> Result<Call, ApiError> {
-    Ok(Call {
+fn call(at: &At<'_>, id: &At<'_>) -> Result<ToolCall, ApiError> {
+    Ok(ToolCall {
         id: id.text()?.to_owned(),
         name: at.need("name")?.text()?.to_owned(),
         arguments: at.need("arguments")?.text()?.into(),
@@ -132,10 +137,10 @@ fn call(at: &At<'_>, id: &At<'_>) -> Result<Call, ApiError> {
 }
 
 /// Adds a part to the model's last message, or begins one.
-fn push_said(messages: &mut Vec<Message>, part: Part) {
+fn push_said(messages: &mut Vec<ChatMessage>, part: MessagePart) {
     match messages.last_mut() {
-        Some(last) if last.role == Role::Assistant => last.parts.push(part),
-        _ => messages.push(Message::new(Role::Assistant, vec![part])),
+        Some(last) if last.role == MessageRole::Assistant => last.parts.push(part),
+        _ => messages.push(ChatMessage::new(MessageRole::Assistant, vec![part])),
     }
 }
 
@@ -151,14 +156,14 @@ fn tools(body: &At<'_>) -> Result<Vec<Tool>, ApiError> {
     tools.items()?.map(tool).collect()
 }
 
-fn choice(body: &At<'_>) -> Result<Choice, ApiError> {
-    let Some(at) = body.get("tool_choice") else { return Ok(Choice::Auto) };
+fn choice(body: &At<'_>) -> Result<ToolChoice, ApiError> {
+    let Some(at) = body.get("tool_choice") else { return Ok(ToolChoice::Auto) };
     match chosen(&at)? {
         Some(choice) => Ok(choice),
         None if at.maybe_text("type")? == Some("function") => {
-            Ok(Choice::Named(at.need("name")?.text()?.to_owned()))
+            Ok(ToolChoice::Named(at.need("name")?.text()?.to_owned()))
         }
-        None => Ok(Choice::Auto),
+        None => Ok(ToolChoice::Auto),
     }
 }
 

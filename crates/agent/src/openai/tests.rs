@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::step::{Report, Status};
 use crate::{Agent, Conversation, Event, Settings};
-use consort_models::{Model, Role, Script};
+use consort_models::{MessageRole, Model, ModelScript};
 
 /// A server `files` with a tool `read` that reports progress and then its result.
 struct Files;
@@ -41,7 +41,7 @@ impl Toolbox for Files {
 async fn played(asked: &Asked, script: &str) -> (Answer, String, Report, Conversation) {
     let mut settings = Settings::new("helper");
     settings.foreign.clone_from(&asked.tools);
-    let model = Model::scripted(Script::parse(script).unwrap());
+    let model = Model::scripted(ModelScript::parse(script).unwrap());
     let agent = Agent::new(model, Arc::new(Files), settings);
     let conversation = Conversation::new();
     let mut events = agent.run(&conversation, asked.messages.clone());
@@ -317,8 +317,17 @@ async fn calls_of_the_clients_tools_are_handed_to_it_and_what_was_done_before_is
         { "role": "tool", "tool_call_id": "b", "content": "beeped" },
     ]}));
     let restored = handed_out.restored("ada", &second.messages);
-    let roles: Vec<Role> = restored.iter().map(|message| message.role).collect();
-    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::Tool]);
+    let roles: Vec<MessageRole> = restored.iter().map(|message| message.role).collect();
+    assert_eq!(
+        roles,
+        [
+            MessageRole::User,
+            MessageRole::Assistant,
+            MessageRole::Tool,
+            MessageRole::Assistant,
+            MessageRole::Tool
+        ]
+    );
     assert_eq!(handed_out.restored("bob", &second.messages), second.messages);
     let (answer, _, report, _) = played(&Asked { messages: restored, ..second }, CLIENTS).await;
     assert_eq!(report.status, Status::Completed, "{}", report.reason);

@@ -7,7 +7,7 @@ use super::error::ApiError;
 use super::item::{Item, Stage};
 use super::responses::usual;
 use crate::step::{Report, Status};
-use consort_models::Usage;
+use consort_models::TokenUsage;
 
 impl Answer {
     /// Returns a chat completion.
@@ -112,7 +112,7 @@ pub(super) fn over(report: &Report) -> Value {
 }
 
 /// Returns the token usage of a run in the form of chat completions.
-pub(super) fn completion_usage(usage: &Usage) -> Value {
+pub(super) fn completion_usage(usage: &TokenUsage) -> Value {
     json!({
         "prompt_tokens": usage.input, "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
@@ -121,7 +121,7 @@ pub(super) fn completion_usage(usage: &Usage) -> Value {
     })
 }
 
-fn response_usage(usage: &Usage) -> Value {
+fn response_usage(usage: &TokenUsage) -> Value {
     json!({
         "input_tokens": usage.input, "output_tokens": usage.output,
         "total_tokens": usage.input + usage.output,

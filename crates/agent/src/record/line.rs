@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::redact::Redactor;
-use consort_models::{Delta, ProviderError, Reply};
+use consort_models::{ModelReply, ProviderError, ReplyDelta};
 
 /// Version of the file format.
 pub(super) const VERSION: u32 = 1;
@@ -63,14 +63,14 @@ pub(super) struct Asked {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Saying {
-    Delta(Delta),
+    Delta(ReplyDelta),
     Again { error: ProviderError, after_ms: u64 },
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Finish {
-    Reply(Reply),
+    Reply(ModelReply),
     Error(ProviderError),
 }
 

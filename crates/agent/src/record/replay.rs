@@ -15,7 +15,9 @@ use super::differ;
 use super::line::{self, Answer, Called, Finish, Happening, Line, Request, Saying, Shown, name_of};
 use super::redact::{Redactor, plain};
 use super::tape::value_of;
-use consort_models::{Ask, Cause, Provider, ProviderError, Said};
+use consort_models::{
+    ModelProvider, ModelRequest, ProviderError, ProviderErrorKind, ProviderEvent,
+};
 
 /// A recording that is replayed, and its progress.
 pub(super) struct Player {
@@ -117,7 +119,7 @@ impl Player {
     }
 
     /// Returns the recorded answer to this model request.
-    fn turn(&self, ask: &Ask) -> Result<(VecDeque<Saying>, Option<Finish>), String> {
+    fn turn(&self, ask: &ModelRequest) -> Result<(VecDeque<Saying>, Option<Finish>), String> {
         let now: Vec<Value> =
             ask.messages.iter().map(|message| value_of(message, &self.redactor)).collect();
         let tools: Vec<String> = ask.tools.iter().map(consort_core::Tool::name).collect();
@@ -271,27 +273,29 @@ fn event(happening: Happening) -> Option<Event> {
 /// A provider that repeats the recorded answers.
 pub(super) struct Speaking(pub(super) Arc<Player>);
 
-impl Provider for Speaking {
-    fn ask(&self, ask: Ask) -> Emitting<Said> {
+impl ModelProvider for Speaking {
+    fn request(&self, ask: ModelRequest) -> Emitting<ProviderEvent> {
         let player = Arc::clone(&self.0);
         Emitting::new(|emitter| async move {
-            let refused = |told: String| Said::End(Err(ProviderError::new(Cause::Invalid, told)));
+            let refused = |told: String| {
+                ProviderEvent::End(Err(ProviderError::new(ProviderErrorKind::Invalid, told)))
+            };
             let (said, end) = match player.turn(&ask) {
                 Ok(turn) => turn,
                 Err(told) => return refused(told),
             };
             for saying in said {
                 let said = match saying {
-                    Saying::Delta(delta) => Said::Delta(delta),
+                    Saying::Delta(delta) => ProviderEvent::Delta(delta),
                     Saying::Again { error, after_ms } => {
-                        Said::Again { error, after: Duration::from_millis(after_ms) }
+                        ProviderEvent::Retry { error, after: Duration::from_millis(after_ms) }
                     }
                 };
                 emitter.emit(said).await;
             }
             match end {
-                Some(Finish::Reply(reply)) => Said::End(Ok(reply)),
-                Some(Finish::Error(error)) => Said::End(Err(error)),
+                Some(Finish::Reply(reply)) => ProviderEvent::End(Ok(reply)),
+                Some(Finish::Error(error)) => ProviderEvent::End(Err(error)),
                 None => refused("the recording was broken off in this answer".to_owned()),
             }
         })

@@ -14,7 +14,7 @@ use super::line::{
     self, Answer, Asked, Called, End, Finish, Happening, Line, Raw, Request, Saying, Shown,
 };
 use super::redact::Redactor;
-use consort_models::{Ask, Delta, Message, Provider, Said};
+use consort_models::{ChatMessage, ModelProvider, ModelRequest, ProviderEvent, ReplyDelta};
 
 /// Output of a recording.
 pub(super) struct Tape {
@@ -30,7 +30,7 @@ struct Inner {
     /// Number of calls.
     called: usize,
     /// Messages of the last recorded model request.
-    last: Vec<(Arc<Message>, Value)>,
+    last: Vec<(Arc<ChatMessage>, Value)>,
     /// Last catalog of each caller.
     shown: HashMap<Caller, (Arc<Catalog>, Shown)>,
 }
@@ -100,11 +100,11 @@ impl Inner {
 /// A provider that is recorded.
 pub(super) struct Heard {
     pub(super) tape: Arc<Tape>,
-    pub(super) inner: Arc<dyn Provider>,
+    pub(super) inner: Arc<dyn ModelProvider>,
 }
 
-impl Provider for Heard {
-    fn ask(&self, ask: Ask) -> Emitting<Said> {
+impl ModelProvider for Heard {
+    fn request(&self, ask: ModelRequest) -> Emitting<ProviderEvent> {
         let mut listening = Listening {
             tape: Arc::clone(&self.tape),
             turn: None,
@@ -114,18 +114,18 @@ impl Provider for Heard {
             said: Vec::new(),
             end: None,
         };
-        let mut said = self.inner.ask(ask);
+        let mut said = self.inner.request(ask);
         Emitting::new(|emitter| async move {
             listening.begin();
             loop {
                 match said.next().await {
-                    Some(Said::End(end)) => {
+                    Some(ProviderEvent::End(end)) => {
                         listening.end = Some(match &end {
                             Ok(reply) => Finish::Reply(reply.clone()),
                             Err(error) => Finish::Error(error.clone()),
                         });
                         drop(listening);
-                        return Said::End(end);
+                        return ProviderEvent::End(end);
                     }
                     Some(said) => {
                         listening.hear(&said);
@@ -143,7 +143,7 @@ struct Listening {
     tape: Arc<Tape>,
     turn: Option<usize>,
     model: String,
-    messages: Vec<Arc<Message>>,
+    messages: Vec<Arc<ChatMessage>>,
     tools: Vec<String>,
     said: Vec<Saying>,
     end: Option<Finish>,
@@ -157,37 +157,41 @@ impl Listening {
     }
 
     /// Takes an item of the answer. Deltas are joined: half a secret cannot be recognized.
-    fn hear(&mut self, said: &Said) {
+    fn hear(&mut self, said: &ProviderEvent) {
         match said {
-            Said::Delta(delta) => {
-                let is_usage = |said: &&mut Saying| matches!(said, Saying::Delta(Delta::Usage(_)));
+            ProviderEvent::Delta(delta) => {
+                let is_usage =
+                    |said: &&mut Saying| matches!(said, Saying::Delta(ReplyDelta::Usage(_)));
                 let earlier = self.said.iter_mut().rev().skip_while(is_usage);
                 // Arguments of several calls may come side by side, words do not.
-                let far =
-                    if matches!(delta, Delta::ToolCallArguments { .. }) { usize::MAX } else { 1 };
+                let far = if matches!(delta, ReplyDelta::ToolCallArguments { .. }) {
+                    usize::MAX
+                } else {
+                    1
+                };
                 if !earlier.take(far).any(|last| joined(last, delta)) {
                     self.said.push(Saying::Delta(delta.clone()));
                 }
             }
-            Said::Again { error, after } => {
+            ProviderEvent::Retry { error, after } => {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                 self.said.push(Saying::Again { error: error.clone(), after_ms });
             }
-            Said::End(_) => {}
+            ProviderEvent::End(_) => {}
         }
     }
 }
 
 /// Appends a delta to the previous one, if it continues it.
-fn joined(last: &mut Saying, delta: &Delta) -> bool {
+fn joined(last: &mut Saying, delta: &ReplyDelta) -> bool {
     let Saying::Delta(last) = last else { return false };
     match (last, delta) {
-        (Delta::Text(text), Delta::Text(more))
-        | (Delta::Thinking(text), Delta::Thinking(more))
-        | (Delta::Refusal(text), Delta::Refusal(more)) => text.push_str(more),
+        (ReplyDelta::Text(text), ReplyDelta::Text(more))
+        | (ReplyDelta::Thinking(text), ReplyDelta::Thinking(more))
+        | (ReplyDelta::Refusal(text), ReplyDelta::Refusal(more)) => text.push_str(more),
         (
-            Delta::ToolCallArguments { index, fragment },
-            Delta::ToolCallArguments { index: same, fragment: more },
+            ReplyDelta::ToolCallArguments { index, fragment },
+            ReplyDelta::ToolCallArguments { index: same, fragment: more },
         ) if index == same => fragment.push_str(more),
         _ => return false,
     }
@@ -225,7 +229,7 @@ impl Drop for Listening {
 }
 
 /// Returns a message without secrets.
-pub(super) fn value_of(message: &Message, redactor: &Redactor) -> Value {
+pub(super) fn value_of(message: &ChatMessage, redactor: &Redactor) -> Value {
     let mut value = serde_json::to_value(message).unwrap_or_default();
     redactor.value(&mut value);
     value

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fake::Fake;
 use crate::{Agent, Conversation, Event, Report, Settings, Status};
-use consort_models::{Ask, Cause, Delta, Message, Model, ProviderError, Said, Script};
+use consort_models::{
+    ChatMessage, Model, ModelRequest, ModelScript, ProviderError, ProviderErrorKind, ProviderEvent,
+    ReplyDelta,
+};
 
 /// Shared output of a recording.
 #[derive(Clone, Default)]
@@ -39,7 +42,7 @@ fn redactor() -> Redactor {
 
 #[expect(clippy::needless_pass_by_value, reason = "it reads better")]
 fn script(turns: Value) -> Model {
-    Model::scripted(Script::parse(&json!({ "turns": turns }).to_string()).unwrap())
+    Model::scripted(ModelScript::parse(&json!({ "turns": turns }).to_string()).unwrap())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it reads better")]
@@ -77,7 +80,7 @@ async fn run(
     let mut settings = Settings::new("tester");
     settings.person = true;
     let agent = Agent::new(model, toolbox, settings);
-    let mut events = agent.run(&Conversation::new(), vec![Message::user(input)]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user(input)]);
     let mut seen = Vec::new();
     loop {
         let mut event = events.next().await.unwrap();
@@ -241,23 +244,26 @@ async fn a_question_that_is_answered_otherwise_is_told() {
 /// A provider that emits a secret in pieces, fails once and then for good.
 struct Stuttering;
 
-impl Provider for Stuttering {
-    fn ask(&self, _: Ask) -> consort_core::Emitting<Said> {
+impl ModelProvider for Stuttering {
+    fn request(&self, _: ModelRequest) -> consort_core::Emitting<ProviderEvent> {
         consort_core::Emitting::new(|emitter| async move {
-            let error = ProviderError::new(Cause::Overloaded, "busy, hunter22");
+            let error = ProviderError::new(ProviderErrorKind::Overloaded, "busy, hunter22");
             let after = std::time::Duration::from_secs(3);
-            emitter.emit(Said::Again { error, after }).await;
+            emitter.emit(ProviderEvent::Retry { error, after }).await;
             for piece in ["it is hun", "ter", "22"] {
-                emitter.emit(Said::Delta(Delta::Text(piece.into()))).await;
+                emitter.emit(ProviderEvent::Delta(ReplyDelta::Text(piece.into()))).await;
             }
             for (index, piece) in
                 [(0, "{\"tok"), (1, "{\"a\""), (0, "en\":\"x"), (1, ":1}"), (0, "\"}")]
             {
                 emitter
-                    .emit(Said::Delta(Delta::ToolCallArguments { index, fragment: piece.into() }))
+                    .emit(ProviderEvent::Delta(ReplyDelta::ToolCallArguments {
+                        index,
+                        fragment: piece.into(),
+                    }))
                     .await;
             }
-            Said::End(Err(ProviderError::new(Cause::Cut, "")))
+            ProviderEvent::End(Err(ProviderError::new(ProviderErrorKind::Truncated, "")))
         })
     }
 }
@@ -266,9 +272,9 @@ impl Provider for Stuttering {
 async fn a_secret_that_comes_in_pieces_is_none_the_less_taken_out() {
     let paper = Paper::default();
     let recorder = Recorder::to(paper.clone(), redactor());
-    let ask = || Ask::new("m", vec![Message::user("go")]);
-    let all = async |provider: Arc<dyn Provider>| {
-        let mut said = provider.ask(ask());
+    let ask = || ModelRequest::new("m", vec![ChatMessage::user("go")]);
+    let all = async |provider: Arc<dyn ModelProvider>| {
+        let mut said = provider.request(ask());
         let mut seen = Vec::new();
         while let Some(said) = said.next().await {
             seen.push(format!("{said:?}"));
@@ -287,7 +293,7 @@ async fn a_secret_that_comes_in_pieces_is_none_the_less_taken_out() {
         r#"Delta(ToolCallArguments { index: 0, fragment: "{\"token\":\"***1\"}" })"#
     );
     assert_eq!(again[3], r#"Delta(ToolCallArguments { index: 1, fragment: "{\"a\":1}" })"#);
-    assert!(again[4].contains("Cut"));
+    assert!(again[4].contains("Truncated"));
 }
 
 #[test]
@@ -296,13 +302,13 @@ fn a_long_conversation_is_written_once_not_once_a_turn() {
     let recorder = Recorder::to(paper.clone(), redactor());
     let provider = recorder.provider(script(json!(vec![json!({ "text": "ok" }); 50])).provider);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let mut messages: Vec<Arc<Message>> = vec![Arc::new(Message::user("x".repeat(1000)))];
+    let mut messages: Vec<Arc<ChatMessage>> = vec![Arc::new(ChatMessage::user("x".repeat(1000)))];
     for _ in 0..50 {
-        let mut ask = Ask::new("m", vec![]);
+        let mut ask = ModelRequest::new("m", vec![]);
         ask.messages = messages.clone();
-        let mut said = provider.ask(ask);
+        let mut said = provider.request(ask);
         runtime.block_on(async { while said.next().await.is_some() {} });
-        messages.push(Arc::new(Message::assistant("y".repeat(100))));
+        messages.push(Arc::new(ChatMessage::assistant("y".repeat(100))));
     }
     assert!(paper.text().len() < 40_000, "{}", paper.text().len());
 }

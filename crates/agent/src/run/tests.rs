@@ -2,24 +2,24 @@ use serde_json::json;
 
 use super::*;
 use crate::step::Why;
-use consort_models::{Kind, Reply, Role};
+use consort_models::{MessageRole, ModelReply, PartContent};
 
 fn steps() -> Vec<Step> {
-    let call = Call { id: "1".into(), name: "a".into(), arguments: "{}".into() };
-    let other = Call { id: "2".into(), ..call.clone() };
-    let message = Message::new(
-        Role::Assistant,
-        vec![Kind::ToolCall(call).into(), Kind::ToolCall(other).into()],
+    let call = ToolCall { id: "1".into(), name: "a".into(), arguments: "{}".into() };
+    let other = ToolCall { id: "2".into(), ..call.clone() };
+    let message = ChatMessage::new(
+        MessageRole::Assistant,
+        vec![PartContent::ToolCall(call).into(), PartContent::ToolCall(other).into()],
     );
-    let reply = |message: Message, stop: Stop| Reply {
+    let reply = |message: ChatMessage, stop: StopReason| ModelReply {
         message,
         stop,
-        usage: Usage { input: 3, output: 2, ..Usage::default() },
+        usage: TokenUsage { input: 3, output: 2, ..TokenUsage::default() },
         model: "m".into(),
         id: String::new(),
     };
     let result = |call: &str| What::Result {
-        result: CallResult::error(call, "no"),
+        result: ToolCallResult::error(call, "no"),
         error: Some("denied".into()),
         whole: None,
         took: 5,
@@ -33,8 +33,8 @@ fn steps() -> Vec<Step> {
     let (tool, answer) = ("s.a".to_owned(), json!({ "action": "accept" }));
     let whats = [
         What::Began(Began { run: "r".into(), ..Began::default() }),
-        What::Message { message: Message::user("hi") },
-        What::Said { reply: reply(message, Stop::ToolCalls) },
+        What::Message { message: ChatMessage::user("hi") },
+        What::Said { reply: reply(message, StopReason::ToolCalls) },
         What::Called { call: "2".into(), tool: tool.clone(), arguments: Some(json!({ "x": 1 })) },
         What::Asked { question },
         What::Called { call: "1".into(), tool: tool.clone(), arguments: None },
@@ -44,7 +44,7 @@ fn steps() -> Vec<Step> {
         What::Called { call: "2".into(), tool, arguments: None },
         result("2"),
         What::Cut { before: 1 },
-        What::Said { reply: reply(Message::assistant("done"), Stop::End) },
+        What::Said { reply: reply(ChatMessage::assistant("done"), StopReason::End) },
         What::Over { status: Status::Completed, reason: String::new() },
     ];
     whats.into_iter().zip(0..).map(|(what, at)| Step { at, what }).collect()
@@ -119,8 +119,8 @@ fn a_new_run_closes_what_the_last_one_left_open() {
     let texts: Vec<String> = last
         .parts
         .iter()
-        .filter_map(|part| match &part.kind {
-            Kind::ToolResult(result) => Some(result.text()),
+        .filter_map(|part| match &part.content {
+            PartContent::ToolResult(result) => Some(result.text()),
             _ => None,
         })
         .collect();

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::step::{Began, Journal, Question, Status, What, Why};
 use consort_models::{
-    Call, CallResult, Kind, Media, Message, Part as Piece, Reply, Role, Stop, Usage,
+    ChatMessage, MediaSource, MessagePart as Piece, MessageRole, ModelReply, PartContent,
+    StopReason, TokenUsage, ToolCall, ToolCallResult,
 };
 
 fn store() -> (TempDir, Store) {
@@ -26,31 +27,38 @@ fn step(what: What) -> Step {
 }
 
 fn user(text: &str) -> Step {
-    step(What::Message { message: Message::user(text) })
+    step(What::Message { message: ChatMessage::user(text) })
 }
 
-fn reply(message: Message, stop: Stop) -> Step {
-    let usage = Usage { input: 10, output: 3, ..Usage::default() };
+fn reply(message: ChatMessage, stop: StopReason) -> Step {
+    let usage = TokenUsage { input: 10, output: 3, ..TokenUsage::default() };
     let (model, id) = ("m".to_owned(), "r".to_owned());
-    step(What::Said { reply: Reply { message, stop, usage, model, id } })
+    step(What::Said { reply: ModelReply { message, stop, usage, model, id } })
 }
 
 fn calls(ids: &[&str]) -> Step {
     let call = |id: &&str| {
-        Kind::ToolCall(Call { id: (*id).into(), name: "a.b".into(), arguments: "{}".into() })
+        PartContent::ToolCall(ToolCall {
+            id: (*id).into(),
+            name: "a.b".into(),
+            arguments: "{}".into(),
+        })
     };
     let parts = ids.iter().map(|id| call(id).into()).collect();
-    reply(Message::new(Role::Assistant, parts), Stop::ToolCalls)
+    reply(ChatMessage::new(MessageRole::Assistant, parts), StopReason::ToolCalls)
 }
 
 fn result(call: &str, text: &str) -> Step {
-    let result = CallResult { call: call.into(), parts: vec![Piece::text(text)], is_error: false };
+    let result =
+        ToolCallResult { call: call.into(), parts: vec![Piece::text(text)], is_error: false };
     step(What::Result { result, error: None, whole: None, took: 7 })
 }
 
 fn picture(bytes: usize) -> Step {
-    let media = Media::Data { mime: "image/png".into(), data: "A".repeat(bytes) };
-    step(What::Message { message: Message::new(Role::User, vec![Kind::Image(media).into()]) })
+    let media = MediaSource::Data { mime: "image/png".into(), data: "A".repeat(bytes) };
+    step(What::Message {
+        message: ChatMessage::new(MessageRole::User, vec![PartContent::Image(media).into()]),
+    })
 }
 
 /// A run: a question, two concurrent calls, an answer.
@@ -65,7 +73,7 @@ fn run() -> Vec<Step> {
         called("2"),
         result("2", "two"),
         result("1", "one"),
-        reply(Message::assistant("done"), Stop::End),
+        reply(ChatMessage::assistant("done"), StopReason::End),
         step(What::Over { status: Status::Completed, reason: String::new() }),
     ]
 }

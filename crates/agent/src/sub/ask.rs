@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::conversation::Conversation;
 use crate::event::Event;
 use crate::step::{Report, Status};
-use consort_models::Message;
+use consort_models::ChatMessage;
 
 /// Returns the definition of a tool that calls an agent.
 pub(super) fn definition(name: &str, description: &str) -> Tool {
@@ -70,12 +70,12 @@ pub(super) fn ask(mut agent: Agent, asking: Asking, arguments: &Json) -> Events 
 }
 
 /// Returns the input for the agent, from the arguments of the tool.
-fn input(arguments: &Json) -> Result<Message, String> {
+fn input(arguments: &Json) -> Result<ChatMessage, String> {
     let arguments = arguments.to_object();
     let text = |name: &str| arguments.as_ref().and_then(|object| object.text(name));
     let query = text("query").filter(|query| !query.trim().is_empty());
     let query = query.ok_or("`query` is missing: say what to find out or to do")?;
-    Ok(Message::user(match text("context").filter(|context| !context.trim().is_empty()) {
+    Ok(ChatMessage::user(match text("context").filter(|context| !context.trim().is_empty()) {
         Some(context) => format!("{query}\n\nContext:\n{context}"),
         None => query,
     }))

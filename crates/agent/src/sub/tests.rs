@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{Agent, Conversation, Event, Limits, Report, Settings, Status};
-use consort_models::{Message, Model, Price, Script};
+use consort_models::{ChatMessage, Model, ModelScript, TokenPrice};
 
 /// Two servers whose tools return their caller and arguments.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Toolbox for Two {
 }
 
 fn agent(name: &str, toolbox: Arc<dyn Toolbox>, script: &str) -> Agent {
-    let model = Model::scripted(Script::parse(script).unwrap());
+    let model = Model::scripted(ModelScript::parse(script).unwrap());
     Agent::new(model, toolbox, Settings::new(name))
 }
 
@@ -161,7 +161,7 @@ async fn of_each_server_one_tool_is_shown_and_its_agent_has_only_that_servers_to
         {"calls": [{"name": "fetch"}, {"name": "read"}]},
         {"expect": {"results": 2, "is_error": true}, "text": "fetched"}
     ]}"#;
-    let model = Model::scripted(Script::parse(script).unwrap());
+    let model = Model::scripted(ModelScript::parse(script).unwrap());
     let direct = vec![Pattern::new("read")];
     let about = [("my-web".parse().unwrap(), "The web.".to_owned())].into();
     let shown = ServerAgents::new(two.clone(), model.clone(), direct, about);
@@ -194,7 +194,7 @@ Asks an agent that uses the tools of `my-web` for you and answers in words. Its 
 
 /// Runs an agent to its end.
 async fn report(agent: &Agent) -> Report {
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("go")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("go")]);
     loop {
         if let Event::Over { report } = events.next().await.unwrap() {
             return report;
@@ -208,7 +208,7 @@ fn asking(helper: &str) -> (Agent, Arc<Roster>) {
     let roster = Arc::new(Roster::default());
     let with =
         Arc::new(WithAgents::new(Arc::clone(&two), [("helper", "Helps.")], Arc::clone(&roster)));
-    let price = Some(Price { input: 1e6, ..Price::default() });
+    let price = Some(TokenPrice { input: 1e6, ..TokenPrice::default() });
     let mut helper = agent("helper", two, helper);
     helper.model.facts.price = price;
     roster.set([helper]);
@@ -269,7 +269,7 @@ async fn a_limit_in_dollars_is_refused_where_no_price_is_known() {
     helper.model.id = "other:model".to_owned();
     roster.set([helper]);
     let conversation = Conversation::new();
-    let mut events = asker.run(&conversation, vec![Message::user("go")]);
+    let mut events = asker.run(&conversation, vec![ChatMessage::user("go")]);
     while let Some(event) = events.next().await {
         if let Event::Over { report } = event {
             assert_eq!((report.status, report.cost), (Status::Completed, Some(3.0)));

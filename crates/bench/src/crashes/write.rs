@@ -10,7 +10,7 @@ use consort::token;
 use consort_agent::{Journal, Step, Store, What};
 use consort_core::{Caller, Json};
 use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
-use consort_models::{Kind as PartKind, Media, Message, Role};
+use consort_models::{ChatMessage, MediaSource, MessageRole, PartContent as PartKind};
 use consort_oauth::{Kept, Registration, Store as Logins, Tokens};
 use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
 
@@ -231,12 +231,12 @@ pub(super) fn login_of(number: u64) -> Kept {
 pub(super) fn step_of(number: u64) -> Step {
     let text = |bytes: usize| format!("{number} ").repeat(bytes / 8);
     let message = match number % 5 {
-        0 => Message::user(text(128 << 10)),
+        0 => ChatMessage::user(text(128 << 10)),
         1 => {
-            let media = Media::Data { mime: "image/png".into(), data: text(8 << 10) };
-            Message::new(Role::User, vec![PartKind::Image(media).into()])
+            let media = MediaSource::Data { mime: "image/png".into(), data: text(8 << 10) };
+            ChatMessage::new(MessageRole::User, vec![PartKind::Image(media).into()])
         }
-        _ => Message::user(text(200)),
+        _ => ChatMessage::user(text(200)),
     };
     Step { at: number, what: What::Message { message } }
 }

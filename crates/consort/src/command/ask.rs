@@ -1,7 +1,7 @@
 //! `consort ask`: sends one prompt to a model that can use the offered tools.
 
 use consort_agent::Status;
-use consort_models::Message;
+use consort_models::ChatMessage;
 
 use crate::cli::{Ask, Common};
 use crate::exit::{Exit, Failure};
@@ -50,7 +50,7 @@ async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failu
 pub(super) async fn answered(
     setup: &mut Setup,
     kept: &Kept,
-    input: Vec<Message>,
+    input: Vec<ChatMessage>,
 ) -> Result<Exit, Failure> {
     let Setup { stage, audience } = setup;
     if input.is_empty() {

@@ -6,7 +6,7 @@ mod source;
 mod typed;
 
 use consort_agent::{Report, Status};
-use consort_models::{Message, Role, Usage};
+use consort_models::{ChatMessage, MessageRole, TokenUsage};
 
 use crate::cli::{Chat, Common};
 use crate::exit::{Exit, Failure};
@@ -60,7 +60,7 @@ struct Chatting<'a> {
 struct Used {
     turns: u32,
     calls: u32,
-    usage: Usage,
+    usage: TokenUsage,
     cost: Option<f64>,
 }
 
@@ -110,8 +110,9 @@ impl Chatting<'_> {
     /// Returns true if a run can be resumed: it did not end, and the last message is not a final answer of the model.
     fn is_open(&self) -> bool {
         let messages = self.kept.conversation.messages();
-        let is_last =
-            |message: &Message| message.role == Role::Assistant && message.calls().next().is_none();
+        let is_last = |message: &ChatMessage| {
+            message.role == MessageRole::Assistant && message.calls().next().is_none()
+        };
         self.kept.conversation.is_unfinished() && !messages.last().is_some_and(|last| is_last(last))
     }
 
@@ -181,10 +182,10 @@ impl Chatting<'_> {
     }
 
     /// Runs the agent on the input. A conversation is stored from its first message on.
-    async fn answer(&mut self, input: Vec<Message>) -> Result<(), Failure> {
+    async fn answer(&mut self, input: Vec<ChatMessage>) -> Result<(), Failure> {
         let Setup { stage, audience } = &mut *self.setup;
         if self.kept.id.is_none() && self.kept.conversation.messages().is_empty() {
-            let about = input.iter().map(Message::text).find(|text| !text.is_empty());
+            let about = input.iter().map(ChatMessage::text).find(|text| !text.is_empty());
             self.kept = stage.keeping.begin(&about.unwrap_or_default())?;
             if let Some(id) = &self.kept.id {
                 audience.show.conversation(id);
@@ -233,7 +234,7 @@ impl Used {
     }
 
     fn words(&self) -> String {
-        let Usage { input, output, cached_read, reasoning, .. } = self.usage;
+        let TokenUsage { input, output, cached_read, reasoning, .. } = self.usage;
         let cost = match self.cost {
             Some(cost) => format!(", ${cost:.4}"),
             None => "; the model's price is not known".to_owned(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
 use consort_hub::{SchemaLimits, Status, check_schema};
-use consort_models::dialect::{Dialect, Options, project};
-use consort_models::tokens::{Vocabulary, costs};
+use consort_models::dialect::{DialectOptions, ToolDialect, project};
+use consort_models::tokens::{TokenVocabulary, costs};
 use consort_shape::scan::{scan, shadowing};
 use serde::Serialize;
 
@@ -109,7 +109,7 @@ fn suspicious(entry: &Entry) -> Vec<Problem> {
 }
 
 fn weights(catalog: &Catalog) -> Vec<Weight> {
-    let mut weights: Vec<Weight> = sums(&costs(Vocabulary::O200k, catalog))
+    let mut weights: Vec<Weight> = sums(&costs(TokenVocabulary::O200k, catalog))
         .into_iter()
         .map(|Sum { server, tools, tokens }| {
             let changed = PROVIDERS.iter().map(|dialect| (dialect.as_str(), 0)).collect();
@@ -118,7 +118,7 @@ fn weights(catalog: &Catalog) -> Vec<Weight> {
         .collect();
     for entry in catalog.tools.entries() {
         for dialect in PROVIDERS {
-            if project(&entry.tool(), dialect, Options::default()).losses.is_empty() {
+            if project(&entry.tool(), dialect, DialectOptions::default()).losses.is_empty() {
                 continue;
             }
             let concerned = |weight: &&mut Weight| {
@@ -133,7 +133,8 @@ fn weights(catalog: &Catalog) -> Vec<Weight> {
 }
 
 /// The providers whose formats are checked: `OpenAI`'s two accept the same schemas.
-const PROVIDERS: [Dialect; 3] = [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini];
+const PROVIDERS: [ToolDialect; 3] =
+    [ToolDialect::OpenAiChat, ToolDialect::Anthropic, ToolDialect::Gemini];
 
 fn table(weights: &[Weight]) -> Table {
     let mut table = Table::new(&["SERVER", "TOOLS", "TOKENS", "CHANGED FOR"]);

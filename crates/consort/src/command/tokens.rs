@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_models::tokens::{Cost, Vocabulary, costs};
+use consort_models::tokens::{TokenCost, TokenVocabulary, costs};
 use serde::Serialize;
 
 use crate::cli::Common;
@@ -36,7 +36,7 @@ pub(super) struct Sum {
 pub(super) async fn run(
     running: &Running,
     common: &Common,
-    vocabulary: Vocabulary,
+    vocabulary: TokenVocabulary,
     long: bool,
     need: Need,
 ) -> Result<Exit, Failure> {
@@ -90,7 +90,7 @@ pub(super) async fn run(
 }
 
 /// Returns the total of each server's tools, and that of all servers.
-pub(super) fn sums(costs: &[Cost]) -> Vec<Sum> {
+pub(super) fn sums(costs: &[TokenCost]) -> Vec<Sum> {
     let mut servers: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for cost in costs {
         let (tools, tokens) = servers.entry(cost.server.as_str()).or_default();

@@ -102,7 +102,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         rest.split(';').next().unwrap_or_default().replace('_', ",")
     };
     let run = consort_agent::Limits::default();
-    let patience = consort_models::Patience::default();
+    let patience = consort_models::ProviderTimeouts::default();
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
@@ -117,8 +117,8 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.transforms.result", "preview_bytes") => constant("PREVIEW"),
         ("consort.exposure", "budget") => constant("BUDGET"),
         ("consort.exposure", "names") => constant("NAMES"),
-        ("consort.providers.NAME", "silence") => format!("{} s", patience.silence.as_secs()),
-        ("consort.providers.NAME", "tries") => patience.tries.to_string(),
+        ("consort.providers.NAME", "silence") => format!("{} s", patience.idle.as_secs()),
+        ("consort.providers.NAME", "tries") => patience.max_attempts.to_string(),
         ("consort.serve", "ledger_archive") => "they are not kept".to_owned(),
         ("consort.serve", "log_server_output") => "not logged".to_owned(),
         ("consort.serve", "proxy_headers") => "`x-forwarded`".to_owned(),

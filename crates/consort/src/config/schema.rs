@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use consort_models::Patience;
+use consort_models::ProviderTimeouts;
 use consort_shape::policy::CallerSpec;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -141,8 +141,8 @@ fn close(schema: &mut Value) {
 
 /// Sets the effective defaults of keys.
 fn defaults(definitions: &mut Map<String, Value>) {
-    let (run, patience) = (consort_agent::Limits::default(), Patience::default());
-    let silence = Period::new(patience.silence).map(|period| period.to_string());
+    let (run, patience) = (consort_agent::Limits::default(), ProviderTimeouts::default());
+    let silence = Period::new(patience.idle).map(|period| period.to_string());
     let defaults = [
         ("Options", "naming", json!("auto")),
         ("Options", "exposure", json!("individual")),
@@ -152,7 +152,7 @@ fn defaults(definitions: &mut Map<String, Value>) {
         ("AgentConfig", "summary_tokens", json!(consort_agent::Settings::SUMMARY_TOKENS)),
         ("AgentConfig", "context_tries", json!(consort_agent::Settings::CONTEXT_TRIES)),
         ("ProviderConfig", "silence", json!(silence.unwrap_or_default())),
-        ("ProviderConfig", "tries", json!(patience.tries)),
+        ("ProviderConfig", "tries", json!(patience.max_attempts)),
         ("ServeConfig", "metrics_by_tool", json!(false)),
         ("ServeConfig", "ledger_strict", json!(false)),
     ];

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use consort_agent::store::{Head, Id, State, Summary};
 use consort_agent::{Conversation as InHand, Run, Status, Step, Store, StoreError, What};
 use consort_core::{Emitting, utc};
-use consort_models::Message;
+use consort_models::ChatMessage;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -234,12 +234,12 @@ struct Next {
     agent: Option<String>,
 }
 
-fn spoken(text: &str) -> Result<Vec<Message>, Refusal> {
+fn spoken(text: &str) -> Result<Vec<ChatMessage>, Refusal> {
     if text.trim().is_empty() {
         let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "nothing is said");
         return Err(refusal.hint("write something as `text`"));
     }
-    Ok(vec![Message::user(text)])
+    Ok(vec![ChatMessage::user(text)])
 }
 
 /// Runs work that must complete even if the client disconnects.
@@ -306,7 +306,7 @@ fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
         return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
     }
     let said = conversation.messages().last().is_none_or(|last| {
-        last.role == consort_models::Role::Assistant && last.calls().next().is_none()
+        last.role == consort_models::MessageRole::Assistant && last.calls().next().is_none()
     });
     if conversation.over() == Some(Status::Completed) || said && !conversation.is_unfinished() {
         return Err(refusal("there is nothing to go on with").hint("say more"));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use consort::shaping::unwrapped;
 use consort_core::{Caller, Catalog, Toolbox};
-use consort_models::tokens::Vocabulary;
+use consort_models::tokens::TokenVocabulary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ impl Console {
         }
         let layers = scene.shaping.over(Arc::new(self.0.hub.clone()), &unwrapped);
         let mut profiles: Vec<Profile> = Vec::new();
-        for shown in exposures(&scene.shaping, &layers, &caller, Vocabulary::default()) {
+        for shown in exposures(&scene.shaping, &layers, &caller, TokenVocabulary::default()) {
             let Shown { profile: name, exposure, tools, tokens, chosen } = shown;
             if profiles.last().is_none_or(|last| last.name != name) {
                 let toolbox = layers.tools(name.as_deref());

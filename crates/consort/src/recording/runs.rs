@@ -6,7 +6,7 @@ use consort_agent::{Report, RequestObservation, RunObservation, RunObserver, Run
 use consort_core::{BoxFuture, CallingAgent};
 use consort_gateway::ledger::{Class, Cost, ModelUsage};
 use consort_gateway::{ModelRequestRecord, Records, RunRecord};
-use consort_models::{Cause, Price, ProviderError, Reply, Usage};
+use consort_models::{ModelReply, ProviderError, ProviderErrorKind, TokenPrice, TokenUsage};
 
 /// Records runs.
 pub(crate) struct RunRecorder(pub(crate) Records);
@@ -25,7 +25,7 @@ impl RunObserver for RunRecorder {
 
 /// A recorded run.
 struct RecordedRun {
-    price: Option<Price>,
+    price: Option<TokenPrice>,
     context: Vec<(&'static str, String)>,
     /// `None` once it has ended.
     record: Mutex<Option<RunRecord>>,
@@ -63,15 +63,15 @@ impl RunObservation for RecordedRun {
 /// A recorded model request.
 struct RecordedRequest {
     record: ModelRequestRecord,
-    price: Option<Price>,
+    price: Option<TokenPrice>,
 }
 
 impl RequestObservation for RecordedRequest {
-    fn usage(&mut self, used: Usage) {
+    fn usage(&mut self, used: TokenUsage) {
         self.record.set_usage(usage(&used, self.price.as_ref()));
     }
 
-    fn end(mut self: Box<Self>, result: Result<&Reply, &ProviderError>) {
+    fn end(mut self: Box<Self>, result: Result<&ModelReply, &ProviderError>) {
         match result {
             Ok(reply) => {
                 self.record.set_usage(usage(&reply.usage, self.price.as_ref()));
@@ -79,8 +79,8 @@ impl RequestObservation for RecordedRequest {
                 self.record.end(Class::Ok, None);
             }
             Err(error) => {
-                let class = match error.cause {
-                    Cause::Unreachable { .. } => Class::NotSent,
+                let class = match error.kind {
+                    ProviderErrorKind::Unreachable { .. } => Class::NotSent,
                     _ => Class::Error { code: error.status.map(i64::from) },
                 };
                 let kind = error.status.map_or_else(|| class.to_string(), |it| it.to_string());
@@ -90,7 +90,7 @@ impl RequestObservation for RecordedRequest {
     }
 }
 
-fn usage(used: &Usage, price: Option<&Price>) -> ModelUsage {
+fn usage(used: &TokenUsage, price: Option<&TokenPrice>) -> ModelUsage {
     ModelUsage {
         input: used.input,
         output: used.output,

@@ -136,7 +136,7 @@ fn told(event: &Event) -> Option<Told<'_>> {
 mod tests {
     use super::*;
     use consort_core::Json;
-    use consort_models::{Call, CallResult, Part};
+    use consort_models::{MessagePart, ToolCall, ToolCallResult};
 
     fn lines(form: Form, events: &[Event]) -> Vec<Value> {
         let mut lines = Lines::new(form);
@@ -152,9 +152,14 @@ mod tests {
     }
 
     fn events() -> Vec<Event> {
-        let call = Call { id: "1".into(), name: "search".into(), arguments: r#"{"q":1}"#.into() };
+        let call =
+            ToolCall { id: "1".into(), name: "search".into(), arguments: r#"{"q":1}"#.into() };
         let log = Json::parse(r#"{"level":"info","data":12345678901234567890}"#).unwrap();
-        let result = CallResult { call: "1".into(), parts: vec![Part::text("x")], is_error: false };
+        let result = ToolCallResult {
+            call: "1".into(),
+            parts: vec![MessagePart::text("x")],
+            is_error: false,
+        };
         vec![
             Event::Asking { turn: 1 },
             Event::Called { call, tool: "web.search".into() },

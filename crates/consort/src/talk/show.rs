@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use consort_agent::{Event, Report};
 use consort_core::Json;
-use consort_models::{CallResult, Delta, Kind, Message, Part};
+use consort_models::{ChatMessage, MessagePart, PartContent, ReplyDelta, ToolCallResult};
 
 use super::lines::Lines;
 use super::live::Live;
@@ -159,14 +159,16 @@ impl Show {
         }
     }
 
-    fn delta(&mut self, delta: Delta) {
+    fn delta(&mut self, delta: ReplyDelta) {
         match delta {
-            Delta::Text(text) | Delta::Refusal(text) if !self.wishes.whole => self.words(&text),
-            Delta::Thinking(text) if self.wishes.thinking && !self.wishes.whole => {
+            ReplyDelta::Text(text) | ReplyDelta::Refusal(text) if !self.wishes.whole => {
+                self.words(&text)
+            }
+            ReplyDelta::Thinking(text) if self.wishes.thinking && !self.wishes.whole => {
                 self.thoughts(&text);
             }
-            Delta::Thinking(_) => self.live.wait("the model thinks"),
-            Delta::ToolCallStarted { name, .. } => {
+            ReplyDelta::Thinking(_) => self.live.wait("the model thinks"),
+            ReplyDelta::ToolCallStarted { name, .. } => {
                 self.end_line();
                 self.live.wait(&format!("the model calls {}", escaped_line(&name)));
             }
@@ -204,14 +206,16 @@ impl Show {
         }
     }
 
-    fn said(&mut self, message: &Message) {
+    fn said(&mut self, message: &ChatMessage) {
         self.live.rest();
         // A provider that does not stream, or a wish for whole answers.
         if !self.begun {
             for part in &message.parts {
-                match &part.kind {
-                    Kind::Text { text } | Kind::Refusal { text } => self.words(text),
-                    Kind::Thinking { text, .. } if self.wishes.thinking && self.wishes.whole => {
+                match &part.content {
+                    PartContent::Text { text } | PartContent::Refusal { text } => self.words(text),
+                    PartContent::Thinking { text, .. }
+                        if self.wishes.thinking && self.wishes.whole =>
+                    {
                         self.thoughts(text);
                     }
                     _ => {}
@@ -253,7 +257,7 @@ impl Show {
         self.say(Styled::Faint, &text);
     }
 
-    fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
+    fn result(&mut self, result: &ToolCallResult, error: Option<&str>, took: u64) {
         self.live.end(&result.call);
         let tool = self.tool(&result.call);
         self.calls.remove(&result.call);
@@ -323,12 +327,12 @@ pub(crate) fn time(millis: u64) -> String {
 }
 
 /// The text of a result, for a short display.
-fn glimpse(parts: &[Part]) -> String {
-    let words = parts.iter().map(|part| match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Image(_) => "[image]".to_owned(),
-        Kind::Audio(_) => "[audio]".to_owned(),
-        Kind::Resource(resource) => format!("[{}]", resource.uri),
+fn glimpse(parts: &[MessagePart]) -> String {
+    let words = parts.iter().map(|part| match &part.content {
+        PartContent::Text { text } => text.clone(),
+        PartContent::Image(_) => "[image]".to_owned(),
+        PartContent::Audio(_) => "[audio]".to_owned(),
+        PartContent::Resource(resource) => format!("[{}]", resource.uri),
         _ => String::new(),
     });
     words.collect::<Vec<_>>().join(" ")

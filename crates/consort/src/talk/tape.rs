@@ -6,7 +6,7 @@ use consort_agent::bound::ASK_USER;
 use consort_agent::record::{RecordError, Recorder, Redactor, Replayer};
 use consort_core::{Toolbox, secret};
 use consort_models::REPLAYED;
-use consort_models::{Facts, Model};
+use consort_models::{Model, ModelFacts};
 
 use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
@@ -39,7 +39,7 @@ impl Tape {
     /// The replayed model, if this is a replay.
     pub(crate) fn played(&self) -> Option<Model> {
         let Self::Playing(replayer) = self else { return None };
-        let facts = Facts { images: true, audio: true, ..Facts::default() };
+        let facts = ModelFacts { images: true, audio: true, ..ModelFacts::default() };
         let name = REPLAYED.to_owned();
         Some(Model { id: name.clone(), name, provider: replayer.provider(), facts })
     }

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use consort_agent::store::{Id, Store};
 use consort_agent::{Began, Journal, Question, Status, Step, What, Why};
-use consort_models::{Call, CallResult, Kind, Media, Message, Part, Reply, Role, Stop, Usage};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, ModelReply, PartContent, StopReason,
+    TokenUsage, ToolCall, ToolCallResult,
+};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -12,24 +15,28 @@ use crate::Home;
 
 const AT: u64 = 1_794_760_000_000;
 
-fn said(parts: Vec<Part>, stop: Stop) -> What {
-    let usage = Usage { input: 120, output: 30, ..Usage::default() };
-    let message = Message::new(Role::Assistant, parts);
-    What::Said { reply: Reply { message, stop, usage, model: "m".into(), id: "1".into() } }
+fn said(parts: Vec<MessagePart>, stop: StopReason) -> What {
+    let usage = TokenUsage { input: 120, output: 30, ..TokenUsage::default() };
+    let message = ChatMessage::new(MessageRole::Assistant, parts);
+    What::Said { reply: ModelReply { message, stop, usage, model: "m".into(), id: "1".into() } }
 }
 
 fn run() -> Vec<What> {
     let call = |id: &str, arguments: &str| {
         let (id, name) = (id.to_owned(), "web.fetch".to_owned());
-        Part::from(Kind::ToolCall(Call { id, name, arguments: arguments.into() }))
+        MessagePart::from(PartContent::ToolCall(ToolCall { id, name, arguments: arguments.into() }))
     };
     let result = |call: &str, text: String, is_error| What::Result {
-        result: CallResult { call: call.into(), parts: vec![Part::text(text)], is_error },
+        result: ToolCallResult {
+            call: call.into(),
+            parts: vec![MessagePart::text(text)],
+            is_error,
+        },
         error: is_error.then(|| "denied".to_owned()),
         whole: None,
         took: 12,
     };
-    let image = Media::Data { mime: "image/png".into(), data: "A".repeat(5000) };
+    let image = MediaSource::Data { mime: "image/png".into(), data: "A".repeat(5000) };
     let question = Question {
         id: "q".into(),
         call: "2".into(),
@@ -44,19 +51,22 @@ fn run() -> Vec<What> {
     };
     vec![
         What::Message {
-            message: Message::new(
-                Role::User,
-                vec![Part::text("Look at\nthis.\u{1b}[2J"), Kind::Image(image).into()],
+            message: ChatMessage::new(
+                MessageRole::User,
+                vec![
+                    MessagePart::text("Look at\nthis.\u{1b}[2J"),
+                    PartContent::Image(image).into(),
+                ],
             ),
         },
         What::Began(began),
         said(
             vec![
-                Kind::Thinking { text: "hm".into(), redacted: false }.into(),
+                PartContent::Thinking { text: "hm".into(), redacted: false }.into(),
                 call("1", r#"{"url":"a"}"#),
                 call("2", r#"{"url":"b"}"#),
             ],
-            Stop::ToolCalls,
+            StopReason::ToolCalls,
         ),
         What::Called { call: "1".into(), tool: "web.fetch".into(), arguments: None },
         What::Asked { question },
@@ -64,7 +74,7 @@ fn run() -> Vec<What> {
         result("2", "denied by a person".into(), true),
         result("1", format!("\u{202e}<html>{}", "x".repeat(500)), false),
         What::Cut { before: 1 },
-        said(vec![Part::text("It is fine.")], Stop::End),
+        said(vec![MessagePart::text("It is fine.")], StopReason::End),
         What::Over { status: Status::Completed, reason: String::new() },
     ]
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort_agent::{Agent, Conversation, Event, Settings as AgentSettings, Status};
 use consort_hub::{Hub, ServerSettings, Settings};
-use consort_models::{Message, Model, Script};
+use consort_models::{ChatMessage, Model, ModelScript};
 use consort_wire::{Command, Server};
 use serde_json::json;
 use testkit::rogue::{self, Manner};
@@ -62,11 +62,11 @@ fn fresh() -> Hub {
 
 /// Runs a model over a hub with these tools; returns how many it had, how it ended and why.
 async fn run(hub: &Hub, tools: Option<&[&str]>) -> (usize, Status, String) {
-    let script = Script::parse(r#"{"turns": [{"text": "Done."}]}"#).unwrap();
+    let script = ModelScript::parse(r#"{"turns": [{"text": "Done."}]}"#).unwrap();
     let mut settings = AgentSettings::new("a");
     settings.tools = tools.map(|tools| tools.iter().map(|&tool| tool.to_owned()).collect());
     let agent = Agent::new(Model::scripted(script), Arc::new(hub.clone()), settings);
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("Go.")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Go.")]);
     let mut had = 0;
     loop {
         match events.next().await.unwrap() {

@@ -8,7 +8,7 @@ pub(super) const TYPES: [&str; 7] =
 
 /// The value type of a keyword.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum KeywordValue {
     Schema,
     Schemas,
     /// An object whose values are schemas.
@@ -27,7 +27,7 @@ pub(super) enum Shape {
     Plumbing,
 }
 
-impl Shape {
+impl KeywordValue {
     /// Returns the value type of a keyword; `None` if it may be anything.
     pub(super) fn of(keyword: &str) -> Option<Self> {
         Some(match keyword {

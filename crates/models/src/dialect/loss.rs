@@ -3,25 +3,25 @@
 use std::fmt::{self, Write as _};
 
 /// Changes of one tool that are reported; the rest is counted.
-const TOLD: usize = 200;
+const MAX_LOSSES: usize = 200;
 
 /// The longest pointer and the longest text of one change.
 const LONGEST: usize = 500;
 
 /// One change that a projection made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
+pub struct ProjectionLoss {
     /// Location in the input schema: a JSON pointer, empty for the root or the tool itself.
     pub pointer: String,
     /// Kind of change.
-    pub kind: Kind,
+    pub kind: LossKind,
     /// Description of the change.
     pub what: String,
     /// Reason of the change.
     pub why: &'static str,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for ProjectionLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.pointer.is_empty() {
             write!(f, "{}: ", self.pointer.escape_debug())?;
@@ -32,7 +32,7 @@ impl fmt::Display for Loss {
 
 /// Kind of change, from harmless to harmful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum LossKind {
     /// The tool has another name.
     Renamed,
     /// The same constraint in another form.
@@ -47,7 +47,7 @@ pub enum Kind {
     Refused,
 }
 
-impl Kind {
+impl LossKind {
     /// The kind's name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for LossKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -69,48 +69,48 @@ impl fmt::Display for Kind {
 
 /// The changes so far.
 #[derive(Debug, Default)]
-pub(super) struct Losses {
-    told: Vec<Loss>,
-    untold: usize,
+pub(super) struct LossLog {
+    reported: Vec<ProjectionLoss>,
+    unreported: usize,
 }
 
-impl Losses {
-    pub(super) fn note(
+impl LossLog {
+    pub(super) fn record(
         &mut self,
-        kind: Kind,
-        at: &Pointer<'_>,
+        kind: LossKind,
+        at: &SchemaPointer<'_>,
         what: impl Into<String>,
         why: &'static str,
     ) {
-        if self.told.len() < TOLD {
-            let (mut pointer, mut short) = (Short::default(), Short::default());
+        if self.reported.len() < MAX_LOSSES {
+            let (mut pointer, mut short) = (TruncatedString::default(), TruncatedString::default());
             // An error is the end of the room.
             let _ = write!(pointer, "{at}");
             let _ = short.write_str(&what.into());
-            self.told.push(Loss { pointer: pointer.0, kind, what: short.0, why });
+            self.reported.push(ProjectionLoss { pointer: pointer.0, kind, what: short.0, why });
         } else {
-            self.untold += 1;
+            self.unreported += 1;
         }
     }
 
-    pub(super) fn into_vec(mut self) -> Vec<Loss> {
-        if self.untold > 0 {
-            self.told.push(Loss {
+    pub(super) fn into_vec(mut self) -> Vec<ProjectionLoss> {
+        if self.unreported > 0 {
+            self.reported.push(ProjectionLoss {
                 pointer: String::new(),
-                kind: Kind::Widened,
-                what: format!("{} more changes", self.untold),
+                kind: LossKind::Widened,
+                what: format!("{} more changes", self.unreported),
                 why: "only the first are told one by one",
             });
         }
-        self.told
+        self.reported
     }
 }
 
 /// A string that is truncated when too long: names in a schema may be of any length.
 #[derive(Default)]
-struct Short(String);
+struct TruncatedString(String);
 
-impl fmt::Write for Short {
+impl fmt::Write for TruncatedString {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = LONGEST.saturating_sub(self.0.len());
         if text.len() <= room {
@@ -125,38 +125,38 @@ impl fmt::Write for Short {
 
 /// A location in a schema, as the path from the root.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pointer<'a> {
-    step: Option<(&'a Pointer<'a>, Step<'a>)>,
+pub(super) struct SchemaPointer<'a> {
+    step: Option<(&'a SchemaPointer<'a>, PointerStep<'a>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step<'a> {
+enum PointerStep<'a> {
     Key(&'a str),
     Item(usize),
 }
 
-impl<'a> Pointer<'a> {
+impl<'a> SchemaPointer<'a> {
     pub(super) fn root() -> Self {
         Self { step: None }
     }
 
     pub(super) fn key(&'a self, key: &'a str) -> Self {
-        Self { step: Some((self, Step::Key(key))) }
+        Self { step: Some((self, PointerStep::Key(key))) }
     }
 
     pub(super) fn item(&'a self, item: usize) -> Self {
-        Self { step: Some((self, Step::Item(item))) }
+        Self { step: Some((self, PointerStep::Item(item))) }
     }
 }
 
-impl fmt::Display for Pointer<'_> {
+impl fmt::Display for SchemaPointer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.step {
             None => Ok(()),
-            Some((before, Step::Key(key))) => {
+            Some((before, PointerStep::Key(key))) => {
                 write!(f, "{before}/{}", key.replace('~', "~0").replace('/', "~1"))
             }
-            Some((before, Step::Item(item))) => write!(f, "{before}/{item}"),
+            Some((before, PointerStep::Item(item))) => write!(f, "{before}/{item}"),
         }
     }
 }

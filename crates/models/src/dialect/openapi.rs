@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::loss::{Kind, Losses, Pointer};
+use super::loss::{LossKind, LossLog, SchemaPointer};
 use super::reference;
-use super::root::Combination;
+use super::root::SchemaCombination;
 
 mod value;
 
@@ -29,26 +29,26 @@ const SILENT: [&str; 8] =
     ["$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "type", "$ref"];
 
 /// Returns a schema in Gemini's subset. Its root is an object, and it has no dangling reference.
-pub(super) fn projected(schema: &Value, losses: &mut Losses) -> Value {
-    let mut walk = Walk { root: schema, open: vec!["#".to_owned()], bytes: LARGEST, losses };
-    walk.schema(schema, &Pointer::root(), 0)
+pub(super) fn project_schema(schema: &Value, losses: &mut LossLog) -> Value {
+    let mut walk = OpenApiWalk { root: schema, open: vec!["#".to_owned()], bytes: LARGEST, losses };
+    walk.schema(schema, &SchemaPointer::root(), 0)
 }
 
-struct Walk<'a> {
+struct OpenApiWalk<'a> {
     root: &'a Value,
     /// The references that enclose the current schema.
     open: Vec<String>,
     /// Bytes that may still be written.
     bytes: usize,
-    losses: &'a mut Losses,
+    losses: &'a mut LossLog,
 }
 
-impl Walk<'_> {
-    fn schema(&mut self, schema: &Value, at: &Pointer<'_>, depth: usize) -> Value {
+impl OpenApiWalk<'_> {
+    fn schema(&mut self, schema: &Value, at: &SchemaPointer<'_>, depth: usize) -> Value {
         let Value::Object(map) = schema else { return self.anything() };
         if depth > DEPTH || self.bytes < ONE {
             let why = "the schema is too deep or too large when it is written out";
-            self.losses.note(Kind::Cut, at, "written as anything", why);
+            self.losses.record(LossKind::Cut, at, "written as anything", why);
             return json!({ "type": "string" });
         }
         self.bytes -= ONE;
@@ -71,19 +71,19 @@ impl Walk<'_> {
         &mut self,
         leads: &str,
         map: &Map<String, Value>,
-        at: &Pointer<'_>,
+        at: &SchemaPointer<'_>,
         depth: usize,
     ) -> Value {
         let target = reference::target(self.root, leads);
         let mut written = match target {
             Some(_) if self.open.iter().any(|open| open == leads) => {
                 let what = format!("`{leads}` within itself written as any object");
-                self.losses.note(Kind::Cut, at, what, NO_REFERENCES);
+                self.losses.record(LossKind::Cut, at, what, NO_REFERENCES);
                 json!({ "type": "object" })
             }
             Some(target) => {
-                self.losses.note(
-                    Kind::Rewritten,
+                self.losses.record(
+                    LossKind::Rewritten,
                     at,
                     format!("`{leads}` written out"),
                     NO_REFERENCES,
@@ -101,8 +101,8 @@ impl Walk<'_> {
                 "default" | "title" | "description" => {}
                 key if SILENT.contains(&key) => {}
                 key => {
-                    self.losses.note(
-                        Kind::Widened,
+                    self.losses.record(
+                        LossKind::Widened,
                         at,
                         format!("`{key}` beside `$ref` left out"),
                         NO_REFERENCES,
@@ -114,7 +114,12 @@ impl Walk<'_> {
     }
 
     /// Merges the schemas of `allOf`, `anyOf` and `oneOf` into one.
-    fn combined(&mut self, mut map: Map<String, Value>, at: &Pointer<'_>, depth: usize) -> Value {
+    fn combined(
+        &mut self,
+        mut map: Map<String, Value>,
+        at: &SchemaPointer<'_>,
+        depth: usize,
+    ) -> Value {
         let open = self.open.len();
         for key in ["allOf", "anyOf", "oneOf"] {
             let Some(Value::Array(parts)) = map.get_mut(key) else { continue };
@@ -123,12 +128,12 @@ impl Walk<'_> {
             parts.retain(|part| leads(part).is_none_or(|leads| !self.open.contains(&leads)));
             if parts.len() < count {
                 let what = format!("in `{key}`, what it is itself within left out");
-                self.losses.note(Kind::Cut, at, what, NO_REFERENCES);
+                self.losses.record(LossKind::Cut, at, what, NO_REFERENCES);
             }
             self.open.extend(parts.iter().filter_map(leads));
         }
         let why = "Gemini takes no schemas combined with others";
-        let mut combination = Combination::new(self.root, self.bytes);
+        let mut combination = SchemaCombination::new(self.root, self.bytes);
         let map = combination.plain(map, at, why, self.losses);
         self.bytes = combination.bytes;
         let written = self.schema(&Value::Object(map), at, depth + 1);
@@ -137,7 +142,12 @@ impl Walk<'_> {
     }
 
     /// Writes `anyOf` and `oneOf` whose alternatives do not merge into one object.
-    fn alternatives(&mut self, map: &Map<String, Value>, at: &Pointer<'_>, depth: usize) -> Value {
+    fn alternatives(
+        &mut self,
+        map: &Map<String, Value>,
+        at: &SchemaPointer<'_>,
+        depth: usize,
+    ) -> Value {
         let key = if map.contains_key("anyOf") { "anyOf" } else { "oneOf" };
         let says_more = |key: &String| {
             !matches!(
@@ -149,13 +159,13 @@ impl Walk<'_> {
             map.keys().filter(|other| *other != key && says_more(other)).collect();
         if !others.is_empty() || map.contains_key("type") {
             let what = format!("`{key}` beside other keywords left out");
-            self.losses.note(Kind::Widened, at, what, "Gemini takes `anyOf` alone");
+            self.losses.record(LossKind::Widened, at, what, "Gemini takes `anyOf` alone");
             let rest = map.iter().filter(|(other, _)| *other != key);
             let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
             return self.schema(&Value::Object(rest), at, depth + 1);
         }
         if key == "oneOf" {
-            self.losses.note(Kind::Widened, at, "`oneOf` written as `anyOf`", UNKNOWN);
+            self.losses.record(LossKind::Widened, at, "`oneOf` written as `anyOf`", UNKNOWN);
         }
         let parts = map.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut nullable = map.get("nullable") == Some(&json!(true));
@@ -163,8 +173,8 @@ impl Walk<'_> {
         let list = at.key(key);
         for (item, part) in parts.iter().enumerate() {
             if part.get("type") == Some(&json!("null")) || part.get("const") == Some(&Value::Null) {
-                self.losses.note(
-                    Kind::Rewritten,
+                self.losses.record(
+                    LossKind::Rewritten,
                     at,
                     "`null` among alternatives written as `nullable`",
                     UNKNOWN,
@@ -188,7 +198,7 @@ impl Walk<'_> {
                 }
             }
         }
-        let mut whole = if written.is_empty() { self.anything() } else { together(written) };
+        let mut whole = if written.is_empty() { self.anything() } else { any_of(written) };
         if nullable {
             annotate(&mut whole, "nullable", &json!(true));
         }
@@ -221,7 +231,7 @@ impl Walk<'_> {
 }
 
 /// Returns one schema that allows any of these, of which there is at least one.
-fn together(mut written: Vec<Value>) -> Value {
+fn any_of(mut written: Vec<Value>) -> Value {
     if written.len() == 1 { written.remove(0) } else { json!({ "anyOf": written }) }
 }
 

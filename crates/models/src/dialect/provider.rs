@@ -3,8 +3,8 @@
 use consort_core::Tool;
 use serde_json::{Map, Value, json};
 
-use super::loss::{Kind, Losses, Pointer};
-use super::{Dialect, Options, Strict, qualifies_for_strict};
+use super::loss::{LossKind, LossLog, SchemaPointer};
+use super::{DialectOptions, StrictMode, ToolDialect, qualifies_for_strict};
 
 /// The member of a definition's `_meta` with options for providers: an object with the members
 /// `openai`, `anthropic` and `google`.
@@ -33,23 +33,27 @@ const OURS: [&str; 8] = [
 /// Returns the value of `strict`, where the provider needs one.
 pub(super) fn strict(
     tool: &Tool,
-    dialect: Dialect,
-    options: Options,
+    dialect: ToolDialect,
+    options: DialectOptions,
     schema: &Value,
-    losses: &mut Losses,
+    losses: &mut LossLog,
 ) -> Option<bool> {
     if !dialect.is_openai() {
         return None;
     }
     // The responses are strict unless told otherwise.
-    let not = (dialect == Dialect::OpenAiResponses).then_some(false);
-    let asked = self::options(tool, dialect, &mut Losses::default());
-    let asked = asked.as_ref().and_then(|asked| {
-        asked.get("function").unwrap_or(&Value::Null).get("strict").or_else(|| asked.get("strict"))
+    let not = (dialect == ToolDialect::OpenAiResponses).then_some(false);
+    let requested = self::options(tool, dialect, &mut LossLog::default());
+    let requested = requested.as_ref().and_then(|requested| {
+        requested
+            .get("function")
+            .unwrap_or(&Value::Null)
+            .get("strict")
+            .or_else(|| requested.get("strict"))
     });
-    let wanted = match asked {
-        Some(asked) => asked == &json!(true),
-        None => options.strict == Strict::Wanted,
+    let wanted = match requested {
+        Some(requested) => requested == &json!(true),
+        None => options.strict == StrictMode::Wanted,
     };
     if !wanted {
         return not;
@@ -63,9 +67,9 @@ pub(super) fn strict(
                 0 => format!("`strict` left out ({first})"),
                 _ => format!("`strict` left out ({first}; and {more} more)"),
             };
-            losses.note(
-                Kind::Refused,
-                &Pointer::root(),
+            losses.record(
+                LossKind::Refused,
+                &SchemaPointer::root(),
                 what,
                 "the schema does not qualify for it",
             );
@@ -75,24 +79,24 @@ pub(super) fn strict(
 }
 
 /// Returns the tool in its provider's form, merged with the definition's options for that provider.
-pub(super) fn merged(
+pub(super) fn merge_options(
     tool: &Tool,
-    dialect: Dialect,
+    dialect: ToolDialect,
     function: Map<String, Value>,
-    losses: &mut Losses,
+    losses: &mut LossLog,
 ) -> Value {
     let options = options(tool, dialect, losses).unwrap_or_default();
     let mut whole = match dialect {
-        Dialect::OpenAiChat => Map::from_iter([
+        ToolDialect::OpenAiChat => Map::from_iter([
             ("type".to_owned(), json!("function")),
             ("function".to_owned(), Value::Object(function)),
         ]),
-        Dialect::OpenAiResponses => {
+        ToolDialect::OpenAiResponses => {
             let mut whole = function;
             whole.insert("type".to_owned(), json!("function"));
             whole
         }
-        Dialect::Anthropic | Dialect::Gemini => function,
+        ToolDialect::Anthropic | ToolDialect::Gemini => function,
     };
     for (key, value) in options {
         match (&*key, value) {
@@ -112,13 +116,18 @@ pub(super) fn merged(
 }
 
 /// Adds an option, unless the definition determines it.
-fn add(into: &mut Map<String, Value>, key: String, value: Value, losses: &mut Losses) {
+fn add(into: &mut Map<String, Value>, key: String, value: Value, losses: &mut LossLog) {
     if key == "strict" && !into.contains_key("input_schema") {
         return;
     }
     if OURS.contains(&&*key) && key != "strict" || key == "function" {
         let what = format!("the option `{key}` left out");
-        losses.note(Kind::Refused, &Pointer::root(), what, "the definition itself says it");
+        losses.record(
+            LossKind::Refused,
+            &SchemaPointer::root(),
+            what,
+            "the definition itself says it",
+        );
         return;
     }
     merge(into.entry(key).or_insert(Value::Null), value);
@@ -136,11 +145,11 @@ fn merge(into: &mut Value, value: Value) {
 }
 
 /// Returns the definition's options for a dialect's provider.
-fn options(tool: &Tool, dialect: Dialect, losses: &mut Losses) -> Option<Map<String, Value>> {
+fn options(tool: &Tool, dialect: ToolDialect, losses: &mut LossLog) -> Option<Map<String, Value>> {
     let provider = match dialect {
-        Dialect::OpenAiChat | Dialect::OpenAiResponses => "openai",
-        Dialect::Anthropic => "anthropic",
-        Dialect::Gemini => "google",
+        ToolDialect::OpenAiChat | ToolDialect::OpenAiResponses => "openai",
+        ToolDialect::Anthropic => "anthropic",
+        ToolDialect::Gemini => "google",
     };
     let all = tool.definition().get("_meta")?.to_object()?.get(PROVIDER)?;
     let json = all.to_object()?.get(provider)?;
@@ -148,7 +157,7 @@ fn options(tool: &Tool, dialect: Dialect, losses: &mut Losses) -> Option<Map<Str
     if options.is_none() {
         let what = format!("options for `{provider}` left out");
         let why = "they must be an object of at most 16 KiB";
-        losses.note(Kind::Refused, &Pointer::root(), what, why);
+        losses.record(LossKind::Refused, &SchemaPointer::root(), what, why);
     }
     options
 }

@@ -12,12 +12,12 @@ const HOPS: usize = 16;
 /// Returns the schema within `root` that a reference points to.
 pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
-    root.pointer(&unescaped(pointer)?).filter(|schema| is_schema(schema))
+    root.pointer(&unescape(pointer)?).filter(|schema| is_schema(schema))
 }
 
 /// Resolves a schema's own `$ref`: the referenced schema, overlaid with the members beside the `$ref`.
 /// `None` if it points nowhere or in a circle, or to more bytes than are left.
-pub(super) fn followed(
+pub(super) fn resolve(
     root: &Value,
     schema: &Map<String, Value>,
     left: &mut usize,
@@ -63,7 +63,7 @@ fn size(value: &Value) -> usize {
 }
 
 /// Percent-decodes a URI fragment.
-fn unescaped(fragment: &str) -> Option<Cow<'_, str>> {
+fn unescape(fragment: &str) -> Option<Cow<'_, str>> {
     if !fragment.contains('%') {
         return Some(Cow::Borrowed(fragment));
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::loss::{Kind, Losses, Pointer};
-use super::{Dialect, LARGEST, reference};
+use super::loss::{LossKind, LossLog, SchemaPointer};
+use super::{LARGEST, ToolDialect, reference};
 
 /// The most parts of a combination that are examined, nested ones included.
 const PARTS: usize = 256;
@@ -16,38 +16,38 @@ const WITHIN: usize = 4;
 const WHY: &str = "the root is one plain object there";
 
 /// The whole schema with a plain object at its root.
-pub(super) fn object(schema: &Value, dialect: Dialect, losses: &mut Losses) -> Value {
-    let at = Pointer::root();
+pub(super) fn object(schema: &Value, dialect: ToolDialect, losses: &mut LossLog) -> Value {
+    let at = SchemaPointer::root();
     let Value::Object(map) = schema else {
-        losses.note(Kind::Rewritten, &at, "anything written as an object", WHY);
+        losses.record(LossKind::Rewritten, &at, "anything written as an object", WHY);
         return json!({ "type": "object" });
     };
     let mut bytes = 4 * LARGEST;
-    let mut map = match reference::followed(schema, map, &mut bytes) {
+    let mut map = match reference::resolve(schema, map, &mut bytes) {
         Some(found) => {
             if map.contains_key("$ref") {
-                losses.note(Kind::Rewritten, &at, "`$ref` written out", WHY);
+                losses.record(LossKind::Rewritten, &at, "`$ref` written out", WHY);
             }
             found
         }
         None => {
-            losses.note(Kind::Cut, &at, "`$ref` left out", "it leads nowhere");
-            map.iter().filter(|(key, _)| *key != "$ref").map(own).collect()
+            losses.record(LossKind::Cut, &at, "`$ref` left out", "it leads nowhere");
+            map.iter().filter(|(key, _)| *key != "$ref").map(clone_member).collect()
         }
     };
     if map.contains_key("allOf") || map.contains_key("anyOf") || map.contains_key("oneOf") {
-        map = Combination::new(schema, bytes).plain(map, &at, WHY, losses);
+        map = SchemaCombination::new(schema, bytes).plain(map, &at, WHY, losses);
     }
     if map.get("type") != Some(&json!("object")) {
         let harmless = map.get("type").is_none_or(has_object);
-        let kind = if harmless { Kind::Rewritten } else { Kind::Cut };
-        losses.note(kind, &at, "`type` written as `object`", WHY);
+        let kind = if harmless { LossKind::Rewritten } else { LossKind::Cut };
+        losses.record(kind, &at, "`type` written as `object`", WHY);
         map.insert("type".to_owned(), json!("object"));
     }
     if dialect.is_openai() {
         for key in ["not", "enum", "const"] {
             if map.remove(key).is_some() {
-                losses.note(Kind::Widened, &at, format!("`{key}` left out"), WHY);
+                losses.record(LossKind::Widened, &at, format!("`{key}` left out"), WHY);
             }
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn object(schema: &Value, dialect: Dialect, losses: &mut Losses) -> V
 }
 
 /// A merge of a combination of schemas into one schema.
-pub(super) struct Combination<'a> {
+pub(super) struct SchemaCombination<'a> {
     root: &'a Value,
     /// Parts that may still be examined.
     left: usize,
@@ -65,7 +65,7 @@ pub(super) struct Combination<'a> {
     pub(super) bytes: usize,
 }
 
-impl<'a> Combination<'a> {
+impl<'a> SchemaCombination<'a> {
     pub(super) fn new(root: &'a Value, bytes: usize) -> Self {
         Self { root, left: PARTS, within: 0, bytes }
     }
@@ -74,9 +74,9 @@ impl<'a> Combination<'a> {
     pub(super) fn plain(
         &mut self,
         mut map: Map<String, Value>,
-        at: &Pointer<'_>,
+        at: &SchemaPointer<'_>,
         why: &'static str,
-        losses: &mut Losses,
+        losses: &mut LossLog,
     ) -> Map<String, Value> {
         // Parts may bring combinations of their own.
         while let Some(key) =
@@ -85,9 +85,9 @@ impl<'a> Combination<'a> {
             let mut parts = self.parts(map.remove(key).unwrap_or_default(), &at.key(key), losses);
             if key == "allOf" {
                 if conjunction(&mut map, parts) {
-                    losses.note(Kind::Widened, at, "`allOf` merged, not wholly", why);
+                    losses.record(LossKind::Widened, at, "`allOf` merged, not wholly", why);
                 } else {
-                    losses.note(Kind::Rewritten, at, "`allOf` merged", why);
+                    losses.record(LossKind::Rewritten, at, "`allOf` merged", why);
                 }
                 continue;
             }
@@ -98,19 +98,19 @@ impl<'a> Combination<'a> {
                     part.retain(|key, _| !is_combination(key));
                 } else if part.keys().any(|key| is_combination(key)) {
                     self.within += 1;
-                    *part = self.plain(std::mem::take(part), at, why, &mut Losses::default());
+                    *part = self.plain(std::mem::take(part), at, why, &mut LossLog::default());
                     self.within -= 1;
                 }
             }
             if parts.len() == 1 && !conjunction(&mut map, parts.clone()) && count == 1 {
-                losses.note(Kind::Rewritten, at, format!("`{key}` of one merged"), why);
+                losses.record(LossKind::Rewritten, at, format!("`{key}` of one merged"), why);
                 continue;
             }
             if parts.len() > 1 {
                 union(&mut map, &parts);
             }
             let what = format!("`{key}` of {count} merged: what goes together is no longer said");
-            losses.note(Kind::Widened, at, what, why);
+            losses.record(LossKind::Widened, at, what, why);
         }
         map
     }
@@ -119,15 +119,15 @@ impl<'a> Combination<'a> {
     fn parts(
         &mut self,
         list: Value,
-        at: &Pointer<'_>,
-        losses: &mut Losses,
+        at: &SchemaPointer<'_>,
+        losses: &mut LossLog,
     ) -> Vec<Map<String, Value>> {
         let Value::Array(list) = list else { return Vec::new() };
         let mut parts = Vec::new();
         for (item, part) in list.iter().enumerate() {
             let followed = match part {
                 Value::Object(part) if self.left > 0 => {
-                    reference::followed(self.root, part, &mut self.bytes)
+                    reference::resolve(self.root, part, &mut self.bytes)
                 }
                 Value::Bool(true) => Some(Map::new()),
                 _ => None,
@@ -135,8 +135,8 @@ impl<'a> Combination<'a> {
             self.left = self.left.saturating_sub(1);
             match followed {
                 Some(part) => parts.push(part),
-                None => losses.note(
-                    Kind::Cut,
+                None => losses.record(
+                    LossKind::Cut,
                     &at.item(item),
                     "left out",
                     "it is no schema, leads nowhere, or is one too many",
@@ -163,14 +163,14 @@ fn conjunction(map: &mut Map<String, Value>, parts: Vec<Map<String, Value>>) -> 
                 }
                 continue;
             };
-            lost |= !added(&key, known, value);
+            lost |= !merge_keyword(&key, known, value);
         }
     }
     lost
 }
 
 /// Merges another schema's value of a keyword into this one. Returns true if nothing is lost.
-fn added(key: &str, known: &mut Value, value: Value) -> bool {
+fn merge_keyword(key: &str, known: &mut Value, value: Value) -> bool {
     if *known == value {
         return true;
     }
@@ -183,7 +183,7 @@ fn added(key: &str, known: &mut Value, value: Value) -> bool {
         ("properties" | "$defs" | "definitions", Value::Object(known), Value::Object(more)) => {
             for (name, schema) in more {
                 match known.get_mut(&name) {
-                    Some(there) => both(there, schema),
+                    Some(there) => merge_property(there, schema),
                     None => {
                         known.insert(name, schema);
                     }
@@ -202,7 +202,7 @@ fn added(key: &str, known: &mut Value, value: Value) -> bool {
 
 /// Merges another schema into a property's schema. The result is flat, as a recursive schema is merged
 /// repeatedly.
-fn both(there: &mut Value, schema: Value) {
+fn merge_property(there: &mut Value, schema: Value) {
     if *there == schema {
         return;
     }
@@ -253,7 +253,7 @@ fn union(map: &mut Map<String, Value>, parts: &[Map<String, Value>]) {
     let always = json!(always);
     match map.get_mut("required") {
         Some(own) => {
-            added("required", own, always);
+            merge_keyword("required", own, always);
         }
         None if always != json!([]) => {
             map.insert("required".to_owned(), always);
@@ -296,6 +296,6 @@ pub(super) fn is_combination(key: &str) -> bool {
     matches!(key, "allOf" | "anyOf" | "oneOf")
 }
 
-fn own((key, value): (&String, &Value)) -> (String, Value) {
+fn clone_member((key, value): (&String, &Value)) -> (String, Value) {
     (key.clone(), value.clone())
 }

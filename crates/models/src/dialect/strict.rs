@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::loss::Pointer;
+use super::loss::SchemaPointer;
 use super::reference;
 
 /// Nesting levels of objects and arrays.
@@ -50,14 +50,14 @@ const FORMATS: [&str; 9] =
 
 /// Reason for which a schema does not qualify.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
+pub struct StrictViolation {
     /// Location in the schema: a JSON pointer, empty for the root.
     pub pointer: String,
     /// Description of the violation.
     pub what: String,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for StrictViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.pointer.is_empty() {
             write!(f, "{}: ", self.pointer.escape_debug())?;
@@ -67,9 +67,10 @@ impl fmt::Display for Reason {
 }
 
 /// Checks a schema against the documented rules of `OpenAI` for `strict`; returns the violations.
-pub fn qualifies_for_strict(schema: &Value) -> Result<(), Vec<Reason>> {
-    let at = Pointer::root();
-    let mut check = Check { root: schema, reasons: Vec::new(), properties: 0, values: 0, text: 0 };
+pub fn qualifies_for_strict(schema: &Value) -> Result<(), Vec<StrictViolation>> {
+    let at = SchemaPointer::root();
+    let mut check =
+        StrictCheck { root: schema, reasons: Vec::new(), properties: 0, values: 0, text: 0 };
     match schema.as_object() {
         Some(map) if map.get("type") == Some(&json!("object")) && !map.contains_key("anyOf") => {}
         _ => check.reason(&at, "the root must be an object without `anyOf`"),
@@ -87,22 +88,22 @@ pub fn qualifies_for_strict(schema: &Value) -> Result<(), Vec<Reason>> {
     if check.reasons.is_empty() { Ok(()) } else { Err(check.reasons) }
 }
 
-struct Check<'a> {
+struct StrictCheck<'a> {
     root: &'a Value,
-    reasons: Vec<Reason>,
+    reasons: Vec<StrictViolation>,
     properties: usize,
     values: usize,
     text: usize,
 }
 
-impl Check<'_> {
-    fn reason(&mut self, at: &Pointer<'_>, what: impl Into<String>) {
+impl StrictCheck<'_> {
+    fn reason(&mut self, at: &SchemaPointer<'_>, what: impl Into<String>) {
         if self.reasons.len() < REASONS {
-            self.reasons.push(Reason { pointer: at.to_string(), what: what.into() });
+            self.reasons.push(StrictViolation { pointer: at.to_string(), what: what.into() });
         }
     }
 
-    fn schema(&mut self, schema: &Value, at: &Pointer<'_>, depth: usize) {
+    fn schema(&mut self, schema: &Value, at: &SchemaPointer<'_>, depth: usize) {
         let Some(map) = schema.as_object() else {
             return self.reason(at, "a schema must be an object");
         };
@@ -148,10 +149,10 @@ impl Check<'_> {
             None if !map.contains_key("type") => self.reason(at, "`type` must be there"),
             None => {}
         }
-        if super::tidy::may_be(map, "object") {
+        if super::cleanup::may_be(map, "object") {
             self.object(map, at, depth);
         }
-        if super::tidy::may_be(map, "array") {
+        if super::cleanup::may_be(map, "array") {
             match map.get("items") {
                 Some(items) => self.schema(items, &at.key("items"), depth + 1),
                 None => self.reason(at, "`items` must be there"),
@@ -159,7 +160,7 @@ impl Check<'_> {
         }
     }
 
-    fn object(&mut self, map: &Map<String, Value>, at: &Pointer<'_>, depth: usize) {
+    fn object(&mut self, map: &Map<String, Value>, at: &SchemaPointer<'_>, depth: usize) {
         if map.get("additionalProperties") != Some(&json!(false)) {
             self.reason(at, "`additionalProperties` must be `false`");
         }
@@ -184,7 +185,7 @@ impl Check<'_> {
         }
     }
 
-    fn values(&mut self, map: &Map<String, Value>, at: &Pointer<'_>) {
+    fn values(&mut self, map: &Map<String, Value>, at: &SchemaPointer<'_>) {
         let length =
             |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
         if let Some(value) = map.get("const") {

@@ -8,27 +8,31 @@ mod hostile;
 mod laws;
 mod rules;
 
-const FORMS: [GeminiForm; 2] = [GeminiForm::OpenApi, GeminiForm::JsonSchema];
+const FORMS: [GeminiSchemaForm; 2] = [GeminiSchemaForm::OpenApi, GeminiSchemaForm::JsonSchema];
 
 fn tool(schema: &Value) -> Tool {
     Tool::new("do_it", "Does it.", &Json::from(schema.clone()))
 }
 
-fn with(gemini: GeminiForm) -> Options {
-    Options { gemini, ..Options::default() }
+fn with(gemini: GeminiSchemaForm) -> DialectOptions {
+    DialectOptions { gemini, ..DialectOptions::default() }
 }
 
 /// Returns the schema that the provider receives, and the losses.
-fn schema(dialect: Dialect, schema: &Value) -> (Value, Vec<String>) {
-    let Projection { tool, losses } = project(&tool(schema), dialect, Options::default());
+fn schema(dialect: ToolDialect, schema: &Value) -> (Value, Vec<String>) {
+    let ProjectedTool { tool, losses } = project(&tool(schema), dialect, DialectOptions::default());
     let losses = losses.iter().map(|loss| format!("{} {loss}", loss.kind)).collect();
-    let function = if dialect == Dialect::OpenAiChat { &tool["function"] } else { &tool };
-    let key = if dialect == Dialect::Anthropic { "input_schema" } else { "parameters" };
+    let function = if dialect == ToolDialect::OpenAiChat { &tool["function"] } else { &tool };
+    let key = if dialect == ToolDialect::Anthropic { "input_schema" } else { "parameters" };
     (function.get(key).cloned().unwrap_or_default(), losses)
 }
 
 /// A schema in a provider's form, which it must take.
-fn taken(schema: &Value, dialect: Dialect, form: GeminiForm) -> Result<Projection, String> {
+fn taken(
+    schema: &Value,
+    dialect: ToolDialect,
+    form: GeminiSchemaForm,
+) -> Result<ProjectedTool, String> {
     let projection = project(&tool(schema), dialect, with(form));
     match rules::check(dialect, form, &projection.tool) {
         Ok(()) => Ok(projection),
@@ -38,9 +42,9 @@ fn taken(schema: &Value, dialect: Dialect, form: GeminiForm) -> Result<Projectio
 
 /// Holds a schema to the laws in every dialect.
 fn hold(schema: &Value) -> Result<(), String> {
-    for dialect in Dialect::ALL {
+    for dialect in ToolDialect::ALL {
         for form in FORMS {
-            let Projection { tool: first, losses } = taken(schema, dialect, form)?;
+            let ProjectedTool { tool: first, losses } = taken(schema, dialect, form)?;
             // What was cut where room ended may have more or less room the next time.
             if losses
                 .iter()
@@ -52,7 +56,7 @@ fn hold(schema: &Value) -> Result<(), String> {
             let function = first.get("function").unwrap_or(&first);
             let again = keys.iter().find_map(|key| function.get(*key)).cloned();
             let again = again.unwrap_or_else(|| json!({ "type": "object" }));
-            let Projection { tool, losses } = taken(&again, dialect, form)?;
+            let ProjectedTool { tool, losses } = taken(&again, dialect, form)?;
             if tool != first || !losses.is_empty() {
                 return Err(format!("{dialect} again: {losses:?}\n{schema}\n{first}\n{tool}"));
             }
@@ -63,11 +67,11 @@ fn hold(schema: &Value) -> Result<(), String> {
 
 #[test]
 fn a_dialect_is_read_as_it_is_written() {
-    for dialect in Dialect::ALL {
+    for dialect in ToolDialect::ALL {
         assert_eq!(dialect.to_string().parse(), Ok(dialect));
     }
     assert_eq!(
-        "cohere".parse::<Dialect>().unwrap_err().to_string(),
+        "cohere".parse::<ToolDialect>().unwrap_err().to_string(),
         "unknown dialect `cohere`: use `openai`, `openai-responses`, `anthropic` or `gemini`"
     );
 }
@@ -83,7 +87,7 @@ fn what_every_provider_takes_is_not_changed() {
         },
         "required": ["city"],
     });
-    for dialect in Dialect::ALL {
+    for dialect in ToolDialect::ALL {
         assert_eq!(schema(dialect, &plain), (plain.clone(), Vec::new()), "{dialect}");
     }
 }
@@ -91,29 +95,33 @@ fn what_every_provider_takes_is_not_changed() {
 #[test]
 fn each_dialect_has_its_form() {
     let plain = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
-    let form = |dialect| project(&tool(&plain), dialect, Options::default()).tool;
+    let form = |dialect| project(&tool(&plain), dialect, DialectOptions::default()).tool;
     let (name, description) = ("do_it", "Does it.");
     assert_eq!(
-        form(Dialect::OpenAiChat),
+        form(ToolDialect::OpenAiChat),
         json!({ "type": "function", "function": { "name": name, "description": description, "parameters": plain } })
     );
     assert_eq!(
-        form(Dialect::OpenAiResponses),
+        form(ToolDialect::OpenAiResponses),
         json!({ "type": "function", "name": name, "description": description, "parameters": plain, "strict": false })
     );
     assert_eq!(
-        form(Dialect::Anthropic),
+        form(ToolDialect::Anthropic),
         json!({ "name": name, "description": description, "input_schema": plain })
     );
     assert_eq!(
-        form(Dialect::Gemini),
+        form(ToolDialect::Gemini),
         json!({ "name": name, "description": description, "parameters": plain })
     );
     assert_eq!(
-        project(&tool(&plain), Dialect::Gemini, with(GeminiForm::JsonSchema)).tool,
+        project(&tool(&plain), ToolDialect::Gemini, with(GeminiSchemaForm::JsonSchema)).tool,
         json!({ "name": name, "description": description, "parametersJsonSchema": plain })
     );
-    let nothing = project(&tool(&json!({ "type": "object" })), Dialect::Gemini, Options::default());
+    let nothing = project(
+        &tool(&json!({ "type": "object" })),
+        ToolDialect::Gemini,
+        DialectOptions::default(),
+    );
     assert_eq!(nothing.tool, json!({ "name": name, "description": description }));
 }
 
@@ -139,7 +147,7 @@ fn alternatives_at_the_root_become_one_object_that_tells_them() {
         "required": ["project"],
     });
     let lost = "widened `anyOf` of 2 merged: what goes together is no longer said: the root is one plain object there";
-    for dialect in Dialect::ALL {
+    for dialect in ToolDialect::ALL {
         assert_eq!(schema(dialect, &either), (merged.clone(), vec![lost.to_owned()]), "{dialect}");
     }
 }
@@ -153,14 +161,14 @@ fn all_of_several_at_the_root_is_merged_without_loss() {
             { "properties": { "a": { "maxLength": 3 }, "b": { "type": "integer" } }, "required": ["b"] },
         ],
     });
-    let (merged, losses) = schema(Dialect::Anthropic, &both);
+    let (merged, losses) = schema(ToolDialect::Anthropic, &both);
     assert_eq!(
         merged["properties"],
         json!({ "a": { "allOf": [{ "type": "string" }, { "maxLength": 3 }] }, "b": { "type": "integer" } })
     );
     assert_eq!(merged["required"], json!(["a", "b"]));
     assert_eq!(losses, ["rewritten `allOf` merged: the root is one plain object there"]);
-    let (merged, _) = schema(Dialect::Gemini, &both);
+    let (merged, _) = schema(ToolDialect::Gemini, &both);
     assert_eq!(merged["properties"]["a"], json!({ "type": "string", "maxLength": 3 }));
 }
 
@@ -175,7 +183,7 @@ fn references_are_kept_where_they_are_taken_and_written_out_where_not() {
             "gone": { "$ref": "#/$defs/Gone" },
         },
     });
-    let (kept, losses) = schema(Dialect::OpenAiChat, &with_references);
+    let (kept, losses) = schema(ToolDialect::OpenAiChat, &with_references);
     assert_eq!(kept["properties"]["list"], with_references["properties"]["list"]);
     assert_eq!(
         losses,
@@ -184,7 +192,7 @@ fn references_are_kept_where_they_are_taken_and_written_out_where_not() {
             "cut /properties/out: `$ref` left out: it leads out of the schema, and nothing is fetched",
         ]
     );
-    let (inlined, losses) = schema(Dialect::Gemini, &with_references);
+    let (inlined, losses) = schema(ToolDialect::Gemini, &with_references);
     assert_eq!(
         inlined["properties"]["list"],
         json!({ "type": "object", "description": "The list.", "properties": { "next": { "type": "object" } } })
@@ -212,7 +220,7 @@ fn gemini_gets_what_openapi_can_say() {
         },
         "required": ["maybe", "nowhere"],
     });
-    let (written, losses) = schema(Dialect::Gemini, &rich);
+    let (written, losses) = schema(ToolDialect::Gemini, &rich);
     assert_eq!(
         written,
         json!({
@@ -260,19 +268,19 @@ fn strict_is_given_only_where_it_was_asked_for_and_can_be() {
     let closed = json!({
         "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"], "additionalProperties": false,
     });
-    let wanted = Options { strict: Strict::Wanted, ..Options::default() };
+    let wanted = DialectOptions { strict: StrictMode::Wanted, ..DialectOptions::default() };
     let strict = |schema: &Value, dialect, options| {
-        let Projection { tool, losses } = project(&tool(schema), dialect, options);
+        let ProjectedTool { tool, losses } = project(&tool(schema), dialect, options);
         let function = tool.get("function").unwrap_or(&tool);
         (function.get("strict").cloned(), losses.len())
     };
-    assert_eq!(strict(&closed, Dialect::OpenAiChat, wanted), (Some(json!(true)), 0));
-    assert_eq!(strict(&closed, Dialect::OpenAiResponses, wanted), (Some(json!(true)), 0));
-    assert_eq!(strict(&closed, Dialect::OpenAiChat, Options::default()), (None, 0));
-    assert_eq!(strict(&closed, Dialect::Anthropic, wanted), (None, 0));
+    assert_eq!(strict(&closed, ToolDialect::OpenAiChat, wanted), (Some(json!(true)), 0));
+    assert_eq!(strict(&closed, ToolDialect::OpenAiResponses, wanted), (Some(json!(true)), 0));
+    assert_eq!(strict(&closed, ToolDialect::OpenAiChat, DialectOptions::default()), (None, 0));
+    assert_eq!(strict(&closed, ToolDialect::Anthropic, wanted), (None, 0));
     let open = json!({ "type": "object", "properties": {} });
-    assert_eq!(strict(&open, Dialect::OpenAiChat, wanted), (None, 1));
-    assert_eq!(strict(&open, Dialect::OpenAiResponses, wanted), (Some(json!(false)), 1));
+    assert_eq!(strict(&open, ToolDialect::OpenAiChat, wanted), (None, 1));
+    assert_eq!(strict(&open, ToolDialect::OpenAiResponses, wanted), (Some(json!(false)), 1));
 }
 
 #[test]
@@ -338,33 +346,33 @@ fn options_for_a_provider_are_merged_into_its_form_only() {
         "anthropic": { "cache_control": { "type": "ephemeral" }, "strict": true, "input_schema": {} },
     }));
     let form = |dialect| {
-        let Projection { tool, losses } = project(&tool, dialect, Options::default());
+        let ProjectedTool { tool, losses } = project(&tool, dialect, DialectOptions::default());
         (tool, losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     };
     let parameters = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     assert_eq!(
-        form(Dialect::OpenAiChat),
+        form(ToolDialect::OpenAiChat),
         (
             json!({ "type": "function", "function": { "name": "find", "parameters": parameters, "strict": true, "x": { "a": 1 } } }),
             "the option `name` left out: the definition itself says it".to_owned()
         )
     );
     assert_eq!(
-        form(Dialect::OpenAiResponses).0,
+        form(ToolDialect::OpenAiResponses).0,
         json!({ "type": "function", "name": "find", "parameters": parameters, "strict": true, "x": { "a": 1 } })
     );
     assert_eq!(
-        form(Dialect::Gemini).0,
+        form(ToolDialect::Gemini).0,
         json!({ "name": "find", "description": "find", "grounding": { "on": true } })
     );
     assert_eq!(
-        form(Dialect::Anthropic).0,
+        form(ToolDialect::Anthropic).0,
         json!({ "name": "find", "input_schema": parameters, "cache_control": { "type": "ephemeral" }, "strict": true })
     );
     let large = project(
         &optioned(&json!({ "openai": "x".repeat(20_000) })),
-        Dialect::OpenAiChat,
-        Options::default(),
+        ToolDialect::OpenAiChat,
+        DialectOptions::default(),
     );
     assert_eq!(
         large.losses[0].to_string(),

@@ -2,50 +2,66 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::{Dialect, legal_name, qualifies_for_strict};
+use crate::dialect::{ToolDialect, legal_name, qualifies_for_strict};
 use serde_json::{Map, Value, json};
 
-use super::media::{Source, View, words};
-use super::object;
-use super::turns::{Answered, Turn, turns};
-use crate::endpoint::Endpoint;
-use crate::message::{Arguments, Kind, Opaque, Part};
-use crate::names::Names;
-use crate::request::{Ask, Calls, Choice, Delivery, Effort, Images, ResponseSchema};
+use super::media::{BorrowedMedia, PartView, text_of};
+use super::present_members;
+use super::turns::{AnsweredCall, ConversationTurn, turns};
+use crate::endpoint::ProviderEndpoint;
+use crate::message::{MessagePart, OpaqueData, PartContent, RawArguments};
+use crate::request::{
+    MediaHandling, ModelRequest, ParallelCalls, ReasoningEffort, ReplyDelivery, ResponseSchema,
+    ToolChoice,
+};
+use crate::tool_names::ToolNameMap;
 
-pub(crate) mod read;
+pub(crate) mod decode;
 
 /// Maximum length of a call id that `OpenAI` accepts.
 const ID: usize = 40;
 
-/// Key of this wire format in [`Opaque`](crate::Opaque).
-const WORD: &str = "openai";
+/// Key of this wire format in [`OpaqueData`](crate::OpaqueData).
+const OPAQUE_KEY: &str = "openai";
 
-pub(crate) fn body(ask: &Ask, names: &Names, endpoint: &Endpoint) -> Map<String, Value> {
-    let turns = turns(&ask.messages);
-    let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).unwrap_or_default();
+pub(crate) fn body(
+    request: &ModelRequest,
+    names: &ToolNameMap,
+    endpoint: &ProviderEndpoint,
+) -> Map<String, Value> {
+    let turns = turns(&request.messages);
+    let since = turns
+        .iter()
+        .rposition(|turn| matches!(turn, ConversationTurn::User(_)))
+        .unwrap_or_default();
     let mut messages = Vec::new();
     for (place, turn) in turns.iter().enumerate() {
-        write(turn, place > since, ask.images, names, &mut messages);
+        write_turn(turn, place > since, request.images, names, &mut messages);
     }
-    let (has_tools, streams) = (!ask.tools.is_empty(), ask.delivery == Delivery::Stream);
+    let (has_tools, streams) =
+        (!request.tools.is_empty(), request.delivery == ReplyDelivery::Stream);
     // `OpenAI` itself has a new word for it that others do not know.
     let max = if endpoint.is_openai() { "max_completion_tokens" } else { "max_tokens" };
-    object([
-        ("model", Some(json!(ask.model))),
+    present_members([
+        ("model", Some(json!(request.model))),
         ("messages", Some(messages.into())),
-        ("tool_choice", has_tools.then(|| choice(&ask.choice, names)).flatten()),
-        ("parallel_tool_calls", (has_tools && ask.calls == Calls::One).then_some(json!(false))),
-        (max, ask.max_tokens.map(Into::into)),
-        ("temperature", ask.temperature.map(Into::into)),
-        ("stop", (!ask.stop.is_empty()).then(|| json!(ask.stop))),
+        ("tool_choice", has_tools.then(|| choice(&request.choice, names)).flatten()),
+        (
+            "parallel_tool_calls",
+            (has_tools && request.calls == ParallelCalls::One).then_some(json!(false)),
+        ),
+        (max, request.max_tokens.map(Into::into)),
+        ("temperature", request.temperature.map(Into::into)),
+        ("stop", (!request.stop.is_empty()).then(|| json!(request.stop))),
         (
             "reasoning_effort",
-            ask.reasoning.map(|reasoning| word(reasoning.effort(), &ask.model).into()),
+            request
+                .reasoning
+                .map(|reasoning| effort_name(reasoning.effort(), &request.model).into()),
         ),
         (
             "response_format",
-            ask.response.as_ref().map(|response| {
+            request.response.as_ref().map(|response| {
                 let schema = schema(response);
                 json!({ "type": "json_schema", "json_schema": schema })
             }),
@@ -63,20 +79,20 @@ pub(crate) fn schema(response: &ResponseSchema) -> Value {
 }
 
 /// Returns `OpenAI`'s name of a reasoning effort.
-pub(crate) fn word(effort: Effort, model: &str) -> &'static str {
+pub(crate) fn effort_name(effort: ReasoningEffort, model: &str) -> &'static str {
     match effort {
-        Effort::Off | Effort::Minimal if cannot_but_think(model) => "low",
-        Effort::Off => "none",
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::Max => "xhigh",
+        ReasoningEffort::Off | ReasoningEffort::Minimal if always_thinks(model) => "low",
+        ReasoningEffort::Off => "none",
+        ReasoningEffort::Minimal => "minimal",
+        ReasoningEffort::Low => "low",
+        ReasoningEffort::Medium => "medium",
+        ReasoningEffort::High => "high",
+        ReasoningEffort::Max => "xhigh",
     }
 }
 
 /// Returns true if the model cannot turn reasoning off: GPT-6.1 and later.
-fn cannot_but_think(model: &str) -> bool {
+fn always_thinks(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     let version = name.strip_prefix("gpt-").and_then(|rest| rest.split('-').next());
     let (major, minor) = version.and_then(|text| text.split_once('.')).unwrap_or_default();
@@ -85,7 +101,7 @@ fn cannot_but_think(model: &str) -> bool {
 }
 
 /// Returns arguments as JSON text that every server can parse; anything but an object is wrapped into one.
-pub(crate) fn arguments(arguments: &Arguments) -> Cow<'_, str> {
+pub(crate) fn arguments(arguments: &RawArguments) -> Cow<'_, str> {
     match arguments.object() {
         Some(_) if arguments.as_str().trim().is_empty() => "{}".into(),
         Some(_) => arguments.as_str().into(),
@@ -94,62 +110,68 @@ pub(crate) fn arguments(arguments: &Arguments) -> Cow<'_, str> {
 }
 
 /// Returns a legal call id, also for one that another provider assigned.
-pub(crate) fn id(id: &str, longest: usize) -> Cow<'_, str> {
-    let legal = legal_name(Dialect::OpenAiChat, id);
+pub(crate) fn legal_id(id: &str, longest: usize) -> Cow<'_, str> {
+    let legal = legal_name(ToolDialect::OpenAiChat, id);
     if legal.len() <= longest {
         return legal;
     }
     // A name that does not fit ends in a mark of what it was.
-    let marked = legal_name(Dialect::OpenAiChat, &format!("{id}.")).into_owned();
+    let marked = legal_name(ToolDialect::OpenAiChat, &format!("{id}.")).into_owned();
     let mark = marked.len() - 9;
     format!("{}{}", &marked[..longest - 9], &marked[mark..]).into()
 }
 
-fn choice(choice: &Choice, names: &Names) -> Option<Value> {
+fn choice(choice: &ToolChoice, names: &ToolNameMap) -> Option<Value> {
     Some(match choice {
-        Choice::Auto => return None,
-        Choice::None => json!("none"),
-        Choice::Required => json!("required"),
-        Choice::Named(name) => {
-            json!({ "type": "function", "function": { "name": names.there(name) } })
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Named(name) => {
+            json!({ "type": "function", "function": { "name": names.provider_name(name) } })
         }
     })
 }
 
-fn write(turn: &Turn<'_>, is_new: bool, images: Images, names: &Names, into: &mut Vec<Value>) {
+fn write_turn(
+    turn: &ConversationTurn<'_>,
+    is_new: bool,
+    images: MediaHandling,
+    names: &ToolNameMap,
+    into: &mut Vec<Value>,
+) {
     match turn {
-        Turn::System(parts) => {
-            let text = words(parts.iter().copied());
+        ConversationTurn::System(parts) => {
+            let text = text_of(parts.iter().copied());
             if !text.is_empty() {
                 into.push(json!({ "role": "system", "content": text }));
             }
         }
-        Turn::User(parts) => {
+        ConversationTurn::User(parts) => {
             if let Some(content) = content(parts.iter().map(AsRef::as_ref), images) {
                 user(content, into);
             }
         }
-        Turn::Assistant { parts, opaque } => {
+        ConversationTurn::Assistant { parts, opaque } => {
             into.extend(assistant(parts, opaque, is_new, names).map(Value::Object));
         }
-        Turn::Results(results) => write_results(results, images, into),
+        ConversationTurn::Results(results) => write_results(results, images, into),
     }
 }
 
 /// Writes results, which are text here; media follow in a user message.
-fn write_results(results: &[Answered<'_>], images: Images, into: &mut Vec<Value>) {
+fn write_results(results: &[AnsweredCall<'_>], images: MediaHandling, into: &mut Vec<Value>) {
     let mut shown = Vec::new();
     for answered in results {
-        let mut text = words(&answered.result.parts);
+        let mut text = text_of(&answered.result.parts);
         if answered.result.is_error {
             text = format!("Error: {text}");
         }
-        let id = id(&answered.call.id, ID);
+        let id = legal_id(&answered.call.id, ID);
         into.push(json!({ "role": "tool", "tool_call_id": id, "content": text }));
-        let views = answered.result.parts.iter().filter_map(|part| View::of(part, images));
+        let views = answered.result.parts.iter().filter_map(|part| PartView::of(part, images));
         let media: Vec<Value> = views
-            .filter(|view| !matches!(view, View::Text(_)))
-            .filter_map(|view| show(&view))
+            .filter(|view| !matches!(view, PartView::Text(_)))
+            .filter_map(|view| media_part(&view))
             .collect();
         if !media.is_empty() {
             let told = format!("[From the result of `{}`]", answered.call.name);
@@ -177,13 +199,16 @@ fn user(content: Value, into: &mut Vec<Value>) {
 }
 
 /// Returns user content: a plain string if it is only text, which every provider accepts.
-fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Option<Value> {
-    let views: Vec<View<'_>> = parts.filter_map(|part| View::of(part, images)).collect();
+fn content<'a>(
+    parts: impl Iterator<Item = &'a MessagePart>,
+    images: MediaHandling,
+) -> Option<Value> {
+    let views: Vec<PartView<'_>> = parts.filter_map(|part| PartView::of(part, images)).collect();
     let pieces: Vec<Value> = views
         .into_iter()
         .filter_map(|view| {
-            show(&view).or_else(|| {
-                let text = view.words();
+            media_part(&view).or_else(|| {
+                let text = view.into_text();
                 (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
             })
         })
@@ -199,12 +224,12 @@ fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Option<
 }
 
 /// Returns media in the format's form; `None` if it has none.
-fn show(view: &View<'_>) -> Option<Value> {
+fn media_part(view: &PartView<'_>) -> Option<Value> {
     Some(match view {
-        View::Image(source) => {
+        PartView::Image(source) => {
             json!({ "type": "image_url", "image_url": { "url": source.url() } })
         }
-        View::Audio(Source::Data { mime, data }) => {
+        PartView::Audio(BorrowedMedia::Data { mime, data }) => {
             let format = match *mime {
                 "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
                 "audio/mpeg" | "audio/mp3" => "mp3",
@@ -212,10 +237,13 @@ fn show(view: &View<'_>) -> Option<Value> {
             };
             json!({ "type": "input_audio", "input_audio": { "data": data, "format": format } })
         }
-        View::File { uri, source: source @ Source::Data { mime: "application/pdf", .. } } => {
+        PartView::File {
+            uri,
+            source: source @ BorrowedMedia::Data { mime: "application/pdf", .. },
+        } => {
             json!({ "type": "file", "file": { "filename": file_name(uri), "file_data": source.url() } })
         }
-        View::Text(_) | View::Audio(_) | View::File { .. } => return None,
+        PartView::Text(_) | PartView::Audio(_) | PartView::File { .. } => return None,
     })
 }
 
@@ -229,21 +257,21 @@ pub(crate) fn file_name(uri: &str) -> &str {
 }
 
 fn assistant(
-    parts: &[&Part],
-    opaque: &[&Opaque],
+    parts: &[&MessagePart],
+    opaque: &[&OpaqueData],
     is_new: bool,
-    names: &Names,
+    names: &ToolNameMap,
 ) -> Option<Map<String, Value>> {
-    let is_refusal = |part: &&&Part| matches!(part.kind, Kind::Refusal { .. });
-    let text = words(parts.iter().filter(|part| !is_refusal(part)).copied());
-    let refusal = words(parts.iter().filter(is_refusal).copied());
+    let is_refusal = |part: &&&MessagePart| matches!(part.content, PartContent::Refusal { .. });
+    let text = text_of(parts.iter().filter(|part| !is_refusal(part)).copied());
+    let refusal = text_of(parts.iter().filter(is_refusal).copied());
     let calls: Vec<Value> = parts.iter().filter_map(|part| call(part, names)).collect();
-    let details = opaque.iter().filter_map(|opaque| opaque.member(WORD, "reasoning_details"));
+    let details = opaque.iter().filter_map(|opaque| opaque.member(OPAQUE_KEY, "reasoning_details"));
     let details: Vec<Value> = details.filter_map(Value::as_array).flatten().cloned().collect();
     if text.is_empty() && refusal.is_empty() && calls.is_empty() {
         return None;
     }
-    let mut message = object([
+    let mut message = present_members([
         ("role", Some(json!("assistant"))),
         ("content", Some(if text.is_empty() { Value::Null } else { text.into() })),
         ("refusal", (!refusal.is_empty()).then(|| refusal.into())),
@@ -260,12 +288,12 @@ fn assistant(
 }
 
 /// Returns reasoning under the field name it arrived with.
-fn thoughts(parts: &[&Part]) -> Option<(String, Value)> {
+fn thoughts(parts: &[&MessagePart]) -> Option<(String, Value)> {
     let mut field = None;
     let mut all = String::new();
     for part in parts {
-        if let Kind::Thinking { text, .. } = &part.kind
-            && let Some(name) = part.opaque.member(WORD, "field").and_then(Value::as_str)
+        if let PartContent::Thinking { text, .. } = &part.content
+            && let Some(name) = part.opaque.member(OPAQUE_KEY, "field").and_then(Value::as_str)
         {
             field.get_or_insert(name);
             all.push_str(text);
@@ -274,17 +302,17 @@ fn thoughts(parts: &[&Part]) -> Option<(String, Value)> {
     field.map(|field| (field.to_owned(), all.into()))
 }
 
-fn call(part: &Part, names: &Names) -> Option<Value> {
-    let Kind::ToolCall(call) = &part.kind else { return None };
+fn call(part: &MessagePart, names: &ToolNameMap) -> Option<Value> {
+    let PartContent::ToolCall(call) = &part.content else { return None };
     let mut written = json!({
-        "id": id(&call.id, ID),
+        "id": legal_id(&call.id, ID),
         "type": "function",
         "function": {
-            "name": names.there(&call.name),
+            "name": names.provider_name(&call.name),
             "arguments": arguments(&call.arguments),
         },
     });
-    if let Some(extra) = part.opaque.member(WORD, "extra_content") {
+    if let Some(extra) = part.opaque.member(OPAQUE_KEY, "extra_content") {
         written["extra_content"] = extra.clone();
     }
     Some(written)

@@ -2,26 +2,28 @@
 
 use serde_json::{Map, Value, json};
 
-use super::media::{Source, View, words};
-use super::turns::{Answered, Turn, turns};
-use super::{input, object};
-use crate::message::{Kind, Part};
-use crate::names::Names;
-use crate::request::{Ask, Choice, Delivery, Effort, Images, Reasoning};
+use super::media::{BorrowedMedia, PartView, text_of};
+use super::turns::{AnsweredCall, ConversationTurn, turns};
+use super::{arguments_object, present_members};
+use crate::message::{MessagePart, PartContent};
+use crate::request::{
+    MediaHandling, ModelRequest, ReasoningAmount, ReasoningEffort, ReplyDelivery, ToolChoice,
+};
+use crate::tool_names::ToolNameMap;
 
+pub(crate) mod decode;
 mod partial;
-pub(crate) mod read;
 
-/// Key of this wire format in [`Opaque`](crate::Opaque).
-const WORD: &str = "gemini";
+/// Key of this wire format in [`OpaqueData`](crate::OpaqueData).
+const OPAQUE_KEY: &str = "gemini";
 
 /// Substitute for the signature of a call that another model made: newer models refuse a call without one.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// Returns the path for a model, percent-encoded.
-pub(crate) fn path(ask: &Ask) -> String {
+pub(crate) fn path(request: &ModelRequest) -> String {
     let mut model = String::new();
-    for byte in ask.model.bytes() {
+    for byte in request.model.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'/' => {
                 model.push(char::from(byte));
@@ -30,27 +32,31 @@ pub(crate) fn path(ask: &Ask) -> String {
         }
     }
     let folder = if model.contains('/') { "" } else { "models/" };
-    match ask.delivery {
-        Delivery::Stream => format!("/{folder}{model}:streamGenerateContent?alt=sse"),
-        Delivery::Whole => format!("/{folder}{model}:generateContent"),
+    match request.delivery {
+        ReplyDelivery::Stream => format!("/{folder}{model}:streamGenerateContent?alt=sse"),
+        ReplyDelivery::Whole => format!("/{folder}{model}:generateContent"),
     }
 }
 
-pub(crate) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
-    let is_new = generation(&ask.model) >= 3;
+pub(crate) fn body(request: &ModelRequest, names: &ToolNameMap) -> Map<String, Value> {
+    let is_new = generation(&request.model) >= 3;
     let mut system = Vec::new();
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
-    for turn in &turns(&ask.messages) {
+    for turn in &turns(&request.messages) {
         let (role, parts) = match turn {
             // The wire has one place for them, whenever they were said.
-            Turn::System(parts) => {
-                let text = words(parts.iter().copied());
+            ConversationTurn::System(parts) => {
+                let text = text_of(parts.iter().copied());
                 system.extend((!text.is_empty()).then(|| json!({ "text": text })));
                 continue;
             }
-            Turn::User(parts) => ("user", show(parts.iter().map(AsRef::as_ref), ask.images)),
-            Turn::Results(results) => ("user", write_results(results, ask.images, is_new, names)),
-            Turn::Assistant { parts, .. } => ("model", model(parts, is_new, names)),
+            ConversationTurn::User(parts) => {
+                ("user", content_parts(parts.iter().map(AsRef::as_ref), request.images))
+            }
+            ConversationTurn::Results(results) => {
+                ("user", write_results(results, request.images, is_new, names))
+            }
+            ConversationTurn::Assistant { parts, .. } => ("model", model(parts, is_new, names)),
         };
         if parts.is_empty() {
             continue;
@@ -62,12 +68,12 @@ pub(crate) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
     }
     let contents: Vec<Value> =
         contents.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect();
-    let has_tools = !ask.tools.is_empty();
-    let generation = generation_config(ask);
-    object([
+    let has_tools = !request.tools.is_empty();
+    let generation = generation_config(request);
+    present_members([
         ("systemInstruction", (!system.is_empty()).then(|| json!({ "parts": system }))),
         ("contents", Some(contents.into())),
-        ("toolConfig", has_tools.then(|| choice(&ask.choice, names)).flatten()),
+        ("toolConfig", has_tools.then(|| choice(&request.choice, names)).flatten()),
         ("generationConfig", (!generation.is_empty()).then(|| generation.into())),
     ])
 }
@@ -93,68 +99,72 @@ fn knows_minimal(model: &str) -> bool {
     rest.contains("-flash") && minor.unwrap_or(0) <= 6
 }
 
-fn generation_config(ask: &Ask) -> Map<String, Value> {
-    let schema = ask.response.as_ref().and_then(|response| response.schema.read::<Value>().ok());
-    object([
-        ("maxOutputTokens", ask.max_tokens.map(Into::into)),
-        ("temperature", ask.temperature.map(Into::into)),
-        ("stopSequences", (!ask.stop.is_empty()).then(|| json!(ask.stop))),
-        ("thinkingConfig", ask.reasoning.map(|reasoning| thinking(reasoning, &ask.model))),
+fn generation_config(request: &ModelRequest) -> Map<String, Value> {
+    let schema =
+        request.response.as_ref().and_then(|response| response.schema.read::<Value>().ok());
+    present_members([
+        ("maxOutputTokens", request.max_tokens.map(Into::into)),
+        ("temperature", request.temperature.map(Into::into)),
+        ("stopSequences", (!request.stop.is_empty()).then(|| json!(request.stop))),
+        ("thinkingConfig", request.reasoning.map(|reasoning| thinking(reasoning, &request.model))),
         ("responseMimeType", schema.as_ref().map(|_| json!("application/json"))),
         ("responseJsonSchema", schema),
     ])
 }
 
 /// Returns the thinking config: a level for newer models, a token budget for older ones, by Google's own mapping.
-fn thinking(reasoning: Reasoning, model: &str) -> Value {
+fn thinking(reasoning: ReasoningAmount, model: &str) -> Value {
     let generation = generation(model);
     // Of those that take a word, only some know one for hardly at all.
     let least = if knows_minimal(model) { "minimal" } else { "low" };
     let budget = match reasoning {
-        Reasoning::Budget(budget) => Some(budget),
-        Reasoning::Effort(effort) if (1..3).contains(&generation) => Some(match effort {
-            Effort::Off => 0,
-            Effort::Minimal | Effort::Low => 1024,
-            Effort::Medium => 8192,
-            Effort::High | Effort::Max => 24_576,
+        ReasoningAmount::Budget(budget) => Some(budget),
+        ReasoningAmount::Effort(effort) if (1..3).contains(&generation) => Some(match effort {
+            ReasoningEffort::Off => 0,
+            ReasoningEffort::Minimal | ReasoningEffort::Low => 1024,
+            ReasoningEffort::Medium => 8192,
+            ReasoningEffort::High | ReasoningEffort::Max => 24_576,
         }),
-        Reasoning::Effort(_) => None,
+        ReasoningAmount::Effort(_) => None,
     };
     match (budget, reasoning.effort()) {
         (Some(0), _) => json!({ "thinkingBudget": 0 }),
         (Some(budget), _) => json!({ "thinkingBudget": budget, "includeThoughts": true }),
         // Newer models think at least a little.
-        (None, Effort::Off) => json!({ "thinkingLevel": least }),
+        (None, ReasoningEffort::Off) => json!({ "thinkingLevel": least }),
         (None, effort) => {
             let level = match effort {
-                Effort::Off | Effort::Minimal => least,
-                Effort::Low => "low",
-                Effort::Medium => "medium",
-                Effort::High | Effort::Max => "high",
+                ReasoningEffort::Off | ReasoningEffort::Minimal => least,
+                ReasoningEffort::Low => "low",
+                ReasoningEffort::Medium => "medium",
+                ReasoningEffort::High | ReasoningEffort::Max => "high",
             };
             json!({ "thinkingLevel": level, "includeThoughts": true })
         }
     }
 }
 
-fn choice(choice: &Choice, names: &Names) -> Option<Value> {
+fn choice(choice: &ToolChoice, names: &ToolNameMap) -> Option<Value> {
     let config = match choice {
-        Choice::Auto => return None,
-        Choice::None => json!({ "mode": "NONE" }),
-        Choice::Required => json!({ "mode": "ANY" }),
-        Choice::Named(name) => {
-            json!({ "mode": "ANY", "allowedFunctionNames": [names.there(name)] })
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!({ "mode": "NONE" }),
+        ToolChoice::Required => json!({ "mode": "ANY" }),
+        ToolChoice::Named(name) => {
+            json!({ "mode": "ANY", "allowedFunctionNames": [names.provider_name(name)] })
         }
     };
     Some(json!({ "functionCallingConfig": config }))
 }
 
-fn show<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Value> {
-    let views = parts.filter_map(|part| View::of(part, images));
-    let shown = views.filter_map(|view| match medium(&view) {
+fn content_parts<'a>(
+    parts: impl Iterator<Item = &'a MessagePart>,
+    images: MediaHandling,
+) -> Vec<Value> {
+    let views = parts.filter_map(|part| PartView::of(part, images));
+    let shown = views.filter_map(|view| match media_part(&view) {
         Some(medium) => Some(medium),
         None => {
-            let text = view.words();
+            let text = view.into_text();
             (!text.is_empty()).then(|| json!({ "text": text }))
         }
     });
@@ -162,15 +172,20 @@ fn show<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Value>
 }
 
 /// Returns media in the format's form; `None` for text.
-fn medium(view: &View<'_>) -> Option<Value> {
-    let (View::Image(source) | View::Audio(source) | View::File { source, .. }) = view else {
+fn media_part(view: &PartView<'_>) -> Option<Value> {
+    let (PartView::Image(source) | PartView::Audio(source) | PartView::File { source, .. }) = view
+    else {
         return None;
     };
     Some(match source {
-        Source::Data { mime, data } => json!({ "inlineData": { "mimeType": mime, "data": data } }),
-        Source::Url { url, mime } => {
-            let members =
-                object([("fileUri", Some(json!(url))), ("mimeType", mime.map(Into::into))]);
+        BorrowedMedia::Data { mime, data } => {
+            json!({ "inlineData": { "mimeType": mime, "data": data } })
+        }
+        BorrowedMedia::Url { url, mime } => {
+            let members = present_members([
+                ("fileUri", Some(json!(url))),
+                ("mimeType", mime.map(Into::into)),
+            ]);
             json!({ "fileData": members })
         }
     })
@@ -178,23 +193,23 @@ fn medium(view: &View<'_>) -> Option<Value> {
 
 /// Writes results, all of them before their media: only newer models take media within a result.
 fn write_results(
-    results: &[Answered<'_>],
-    images: Images,
+    results: &[AnsweredCall<'_>],
+    images: MediaHandling,
     is_new: bool,
-    names: &Names,
+    names: &ToolNameMap,
 ) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut beside = Vec::new();
     for answered in results {
         let result = &answered.result;
         let key = if result.is_error { "error" } else { "output" };
-        let mut response = object([
-            ("name", Some(json!(names.there(&answered.call.name)))),
-            ("id", answered.opaque.member(WORD, "id").cloned()),
-            ("response", Some(json!({ key: words(&result.parts) }))),
+        let mut response = present_members([
+            ("name", Some(json!(names.provider_name(&answered.call.name)))),
+            ("id", answered.opaque.member(OPAQUE_KEY, "id").cloned()),
+            ("response", Some(json!({ key: text_of(&result.parts) }))),
         ]);
-        let views = result.parts.iter().filter_map(|part| View::of(part, images));
-        let media: Vec<Value> = views.filter_map(|view| medium(&view)).collect();
+        let views = result.parts.iter().filter_map(|part| PartView::of(part, images));
+        let media: Vec<Value> = views.filter_map(|view| media_part(&view)).collect();
         if is_new && !media.is_empty() {
             response.insert("parts".to_owned(), media.into());
         } else {
@@ -207,35 +222,36 @@ fn write_results(
 }
 
 /// Returns the model's turn, each part with its original signature.
-fn model(parts: &[&Part], is_new: bool, names: &Names) -> Vec<Value> {
-    let is_call = |part: &&&Part| matches!(part.kind, Kind::ToolCall(_));
-    let signed = |part: &&Part| part.opaque.member(WORD, "thoughtSignature").is_some();
+fn model(parts: &[&MessagePart], is_new: bool, names: &ToolNameMap) -> Vec<Value> {
+    let is_call = |part: &&&MessagePart| matches!(part.content, PartContent::ToolCall(_));
+    let signed = |part: &&MessagePart| part.opaque.member(OPAQUE_KEY, "thoughtSignature").is_some();
     let mut first = is_new && !parts.iter().filter(is_call).any(signed);
     let mut written = Vec::new();
     for part in parts {
-        let signature = part.opaque.member(WORD, "thoughtSignature");
-        let mut content = match &part.kind {
-            Kind::Foreign => {
-                written.extend(part.opaque.get(WORD).filter(|part| part.is_object()).cloned());
+        let signature = part.opaque.member(OPAQUE_KEY, "thoughtSignature");
+        let mut content = match &part.content {
+            PartContent::Foreign => {
+                written
+                    .extend(part.opaque.get(OPAQUE_KEY).filter(|part| part.is_object()).cloned());
                 continue;
             }
             // Thoughts without a signature are a summary for people.
-            Kind::Thinking { text, .. } if signature.is_some() => {
+            PartContent::Thinking { text, .. } if signature.is_some() => {
                 json!({ "text": text, "thought": true })
             }
-            Kind::Thinking { .. } => continue,
-            Kind::ToolCall(call) => {
-                let function = object([
-                    ("name", Some(json!(names.there(&call.name)))),
-                    ("id", part.opaque.member(WORD, "id").cloned()),
-                    ("args", Some(input(&call.arguments))),
+            PartContent::Thinking { .. } => continue,
+            PartContent::ToolCall(call) => {
+                let function = present_members([
+                    ("name", Some(json!(names.provider_name(&call.name)))),
+                    ("id", part.opaque.member(OPAQUE_KEY, "id").cloned()),
+                    ("args", Some(arguments_object(&call.arguments))),
                 ]);
                 json!({ "functionCall": function })
             }
-            _ => match View::of(part, Images::Shown) {
-                Some(view) => match medium(&view) {
+            _ => match PartView::of(part, MediaHandling::Shown) {
+                Some(view) => match media_part(&view) {
                     Some(medium) => medium,
-                    None => json!({ "text": view.words() }),
+                    None => json!({ "text": view.into_text() }),
                 },
                 None => continue,
             },

@@ -2,39 +2,39 @@
 
 use std::borrow::Cow;
 
-use crate::message::{Kind, Media, Part};
-use crate::request::Images;
+use crate::message::{MediaSource, MessagePart, PartContent};
+use crate::request::MediaHandling;
 
 /// A part as it may be sent.
 #[derive(Clone, Debug)]
-pub(crate) enum View<'a> {
+pub(crate) enum PartView<'a> {
     Text(Cow<'a, str>),
-    Image(Source<'a>),
-    Audio(Source<'a>),
-    File { uri: &'a str, source: Source<'a> },
+    Image(BorrowedMedia<'a>),
+    Audio(BorrowedMedia<'a>),
+    File { uri: &'a str, source: BorrowedMedia<'a> },
 }
 
 /// Source of the bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum BorrowedMedia<'a> {
     Data { mime: &'a str, data: &'a str },
     Url { url: &'a str, mime: Option<&'a str> },
 }
 
-impl<'a> View<'a> {
+impl<'a> PartView<'a> {
     /// Returns the view of a part; `None` for calls, results, thinking and foreign parts.
-    pub(crate) fn of(part: &'a Part, images: Images) -> Option<Self> {
-        let view = match &part.kind {
-            Kind::Text { text } | Kind::Refusal { text } => Self::Text(text.into()),
-            Kind::Image(media) => Self::Image(media.into()),
-            Kind::Audio(media) => Self::Audio(media.into()),
-            Kind::Resource(resource) => {
+    pub(crate) fn of(part: &'a MessagePart, images: MediaHandling) -> Option<Self> {
+        let view = match &part.content {
+            PartContent::Text { text } | PartContent::Refusal { text } => Self::Text(text.into()),
+            PartContent::Image(media) => Self::Image(media.into()),
+            PartContent::Audio(media) => Self::Audio(media.into()),
+            PartContent::Resource(resource) => {
                 let mime = resource.mime.as_deref();
                 match (&resource.text, &resource.data) {
                     (Some(text), _) => Self::Text(text.into()),
                     (None, Some(data)) => {
                         let mime = mime.unwrap_or("application/octet-stream");
-                        let source = Source::Data { mime, data };
+                        let source = BorrowedMedia::Data { mime, data };
                         match mime.split('/').next() {
                             Some("image") => Self::Image(source),
                             Some("audio") => Self::Audio(source),
@@ -45,18 +45,21 @@ impl<'a> View<'a> {
                     (None, None) => Self::Text(format!("[Resource: {}]", resource.uri).into()),
                 }
             }
-            Kind::ToolCall(_) | Kind::ToolResult(_) | Kind::Thinking { .. } | Kind::Foreign => {
+            PartContent::ToolCall(_)
+            | PartContent::ToolResult(_)
+            | PartContent::Thinking { .. }
+            | PartContent::Foreign => {
                 return None;
             }
         };
         Some(match images {
-            Images::Shown => view,
-            Images::Named => Self::Text(view.words()),
+            MediaHandling::Shown => view,
+            MediaHandling::Named => Self::Text(view.into_text()),
         })
     }
 
     /// Returns the text that replaces it if it cannot be sent.
-    pub(crate) fn words(self) -> Cow<'a, str> {
+    pub(crate) fn into_text(self) -> Cow<'a, str> {
         match self {
             Self::Text(text) => text,
             Self::Image(source) => format!("[Image: {}]", source.name()).into(),
@@ -66,7 +69,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl<'a> Source<'a> {
+impl<'a> BorrowedMedia<'a> {
     /// Returns the media type of its bytes, or its URL.
     fn name(self) -> &'a str {
         match self {
@@ -84,18 +87,19 @@ impl<'a> Source<'a> {
     }
 }
 
-impl<'a> From<&'a Media> for Source<'a> {
-    fn from(media: &'a Media) -> Self {
+impl<'a> From<&'a MediaSource> for BorrowedMedia<'a> {
+    fn from(media: &'a MediaSource) -> Self {
         match media {
-            Media::Data { mime, data } => Self::Data { mime, data },
-            Media::Url { url, mime } => Self::Url { url, mime: mime.as_deref() },
+            MediaSource::Data { mime, data } => Self::Data { mime, data },
+            MediaSource::Url { url, mime } => Self::Url { url, mime: mime.as_deref() },
         }
     }
 }
 
 /// Returns the text of all parts that have some, line by line.
-pub(crate) fn words<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
-    let views = parts.into_iter().filter_map(|part| View::of(part, Images::Named));
-    let lines: Vec<Cow<'_, str>> = views.map(View::words).filter(|text| !text.is_empty()).collect();
+pub(crate) fn text_of<'a>(parts: impl IntoIterator<Item = &'a MessagePart>) -> String {
+    let views = parts.into_iter().filter_map(|part| PartView::of(part, MediaHandling::Named));
+    let lines: Vec<Cow<'_, str>> =
+        views.map(PartView::into_text).filter(|text| !text.is_empty()).collect();
     lines.join("\n")
 }

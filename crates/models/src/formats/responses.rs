@@ -2,84 +2,96 @@
 
 use serde_json::{Map, Value, json};
 
-use super::chat::{arguments, file_name, id, schema, word};
-use super::media::{Source, View, words};
-use super::object;
-use super::turns::{Turn, turns};
-use crate::message::{Kind, Part};
-use crate::names::Names;
-use crate::request::{Ask, Calls, Choice, Delivery, Effort, Images};
+use super::chat::{arguments, effort_name, file_name, legal_id, schema};
+use super::media::{BorrowedMedia, PartView, text_of};
+use super::present_members;
+use super::turns::{ConversationTurn, turns};
+use crate::message::{MessagePart, PartContent};
+use crate::request::{
+    MediaHandling, ModelRequest, ParallelCalls, ReasoningEffort, ReplyDelivery, ToolChoice,
+};
+use crate::tool_names::ToolNameMap;
 
-pub(crate) mod read;
+pub(crate) mod decode;
 
 /// Maximum length of a call id that it accepts.
 const ID: usize = 64;
 
-/// Key of this wire format in [`Opaque`](crate::Opaque).
-const WORD: &str = "openai-responses";
+/// Key of this wire format in [`OpaqueData`](crate::OpaqueData).
+const OPAQUE_KEY: &str = "openai-responses";
 
 /// Builds the body. The provider stores nothing: its state returns to the client, encrypted.
-pub(crate) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
+pub(crate) fn body(request: &ModelRequest, names: &ToolNameMap) -> Map<String, Value> {
     let mut input = Vec::new();
     let mut instructions = Vec::new();
-    for (place, turn) in turns(&ask.messages).iter().enumerate() {
+    for (place, turn) in turns(&request.messages).iter().enumerate() {
         match turn {
-            Turn::System(parts) if place == 0 => instructions.push(words(parts.iter().copied())),
-            turn => write(turn, ask.images, names, &mut input),
+            ConversationTurn::System(parts) if place == 0 => {
+                instructions.push(text_of(parts.iter().copied()))
+            }
+            turn => write_turn(turn, request.images, names, &mut input),
         }
     }
-    let has_tools = !ask.tools.is_empty();
-    let reasoning = ask.reasoning.map(
-        |reasoning| json!({ "effort": word(reasoning.effort(), &ask.model), "summary": "auto" }),
+    let has_tools = !request.tools.is_empty();
+    let reasoning = request.reasoning.map(
+        |reasoning| json!({ "effort": effort_name(reasoning.effort(), &request.model), "summary": "auto" }),
     );
-    object([
-        ("model", Some(json!(ask.model))),
+    present_members([
+        ("model", Some(json!(request.model))),
         ("instructions", instructions.pop().filter(|text| !text.is_empty()).map(Into::into)),
         ("input", Some(input.into())),
-        ("tool_choice", has_tools.then(|| choice(&ask.choice, names)).flatten()),
-        ("parallel_tool_calls", (has_tools && ask.calls == Calls::One).then_some(json!(false))),
-        ("max_output_tokens", ask.max_tokens.map(Into::into)),
-        ("temperature", ask.temperature.map(Into::into)),
+        ("tool_choice", has_tools.then(|| choice(&request.choice, names)).flatten()),
+        (
+            "parallel_tool_calls",
+            (has_tools && request.calls == ParallelCalls::One).then_some(json!(false)),
+        ),
+        ("max_output_tokens", request.max_tokens.map(Into::into)),
+        ("temperature", request.temperature.map(Into::into)),
         ("reasoning", reasoning),
         (
             "text",
-            ask.response.as_ref().map(|response| {
+            request.response.as_ref().map(|response| {
                 let mut format = schema(response);
                 format["type"] = json!("json_schema");
                 json!({ "format": format })
             }),
         ),
         ("store", Some(json!(false))),
-        ("include", reasons(ask).then(|| json!(["reasoning.encrypted_content"]))),
-        ("stream", (ask.delivery == Delivery::Stream).then_some(json!(true))),
+        ("include", reasons(request).then(|| json!(["reasoning.encrypted_content"]))),
+        ("stream", (request.delivery == ReplyDelivery::Stream).then_some(json!(true))),
     ])
 }
 
-fn choice(choice: &Choice, names: &Names) -> Option<Value> {
+fn choice(choice: &ToolChoice, names: &ToolNameMap) -> Option<Value> {
     Some(match choice {
-        Choice::Auto => return None,
-        Choice::None => json!("none"),
-        Choice::Required => json!("required"),
-        Choice::Named(name) => json!({ "type": "function", "name": names.there(name) }),
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Named(name) => json!({ "type": "function", "name": names.provider_name(name) }),
     })
 }
 
-fn write(turn: &Turn<'_>, images: Images, names: &Names, input: &mut Vec<Value>) {
+fn write_turn(
+    turn: &ConversationTurn<'_>,
+    images: MediaHandling,
+    names: &ToolNameMap,
+    input: &mut Vec<Value>,
+) {
     match turn {
-        Turn::System(parts) => {
-            let text = words(parts.iter().copied());
+        ConversationTurn::System(parts) => {
+            let text = text_of(parts.iter().copied());
             if !text.is_empty() {
                 input.push(json!({ "role": "developer", "content": text }));
             }
         }
-        Turn::User(parts) => {
+        ConversationTurn::User(parts) => {
             let content = content(parts.iter().map(AsRef::as_ref), images);
             if !content.is_empty() {
                 input.push(json!({ "role": "user", "content": content }));
             }
         }
-        Turn::Assistant { parts, .. } => assistant(parts, names, input),
-        Turn::Results(results) => {
+        ConversationTurn::Assistant { parts, .. } => assistant(parts, names, input),
+        ConversationTurn::Results(results) => {
             for answered in results {
                 let mut output = content(answered.result.parts.iter(), images);
                 if answered.result.is_error {
@@ -95,7 +107,7 @@ fn write(turn: &Turn<'_>, images: Images, names: &Names, input: &mut Vec<Value>)
                     let texts = output.iter().filter_map(|piece| piece["text"].as_str());
                     texts.collect::<Vec<_>>().join("\n").into()
                 };
-                let call = id(&answered.call.id, ID);
+                let call = legal_id(&answered.call.id, ID);
                 input.push(
                     json!({ "type": "function_call_output", "call_id": call, "output": output }),
                 );
@@ -104,19 +116,22 @@ fn write(turn: &Turn<'_>, images: Images, names: &Names, input: &mut Vec<Value>)
     }
 }
 
-fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Value> {
-    let views = parts.filter_map(|part| View::of(part, images));
+fn content<'a>(parts: impl Iterator<Item = &'a MessagePart>, images: MediaHandling) -> Vec<Value> {
+    let views = parts.filter_map(|part| PartView::of(part, images));
     let pieces = views.filter_map(|view| {
         Some(match view {
-            View::Image(source) => {
+            PartView::Image(source) => {
                 json!({ "type": "input_image", "image_url": source.url(), "detail": "auto" })
             }
-            View::File { uri, source: source @ Source::Data { mime: "application/pdf", .. } } => {
+            PartView::File {
+                uri,
+                source: source @ BorrowedMedia::Data { mime: "application/pdf", .. },
+            } => {
                 let name = file_name(uri);
                 json!({ "type": "input_file", "filename": name, "file_data": source.url() })
             }
             view => {
-                let text = view.words();
+                let text = view.into_text();
                 if text.is_empty() {
                     return None;
                 }
@@ -129,36 +144,36 @@ fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Val
 
 /// Adds the model's turn as the items it arrived in, without their ids: the provider stores nothing that they could
 /// refer to.
-fn assistant(parts: &[&Part], names: &Names, input: &mut Vec<Value>) {
+fn assistant(parts: &[&MessagePart], names: &ToolNameMap, input: &mut Vec<Value>) {
     // The message that the last item is, if it is one.
     let mut message = None;
     for part in parts {
-        let kept = part.opaque.get(WORD);
+        let kept = part.opaque.get(OPAQUE_KEY);
         let mut item = kept.and_then(Value::as_object).cloned().unwrap_or_default();
         let of = item.get("id").cloned();
-        if part.kind != Kind::Foreign {
+        if part.content != PartContent::Foreign {
             item.remove("id");
         }
-        let said = match &part.kind {
-            Kind::Thinking { .. }
+        let said = match &part.content {
+            PartContent::Thinking { .. }
                 if item.get("encrypted_content").is_some_and(Value::is_string) =>
             {
                 None
             }
-            Kind::Thinking { .. } => continue,
-            Kind::Foreign if item.is_empty() => continue,
-            Kind::Foreign => None,
-            Kind::ToolCall(call) => {
-                item.extend(object([
+            PartContent::Thinking { .. } => continue,
+            PartContent::Foreign if item.is_empty() => continue,
+            PartContent::Foreign => None,
+            PartContent::ToolCall(call) => {
+                item.extend(present_members([
                     ("type", Some(json!("function_call"))),
-                    ("call_id", Some(json!(id(&call.id, ID)))),
-                    ("name", Some(json!(names.there(&call.name)))),
+                    ("call_id", Some(json!(legal_id(&call.id, ID)))),
+                    ("name", Some(json!(names.provider_name(&call.name)))),
                     ("arguments", Some(json!(arguments(&call.arguments)))),
                 ]));
                 None
             }
-            Kind::Refusal { text } => Some(json!({ "type": "refusal", "refusal": text })),
-            _ => match View::of(part, Images::Named).map(View::words) {
+            PartContent::Refusal { text } => Some(json!({ "type": "refusal", "refusal": text })),
+            _ => match PartView::of(part, MediaHandling::Named).map(PartView::into_text) {
                 Some(text) if !text.is_empty() => {
                     Some(json!({ "type": "output_text", "text": text }))
                 }
@@ -178,7 +193,7 @@ fn assistant(parts: &[&Part], names: &Names, input: &mut Vec<Value>) {
             continue;
         }
         message = Some(of);
-        item.extend(object([
+        item.extend(present_members([
             ("type", Some(json!("message"))),
             ("role", Some(json!("assistant"))),
             ("content", Some(json!([said]))),
@@ -188,8 +203,8 @@ fn assistant(parts: &[&Part], names: &Names, input: &mut Vec<Value>) {
 }
 
 /// Returns true if the model reasons: other models refuse to be asked for reasoning.
-fn reasons(ask: &Ask) -> bool {
-    let name = ask.model.rsplit('/').next().unwrap_or_default();
+fn reasons(request: &ModelRequest) -> bool {
+    let name = request.model.rsplit('/').next().unwrap_or_default();
     let number = |rest: &str| {
         rest.split(|one: char| !one.is_ascii_digit())
             .next()
@@ -198,7 +213,7 @@ fn reasons(ask: &Ask) -> bool {
     let is_o = name.strip_prefix('o').and_then(number).is_some();
     let is_new = name.strip_prefix("gpt-").and_then(number).is_some_and(|number| number >= 5);
     let is_chat = name.contains("-chat");
-    ask.reasoning.is_some_and(|reasoning| reasoning.effort() != Effort::Off)
+    request.reasoning.is_some_and(|reasoning| reasoning.effort() != ReasoningEffort::Off)
         || is_o
         || is_new && !is_chat
         || name.contains("codex")

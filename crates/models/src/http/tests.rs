@@ -16,33 +16,34 @@ mod troubles;
 const KEY: &str = "sk-live-0123456789abcdef";
 
 /// Timeouts and waits that are short enough for tests.
-fn impatient() -> Patience {
-    Patience {
-        silence: Duration::from_millis(500),
-        silence_whole: Duration::from_millis(500),
-        longest_wait: Duration::from_millis(20),
-        ..Patience::default()
+fn impatient() -> ProviderTimeouts {
+    ProviderTimeouts {
+        idle: Duration::from_millis(500),
+        idle_whole: Duration::from_millis(500),
+        max_retry_wait: Duration::from_millis(20),
+        ..ProviderTimeouts::default()
     }
 }
 
-fn http(wire: Wire, peer: &Peer, patience: Patience) -> Http {
-    let endpoint = Endpoint::new(peer.url("/v1")).with_key(KEY.to_owned().into(), "SOME_API_KEY");
-    Http::new(wire, endpoint, patience).unwrap()
+fn http(wire: WireFormat, peer: &Peer, timeouts: ProviderTimeouts) -> HttpProvider {
+    let endpoint =
+        ProviderEndpoint::new(peer.url("/v1")).with_key(KEY.to_owned().into(), "SOME_API_KEY");
+    HttpProvider::new(wire, endpoint, timeouts).unwrap()
 }
 
-fn ask() -> Ask {
-    Ask {
+fn model_request() -> ModelRequest {
+    ModelRequest {
         tools: tools(),
-        ..Ask::new("some-model", vec![Message::user("Wie ist es in Tromsø? 🎻")])
+        ..ModelRequest::new("some-model", vec![ChatMessage::user("Wie ist es in Tromsø? 🎻")])
     }
 }
 
 /// All deltas, retries and the end of a request.
 #[derive(Debug)]
 struct Heard {
-    deltas: Vec<Delta>,
+    deltas: Vec<ReplyDelta>,
     again: Vec<(String, Duration)>,
-    end: Result<Reply, ProviderError>,
+    end: Result<ModelReply, ProviderError>,
 }
 
 impl Heard {
@@ -51,14 +52,14 @@ impl Heard {
     }
 }
 
-async fn hear(http: &Http, ask: Ask) -> Heard {
+async fn hear(http: &HttpProvider, model_request: ModelRequest) -> Heard {
     let (mut deltas, mut again) = (Vec::new(), Vec::new());
-    let mut said = http.ask(ask);
+    let mut said = http.request(model_request);
     loop {
         match said.next().await.unwrap() {
-            Said::Delta(delta) => deltas.push(delta),
-            Said::Again { error, after } => again.push((error.to_string(), after)),
-            Said::End(end) => {
+            ProviderEvent::Delta(delta) => deltas.push(delta),
+            ProviderEvent::Retry { error, after } => again.push((error.to_string(), after)),
+            ProviderEvent::End(end) => {
                 assert!(said.next().await.is_none(), "nothing comes behind the end");
                 return Heard { deltas, again, end };
             }
@@ -67,24 +68,28 @@ async fn hear(http: &Http, ask: Ask) -> Heard {
 }
 
 /// Result of one request without retries.
-async fn once(wire: Wire, does: Does) -> Heard {
+async fn once(wire: WireFormat, does: Does) -> Heard {
     let peer = Peer::start(vec![does], usize::MAX).await;
-    let heard = hear(&http(wire, &peer, Patience { tries: 1, ..impatient() }), ask()).await;
+    let heard = hear(
+        &http(wire, &peer, ProviderTimeouts { max_attempts: 1, ..impatient() }),
+        model_request(),
+    )
+    .await;
     assert_eq!(peer.seen().len(), 1);
     heard
 }
 
-fn streams() -> [(Wire, String); 4] {
+fn streams() -> [(WireFormat, String); 4] {
     [
-        (Wire::OpenAiChat, chat::tests::everything()),
-        (Wire::OpenAiResponses, responses::tests::everything()),
-        (Wire::Anthropic, anthropic::tests::everything()),
-        (Wire::Gemini, gemini::tests::everything()),
+        (WireFormat::OpenAiChat, chat::tests::everything()),
+        (WireFormat::OpenAiResponses, responses::tests::everything()),
+        (WireFormat::Anthropic, anthropic::tests::everything()),
+        (WireFormat::Gemini, gemini::tests::everything()),
     ]
 }
 
 /// A non-streamed response with a text and two calls, as each provider documents it.
-fn wholes() -> [(Wire, String); 4] {
+fn wholes() -> [(WireFormat, String); 4] {
     let chat = json!({ "id": "a", "object": "chat.completion", "model": "m", "choices": [{ "index": 0,
         "message": { "role": "assistant", "content": "Grüße", "tool_calls": [
             { "id": "1", "type": "function", "function": { "name": "now", "arguments": "" } },
@@ -105,9 +110,9 @@ fn wholes() -> [(Wire, String); 4] {
             { "functionCall": { "name": "now", "id": "1" } }, { "functionCall": { "name": "now", "id": "2", "args": {} } }] },
         "finishReason": "STOP" }], "usageMetadata": { "promptTokenCount": 7, "candidatesTokenCount": 3 } });
     [
-        (Wire::OpenAiChat, chat.to_string()),
-        (Wire::OpenAiResponses, responses.to_string()),
-        (Wire::Anthropic, anthropic.to_string()),
-        (Wire::Gemini, gemini.to_string()),
+        (WireFormat::OpenAiChat, chat.to_string()),
+        (WireFormat::OpenAiResponses, responses.to_string()),
+        (WireFormat::Anthropic, anthropic.to_string()),
+        (WireFormat::Gemini, gemini.to_string()),
     ]
 }

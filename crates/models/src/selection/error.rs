@@ -3,13 +3,13 @@
 use std::io;
 
 use super::MODEL_VARIABLE;
-use super::known::{KNOWN, Known};
+use super::known::{KNOWN, WellKnownProvider};
 use crate::http::EndpointError;
 use crate::scripted::ScriptError;
 
 /// Reason no model could be selected.
 #[derive(Debug, thiserror::Error)]
-pub enum ChooseError {
+pub enum ModelSelectionError {
     /// No provider has this name.
     #[error("there is no provider `{name}`")]
     UnknownProvider {
@@ -20,10 +20,10 @@ pub enum ChooseError {
     },
     /// A model name that more than one provider may have.
     #[error("`{0}` does not say who runs it")]
-    WhoseModel(String),
+    MissingProvider(String),
     /// A provider without a default model.
     #[error("`{0}` does not say which model")]
-    WhichModel(String),
+    MissingModel(String),
     /// No model and no provider is configured.
     #[error("no model is chosen, and none is found")]
     None {
@@ -32,7 +32,7 @@ pub enum ChooseError {
     },
     /// The provider requires a key.
     #[error("`{provider}` needs a key, and there is none")]
-    NoKey {
+    MissingKey {
         /// Name of the provider.
         provider: String,
         /// Environment variables that may hold the key.
@@ -40,7 +40,7 @@ pub enum ChooseError {
     },
     /// A configured provider without a base URL.
     #[error("the provider `{0}` has no `base_url`")]
-    NoAddress(String),
+    MissingBaseUrl(String),
     /// The provider's endpoint is misconfigured.
     #[error("the provider `{provider}` cannot be asked")]
     Endpoint {
@@ -51,7 +51,7 @@ pub enum ChooseError {
     },
     /// The script cannot be opened.
     #[error("cannot read the script `{path}`")]
-    NoScript {
+    UnreadableScript {
         /// As given.
         path: String,
         /// Error of the operating system.
@@ -59,7 +59,7 @@ pub enum ChooseError {
     },
     /// The script is invalid.
     #[error("cannot use the script `{path}`")]
-    Script {
+    InvalidScript {
         /// As given.
         path: String,
         /// Cause of the error.
@@ -67,7 +67,7 @@ pub enum ChooseError {
     },
 }
 
-impl ChooseError {
+impl ModelSelectionError {
     /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
@@ -81,13 +81,13 @@ impl ChooseError {
             Self::UnknownProvider { near, .. } => {
                 format!("did you mean `{}`?", near.join("` or `"))
             }
-            Self::WhoseModel(name) => match name.split_once('/') {
-                Some((provider, model)) if Known::get(provider).is_some() => {
+            Self::MissingProvider(name) => match name.split_once('/') {
+                Some((provider, model)) if WellKnownProvider::get(provider).is_some() => {
                     format!("write `{provider}:{model}`")
                 }
                 _ => format!("write `provider:{name}`, such as `ollama:{name}`"),
             },
-            Self::WhichModel(provider) => format!("write `{provider}:` and the name of a model"),
+            Self::MissingModel(provider) => format!("write `{provider}:` and the name of a model"),
             Self::None { is_ollama_empty: true } => {
                 "Ollama runs but has no model: pull one, such as `ollama pull qwen3`, or say which \
                  model with `--model provider:name`"
@@ -97,9 +97,11 @@ impl ChooseError {
                 "set a key, such as `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or start \
                  Ollama, or say which model with `--model provider:name` or `{MODEL_VARIABLE}`"
             ),
-            Self::NoKey { variables, .. } => format!("set `{}`", variables.join("` or `")),
-            Self::NoAddress(name) => format!("set `base_url` in `[consort.providers.{name}]`"),
-            Self::Endpoint { .. } | Self::NoScript { .. } | Self::Script { .. } => return None,
+            Self::MissingKey { variables, .. } => format!("set `{}`", variables.join("` or `")),
+            Self::MissingBaseUrl(name) => format!("set `base_url` in `[consort.providers.{name}]`"),
+            Self::Endpoint { .. } | Self::UnreadableScript { .. } | Self::InvalidScript { .. } => {
+                return None;
+            }
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Well-known providers.
 
-use crate::wire_format::Wire;
+use crate::wire_format::WireFormat;
 
 /// A well-known provider and its defaults.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct WellKnownProvider {
     pub(crate) name: &'static str,
-    pub(crate) wire: Wire,
+    pub(crate) wire: WireFormat,
     pub(crate) base_url: &'static str,
     /// Environment variables that may hold its key; the first that is set counts.
     pub(crate) keys: &'static [&'static str],
@@ -18,20 +18,20 @@ pub(crate) struct Known {
 
 /// The providers, in the order in which one with a key is the default. The models are those of November 2026.
 #[rustfmt::skip]
-pub(crate) const KNOWN: &[Known] = &[
-    known("anthropic", Wire::Anthropic, "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], &["ANTHROPIC_BASE_URL"], Some("claude-sonnet-5-5")),
-    known("openai", Wire::OpenAiResponses, "https://api.openai.com/v1", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], Some("gpt-6.1-sol")),
-    known("openai-chat", Wire::OpenAiChat, "https://api.openai.com/v1", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], Some("gpt-6.1-sol")),
-    known("gemini", Wire::Gemini, "https://generativelanguage.googleapis.com/v1beta", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"], Some("gemini-3.8-flash")),
-    known("xai", Wire::OpenAiChat, "https://api.x.ai/v1", &["XAI_API_KEY"], &["XAI_BASE_URL"], Some("grok-4.6")),
-    known("mistral", Wire::OpenAiChat, "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], &["MISTRAL_BASE_URL"], Some("mistral-medium-latest")),
-    known("deepseek", Wire::OpenAiChat, "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], &["DEEPSEEK_BASE_URL"], Some("deepseek-v4-flash")),
-    known("groq", Wire::OpenAiChat, "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], &["GROQ_BASE_URL"], Some("openai/gpt-oss-120b")),
-    known("cerebras", Wire::OpenAiChat, "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], &["CEREBRAS_BASE_URL"], Some("gpt-oss-120b")),
-    known("together", Wire::OpenAiChat, "https://api.together.xyz/v1", &["TOGETHER_API_KEY"], &["TOGETHER_BASE_URL"], Some("openai/gpt-oss-120b")),
-    known("fireworks", Wire::OpenAiChat, "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], &["FIREWORKS_BASE_URL"], Some("accounts/fireworks/models/gpt-oss-120b")),
-    known("openrouter", Wire::OpenAiChat, "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], &["OPENROUTER_BASE_URL"], Some("openrouter/auto")),
-    known("ollama", Wire::OpenAiChat, "http://127.0.0.1:11434/v1", &[], &["OLLAMA_HOST"], None),
+pub(crate) const KNOWN: &[WellKnownProvider] = &[
+    known("anthropic", WireFormat::Anthropic, "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], &["ANTHROPIC_BASE_URL"], Some("claude-sonnet-5-5")),
+    known("openai", WireFormat::OpenAiResponses, "https://api.openai.com/v1", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], Some("gpt-6.1-sol")),
+    known("openai-chat", WireFormat::OpenAiChat, "https://api.openai.com/v1", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], Some("gpt-6.1-sol")),
+    known("gemini", WireFormat::Gemini, "https://generativelanguage.googleapis.com/v1beta", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"], Some("gemini-3.8-flash")),
+    known("xai", WireFormat::OpenAiChat, "https://api.x.ai/v1", &["XAI_API_KEY"], &["XAI_BASE_URL"], Some("grok-4.6")),
+    known("mistral", WireFormat::OpenAiChat, "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], &["MISTRAL_BASE_URL"], Some("mistral-medium-latest")),
+    known("deepseek", WireFormat::OpenAiChat, "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], &["DEEPSEEK_BASE_URL"], Some("deepseek-v4-flash")),
+    known("groq", WireFormat::OpenAiChat, "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], &["GROQ_BASE_URL"], Some("openai/gpt-oss-120b")),
+    known("cerebras", WireFormat::OpenAiChat, "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], &["CEREBRAS_BASE_URL"], Some("gpt-oss-120b")),
+    known("together", WireFormat::OpenAiChat, "https://api.together.xyz/v1", &["TOGETHER_API_KEY"], &["TOGETHER_BASE_URL"], Some("openai/gpt-oss-120b")),
+    known("fireworks", WireFormat::OpenAiChat, "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], &["FIREWORKS_BASE_URL"], Some("accounts/fireworks/models/gpt-oss-120b")),
+    known("openrouter", WireFormat::OpenAiChat, "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], &["OPENROUTER_BASE_URL"], Some("openrouter/auto")),
+    known("ollama", WireFormat::OpenAiChat, "http://127.0.0.1:11434/v1", &[], &["OLLAMA_HOST"], None),
 ];
 
 /// Prefixes of model names that belong to one provider.
@@ -45,23 +45,23 @@ const PREFIXES: &[(&str, &str)] = &[
 
 const fn known(
     name: &'static str,
-    wire: Wire,
+    wire: WireFormat,
     base_url: &'static str,
     keys: &'static [&'static str],
     bases: &'static [&'static str],
     model: Option<&'static str>,
-) -> Known {
-    Known { name, wire, base_url, keys, bases, model }
+) -> WellKnownProvider {
+    WellKnownProvider { name, wire, base_url, keys, bases, model }
 }
 
-impl Known {
+impl WellKnownProvider {
     pub(crate) fn get(name: &str) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.name == name)
     }
 }
 
 /// Returns the provider of a model by the prefix of its name.
-pub(crate) fn maker(model: &str) -> Option<&'static str> {
+pub(crate) fn provider_of(model: &str) -> Option<&'static str> {
     // Others run it too.
     if model.starts_with("gpt-oss") {
         return None;
@@ -74,7 +74,7 @@ pub(crate) fn maker(model: &str) -> Option<&'static str> {
 }
 
 /// Returns Ollama's base URL from `OLLAMA_HOST`: a host, a port or a URL.
-pub(crate) fn ollama(host: &str) -> String {
+pub(crate) fn ollama_base_url(host: &str) -> String {
     let host = host.trim().trim_end_matches('/');
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -114,7 +114,7 @@ mod tests {
             ("https://example/ollama", "https://example:443/ollama/v1"),
             ("http://gpu.lan/v1", "http://gpu.lan:11434/v1"),
         ] {
-            assert_eq!(ollama(host), url, "{host}");
+            assert_eq!(ollama_base_url(host), url, "{host}");
         }
     }
 
@@ -132,7 +132,7 @@ mod tests {
             ("llama3.2", None),
             ("", None),
         ] {
-            assert_eq!(maker(model), expected, "{model}");
+            assert_eq!(provider_of(model), expected, "{model}");
         }
     }
 }

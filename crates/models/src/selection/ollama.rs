@@ -13,12 +13,12 @@ const LONGEST: Duration = Duration::from_millis(500);
 const BYTES: usize = 4 << 20;
 
 #[derive(Deserialize)]
-struct Tags {
-    models: Vec<Tag>,
+struct OllamaTags {
+    models: Vec<OllamaTag>,
 }
 
 #[derive(Deserialize)]
-struct Tag {
+struct OllamaTag {
     name: String,
 }
 
@@ -28,7 +28,7 @@ pub(crate) async fn first(base_url: &str) -> Option<Option<String>> {
     Some(tags.models.into_iter().map(|tag| tag.name).next())
 }
 
-async fn list(base_url: &str) -> Option<Tags> {
+async fn list(base_url: &str) -> Option<OllamaTags> {
     let origin = Origin::new(base_url, &Limits::default(), &Times::default()).ok()?;
     let root = base_url.split_once("://")?.1.trim_end_matches("/v1");
     let path = root.find('/').map_or("", |at| &root[at..]);

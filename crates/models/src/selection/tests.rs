@@ -2,31 +2,31 @@
 
 use super::*;
 use crate::http::EndpointError;
-use crate::model::Price;
+use crate::model::TokenPrice;
 use testkit::http_peer::{Does, Peer, answer};
 
 /// Providers in an environment with these variables.
-fn providers(variables: &[(&str, &str)]) -> Providers {
+fn providers(variables: &[(&str, &str)]) -> ProviderRegistry {
     let variables: HashMap<String, String> =
         variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Providers::new(move |name| variables.get(name).cloned())
+    ProviderRegistry::new(move |name| variables.get(name).cloned())
 }
 
-fn configured(variables: &[(&str, &str)], config: &str) -> Providers {
+fn configured(variables: &[(&str, &str)], config: &str) -> ProviderRegistry {
     providers(variables).with_configured(serde_json::from_str(config).unwrap())
 }
 
 /// Base URL, wire format and key variable of a model.
-fn way(providers: &Providers, said: &str) -> (String, &'static str, Option<String>) {
-    let id = providers.model(said).unwrap().id;
+fn way(providers: &ProviderRegistry, requested: &str) -> (String, &'static str, Option<String>) {
+    let id = providers.model(requested).unwrap().id;
     let http = providers.provider(id.split(':').next().unwrap()).unwrap();
     let endpoint = http.endpoint();
     let variable = endpoint.key.as_ref().and(endpoint.key_variable.clone());
-    (endpoint.base_url.clone(), http.wire().as_str(), variable)
+    (endpoint.base_url.clone(), http.wire_format().as_str(), variable)
 }
 
-fn refused(providers: &Providers, said: &str) -> (String, Option<String>) {
-    let error = providers.model(said).unwrap_err();
+fn refused(providers: &ProviderRegistry, requested: &str) -> (String, Option<String>) {
+    let error = providers.model(requested).unwrap_err();
     (error.to_string(), error.hint())
 }
 
@@ -78,7 +78,7 @@ fn the_environment_leads_elsewhere() {
 #[test]
 fn a_model_is_understood_as_people_write_it() {
     let providers = providers(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]);
-    let id = |said: &str| providers.model(said).unwrap().id;
+    let id = |requested: &str| providers.model(requested).unwrap().id;
     assert_eq!(id("openai:gpt-5"), "openai:gpt-5");
     assert_eq!(id("gpt-5"), "openai:gpt-5");
     assert_eq!(id("o3"), "openai:o3");
@@ -86,20 +86,21 @@ fn a_model_is_understood_as_people_write_it() {
     assert_eq!(id("anthropic"), "anthropic:claude-sonnet-5-5");
     assert_eq!(id("ollama:qwen3:8b"), "ollama:qwen3:8b");
     let model = providers.model("ollama:qwen3:8b").unwrap();
-    assert_eq!((&*model.name, model.facts), ("qwen3:8b", Facts::default()));
+    assert_eq!((&*model.name, model.facts), ("qwen3:8b", ModelFacts::default()));
     assert_eq!(providers.model("gpt-5").unwrap().facts.window, Some(400_000));
 }
 
 #[test]
 fn what_cannot_be_meant_is_told_with_what_can() {
     let providers = providers(&[("OPENAI_API_KEY", "k")]);
-    let hinted = |said: &str| {
-        let (error, hint) = refused(&providers, said);
+    let hinted = |requested: &str| {
+        let (error, hint) = refused(&providers, requested);
         format!("{error}\n  {}", hint.unwrap_or_default())
     };
-    let said = ["opneai:gpt-5", "gpt-oss:20b", "llama3", "anthropic/claude-opus-5-5", "ollama"];
+    let requested =
+        ["opneai:gpt-5", "gpt-oss:20b", "llama3", "anthropic/claude-opus-5-5", "ollama"];
     let more = ["groq:m", "gemini:m", "scripted:", ""];
-    let told: Vec<String> = said.into_iter().chain(more).map(hinted).collect();
+    let told: Vec<String> = requested.into_iter().chain(more).map(hinted).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
     there is no provider `opneai`
       did you mean `openai`?
@@ -138,7 +139,7 @@ fn a_config_adds_providers_and_changes_known_ones() {
     let url = "https://models.work.example/v1".to_owned();
     assert_eq!(way(&providers, "work"), (url, "openai-responses", Some("WORK_KEY".into())));
     let facts = providers.model("work").unwrap().facts;
-    let price = Price { input: 1.0, output: 2.0, cached_read: 1.0, cached_write: 1.0 };
+    let price = TokenPrice { input: 1.0, output: 2.0, cached_read: 1.0, cached_write: 1.0 };
     assert_eq!((facts.window, facts.price), (Some(8192), Some(price)));
     let http = providers.provider("work").unwrap();
     let shown = format!("{http:?}");
@@ -154,7 +155,8 @@ fn a_config_adds_providers_and_changes_known_ones() {
     assert_eq!(error, "the provider `lost` has no `base_url`");
     assert_eq!(hint.as_deref(), Some("set `base_url` in `[consort.providers.lost]`"));
     let error = providers.model("open:m").unwrap_err();
-    let ChooseError::Endpoint { source: EndpointError::InTheClear { .. }, .. } = error else {
+    let ModelSelectionError::Endpoint { source: EndpointError::InTheClear { .. }, .. } = error
+    else {
         panic!("{error:?}")
     };
     let wrong = serde_json::from_str::<ProviderSpec>(r#"{"wire": "telegraph"}"#).unwrap_err();
@@ -164,14 +166,14 @@ fn a_config_adds_providers_and_changes_known_ones() {
 
 #[tokio::test]
 async fn where_nobody_says_it_is_the_first_that_has_all_it_needs() {
-    let chosen = async |providers: &Providers| providers.choose(None).await.unwrap().id;
+    let chosen = async |providers: &ProviderRegistry| providers.choose(None).await.unwrap().id;
     let keys = [("OPENAI_API_KEY", "k"), ("GEMINI_API_KEY", "k"), ("MISTRAL_API_KEY", "k")];
     assert_eq!(chosen(&providers(&keys)).await, "openai:gpt-6.1-sol");
     assert_eq!(chosen(&providers(&keys[1..])).await, "gemini:gemini-3.8-flash");
-    let mut said = keys.to_vec();
-    said.push(("CONSORT_MODEL", "mistral:mistral-large-latest"));
-    assert_eq!(chosen(&providers(&said)).await, "mistral:mistral-large-latest");
-    let named = providers(&said).choose(Some("gpt-5")).await.unwrap();
+    let mut requested = keys.to_vec();
+    requested.push(("CONSORT_MODEL", "mistral:mistral-large-latest"));
+    assert_eq!(chosen(&providers(&requested)).await, "mistral:mistral-large-latest");
+    let named = providers(&requested).choose(Some("gpt-5")).await.unwrap();
     assert_eq!(named.id, "openai:gpt-5");
 
     let config = r#"{"a": {"base_url": "http://x/v1", "key_variable": "NONE", "model": "m"},
@@ -195,14 +197,14 @@ async fn ollama_is_asked_where_nobody_has_a_key() {
         let chosen = match providers.choose(None).await {
             Ok(model) => Ok(model.id),
             Err(error) => match error {
-                ChooseError::None { is_ollama_empty } => Err(is_ollama_empty),
+                ModelSelectionError::None { is_ollama_empty } => Err(is_ollama_empty),
                 other => panic!("{other:?}"),
             },
         };
         assert_eq!(chosen, expected);
         assert!(peer.seen()[0].head.starts_with("GET /api/tags HTTP/1.1"));
     }
-    let none = ChooseError::None { is_ollama_empty: false };
+    let none = ModelSelectionError::None { is_ollama_empty: false };
     assert_eq!(
         none.hint().as_deref(),
         Some(
@@ -216,14 +218,14 @@ async fn ollama_is_asked_where_nobody_has_a_key() {
 fn a_script_is_a_model() {
     let path = std::env::temp_dir().join(format!("consort-script-{}.json", std::process::id()));
     std::fs::write(&path, r#"{"turns":[{"text":"hi"}]}"#).unwrap();
-    let said = format!("scripted:{}", path.display());
-    let model = providers(&[]).model(&said).unwrap();
-    assert_eq!((model.id, &*model.name), (said.clone(), "scripted"));
+    let requested = format!("scripted:{}", path.display());
+    let model = providers(&[]).model(&requested).unwrap();
+    assert_eq!((model.id, &*model.name), (requested.clone(), "scripted"));
     std::fs::write(&path, r#"{"turn":[]}"#).unwrap();
-    let error = providers(&[]).model(&said).unwrap_err();
+    let error = providers(&[]).model(&requested).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot use the script `{}`", path.display()));
     std::fs::remove_file(&path).unwrap();
-    let error = providers(&[]).model(&said).unwrap_err();
+    let error = providers(&[]).model(&requested).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot read the script `{}`", path.display()));
 }
 

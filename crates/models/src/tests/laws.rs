@@ -4,12 +4,15 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::sample::tools;
-use crate::endpoint::Endpoint;
-use crate::message::{Call, CallResult, Kind, Media, Message, Part, Resource, Role};
-use crate::request::Ask;
-use crate::wire_format::Wire;
+use crate::endpoint::ProviderEndpoint;
+use crate::message::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, PartContent, ResourceContent, ToolCall,
+    ToolCallResult,
+};
+use crate::request::ModelRequest;
+use crate::wire_format::WireFormat;
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = MessagePart> {
     let text = prop::sample::select(vec!["", " ", "hi", "日本 🎻", "a\n"]).prop_map(str::to_owned);
     let id = prop::sample::select(vec!["1", "2", "a.b", "", "x"]).prop_map(str::to_owned);
     let arguments = prop::sample::select(vec!["", "{}", "{\"a\":1}", "[", "7"]);
@@ -18,41 +21,48 @@ fn part() -> impl Strategy<Value = Part> {
         serde_json::json!({ "signature": "s", "thoughtSignature": "t", "encrypted_content": "e", "id": "i" }),
         serde_json::json!([1]),
     ]);
-    let result = prop::collection::vec(text.clone().prop_map(Part::text), 0..3);
+    let result = prop::collection::vec(text.clone().prop_map(MessagePart::text), 0..3);
     let kind = prop_oneof![
-        4 => text.clone().prop_map(|text| Kind::Text { text }),
-        1 => text.clone().prop_map(|text| Kind::Refusal { text }),
+        4 => text.clone().prop_map(|text| PartContent::Text { text }),
+        1 => text.clone().prop_map(|text| PartContent::Refusal { text }),
         1 => (text.clone(), any::<bool>())
-            .prop_map(|(text, redacted)| Kind::Thinking { text, redacted }),
-        1 => text.clone().prop_map(|data| Kind::Image(Media::Data { mime: "image/png".into(), data })),
-        1 => text.clone().prop_map(|url| Kind::Audio(Media::Url { url, mime: None })),
-        1 => text.prop_map(|uri| Kind::Resource(Resource { uri, ..Resource::default() })),
-        1 => Just(Kind::Foreign),
+            .prop_map(|(text, redacted)| PartContent::Thinking { text, redacted }),
+        1 => text.clone().prop_map(|data| PartContent::Image(MediaSource::Data { mime: "image/png".into(), data })),
+        1 => text.clone().prop_map(|url| PartContent::Audio(MediaSource::Url { url, mime: None })),
+        1 => text.prop_map(|uri| PartContent::Resource(ResourceContent { uri, ..ResourceContent::default() })),
+        1 => Just(PartContent::Foreign),
         5 => (id.clone(), arguments).prop_map(|(id, arguments)| {
-            Kind::ToolCall(Call { id, name: "web.get_weather".into(), arguments: arguments.into() })
+            PartContent::ToolCall(ToolCall { id, name: "web.get_weather".into(), arguments: arguments.into() })
         }),
         5 => (id, result, any::<bool>())
-            .prop_map(|(call, parts, is_error)| Kind::ToolResult(CallResult { call, parts, is_error })),
+            .prop_map(|(call, parts, is_error)| PartContent::ToolResult(ToolCallResult { call, parts, is_error })),
     ];
     (kind, opaque).prop_map(|(kind, opaque)| {
-        let part = Part::from(kind);
+        let part = MessagePart::from(kind);
         if opaque.is_null() {
             return part;
         }
-        Wire::ALL.iter().fold(part, |part, wire| part.with_opaque(wire.as_str(), opaque.clone()))
+        WireFormat::ALL
+            .iter()
+            .fold(part, |part, wire| part.with_opaque(wire.as_str(), opaque.clone()))
     })
 }
 
-fn messages() -> impl Strategy<Value = Vec<Message>> {
-    let role = prop::sample::select(vec![Role::System, Role::User, Role::Assistant, Role::Tool]);
+fn messages() -> impl Strategy<Value = Vec<ChatMessage>> {
+    let role = prop::sample::select(vec![
+        MessageRole::System,
+        MessageRole::User,
+        MessageRole::Assistant,
+        MessageRole::Tool,
+    ]);
     let message = (role, prop::collection::vec(part(), 0..5))
-        .prop_map(|(role, parts)| Message::new(role, parts));
+        .prop_map(|(role, parts)| ChatMessage::new(role, parts));
     prop::collection::vec(message, 0..8)
 }
 
-fn sent(wire: Wire, messages: Vec<Message>) -> Value {
-    let ask = Ask { tools: tools(), ..Ask::new("gemini-3-pro", messages) };
-    let request = wire.request(&ask, &Endpoint::new(wire.base_url()));
+fn sent(wire: WireFormat, messages: Vec<ChatMessage>) -> Value {
+    let request = ModelRequest { tools: tools(), ..ModelRequest::new("gemini-3-pro", messages) };
+    let request = wire.request(&request, &ProviderEndpoint::new(wire.base_url()));
     serde_json::from_slice(&request.body).unwrap()
 }
 
@@ -68,7 +78,7 @@ fn said<'a>(items: &'a [Value], kind: &str, name: &str) -> Vec<&'a Value> {
 proptest! {
     #[test]
     fn on_chat_completions_every_call_is_answered_right_behind(messages in messages()) {
-        let body = sent(Wire::OpenAiChat, messages);
+        let body = sent(WireFormat::OpenAiChat, messages);
         let mut open: Vec<&Value> = Vec::new();
         for message in list(&body, "messages") {
             if message["role"] == "tool" {
@@ -85,7 +95,7 @@ proptest! {
 
     #[test]
     fn on_responses_every_call_has_one_output(messages in messages()) {
-        let body = sent(Wire::OpenAiResponses, messages);
+        let body = sent(WireFormat::OpenAiResponses, messages);
         let input = list(&body, "input");
         prop_assert_eq!(
             said(input, "function_call", "call_id"),
@@ -98,7 +108,7 @@ proptest! {
 
     #[test]
     fn with_anthropic_speakers_alternate_and_results_come_first(messages in messages()) {
-        let body = sent(Wire::Anthropic, messages);
+        let body = sent(WireFormat::Anthropic, messages);
         let mut open: Vec<&Value> = Vec::new();
         let mut last = &Value::Null;
         for message in list(&body, "messages") {
@@ -119,7 +129,7 @@ proptest! {
 
     #[test]
     fn with_gemini_speakers_alternate_and_every_call_is_answered(messages in messages()) {
-        let body = sent(Wire::Gemini, messages);
+        let body = sent(WireFormat::Gemini, messages);
         let mut calls = 0;
         let mut last = &Value::Null;
         for content in list(&body, "contents") {
@@ -137,6 +147,6 @@ proptest! {
     #[test]
     fn what_is_kept_is_read_back(messages in messages()) {
         let kept = serde_json::to_string(&messages).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Vec<Message>>(&kept).unwrap(), messages);
+        prop_assert_eq!(serde_json::from_str::<Vec<ChatMessage>>(&kept).unwrap(), messages);
     }
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use consort_core::{Json, Tool};
 use serde_json::{Value, json};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::ProviderEndpoint;
 use crate::error::ProviderError;
-use crate::message::{Call, CallResult, Kind, Media, Message, Part, Resource, Role};
-use crate::reader::Reader;
-use crate::reply::{Delta, Reply};
-use crate::request::Ask;
-use crate::wire_format::Wire;
+use crate::message::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, PartContent, ResourceContent, ToolCall,
+    ToolCallResult,
+};
+use crate::reader::ResponseReader;
+use crate::reply::{ModelReply, ReplyDelta};
+use crate::request::ModelRequest;
+use crate::wire_format::WireFormat;
 
 /// A stream of events with these data.
 pub(crate) fn stream(data: &[&str]) -> String {
@@ -19,15 +22,18 @@ pub(crate) fn stream(data: &[&str]) -> String {
 }
 
 /// Reads a body with status 200, and checks that the result is the same however the body is split.
-pub(crate) fn read(wire: Wire, body: &str) -> (Vec<Delta>, Result<Reply, ProviderError>) {
-    read_with(&|| Reader::new(wire), body.as_bytes())
+pub(crate) fn read(
+    wire: WireFormat,
+    body: &str,
+) -> (Vec<ReplyDelta>, Result<ModelReply, ProviderError>) {
+    read_with(&|| ResponseReader::new(wire), body.as_bytes())
 }
 
 /// Reads with another reader.
 pub(crate) fn read_with(
-    reader: &dyn Fn() -> Reader,
+    reader: &dyn Fn() -> ResponseReader,
     body: &[u8],
-) -> (Vec<Delta>, Result<Reply, ProviderError>) {
+) -> (Vec<ReplyDelta>, Result<ModelReply, ProviderError>) {
     let whole = in_pieces(reader(), [body]);
     let bytes = in_pieces(reader(), body.chunks(1));
     assert_eq!(whole, bytes, "pieces make no difference");
@@ -36,28 +42,28 @@ pub(crate) fn read_with(
 
 /// Reads a body that arrives in these pieces.
 pub(crate) fn in_pieces<'a>(
-    mut reader: Reader,
+    mut reader: ResponseReader,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> (Vec<Delta>, Result<Reply, ProviderError>) {
+) -> (Vec<ReplyDelta>, Result<ModelReply, ProviderError>) {
     let deltas = pieces.into_iter().flat_map(|piece| reader.feed(piece)).collect();
     (deltas, reader.end())
 }
 
 /// Returns the error of a response with this status.
 pub(crate) fn refused(
-    wire: Wire,
+    wire: WireFormat,
     status: u16,
     headers: &[(&str, &str)],
     body: &str,
 ) -> ProviderError {
-    let mut reader = Reader::new(wire);
+    let mut reader = ResponseReader::new(wire);
     reader.head(status, headers.iter().copied());
     in_pieces(reader, body.as_bytes().chunks(3)).1.unwrap_err()
 }
 
 /// Returns the body of the request, formatted for reading.
-pub(crate) fn body(wire: Wire, ask: &Ask) -> String {
-    let request = wire.request(ask, &Endpoint::new(wire.base_url()));
+pub(crate) fn body(wire: WireFormat, request: &ModelRequest) -> String {
+    let request = wire.request(request, &ProviderEndpoint::new(wire.base_url()));
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     written_out(&body, "")
 }
@@ -97,46 +103,57 @@ pub(crate) fn tools() -> Arc<[Tool]> {
     ])
 }
 
-pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Kind::ToolCall(Call { id: id.into(), name: name.into(), arguments: arguments.into() }).into()
+pub(crate) fn call(id: &str, name: &str, arguments: &str) -> MessagePart {
+    PartContent::ToolCall(ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+    })
+    .into()
 }
 
 /// A conversation with everything that may fail at a provider.
-pub(crate) fn conversation() -> Ask {
-    let image = Kind::Image(Media::Data { mime: "image/png".into(), data: "iVBO".into() });
-    let audio = Kind::Audio(Media::Data { mime: "audio/wav".into(), data: "UklG".into() });
-    let pdf = Kind::Resource(Resource {
+pub(crate) fn conversation() -> ModelRequest {
+    let image =
+        PartContent::Image(MediaSource::Data { mime: "image/png".into(), data: "iVBO".into() });
+    let audio =
+        PartContent::Audio(MediaSource::Data { mime: "audio/wav".into(), data: "UklG".into() });
+    let pdf = PartContent::Resource(ResourceContent {
         uri: "file:///a/report.pdf".into(),
         mime: Some("application/pdf".into()),
         data: Some("JVBE".into()),
-        ..Resource::default()
+        ..ResourceContent::default()
     });
-    let foreign_thought = Kind::Thinking { text: "of another model".into(), redacted: false };
+    let foreign_thought =
+        PartContent::Thinking { text: "of another model".into(), redacted: false };
     let messages = vec![
-        Message::system("Be brief."),
-        Message::new(Role::User, vec![Part::text("What is this?"), image.clone().into()]),
-        Message::new(Role::User, vec![pdf.into(), audio.into()]),
-        Message::new(
-            Role::Assistant,
+        ChatMessage::system("Be brief."),
+        ChatMessage::new(
+            MessageRole::User,
+            vec![MessagePart::text("What is this?"), image.clone().into()],
+        ),
+        ChatMessage::new(MessageRole::User, vec![pdf.into(), audio.into()]),
+        ChatMessage::new(
+            MessageRole::Assistant,
             vec![
                 foreign_thought.into(),
-                Part::text(""),
+                MessagePart::text(""),
                 call("call_1", "web.get_weather", r#"{"city": "Oslo", "a": 1.0}"#),
                 call("call_2", "gone.tool", "{oops"),
                 call("call_3", "now", ""),
             ],
         ),
-        Message::results([CallResult {
+        ChatMessage::results([ToolCallResult {
             call: "call_2".into(),
-            parts: vec![Part::text("no such tool")],
+            parts: vec![MessagePart::text("no such tool")],
             is_error: true,
         }]),
-        Message::results([CallResult {
+        ChatMessage::results([ToolCallResult {
             call: "call_1".into(),
-            parts: vec![Part::text("Rain."), image.into()],
+            parts: vec![MessagePart::text("Rain."), image.into()],
             is_error: false,
         }]),
-        Message::user("Go on."),
+        ChatMessage::user("Go on."),
     ];
-    Ask { tools: tools(), ..Ask::new("some-model", messages) }
+    ModelRequest { tools: tools(), ..ModelRequest::new("some-model", messages) }
 }

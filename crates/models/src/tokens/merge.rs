@@ -12,7 +12,7 @@ const RUN: usize = 64 * 1024;
 /// Every token of a vocabulary, by its bytes: a custom hash table, which loads in a few milliseconds, as
 /// it is small and its entries are known to be distinct.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct TokenTable {
     file: &'static [u8],
     /// Offset of each token in the file.
     starts: Vec<u32>,
@@ -26,9 +26,9 @@ const FREE: u32 = u32::MAX;
 /// Mask of the rank in a slot.
 const RANK: u32 = (1 << 18) - 1;
 
-impl Table {
+impl TokenTable {
     /// Reads tokens in the order of their ranks, each as one byte for its length and its bytes.
-    pub(super) fn read(file: &'static [u8]) -> Self {
+    pub(super) fn parse(file: &'static [u8]) -> Self {
         let mut starts = Vec::with_capacity(file.len() / 7);
         let mut at = 0;
         starts.extend(tokens(file).map(|token| {
@@ -37,7 +37,7 @@ impl Table {
         }));
         let mut slots = vec![FREE; (starts.len() * 2).next_power_of_two()];
         for (rank, token) in (0..).zip(tokens(file)) {
-            let (mut place, mark) = place(token, slots.len());
+            let (mut place, mark) = slot_of(token, slots.len());
             while slots[place] != FREE {
                 place = (place + 1) % slots.len();
             }
@@ -46,15 +46,15 @@ impl Table {
         Self { file, starts, slots }
     }
 
-    pub(super) fn counter(&self) -> Counter<'_> {
-        Counter { table: self, next: Vec::new(), before: Vec::new(), waiting: BinaryHeap::new() }
+    pub(super) fn counter(&self) -> TokenCounter<'_> {
+        TokenCounter { table: self, next: Vec::new(), before: Vec::new(), queue: BinaryHeap::new() }
     }
 
     fn rank(&self, bytes: &[u8]) -> Option<u32> {
         if bytes.len() > LONGEST {
             return None;
         }
-        let (mut place, mark) = place(bytes, self.slots.len());
+        let (mut place, mark) = slot_of(bytes, self.slots.len());
         loop {
             let slot = self.slots[place];
             if slot == FREE {
@@ -74,21 +74,21 @@ impl Table {
 }
 
 /// Returns the first slot of a token among this many, and the hash bits stored there.
-fn place(token: &[u8], slots: usize) -> (usize, u32) {
+fn slot_of(token: &[u8], slots: usize) -> (usize, u32) {
     let mut hash = 0;
     for chunk in token.chunks(8) {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
-        hash = folded(hash ^ u64::from_le_bytes(word));
+        hash = fold_product(hash ^ u64::from_le_bytes(word));
     }
-    hash = folded(hash ^ token.len() as u64);
+    hash = fold_product(hash ^ token.len() as u64);
     let [low, high] = [hash, hash >> 32].map(|half| half & u64::from(u32::MAX));
     let high = u32::try_from(high).expect("it is 32 bits");
     (usize::try_from(low).expect("it is 32 bits") % slots, high & !RANK)
 }
 
 /// Mixes both halves of a product.
-fn folded(word: u64) -> u64 {
+fn fold_product(word: u64) -> u64 {
     let product = u128::from(word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
     u64::try_from((product & u128::from(u64::MAX)) ^ (product >> 64)).expect("both are 64 bits")
 }
@@ -106,17 +106,17 @@ fn tokens(file: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
 
 /// Counts tokens, one piece of a text after the other.
 #[derive(Debug)]
-pub(super) struct Counter<'a> {
-    table: &'a Table,
+pub(super) struct TokenCounter<'a> {
+    table: &'a TokenTable,
     /// Start of the following part, by start of a part; 0 if no part starts here any more.
     next: Vec<u32>,
     /// Start of the preceding part, by start of a part.
     before: Vec<u32>,
     /// Adjacent parts that form a token: its rank, start and end.
-    waiting: BinaryHeap<Reverse<(u32, u32, u32)>>,
+    queue: BinaryHeap<Reverse<(u32, u32, u32)>>,
 }
 
-impl Counter<'_> {
+impl TokenCounter<'_> {
     /// Counts the tokens of a piece.
     pub(super) fn count(&mut self, piece: &[u8]) -> usize {
         if self.table.rank(piece).is_some() {
@@ -133,12 +133,12 @@ impl Counter<'_> {
         self.next.extend(1..=end);
         self.before.clear();
         self.before.extend((0..end).map(|at| at.saturating_sub(1)));
-        self.waiting.clear();
+        self.queue.clear();
         for at in 0..end {
-            self.wait(run, at);
+            self.queue_pair(run, at);
         }
         let mut parts = run.len();
-        while let Some(Reverse((_, start, stop))) = self.waiting.pop() {
+        while let Some(Reverse((_, start, stop))) = self.queue.pop() {
             let middle = self.next[start as usize];
             if middle == 0 || middle == end || self.next[middle as usize] != stop {
                 continue;
@@ -149,19 +149,19 @@ impl Counter<'_> {
                 self.before[stop as usize] = start;
             }
             parts -= 1;
-            self.wait(run, start);
+            self.queue_pair(run, start);
             if start > 0 {
-                self.wait(run, self.before[start as usize]);
+                self.queue_pair(run, self.before[start as usize]);
             }
         }
         parts
     }
 
     /// Queues the part that starts here and the next one, if they form a token.
-    fn wait(&mut self, run: &[u8], start: u32) {
+    fn queue_pair(&mut self, run: &[u8], start: u32) {
         let Some(&stop) = self.next.get(self.next[start as usize] as usize) else { return };
         if let Some(rank) = self.table.rank(&run[start as usize..stop as usize]) {
-            self.waiting.push(Reverse((rank, start, stop)));
+            self.queue.push(Reverse((rank, start, stop)));
         }
     }
 }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn every_token_is_found_by_its_bytes_and_nothing_else_is() {
         for file in [include_bytes!("o200k.bin").as_slice(), include_bytes!("cl100k.bin")] {
-            let table = Table::read(file);
+            let table = TokenTable::parse(file);
             for (rank, token) in (0..).zip(tokens(file)) {
                 assert_eq!(table.rank(token), Some(rank));
             }

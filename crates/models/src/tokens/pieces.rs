@@ -5,16 +5,16 @@
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-use super::Vocabulary;
+use super::TokenVocabulary;
 
 /// Splits a text into its pieces, in order, none of them empty and nothing left out.
-pub(super) fn of(vocabulary: Vocabulary, text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn of(vocabulary: TokenVocabulary, text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
         let length = match vocabulary {
-            Vocabulary::O200k => o200k(rest, first),
-            Vocabulary::Cl100k => cl100k(rest, first),
+            TokenVocabulary::O200k => o200k(rest, first),
+            TokenVocabulary::Cl100k => cl100k(rest, first),
         };
         let (piece, behind) = rest.split_at(length);
         rest = behind;
@@ -24,7 +24,7 @@ pub(super) fn of(vocabulary: Vocabulary, text: &str) -> impl Iterator<Item = &st
 
 /// Character classes of the regular expressions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharacterClass {
     /// An uppercase letter.
     Upper,
     /// A lowercase letter.
@@ -38,7 +38,7 @@ enum Class {
     Other,
 }
 
-impl Class {
+impl CharacterClass {
     fn of(character: char) -> Self {
         match character {
             'a'..='z' => Self::Lower,
@@ -81,7 +81,7 @@ impl Class {
 /// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?`,
 /// `\p{N}{1,3}`, ` ?[^\s\p{L}\p{N}]+[\r\n/]*`, `\s*[\r\n]+`, `\s+(?!\S)`, `\s+`
 fn o200k(text: &str, first: char) -> usize {
-    let class = Class::of(first);
+    let class = CharacterClass::of(first);
     let before = if can_lead(first, class) { first.len_utf8() } else { 0 };
     // With a lead first, then without; a word with a tail first, then one of capitals only.
     let word = mixed(text, before)
@@ -92,9 +92,9 @@ fn o200k(text: &str, first: char) -> usize {
         return end + contraction(&text[end..]);
     }
     match class {
-        Class::Number => digits(text),
+        CharacterClass::Number => digits(text),
         _ => punctuation(text, &['\r', '\n', '/']).unwrap_or_else(|| {
-            let run = while_is(text, 0, |class| class == Class::Space);
+            let run = while_is(text, 0, |class| class == CharacterClass::Space);
             space(text, run)
         }),
     }
@@ -107,53 +107,56 @@ fn cl100k(text: &str, first: char) -> usize {
     if contraction > 0 {
         return contraction;
     }
-    let class = Class::of(first);
+    let class = CharacterClass::of(first);
     let before = if can_lead(first, class) { first.len_utf8() } else { 0 };
-    let word = while_is(text, before, Class::is_letter);
+    let word = while_is(text, before, CharacterClass::is_letter);
     if word > before {
         return word;
     }
     match class {
-        Class::Number => digits(text),
+        CharacterClass::Number => digits(text),
         _ => punctuation(text, &['\r', '\n']).unwrap_or_else(|| {
-            let run = while_is(text, 0, |class| class == Class::Space);
+            let run = while_is(text, 0, |class| class == CharacterClass::Space);
             if run == text.len() { run } else { space(text, run) }
         }),
     }
 }
 
 /// `[^\r\n\p{L}\p{N}]`: the one character that a word may include in front.
-fn can_lead(character: char, class: Class) -> bool {
-    !matches!(character, '\r' | '\n') && !class.is_letter() && class != Class::Number
+fn can_lead(character: char, class: CharacterClass) -> bool {
+    !matches!(character, '\r' | '\n') && !class.is_letter() && class != CharacterClass::Number
 }
 
 /// Returns the end of a word that has a tail. If no tail follows its head, the head's last character that may
 /// also stand in a tail is the tail.
 fn mixed(text: &str, start: usize) -> Option<usize> {
-    let head = while_is(text, start, Class::is_head);
-    let tail = while_is(text, head, Class::is_tail);
+    let head = while_is(text, start, CharacterClass::is_head);
+    let tail = while_is(text, head, CharacterClass::is_tail);
     if tail > head {
         return Some(tail);
     }
-    let last = text[start..head].char_indices().rev().find(|(_, one)| Class::of(*one).is_tail());
+    let last =
+        text[start..head].char_indices().rev().find(|(_, one)| CharacterClass::of(*one).is_tail());
     last.map(|(at, one)| start + at + one.len_utf8())
 }
 
 /// Returns the end of a word that has only a head.
 fn capitals(text: &str, start: usize) -> Option<usize> {
-    let head = while_is(text, start, Class::is_head);
+    let head = while_is(text, start, CharacterClass::is_head);
     (head > start).then_some(head)
 }
 
 fn digits(text: &str) -> usize {
-    let digits = text.chars().take_while(|one| Class::of(*one) == Class::Number);
+    let digits = text.chars().take_while(|one| CharacterClass::of(*one) == CharacterClass::Number);
     digits.take(3).map(char::len_utf8).sum()
 }
 
 /// ` ?[^\s\p{L}\p{N}]+` and what may follow it.
 fn punctuation(text: &str, follow: &[char]) -> Option<usize> {
     let start = usize::from(text.starts_with(' '));
-    let end = while_is(text, start, |class| matches!(class, Class::Other | Class::Mark));
+    let end = while_is(text, start, |class| {
+        matches!(class, CharacterClass::Other | CharacterClass::Mark)
+    });
     let behind = text[end..].trim_start_matches(follow);
     (end > start).then(|| text.len() - behind.len())
 }
@@ -186,6 +189,8 @@ fn contraction(text: &str) -> usize {
 }
 
 /// Returns the end of the characters from `start` on whose class satisfies a predicate.
-fn while_is(text: &str, start: usize, is: impl Fn(Class) -> bool) -> usize {
-    text[start..].find(|one| !is(Class::of(one))).map_or(text.len(), |length| start + length)
+fn while_is(text: &str, start: usize, is: impl Fn(CharacterClass) -> bool) -> usize {
+    text[start..]
+        .find(|one| !is(CharacterClass::of(one)))
+        .map_or(text.len(), |length| start + length)
 }

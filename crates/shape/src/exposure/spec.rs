@@ -10,7 +10,7 @@ use super::{Exposing, Exposure, Mode};
 use crate::limits::ExposureLimits;
 use crate::policy::Words;
 use crate::transform::one_or_more;
-use consort_models::tokens::Vocabulary;
+use consort_models::tokens::TokenVocabulary;
 
 /// Tokens of definitions that `auto` shows: a tenth of a usual context.
 const BUDGET: usize = 20_000;
@@ -108,7 +108,7 @@ impl ExposureSpec {
             (_, None) => None,
         };
         let vocabulary = match &table.vocabulary {
-            None => Vocabulary::O200k,
+            None => TokenVocabulary::O200k,
             Some(name) => name.parse().map_err(|error| format!("{error}"))?,
         };
         let mode = match mode {

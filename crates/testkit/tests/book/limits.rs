@@ -95,7 +95,7 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
     ("agent/src/store/line.rs", "DEPTH", "the step is not stored", "what serde_json reads again"),
     (
         "models/src/retry_after.rs",
-        "LONGEST",
+        "MAX_WAIT",
         "the provider's wait counts as this",
         "`provider_retry_wait` decides before",
     ),
@@ -178,7 +178,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     (
         "the time for something at the end of a process, a connection or a file that nobody waits for",
         &[
-            "models/src/http.rs TRAILING",
+            "models/src/http.rs TRAILER_WAIT",
             "agent/src/store/remove.rs HALF_MADE",
             "consort/src/console/conversations/runs.rs GRACE",
             "consort/src/console/conversations/runs.rs PUT_OFF",
@@ -208,7 +208,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     (
         "the size of a text that is shown, compared or reported",
         &[
-            "models/src/verdict.rs LONGEST",
+            "models/src/error_classifier.rs LONGEST",
             "agent/src/record/redact.rs SHORTEST",
             "consort/src/command/doctor.rs LONGEST_NAME",
             "consort/src/config.rs MOST_ERRORS",

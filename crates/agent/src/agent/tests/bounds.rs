@@ -10,10 +10,10 @@ async fn every_limit_ends_a_run() {
     let with = async |limits: Limits, turns: Vec<Value>| {
         let mut agent = agent(&fake, turns.into());
         agent.settings.limits = limits;
-        agent.model.facts.price = Some(consort_models::Price {
+        agent.model.facts.price = Some(consort_models::TokenPrice {
             input: 1e6,
             output: 0.0,
-            ..consort_models::Price::default()
+            ..consort_models::TokenPrice::default()
         });
         let report = run(&agent, &Conversation::new()).await;
         assert_eq!(report.status, Status::LimitReached);

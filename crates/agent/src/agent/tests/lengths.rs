@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use consort_models::{Call, CallResult, Endpoint, Facts, Http, Kind, Part, Patience, Role, Wire};
+use consort_models::{
+    HttpProvider, MessagePart, MessageRole, ModelFacts, PartContent, ProviderEndpoint,
+    ProviderTimeouts, ToolCall, ToolCallResult, WireFormat,
+};
 use testkit::http_peer::{Does, Peer, answer};
 
 use super::*;
 
 /// Each provider's error for a conversation that is too long: the status and the body.
-fn too_long() -> [(Wire, u16, Value); 4] {
+fn too_long() -> [(WireFormat, u16, Value); 4] {
     [
         (
-            Wire::OpenAiChat,
+            WireFormat::OpenAiChat,
             400,
             json!({ "error": {
                 "message": "This model's maximum context length is 8192 tokens. However, your messages resulted \
@@ -20,7 +23,7 @@ fn too_long() -> [(Wire, u16, Value); 4] {
             } }),
         ),
         (
-            Wire::OpenAiResponses,
+            WireFormat::OpenAiResponses,
             400,
             json!({ "error": {
                 "message": "Your input exceeds the context window of this model. Please adjust your input and \
@@ -29,14 +32,14 @@ fn too_long() -> [(Wire, u16, Value); 4] {
             } }),
         ),
         (
-            Wire::Anthropic,
+            WireFormat::Anthropic,
             400,
             json!({ "type": "error", "error": {
                 "type": "invalid_request_error", "message": "prompt is too long: 9100 tokens > 8192 maximum",
             } }),
         ),
         (
-            Wire::Gemini,
+            WireFormat::Gemini,
             400,
             json!({ "error": {
                 "code": 400, "status": "INVALID_ARGUMENT",
@@ -47,19 +50,21 @@ fn too_long() -> [(Wire, u16, Value); 4] {
 }
 
 /// A non-streamed response with this text, in each wire format.
-fn words(wire: Wire, text: &str) -> Does {
+fn words(wire: WireFormat, text: &str) -> Does {
     let body = match wire {
-        Wire::OpenAiChat => json!({ "id": "1", "model": "m", "choices": [{ "index": 0,
+        WireFormat::OpenAiChat => json!({ "id": "1", "model": "m", "choices": [{ "index": 0,
             "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }] }),
-        Wire::OpenAiResponses => {
+        WireFormat::OpenAiResponses => {
             json!({ "id": "1", "object": "response", "model": "m", "status": "completed",
             "output": [{ "type": "message", "id": "m1", "role": "assistant", "status": "completed",
                          "content": [{ "type": "output_text", "text": text }] }] })
         }
-        Wire::Anthropic => json!({ "id": "1", "type": "message", "role": "assistant", "model": "m",
+        WireFormat::Anthropic => {
+            json!({ "id": "1", "type": "message", "role": "assistant", "model": "m",
             "content": [{ "type": "text", "text": text }], "stop_reason": "end_turn",
-            "usage": { "input_tokens": 7, "output_tokens": 3 } }),
-        Wire::Gemini => {
+            "usage": { "input_tokens": 7, "output_tokens": 3 } })
+        }
+        WireFormat::Gemini => {
             json!({ "candidates": [{ "content": { "role": "model", "parts": [{ "text": text }] },
             "finishReason": "STOP" }] })
         }
@@ -71,28 +76,29 @@ fn refusal(status: u16, body: &Value) -> Does {
     Does::Say(answer(status, &[("content-type", "application/json")], &body.to_string()))
 }
 
-fn agent(wire: Wire, peer: &Peer) -> Agent {
-    let endpoint = Endpoint::new(peer.url("/v1"));
-    let provider = Arc::new(Http::new(wire, endpoint, Patience::default()).unwrap());
+fn agent(wire: WireFormat, peer: &Peer) -> Agent {
+    let endpoint = ProviderEndpoint::new(peer.url("/v1"));
+    let provider =
+        Arc::new(HttpProvider::new(wire, endpoint, ProviderTimeouts::default()).unwrap());
     let (id, name) = ("some:model".to_owned(), "model".to_owned());
-    let model = Model { id, name, provider, facts: Facts::default() };
+    let model = Model { id, name, provider, facts: ModelFacts::default() };
     Agent::new(model, Arc::new(Fake::new()), Settings::new("tester"))
 }
 
 /// A long conversation between a user and a model.
-fn long() -> Vec<Message> {
-    let mut messages = vec![Message::user("the first thing that was said")];
+fn long() -> Vec<ChatMessage> {
+    let mut messages = vec![ChatMessage::user("the first thing that was said")];
     for n in 0..8 {
         let text = format!("answer {n}: {}", "many words of a long answer ".repeat(120));
-        messages.push(Message::new(Role::Assistant, vec![Part::text(text)]));
-        messages.push(Message::user(format!("question {n}")));
+        messages.push(ChatMessage::new(MessageRole::Assistant, vec![MessagePart::text(text)]));
+        messages.push(ChatMessage::user(format!("question {n}")));
     }
-    messages.push(Message::new(Role::Assistant, vec![Part::text("a short one")]));
-    messages.push(Message::user("the last thing that was said"));
+    messages.push(ChatMessage::new(MessageRole::Assistant, vec![MessagePart::text("a short one")]));
+    messages.push(ChatMessage::user("the last thing that was said"));
     messages
 }
 
-async fn run(agent: &Agent, input: Vec<Message>) -> (Report, usize) {
+async fn run(agent: &Agent, input: Vec<ChatMessage>) -> (Report, usize) {
     let mut events = agent.run(&Conversation::new(), input);
     let mut again = 0;
     loop {
@@ -130,16 +136,16 @@ async fn what_is_too_long_is_sent_again_with_less() {
 #[tokio::test]
 async fn a_result_that_is_too_long_is_shown_in_part() {
     let (wire, status, body) = too_long().into_iter().next().unwrap();
-    let call = Call { id: "c1".into(), name: "echo".into(), arguments: "{}".into() };
-    let result = CallResult {
+    let call = ToolCall { id: "c1".into(), name: "echo".into(), arguments: "{}".into() };
+    let result = ToolCallResult {
         call: "c1".into(),
-        parts: vec![Part::text("a line of a log\n".repeat(2000))],
+        parts: vec![MessagePart::text("a line of a log\n".repeat(2000))],
         is_error: false,
     };
     let input = vec![
-        Message::user("read it"),
-        Message::new(Role::Assistant, vec![Kind::ToolCall(call).into()]),
-        Message::results([result]),
+        ChatMessage::user("read it"),
+        ChatMessage::new(MessageRole::Assistant, vec![PartContent::ToolCall(call).into()]),
+        ChatMessage::results([result]),
     ];
     let does = vec![refusal(status, &body), words(wire, "It fits.")];
     let peer = Peer::start(does, usize::MAX).await;
@@ -155,7 +161,7 @@ async fn a_result_that_is_too_long_is_shown_in_part() {
 async fn what_cannot_be_made_shorter_is_told() {
     let (wire, status, body) = too_long().into_iter().next().unwrap();
     let peer = Peer::start(vec![refusal(status, &body)], usize::MAX).await;
-    let input = vec![Message::user("many words ".repeat(9000))];
+    let input = vec![ChatMessage::user("many words ".repeat(9000))];
     let (report, again) = run(&agent(wire, &peer), input).await;
     assert_eq!((report.status, again, peer.seen().len()), (Status::Error, 0, 1), "{report:?}");
     assert!(report.reason.contains("longer than the model reads (9100 of 8192 tokens)"));

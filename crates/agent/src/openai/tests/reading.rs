@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::super::*;
 use super::responses;
 use crate::step::{Report, Status};
-use consort_models::{CallResult, Effort, Kind, Media, Part, Role};
+use consort_models::{
+    MediaSource, MessagePart, MessageRole, PartContent, ReasoningEffort, ToolCallResult,
+};
 
 #[test]
 fn everything_a_client_may_say_is_read() {
@@ -31,21 +33,21 @@ fn everything_a_client_may_say_is_read() {
         ],
     });
     let asked = Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap();
-    let result = |call: &str, text: &str| CallResult {
+    let result = |call: &str, text: &str| ToolCallResult {
         call: call.into(),
-        parts: vec![Part::text(text)],
+        parts: vec![MessagePart::text(text)],
         is_error: false,
     };
     assert_eq!(asked.messages.len(), 4);
-    assert_eq!(asked.messages[0], Message::system("be brief"));
-    let image = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
-    assert_eq!(asked.messages[1].parts[1].kind, Kind::Image(image));
-    assert_eq!(asked.messages[3], Message::results([result("1", "one"), result("2", "two")]));
+    assert_eq!(asked.messages[0], ChatMessage::system("be brief"));
+    let image = MediaSource::Data { mime: "image/png".into(), data: "aQ==".into() };
+    assert_eq!(asked.messages[1].parts[1].content, PartContent::Image(image));
+    assert_eq!(asked.messages[3], ChatMessage::results([result("1", "one"), result("2", "two")]));
     assert_eq!((asked.max_tokens, asked.temperature), (Some(9), Some(0.5)));
-    assert_eq!(asked.reasoning, Some(Reasoning::Effort(Effort::Low)));
+    assert_eq!(asked.reasoning, Some(ReasoningAmount::Effort(ReasoningEffort::Low)));
     let wishes = Wishes {
-        choice: Choice::Named("beep".into()),
-        calls: Calls::One,
+        choice: ToolChoice::Named("beep".into()),
+        calls: ParallelCalls::One,
         stop: vec!["end".into()],
         response: None,
     };
@@ -64,15 +66,15 @@ fn what_a_response_showed_of_our_calls_is_read_back() {
         { "type": "function_call_output", "call_id": "2", "output": "beeped" },
     ]);
     let asked = responses(&json!({ "input": input, "instructions": "be brief" }));
-    let kinds: Vec<(Role, usize)> =
+    let kinds: Vec<(MessageRole, usize)> =
         asked.messages.iter().map(|message| (message.role, message.parts.len())).collect();
     let expected = [
-        (Role::System, 1),
-        (Role::User, 1),
-        (Role::Assistant, 2),
-        (Role::Tool, 1),
-        (Role::Assistant, 1),
-        (Role::Tool, 1),
+        (MessageRole::System, 1),
+        (MessageRole::User, 1),
+        (MessageRole::Assistant, 2),
+        (MessageRole::Tool, 1),
+        (MessageRole::Assistant, 1),
+        (MessageRole::Tool, 1),
     ];
     assert_eq!(kinds, expected);
     assert_eq!(asked.echoed, json!({ "instructions": "be brief" }));
@@ -134,7 +136,7 @@ fn what_is_wrong_with_a_request_is_told() {
 
 #[test]
 fn whose_fault_it_is_decides_the_status() {
-    use consort_models::{Cause, ProviderError};
+    use consort_models::{ProviderError, ProviderErrorKind};
     let report = Report {
         run: String::new(),
         status: Status::Error,
@@ -144,7 +146,7 @@ fn whose_fault_it_is_decides_the_status() {
         turns: 1,
         calls: 2,
         failed: 0,
-        usage: consort_models::Usage::default(),
+        usage: consort_models::TokenUsage::default(),
         cost: None,
         took: 0,
         waiting: Vec::new(),
@@ -153,11 +155,11 @@ fn whose_fault_it_is_decides_the_status() {
         let error = ProviderError::new(cause, "");
         ApiError::of_run(&report, Some(&error)).status
     };
-    assert_eq!(status(Cause::Authentication { variable: None }), 502);
-    assert_eq!(status(Cause::RateLimited), 429);
-    assert_eq!(status(Cause::ContextTooLong { most: None, given: None }), 400);
-    assert_eq!(status(Cause::UnknownModel { model: "m".into() }), 404);
-    assert_eq!(status(Cause::Overloaded), 503);
+    assert_eq!(status(ProviderErrorKind::Authentication { variable: None }), 502);
+    assert_eq!(status(ProviderErrorKind::RateLimited), 429);
+    assert_eq!(status(ProviderErrorKind::ContextTooLong { most: None, given: None }), 400);
+    assert_eq!(status(ProviderErrorKind::UnknownModel { model: "m".into() }), 404);
+    assert_eq!(status(ProviderErrorKind::Overloaded), 503);
     let error = ApiError::of_run(&report, None);
     assert_eq!((error.status, error.acted), (500, true));
     let shape = json!({ "error": { "message": "no", "type": "server_error", "param": null, "code": null } });

@@ -7,7 +7,8 @@ use super::super::*;
 use super::{kept, run, steps_of, store};
 use crate::step::{Began, Question, Status, What, Why};
 use consort_models::{
-    Call, CallResult, Kind, Media, Message, Part as Piece, Reply, Resource, Role, Stop, Usage,
+    ChatMessage, MediaSource, MessagePart as Piece, MessageRole, ModelReply, PartContent,
+    ResourceContent, StopReason, TokenUsage, ToolCall, ToolCallResult,
 };
 
 fn values() -> impl Strategy<Value = Value> {
@@ -37,23 +38,25 @@ fn texts() -> impl Strategy<Value = String> {
 
 fn pieces() -> impl Strategy<Value = Piece> {
     let media = prop_oneof![
-        ("[a-z/]{3}", texts()).prop_map(|(mime, data)| Media::Data { mime, data }),
+        ("[a-z/]{3}", texts()).prop_map(|(mime, data)| MediaSource::Data { mime, data }),
         (any::<String>(), prop::option::of(any::<String>()))
-            .prop_map(|(url, mime)| Media::Url { url, mime }),
+            .prop_map(|(url, mime)| MediaSource::Url { url, mime }),
     ];
     let some = || prop::option::of(texts());
     let kind = prop_oneof![
-        texts().prop_map(|text| Kind::Text { text }),
-        media.clone().prop_map(Kind::Image),
-        media.prop_map(Kind::Audio),
-        (texts(), some(), some(), some())
-            .prop_map(|(uri, mime, text, data)| Kind::Resource(Resource { uri, mime, text, data })),
-        (texts(), texts(), texts()).prop_map(|(id, name, arguments)| {
-            Kind::ToolCall(Call { id, name, arguments: arguments.into() })
+        texts().prop_map(|text| PartContent::Text { text }),
+        media.clone().prop_map(PartContent::Image),
+        media.prop_map(PartContent::Audio),
+        (texts(), some(), some(), some()).prop_map(|(uri, mime, text, data)| {
+            PartContent::Resource(ResourceContent { uri, mime, text, data })
         }),
-        (texts(), any::<bool>()).prop_map(|(text, redacted)| Kind::Thinking { text, redacted }),
-        texts().prop_map(|text| Kind::Refusal { text }),
-        Just(Kind::Foreign),
+        (texts(), texts(), texts()).prop_map(|(id, name, arguments)| {
+            PartContent::ToolCall(ToolCall { id, name, arguments: arguments.into() })
+        }),
+        (texts(), any::<bool>())
+            .prop_map(|(text, redacted)| PartContent::Thinking { text, redacted }),
+        texts().prop_map(|text| PartContent::Refusal { text }),
+        Just(PartContent::Foreign),
     ];
     (kind, prop::option::of(values())).prop_map(|(kind, opaque)| match opaque {
         Some(opaque) => Piece::from(kind).with_opaque("anthropic", opaque),
@@ -62,13 +65,22 @@ fn pieces() -> impl Strategy<Value = Piece> {
 }
 
 fn whats() -> impl Strategy<Value = What> {
-    let role = prop::sample::select(vec![Role::System, Role::User, Role::Assistant, Role::Tool]);
+    let role = prop::sample::select(vec![
+        MessageRole::System,
+        MessageRole::User,
+        MessageRole::Assistant,
+        MessageRole::Tool,
+    ]);
     let message = (role, prop::collection::vec(pieces(), 0..3))
-        .prop_map(|(role, parts)| Message::new(role, parts))
+        .prop_map(|(role, parts)| ChatMessage::new(role, parts))
         .boxed();
-    let stop = prop_oneof![Just(Stop::End), Just(Stop::Paused), texts().prop_map(Stop::Other)];
+    let stop = prop_oneof![
+        Just(StopReason::End),
+        Just(StopReason::Paused),
+        texts().prop_map(StopReason::Other)
+    ];
     let result = (texts(), prop::collection::vec(pieces(), 0..3), any::<bool>())
-        .prop_map(|(call, parts, is_error)| CallResult { call, parts, is_error });
+        .prop_map(|(call, parts, is_error)| ToolCallResult { call, parts, is_error });
     let why = prop::sample::select(vec![Why::Approval, Why::Model, Why::Server, Why::Sampling]);
     let status =
         prop::sample::select(vec![Status::Completed, Status::LimitReached, Status::Waiting]);
@@ -78,9 +90,9 @@ fn whats() -> impl Strategy<Value = What> {
         }),
         message.clone().prop_map(|message| What::Message { message }),
         (message, stop, any::<u32>()).prop_map(|(message, stop, input)| {
-            let usage = Usage { input: input.into(), ..Usage::default() };
+            let usage = TokenUsage { input: input.into(), ..TokenUsage::default() };
             let (model, id) = (String::new(), String::new());
-            What::Said { reply: Reply { message, stop, usage, model, id } }
+            What::Said { reply: ModelReply { message, stop, usage, model, id } }
         }),
         (texts(), texts(), prop::option::of(values().prop_filter("none", |it| !it.is_null())))
             .prop_map(|(call, tool, arguments)| What::Called { call, tool, arguments }),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use consort_agent::store::{Head, numbers};
 use consort_agent::{Status, Step, What};
-use consort_models::{CallResult, Kind, Media, Message, Part, Reply, Role};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, ModelReply, PartContent, ToolCallResult,
+};
 use serde_json::Value;
 
 use super::time;
@@ -106,7 +108,7 @@ impl Transcript {
         }
     }
 
-    fn said(&mut self, reply: &Reply, number: usize) {
+    fn said(&mut self, reply: &ModelReply, number: usize) {
         let usage = format!("{} tokens read, {} written", reply.usage.input, reply.usage.output);
         self.head(number, "assistant", &usage);
         for call in reply.message.calls() {
@@ -115,7 +117,7 @@ impl Transcript {
         self.message(&reply.message);
     }
 
-    fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
+    fn result(&mut self, result: &ToolCallResult, error: Option<&str>, took: u64) {
         let tool = self.tools.get(&result.call).map_or(&*result.call, String::as_str);
         let tool = escaped_line(tool);
         let words: Vec<String> = result.parts.iter().map(words).collect();
@@ -137,15 +139,15 @@ impl Transcript {
         self.line(head + styled(Styled::Faint, more));
     }
 
-    fn message(&mut self, message: &Message) {
+    fn message(&mut self, message: &ChatMessage) {
         for part in &message.parts {
-            match &part.kind {
-                Kind::Text { text } => self.text(escaped(text)),
-                Kind::ToolCall(call) => {
+            match &part.content {
+                PartContent::Text { text } => self.text(escaped(text)),
+                PartContent::ToolCall(call) => {
                     let arguments = shortened(call.arguments.as_str(), ARGUMENTS);
                     self.text(format!("→ {} {arguments}", escaped_line(&call.name)));
                 }
-                Kind::ToolResult(result) => self.result(result, None, 0),
+                PartContent::ToolResult(result) => self.result(result, None, 0),
                 _ => self.text(styled(Styled::Faint, escaped(&words(part)))),
             }
         }
@@ -166,34 +168,36 @@ impl Transcript {
 }
 
 /// A message part as text.
-pub(crate) fn words(part: &Part) -> String {
-    let media = |kind: &str, media: &Media| match media {
-        Media::Data { mime, data } => format!("[{kind}, {mime}, {} bytes of base64]", data.len()),
-        Media::Url { url, .. } => format!("[{kind}, {url}]"),
+pub(crate) fn words(part: &MessagePart) -> String {
+    let media = |kind: &str, media: &MediaSource| match media {
+        MediaSource::Data { mime, data } => {
+            format!("[{kind}, {mime}, {} bytes of base64]", data.len())
+        }
+        MediaSource::Url { url, .. } => format!("[{kind}, {url}]"),
     };
-    match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Refusal { text } => format!("[refusal] {text}"),
-        Kind::Image(image) => media("image", image),
-        Kind::Audio(audio) => media("audio", audio),
-        Kind::Resource(resource) => match &resource.text {
+    match &part.content {
+        PartContent::Text { text } => text.clone(),
+        PartContent::Refusal { text } => format!("[refusal] {text}"),
+        PartContent::Image(image) => media("image", image),
+        PartContent::Audio(audio) => media("audio", audio),
+        PartContent::Resource(resource) => match &resource.text {
             Some(text) => format!("[{}] {text}", resource.uri),
             None => format!("[{}]", resource.uri),
         },
-        Kind::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
-        Kind::Thinking { text, .. } => format!("[thoughts] {}", shortened(text, RESULT)),
-        Kind::ToolCall(call) => format!("[call of {}]", call.name),
-        Kind::ToolResult(_) => "[a result]".to_owned(),
-        Kind::Foreign => "[something only its provider understands]".to_owned(),
+        PartContent::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
+        PartContent::Thinking { text, .. } => format!("[thoughts] {}", shortened(text, RESULT)),
+        PartContent::ToolCall(call) => format!("[call of {}]", call.name),
+        PartContent::ToolResult(_) => "[a result]".to_owned(),
+        PartContent::Foreign => "[something only its provider understands]".to_owned(),
     }
 }
 
-fn role(role: Role) -> &'static str {
+fn role(role: MessageRole) -> &'static str {
     match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "results",
+        MessageRole::System => "system",
+        MessageRole::User => "user",
+        MessageRole::Assistant => "assistant",
+        MessageRole::Tool => "results",
     }
 }
 

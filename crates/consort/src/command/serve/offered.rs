@@ -13,7 +13,7 @@ use consort_agent::{Agent, RunObserver};
 use consort_core::{Caller, Problem, ServerId, Target, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
-use consort_models::{Model, Price};
+use consort_models::{Model, TokenPrice};
 use consort_shape::Elsewhere;
 
 use super::settings::naming;
@@ -178,7 +178,7 @@ impl Parts<'_> {
 fn unpriced(name: &str, agent: &Agent) -> Option<Problem> {
     let model = &agent.model;
     let limited = agent.settings.limits.cost.is_some();
-    if !limited || model.facts.price.is_some() || model.is_played() {
+    if !limited || model.facts.price.is_some() || model.is_free() {
         return None;
     }
     let message = format!(
@@ -269,7 +269,7 @@ impl Askable {
     }
 
     /// Returns the price of a model, if known.
-    pub(crate) fn price(&self, model: &str) -> Option<Price> {
+    pub(crate) fn price(&self, model: &str) -> Option<TokenPrice> {
         self.models.model(model).ok()?.facts.price
     }
 

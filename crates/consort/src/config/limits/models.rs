@@ -106,9 +106,9 @@ pub(super) const PROVIDERS: &[Limit] = limits! {
     /// Time for a connection to a model provider and its TLS handshake.
     provider_connect = patience.connect, Time(1..=HOUR), "the request is repeated";
     /// Silence of a provider before an answer that is not streamed; `silence` of the provider sets it too.
-    provider_response = patience.silence_whole, Time(1..=DAY), "the request is repeated";
+    provider_response = patience.idle_whole, Time(1..=DAY), "the request is repeated";
     /// Longest wait before a request to a provider is repeated, even if the provider wants a longer one.
-    provider_retry_wait = patience.longest_wait, Time(1..=DAY), "the error is reported, with the wait that the provider wants";
+    provider_retry_wait = patience.max_retry_wait, Time(1..=DAY), "the error is reported, with the wait that the provider wants";
     /// Time that an unused connection to a model provider is kept.
     provider_idle_connection = patience.idle_connection, Time(1..=HOUR), "it is closed";
     /// Time that a request to a model provider may take, with repeats and the waits between them.

@@ -9,7 +9,7 @@ use consort_gateway::feed::FeedLimits;
 use consort_gateway::ledger::LedgerSettings;
 use consort_gateway::metrics::MetricLimits;
 use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits};
-use consort_models::Patience;
+use consort_models::ProviderTimeouts;
 use consort_oauth::LoginLimits;
 use consort_shape::{ApprovalLimits, ExposureLimits, ResultLimits};
 use consort_wire::{KeeperTimes, ResumeTimes, Times};
@@ -75,9 +75,9 @@ pub struct LimitSettings {
     /// Limits of the console.
     pub console: ConsoleLimits,
     /// Timeouts and retries of model requests.
-    pub patience: Patience,
+    pub patience: ProviderTimeouts,
     /// Limits of a model's answer.
-    pub answers: consort_models::Limits,
+    pub answers: consort_models::AnswerLimits,
 }
 
 impl Default for LimitSettings {
@@ -110,8 +110,8 @@ impl Default for LimitSettings {
             login: LoginLimits::default(),
             login_browser: Duration::from_mins(5),
             console: ConsoleLimits::default(),
-            patience: Patience::default(),
-            answers: consort_models::Limits::default(),
+            patience: ProviderTimeouts::default(),
+            answers: consort_models::AnswerLimits::default(),
         }
     }
 }

@@ -130,7 +130,7 @@ fn proxy(provider: &Fields<'_>) -> Option<String> {
 
 fn wire(provider: &Fields<'_>) -> Option<String> {
     let word = provider.string("wire")?;
-    let known = consort_models::Wire::ALL.map(consort_models::Wire::as_str);
+    let known = consort_models::WireFormat::ALL.map(consort_models::WireFormat::as_str);
     if known.contains(&word) {
         return Some(word.to_owned());
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use consort_models::Patience;
+use consort_models::ProviderTimeouts;
 
 use super::super::LIMIT_SECTIONS;
 use super::super::installer::INSTALL;
@@ -99,7 +99,7 @@ fn of_servers() -> Vec<Row> {
 
 /// Limits of agents and providers.
 fn of_models() -> Vec<Row> {
-    let patience = Patience::default();
+    let patience = ProviderTimeouts::default();
     vec![
         (
             "`agents.NAME.max_turns`, `max_calls`, `max_tokens`, `max_time`, `--max-turns` …",
@@ -127,13 +127,13 @@ fn of_models() -> Vec<Row> {
         ),
         (
             "`providers.NAME.silence`",
-            format!("{} s", patience.silence.as_secs()),
+            format!("{} s", patience.idle.as_secs()),
             "Silence of a provider before and within a streamed answer",
             "the request is repeated, if nothing was handed out yet",
         ),
         (
             "`providers.NAME.tries`",
-            patience.tries.to_string(),
+            patience.max_attempts.to_string(),
             "Attempts of a request to a provider",
             "the error is reported",
         ),

@@ -313,7 +313,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use consort_models::{Delta, Message, Usage};
+    use consort_models::{ChatMessage, ReplyDelta, TokenUsage};
 
     use super::*;
 
@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn text(text: &str) -> Event {
-        Event::Delta { delta: Delta::Text(text.to_owned()) }
+        Event::Delta { delta: ReplyDelta::Text(text.to_owned()) }
     }
 
     fn read(live: &Live, cursor: &mut Cursor) -> String {
@@ -342,8 +342,8 @@ mod tests {
         assert!(more.starts_with("event: delta\n") && more.contains("\"morning\""), "{more}");
         assert_eq!(read(&live, &mut early), "");
         assert!(read(&live, &mut late).contains("Good morning"));
-        let message = Arc::new(Message::assistant("Good morning"));
-        live.tell(Event::Said { turn: 1, message, usage: Usage::default() });
+        let message = Arc::new(ChatMessage::assistant("Good morning"));
+        live.tell(Event::Said { turn: 1, message, usage: TokenUsage::default() });
         assert!(read(&live, &mut early).starts_with("event: said"));
         // Whoever comes now reads it once.
         let told = read(&live, &mut Cursor::default());
@@ -365,8 +365,8 @@ mod tests {
         let large = "x".repeat(LARGE);
         for turn in 1..4 {
             live.tell(Event::Asking { turn });
-            let message = Arc::new(Message::assistant(&large));
-            live.tell(Event::Said { turn, message, usage: Usage::default() });
+            let message = Arc::new(ChatMessage::assistant(&large));
+            live.tell(Event::Said { turn, message, usage: TokenUsage::default() });
         }
         assert!(live.lock().size < 2 * LARGE + 1000);
         assert!(live.base().is_some());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use consort_agent::store::{Id, State};
 use consort_agent::{Agent, Conversation, Event, Question as Asked, Store, Why};
 use consort_core::{Caller, Reply};
-use consort_models::Message;
+use consort_models::ChatMessage;
 use http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -141,7 +141,7 @@ impl Console {
         id: Id,
         conversation: Conversation,
         agent: Agent,
-        input: Vec<Message>,
+        input: Vec<ChatMessage>,
         place: OwnedSemaphorePermit,
     ) {
         let runs = &self.0.runs;
@@ -233,7 +233,7 @@ impl Console {
 
 impl OnStage {
     /// Drives the run to its end.
-    async fn play(mut self, conversation: Conversation, agent: Agent, input: Vec<Message>) {
+    async fn play(mut self, conversation: Conversation, agent: Agent, input: Vec<ChatMessage>) {
         let caller = agent.settings.caller.clone();
         let mut events = agent.run(&conversation, input);
         let mut stop = self.live.stopped();

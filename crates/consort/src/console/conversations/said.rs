@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use consort_agent::store::State;
-use consort_models::{Kind, Media, Message, Part, Role};
+use consort_models::{ChatMessage, MediaSource, MessagePart, MessageRole, PartContent};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -117,7 +117,7 @@ impl From<consort_agent::Report> for Report {
 }
 
 /// Converts messages for display, with the names of the called tools.
-pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<Entry> {
+pub(super) fn entries(messages: &[Arc<ChatMessage>]) -> Vec<Entry> {
     let mut names = HashMap::new();
     let mut entries = Vec::with_capacity(messages.len());
     for message in messages {
@@ -128,51 +128,51 @@ pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<Entry> {
 }
 
 /// Converts one message for display.
-pub(super) fn entry(message: &Message, names: &HashMap<&str, &str>) -> Entry {
+pub(super) fn entry(message: &ChatMessage, names: &HashMap<&str, &str>) -> Entry {
     let role = match message.role {
-        Role::System => Who::System,
-        Role::User => Who::User,
-        Role::Assistant => Who::Assistant,
-        Role::Tool => Who::Tool,
+        MessageRole::System => Who::System,
+        MessageRole::User => Who::User,
+        MessageRole::Assistant => Who::Assistant,
+        MessageRole::Tool => Who::Tool,
     };
     Entry { role, parts: pieces(&message.parts, names) }
 }
 
 /// Converts parts for display.
-pub(super) fn pieces(parts: &[Part], names: &HashMap<&str, &str>) -> Vec<Piece> {
+pub(super) fn pieces(parts: &[MessagePart], names: &HashMap<&str, &str>) -> Vec<Piece> {
     parts.iter().map(|part| piece(part, names)).collect()
 }
 
-fn piece(part: &Part, names: &HashMap<&str, &str>) -> Piece {
-    match &part.kind {
-        Kind::Text { text } => Piece::Text { text: text.clone() },
-        Kind::Refusal { text } => Piece::Refusal { text: text.clone() },
-        Kind::Thinking { text, redacted: false } => Piece::Thinking { text: text.clone() },
-        Kind::ToolCall(call) => {
+fn piece(part: &MessagePart, names: &HashMap<&str, &str>) -> Piece {
+    match &part.content {
+        PartContent::Text { text } => Piece::Text { text: text.clone() },
+        PartContent::Refusal { text } => Piece::Refusal { text: text.clone() },
+        PartContent::Thinking { text, redacted: false } => Piece::Thinking { text: text.clone() },
+        PartContent::ToolCall(call) => {
             Piece::Call { id: call.id.clone(), name: call.name.clone(), arguments: arguments(call) }
         }
-        Kind::ToolResult(result) => Piece::Result {
+        PartContent::ToolResult(result) => Piece::Result {
             call: result.call.clone(),
             name: names.get(result.call.as_str()).map(|name| (*name).to_owned()),
             is_error: result.is_error,
             parts: pieces(&result.parts, names),
         },
-        Kind::Image(Media::Data { mime, data }) => {
+        PartContent::Image(MediaSource::Data { mime, data }) => {
             Piece::Image { mime: mime.clone(), data: data.clone() }
         }
-        Kind::Audio(Media::Data { mime, data }) => {
+        PartContent::Audio(MediaSource::Data { mime, data }) => {
             Piece::Audio { mime: mime.clone(), data: data.clone() }
         }
-        Kind::Image(_)
-        | Kind::Audio(_)
-        | Kind::Resource(_)
-        | Kind::Thinking { .. }
-        | Kind::Foreign => Piece::Other { text: words(part) },
+        PartContent::Image(_)
+        | PartContent::Audio(_)
+        | PartContent::Resource(_)
+        | PartContent::Thinking { .. }
+        | PartContent::Foreign => Piece::Other { text: words(part) },
     }
 }
 
 /// The arguments of a call; a string if they are not JSON.
-pub(super) fn arguments(call: &consort_models::Call) -> Value {
+pub(super) fn arguments(call: &consort_models::ToolCall) -> Value {
     let text = call.arguments.as_str();
     match call.arguments.object() {
         Some(object) => object.json().read().unwrap_or_default(),
@@ -182,36 +182,36 @@ pub(super) fn arguments(call: &consort_models::Call) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use consort_models::{Call, CallResult, Resource};
+    use consort_models::{ResourceContent, ToolCall, ToolCallResult};
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn everything_that_can_be_said_is_shown() {
-        let call = Call { id: "1".into(), name: "a".into(), arguments: r#"{"n":1}"#.into() };
-        let broken = Call { id: "2".into(), name: "b".into(), arguments: "{oops".into() };
-        let image = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
-        let far = Media::Url { url: "https://x/a.wav".into(), mime: None };
-        let file = Resource { uri: "file:///a".into(), ..Resource::default() };
-        let said = Message::new(
-            Role::Assistant,
+        let call = ToolCall { id: "1".into(), name: "a".into(), arguments: r#"{"n":1}"#.into() };
+        let broken = ToolCall { id: "2".into(), name: "b".into(), arguments: "{oops".into() };
+        let image = MediaSource::Data { mime: "image/png".into(), data: "aQ==".into() };
+        let far = MediaSource::Url { url: "https://x/a.wav".into(), mime: None };
+        let file = ResourceContent { uri: "file:///a".into(), ..ResourceContent::default() };
+        let said = ChatMessage::new(
+            MessageRole::Assistant,
             vec![
-                Kind::Thinking { text: "hm".into(), redacted: false }.into(),
-                Kind::Thinking { text: String::new(), redacted: true }.into(),
-                Part::text("hi"),
-                Kind::Refusal { text: "no".into() }.into(),
-                Kind::ToolCall(call).into(),
-                Kind::ToolCall(broken).into(),
+                PartContent::Thinking { text: "hm".into(), redacted: false }.into(),
+                PartContent::Thinking { text: String::new(), redacted: true }.into(),
+                MessagePart::text("hi"),
+                PartContent::Refusal { text: "no".into() }.into(),
+                PartContent::ToolCall(call).into(),
+                PartContent::ToolCall(broken).into(),
             ],
         );
-        let mut result = CallResult::error("1", "no");
+        let mut result = ToolCallResult::error("1", "no");
         result.parts.extend([
-            Kind::Image(image).into(),
-            Kind::Audio(far).into(),
-            Kind::Resource(file).into(),
+            PartContent::Image(image).into(),
+            PartContent::Audio(far).into(),
+            PartContent::Resource(file).into(),
         ]);
-        let messages = [Arc::new(said), Arc::new(Message::results([result]))];
+        let messages = [Arc::new(said), Arc::new(ChatMessage::results([result]))];
         let shown = serde_json::to_value(entries(&messages)).unwrap();
         assert_eq!(
             shown,

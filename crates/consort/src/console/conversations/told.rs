@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use consort_agent::Event;
-use consort_models::Delta;
+use consort_models::ReplyDelta;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -115,12 +115,14 @@ impl Words {
 }
 
 /// The text in a delta.
-pub(super) fn words(delta: &Delta) -> Option<(Words, &str)> {
+pub(super) fn words(delta: &ReplyDelta) -> Option<(Words, &str)> {
     match delta {
-        Delta::Text(text) => Some((Words::Text, text)),
-        Delta::Thinking(text) => Some((Words::Thinking, text)),
-        Delta::Refusal(text) => Some((Words::Refusal, text)),
-        Delta::ToolCallStarted { .. } | Delta::ToolCallArguments { .. } | Delta::Usage(_) => None,
+        ReplyDelta::Text(text) => Some((Words::Text, text)),
+        ReplyDelta::Thinking(text) => Some((Words::Thinking, text)),
+        ReplyDelta::Refusal(text) => Some((Words::Refusal, text)),
+        ReplyDelta::ToolCallStarted { .. }
+        | ReplyDelta::ToolCallArguments { .. }
+        | ReplyDelta::Usage(_) => None,
     }
 }
 
@@ -131,7 +133,7 @@ pub(super) fn told(event: Event) -> Option<Told> {
     Some(match event {
         Event::Began { model, tools, .. } => Told::Began { model, tools },
         Event::Asking { turn } => Told::Asking { turn },
-        Event::Delta { delta: Delta::ToolCallStarted { .. } } => Told::Delta(Flow::Other),
+        Event::Delta { delta: ReplyDelta::ToolCallStarted { .. } } => Told::Delta(Flow::Other),
         Event::Again { error, after } => Told::Again { error, after_ms: after },
         Event::Said { message, .. } => Told::Said { message: entry(&message, &nobody) },
         Event::Called { call, tool } => {

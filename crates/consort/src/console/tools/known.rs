@@ -7,7 +7,7 @@ use consort_core::{
     Caller, Catalog, Entry, MissingName, Object, Route, ServerId, ShelfKind, Toolbox, Unresolved,
 };
 use consort_gateway::Labelled;
-use consort_models::tokens::{Vocabulary, count, text};
+use consort_models::tokens::{TokenVocabulary, count, definition_text};
 use consort_search::{SearchLimits, ToolIndex};
 use consort_shape::pin::{Kind, Withheld};
 use consort_shape::scan::scan;
@@ -352,7 +352,7 @@ pub(super) fn tokens(definition: &Object, before: Option<(&Known, &Listed)>) -> 
         Some((last, listed)) if listed.entry(last).definition == *definition => listed.tool.tokens,
         _ => {
             let tool = consort_core::Tool::from_object(definition.clone());
-            count(Vocabulary::default(), &text(&tool))
+            count(TokenVocabulary::default(), &definition_text(&tool))
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use consort_agent::{Question, Status, Why};
-use consort_models::{Call, Usage};
+use consort_models::{TokenUsage, ToolCall};
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -38,26 +38,27 @@ fn shown(wishes: Wishes, events: Vec<Event>) -> (String, String) {
 }
 
 fn text(text: &str) -> Event {
-    Event::Delta { delta: Delta::Text(text.to_owned()) }
+    Event::Delta { delta: ReplyDelta::Text(text.to_owned()) }
 }
 
 fn thinking(text: &str) -> Event {
-    Event::Delta { delta: Delta::Thinking(text.to_owned()) }
+    Event::Delta { delta: ReplyDelta::Thinking(text.to_owned()) }
 }
 
 fn said(text: &str) -> Event {
-    let message = Arc::new(Message::assistant(text));
-    Event::Said { turn: 1, message, usage: Usage::default() }
+    let message = Arc::new(ChatMessage::assistant(text));
+    Event::Said { turn: 1, message, usage: TokenUsage::default() }
 }
 
 fn call(id: &str, tool: &str) -> Event {
     let arguments = r#"{"location":"Oslo"}"#.into();
-    let call = Call { id: id.to_owned(), name: tool.to_owned(), arguments };
+    let call = ToolCall { id: id.to_owned(), name: tool.to_owned(), arguments };
     Event::Called { call, tool: format!("demo.{tool}") }
 }
 
 fn result(id: &str, text: &str, is_error: bool) -> Event {
-    let result = CallResult { call: id.to_owned(), parts: vec![Part::text(text)], is_error };
+    let result =
+        ToolCallResult { call: id.to_owned(), parts: vec![MessagePart::text(text)], is_error };
     Event::Result { result, error: None, took: 1234 }
 }
 
@@ -67,7 +68,7 @@ fn progress(id: &str, progress: f64) -> Event {
 }
 
 fn over() -> Event {
-    let usage = Usage { input: 1200, output: 34, ..Usage::default() };
+    let usage = TokenUsage { input: 1200, output: 34, ..TokenUsage::default() };
     let report = Report {
         run: "r".to_owned(),
         status: Status::Completed,

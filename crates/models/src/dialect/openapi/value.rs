@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::super::loss::{Kind, Pointer};
-use super::{ONE_TYPE, SILENT, UNKNOWN, Walk, annotate, together};
+use super::super::loss::{LossKind, SchemaPointer};
+use super::{ONE_TYPE, OpenApiWalk, SILENT, UNKNOWN, annotate, any_of};
 
 /// The longest text that is added to a description for constraints that the schema cannot express.
 const NOTE: usize = 300;
@@ -13,7 +13,7 @@ const NOTE: usize = 300;
 const TOO_LARGE: &str = "all of it would be too large";
 
 /// A schema of one type, as far as it is written.
-struct Typed<'a> {
+struct TypedSchema<'a> {
     kind: &'a str,
     from: &'a Map<String, Value>,
     written: Map<String, Value>,
@@ -22,23 +22,23 @@ struct Typed<'a> {
     nullable: bool,
 }
 
-impl Walk<'_> {
+impl OpenApiWalk<'_> {
     /// A schema without references and combinations.
     pub(super) fn plain(
         &mut self,
         map: &Map<String, Value>,
-        at: &Pointer<'_>,
+        at: &SchemaPointer<'_>,
         depth: usize,
     ) -> Value {
         let mut nullable = map.get("nullable") == Some(&json!(true));
         let mut kinds: Vec<&str> = match map.get("type") {
             Some(Value::String(kind)) => vec![kind],
             Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
-            _ => inferred(map).into_iter().collect(),
+            _ => infer_type(map).into_iter().collect(),
         };
         if kinds.contains(&"null") {
             let what = "`null` among types written as `nullable`";
-            self.losses.note(Kind::Rewritten, at, what, ONE_TYPE);
+            self.losses.record(LossKind::Rewritten, at, what, ONE_TYPE);
             nullable = true;
             kinds.retain(|kind| *kind != "null");
             if kinds.is_empty() {
@@ -49,25 +49,35 @@ impl Walk<'_> {
             [] => return self.untyped(map, nullable, at),
             [_] => {}
             _ => {
-                self.losses.note(Kind::Rewritten, at, "several types written as `anyOf`", ONE_TYPE);
+                self.losses.record(
+                    LossKind::Rewritten,
+                    at,
+                    "several types written as `anyOf`",
+                    ONE_TYPE,
+                );
             }
         }
         let mut written = Vec::new();
         for kind in kinds {
             let (notes, none) = (Vec::new(), Map::new());
-            let typed = Typed { kind, from: map, written: none, notes, nullable };
+            let typed = TypedSchema { kind, from: map, written: none, notes, nullable };
             written.push(self.typed(typed, at, depth));
         }
-        together(written)
+        any_of(written)
     }
 
     /// Writes a schema that has no type.
-    fn untyped(&mut self, map: &Map<String, Value>, nullable: bool, at: &Pointer<'_>) -> Value {
+    fn untyped(
+        &mut self,
+        map: &Map<String, Value>,
+        nullable: bool,
+        at: &SchemaPointer<'_>,
+    ) -> Value {
         if map.contains_key("enum") || map.contains_key("const") {
-            self.losses.note(Kind::Widened, at, "`enum` left out", "Gemini takes texts only");
+            self.losses.record(LossKind::Widened, at, "`enum` left out", "Gemini takes texts only");
         }
         let what = "anything written as any of five types";
-        self.losses.note(Kind::Rewritten, at, what, ONE_TYPE);
+        self.losses.record(LossKind::Rewritten, at, what, ONE_TYPE);
         let mut whole = self.anything();
         for key in ["title", "description"] {
             if let Some(text) = map.get(key)
@@ -83,7 +93,7 @@ impl Walk<'_> {
     }
 
     /// Writes the keywords that apply to one type.
-    fn typed(&mut self, mut typed: Typed<'_>, at: &Pointer<'_>, depth: usize) -> Value {
+    fn typed(&mut self, mut typed: TypedSchema<'_>, at: &SchemaPointer<'_>, depth: usize) -> Value {
         let kind = typed.kind;
         for (key, value) in typed.from {
             match &**key {
@@ -103,23 +113,25 @@ impl Walk<'_> {
                         typed.written.insert(key.clone(), value.clone());
                     } else {
                         let what = format!("`{key}` left out");
-                        self.losses.note(Kind::Widened, at, what, TOO_LARGE);
+                        self.losses.record(LossKind::Widened, at, what, TOO_LARGE);
                     }
                 }
                 "additionalProperties" if *value == json!(true) => {}
                 silent if SILENT.contains(&silent) => {}
-                _ => self.losses.note(Kind::Widened, at, format!("`{key}` left out"), UNKNOWN),
+                _ => {
+                    self.losses.record(LossKind::Widened, at, format!("`{key}` left out"), UNKNOWN)
+                }
             }
         }
         match kind {
-            "object" => self.named(&mut typed, at),
+            "object" => self.property_lists(&mut typed, at),
             "array" => {
                 let items = self.items(typed.from, at, depth);
                 typed.written.insert("items".to_owned(), items);
             }
             _ => {}
         }
-        self.tell(&mut typed);
+        self.write_notes(&mut typed);
         typed.written.insert("type".to_owned(), json!(kind));
         if typed.nullable {
             typed.written.insert("nullable".to_owned(), json!(true));
@@ -127,18 +139,24 @@ impl Walk<'_> {
         Value::Object(typed.written)
     }
 
-    fn properties(&mut self, typed: &mut Typed<'_>, value: &Value, at: &Pointer<'_>, depth: usize) {
+    fn properties(
+        &mut self,
+        typed: &mut TypedSchema<'_>,
+        value: &Value,
+        at: &SchemaPointer<'_>,
+        depth: usize,
+    ) {
         let list = at.key("properties");
         let mut properties = Map::new();
         for (name, schema) in value.as_object().into_iter().flatten() {
             let here = list.key(name);
             if *schema == json!(false) {
                 let why = "no value would be right";
-                self.losses.note(Kind::Rewritten, &here, "property left out", why);
+                self.losses.record(LossKind::Rewritten, &here, "property left out", why);
             } else if self.spend(&json!(name)) {
                 properties.insert(name.clone(), self.schema(schema, &here, depth + 1));
             } else {
-                self.losses.note(Kind::Narrowed, &here, "property left out", TOO_LARGE);
+                self.losses.record(LossKind::Narrowed, &here, "property left out", TOO_LARGE);
             }
         }
         // An object that says it has no properties is refused.
@@ -148,7 +166,7 @@ impl Walk<'_> {
     }
 
     /// Writes lists of properties, which may only name properties that exist.
-    fn named(&mut self, typed: &mut Typed<'_>, at: &Pointer<'_>) {
+    fn property_lists(&mut self, typed: &mut TypedSchema<'_>, at: &SchemaPointer<'_>) {
         for key in ["required", "propertyOrdering"] {
             let Some(names) = typed.from.get(key).and_then(Value::as_array) else { continue };
             let known = typed.written.get("properties").and_then(Value::as_object);
@@ -159,7 +177,7 @@ impl Walk<'_> {
                 all.iter().copied().filter(|name| known(name) && seen.insert(*name)).collect();
             if all.iter().any(|name| !known(name)) {
                 let what = format!("names in `{key}` left out");
-                self.losses.note(Kind::Widened, at, what, "there is no such property");
+                self.losses.record(LossKind::Widened, at, what, "there is no such property");
             }
             if !there.is_empty() {
                 typed.written.insert(key.to_owned(), json!(there));
@@ -167,11 +185,11 @@ impl Walk<'_> {
         }
     }
 
-    fn items(&mut self, map: &Map<String, Value>, at: &Pointer<'_>, depth: usize) -> Value {
+    fn items(&mut self, map: &Map<String, Value>, at: &SchemaPointer<'_>, depth: usize) -> Value {
         let is_said = |items: &&Value| items.as_object().is_some_and(|items| !items.is_empty());
         if let Some(first) = map.get("prefixItems").and_then(Value::as_array) {
             let what = "`prefixItems` written as `items` of any of them";
-            self.losses.note(Kind::Widened, at, what, UNKNOWN);
+            self.losses.record(LossKind::Widened, at, what, UNKNOWN);
             let any: Vec<&Value> = first.iter().chain(map.get("items").filter(is_said)).collect();
             return self.schema(&json!({ "anyOf": any }), &at.key("prefixItems"), depth + 1);
         }
@@ -179,14 +197,25 @@ impl Walk<'_> {
             Some(items) => self.schema(items, &at.key("items"), depth + 1),
             None => {
                 let what = "`items` written as any of five types";
-                self.losses.note(Kind::Rewritten, at, what, "Gemini wants it for every array");
+                self.losses.record(
+                    LossKind::Rewritten,
+                    at,
+                    what,
+                    "Gemini wants it for every array",
+                );
                 self.anything()
             }
         }
     }
 
     /// `enum` and `const`.
-    fn choice(&mut self, typed: &mut Typed<'_>, key: &str, value: &Value, at: &Pointer<'_>) {
+    fn choice(
+        &mut self,
+        typed: &mut TypedSchema<'_>,
+        key: &str,
+        value: &Value,
+        at: &SchemaPointer<'_>,
+    ) {
         let values = match value {
             Value::Array(values) if key == "enum" => values.as_slice(),
             value => std::slice::from_ref(value),
@@ -197,30 +226,30 @@ impl Walk<'_> {
         let full: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty()).collect();
         if typed.kind != "string" || full.is_empty() || texts.len() < values.len() {
             let what = format!("`{key}` left out, told in `description`");
-            self.losses.note(Kind::Widened, at, what, "Gemini takes texts only");
-            typed.notes.push(listed("One of", &values));
+            self.losses.record(LossKind::Widened, at, what, "Gemini takes texts only");
+            typed.notes.push(list_values("One of", &values));
             return;
         }
         if full.len() < texts.len() {
             let what = "the empty text left out of `enum`";
-            self.losses.note(Kind::Narrowed, at, what, "Gemini refuses it");
+            self.losses.record(LossKind::Narrowed, at, what, "Gemini refuses it");
         }
         if key == "const" {
-            self.losses.note(Kind::Rewritten, at, "`const` written as `enum`", UNKNOWN);
+            self.losses.record(LossKind::Rewritten, at, "`const` written as `enum`", UNKNOWN);
         }
         if self.spend(value) {
             typed.written.insert("enum".to_owned(), json!(full));
         }
     }
 
-    fn examples(&mut self, typed: &mut Typed<'_>, value: &Value, at: &Pointer<'_>) {
+    fn examples(&mut self, typed: &mut TypedSchema<'_>, value: &Value, at: &SchemaPointer<'_>) {
         let what = "`examples` told in `description`";
-        self.losses.note(Kind::Rewritten, at, what, UNKNOWN);
+        self.losses.record(LossKind::Rewritten, at, what, UNKNOWN);
         let examples: Vec<&Value> = value.as_array().into_iter().flatten().collect();
-        typed.notes.push(listed("Examples", &examples));
+        typed.notes.push(list_values("Examples", &examples));
     }
 
-    fn format(&mut self, typed: &mut Typed<'_>, value: &Value, at: &Pointer<'_>) {
+    fn format(&mut self, typed: &mut TypedSchema<'_>, value: &Value, at: &SchemaPointer<'_>) {
         let format = value.as_str().unwrap_or_default();
         let known = match (typed.kind, format) {
             ("string", "date-time")
@@ -234,29 +263,35 @@ impl Walk<'_> {
             return;
         }
         let what = format!("`format` {value} left out, told in `description`");
-        self.losses.note(Kind::Widened, at, what, UNKNOWN);
+        self.losses.record(LossKind::Widened, at, what, UNKNOWN);
         typed.notes.push(format!("Format: {format}."));
     }
 
     /// Writes an exclusive limit.
-    fn limit(&mut self, typed: &mut Typed<'_>, key: &str, value: &Value, at: &Pointer<'_>) {
+    fn limit(
+        &mut self,
+        typed: &mut TypedSchema<'_>,
+        key: &str,
+        value: &Value,
+        at: &SchemaPointer<'_>,
+    ) {
         let (plain, step) =
             if key == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
         if typed.from.contains_key(plain) {
-            self.losses.note(Kind::Widened, at, format!("`{key}` left out"), UNKNOWN);
+            self.losses.record(LossKind::Widened, at, format!("`{key}` left out"), UNKNOWN);
             return;
         }
         let next = value.as_i64().filter(|_| typed.kind == "integer");
         let (kind, limit) = match next.and_then(|limit| limit.checked_add(step)) {
-            Some(next) => (Kind::Rewritten, json!(next)),
-            None => (Kind::Widened, value.clone()),
+            Some(next) => (LossKind::Rewritten, json!(next)),
+            None => (LossKind::Widened, value.clone()),
         };
-        self.losses.note(kind, at, format!("`{key}` written as `{plain}`"), UNKNOWN);
+        self.losses.record(kind, at, format!("`{key}` written as `{plain}`"), UNKNOWN);
         typed.written.insert(plain.to_owned(), limit);
     }
 
     /// Adds to the description what the schema cannot express.
-    fn tell(&mut self, typed: &mut Typed<'_>) {
+    fn write_notes(&mut self, typed: &mut TypedSchema<'_>) {
         for note in std::mem::take(&mut typed.notes) {
             if note.len() > NOTE || !self.spend(&json!(note)) {
                 continue;
@@ -293,7 +328,7 @@ fn is_of(key: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Returns values as text for a model, as many as fit.
-fn listed(what: &str, values: &[&Value]) -> String {
+fn list_values(what: &str, values: &[&Value]) -> String {
     let mut text = format!("{what}: ");
     for (n, value) in values.iter().enumerate() {
         let value = value.to_string();
@@ -308,7 +343,7 @@ fn listed(what: &str, values: &[&Value]) -> String {
 }
 
 /// Infers the type of a schema without one from its other keywords.
-fn inferred(map: &Map<String, Value>) -> Option<&'static str> {
+fn infer_type(map: &Map<String, Value>) -> Option<&'static str> {
     let has = |keys: &[&str]| keys.iter().any(|key| map.contains_key(*key));
     if has(&["properties", "required", "additionalProperties", "patternProperties"]) {
         return Some("object");

@@ -44,9 +44,9 @@ fn hostile_schemas_end_in_something_that_is_taken() {
         json!("object"),
     ] {
         for (dialect, form) in [
-            (Dialect::OpenAiChat, GeminiForm::OpenApi),
-            (Dialect::Anthropic, GeminiForm::OpenApi),
-            (Dialect::Gemini, GeminiForm::OpenApi),
+            (ToolDialect::OpenAiChat, GeminiSchemaForm::OpenApi),
+            (ToolDialect::Anthropic, GeminiSchemaForm::OpenApi),
+            (ToolDialect::Gemini, GeminiSchemaForm::OpenApi),
         ] {
             if let Err(why) = taken(&hostile, dialect, form) {
                 panic!("{}", &why[..why.floor_char_boundary(4_000)]);

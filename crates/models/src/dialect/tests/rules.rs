@@ -2,21 +2,25 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Dialect, GeminiForm};
+use super::super::{GeminiSchemaForm, ToolDialect};
 
 /// Checks that the provider would accept the tool; else returns the reason.
-pub(super) fn check(dialect: Dialect, form: GeminiForm, tool: &Value) -> Result<(), String> {
+pub(super) fn check(
+    dialect: ToolDialect,
+    form: GeminiSchemaForm,
+    tool: &Value,
+) -> Result<(), String> {
     let (function, key) = match (dialect, form) {
-        (Dialect::OpenAiChat, _) => (&tool["function"], "parameters"),
-        (Dialect::Anthropic, _) => (tool, "input_schema"),
-        (Dialect::OpenAiResponses, _) | (Dialect::Gemini, GeminiForm::OpenApi) => {
+        (ToolDialect::OpenAiChat, _) => (&tool["function"], "parameters"),
+        (ToolDialect::Anthropic, _) => (tool, "input_schema"),
+        (ToolDialect::OpenAiResponses, _) | (ToolDialect::Gemini, GeminiSchemaForm::OpenApi) => {
             (tool, "parameters")
         }
-        (Dialect::Gemini, GeminiForm::JsonSchema) => (tool, "parametersJsonSchema"),
+        (ToolDialect::Gemini, GeminiSchemaForm::JsonSchema) => (tool, "parametersJsonSchema"),
     };
     name(dialect, function["name"].as_str().ok_or("no name")?)?;
     let Some(schema) = function.get(key) else {
-        return if dialect == Dialect::Gemini { Ok(()) } else { Err(format!("no {key}")) };
+        return if dialect == ToolDialect::Gemini { Ok(()) } else { Err(format!("no {key}")) };
     };
     let root = schema.as_object().ok_or("the schema is no object")?;
     if root.get("type") != Some(&json!("object")) {
@@ -27,9 +31,9 @@ pub(super) fn check(dialect: Dialect, form: GeminiForm, tool: &Value) -> Result<
         None => Ok(()),
     };
     match (dialect, form) {
-        (Dialect::Gemini, GeminiForm::OpenApi) => return openapi(schema, "", 0),
-        (Dialect::Gemini, GeminiForm::JsonSchema) => {}
-        (Dialect::Anthropic, _) => {
+        (ToolDialect::Gemini, GeminiSchemaForm::OpenApi) => return openapi(schema, "", 0),
+        (ToolDialect::Gemini, GeminiSchemaForm::JsonSchema) => {}
+        (ToolDialect::Anthropic, _) => {
             none(&["anyOf", "oneOf", "allOf"])?;
             let keys = root.get("properties").and_then(Value::as_object);
             for key in keys.into_iter().flat_map(Map::keys) {
@@ -39,7 +43,7 @@ pub(super) fn check(dialect: Dialect, form: GeminiForm, tool: &Value) -> Result<
                 }
             }
         }
-        (Dialect::OpenAiChat | Dialect::OpenAiResponses, _) => {
+        (ToolDialect::OpenAiChat | ToolDialect::OpenAiResponses, _) => {
             none(&["anyOf", "oneOf", "allOf", "enum", "not", "const"])?;
             if !root.get("properties").is_some_and(Value::is_object) {
                 return Err("no properties at the root".to_owned());
@@ -54,14 +58,14 @@ pub(super) fn check(dialect: Dialect, form: GeminiForm, tool: &Value) -> Result<
     jsonschema::draft202012::meta::validate(&schema).map_err(|error| error.to_string())
 }
 
-fn name(dialect: Dialect, name: &str) -> Result<(), String> {
-    let longest = if dialect == Dialect::Anthropic { 128 } else { 64 };
-    let more = if dialect == Dialect::Gemini { "_-.:" } else { "_-" };
+fn name(dialect: ToolDialect, name: &str) -> Result<(), String> {
+    let longest = if dialect == ToolDialect::Anthropic { 128 } else { 64 };
+    let more = if dialect == ToolDialect::Gemini { "_-.:" } else { "_-" };
     let fits = |one: char| one.is_ascii_alphanumeric() || more.contains(one);
     let starts = |one: char| one.is_ascii_alphabetic() || one == '_';
     let legal = (1..=longest).contains(&name.len())
         && name.chars().all(fits)
-        && (dialect != Dialect::Gemini || name.starts_with(starts));
+        && (dialect != ToolDialect::Gemini || name.starts_with(starts));
     if legal { Ok(()) } else { Err(format!("the name `{name}`")) }
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Kind, Message, Part, Role};
+use crate::message::{ChatMessage, MessagePart, MessageRole, PartContent};
 use crate::tests::sample::{body, call, conversation, read, refused, stream, tools, written_out};
 use crate::*;
 
-const WIRE: Wire = Wire::Anthropic;
+const WIRE: WireFormat = WireFormat::Anthropic;
 
 /// An event stream as documented: each event with its name.
 fn events(data: &[&str]) -> String {
@@ -72,10 +72,11 @@ fn a_stream_and_an_answer_at_once_say_the_same() {
             ("toolu_2", "now", "{\"in\":\"UTC\"}")
         ]
     );
-    let usage = Usage { input: 113, output: 42, cached_read: 100, cached_write: 3, reasoning: 0 };
+    let usage =
+        TokenUsage { input: 113, output: 42, cached_read: 100, cached_write: 3, reasoning: 0 };
     assert_eq!(
         (reply.stop, reply.usage, &*reply.model, &*reply.id),
-        (Stop::ToolCalls, usage, "claude", "msg_1")
+        (StopReason::ToolCalls, usage, "claude", "msg_1")
     );
 }
 
@@ -84,7 +85,7 @@ fn thoughts_go_back_with_their_signatures_exactly_as_they_came() {
     let reply = read(WIRE, &everything()).1.unwrap();
     let sent: Value = serde_json::from_str(&body(
         WIRE,
-        &Ask::new("claude", vec![Message::user("hi"), reply.message]),
+        &ModelRequest::new("claude", vec![ChatMessage::user("hi"), reply.message]),
     ))
     .unwrap();
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
@@ -95,9 +96,9 @@ fn thoughts_go_back_with_their_signatures_exactly_as_they_came() {
 fn what_its_own_tools_do_goes_back_whole() {
     let body_of = |events_of: &[&str]| {
         let reply = read(WIRE, &events(events_of)).1.unwrap();
-        assert_eq!(reply.stop, Stop::Paused);
-        let ask = Ask::new("claude", vec![Message::user("hi"), reply.message]);
-        serde_json::from_str::<Value>(&body(WIRE, &ask)).unwrap()
+        assert_eq!(reply.stop, StopReason::Paused);
+        let request = ModelRequest::new("claude", vec![ChatMessage::user("hi"), reply.message]);
+        serde_json::from_str::<Value>(&body(WIRE, &request)).unwrap()
     };
     let sent = body_of(&[
         START,
@@ -137,23 +138,26 @@ fn a_call_without_arguments_has_none() {
 #[test]
 fn why_it_stopped_is_understood() {
     let stop = |reason: &str| read(WIRE, &events(&[START, &stopped(reason)])).1.unwrap().stop;
-    assert_eq!(stop("end_turn"), Stop::End);
-    assert_eq!(stop("stop_sequence"), Stop::End);
-    assert_eq!(stop("max_tokens"), Stop::Length);
-    assert_eq!(stop("model_context_window_exceeded"), Stop::Length);
-    assert_eq!(stop("refusal"), Stop::Refusal);
-    assert_eq!(stop("pause_turn"), Stop::Paused);
-    assert_eq!(stop("compaction"), Stop::Other("compaction".into()));
+    assert_eq!(stop("end_turn"), StopReason::End);
+    assert_eq!(stop("stop_sequence"), StopReason::End);
+    assert_eq!(stop("max_tokens"), StopReason::Length);
+    assert_eq!(stop("model_context_window_exceeded"), StopReason::Length);
+    assert_eq!(stop("refusal"), StopReason::Refusal);
+    assert_eq!(stop("pause_turn"), StopReason::Paused);
+    assert_eq!(stop("compaction"), StopReason::Other("compaction".into()));
 }
 
 #[test]
 fn a_refusal_says_why() {
     let refused = r#"{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber","explanation":"Declined."}},"usage":{"output_tokens":4}}"#;
     let (deltas, reply) = read(WIRE, &events(&[START, refused]));
-    assert_eq!(deltas.last(), Some(&Delta::Refusal("Declined.".into())));
+    assert_eq!(deltas.last(), Some(&ReplyDelta::Refusal("Declined.".into())));
     let reply = reply.unwrap();
-    assert_eq!(reply.stop, Stop::Refusal);
-    assert_eq!(reply.message.parts, [Part::from(Kind::Refusal { text: "Declined.".into() })]);
+    assert_eq!(reply.stop, StopReason::Refusal);
+    assert_eq!(
+        reply.message.parts,
+        [MessagePart::from(PartContent::Refusal { text: "Declined.".into() })]
+    );
 }
 
 #[test]
@@ -161,8 +165,8 @@ fn an_overload_is_told_and_may_be_repeated_only_at_the_beginning() {
     let overloaded =
         r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let error = read(WIRE, &events(&[START, overloaded])).1.unwrap_err();
-    assert_eq!(error.cause, Cause::Overloaded);
-    assert_eq!(error.retry(), Retry::After(std::time::Duration::from_secs(2)));
+    assert_eq!(error.kind, ProviderErrorKind::Overloaded);
+    assert_eq!(error.retry(), RetryDecision::After(std::time::Duration::from_secs(2)));
     let said =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"I"}}"#;
     let error = read(WIRE, &events(&[START, said, overloaded])).1.unwrap_err();
@@ -170,55 +174,55 @@ fn an_overload_is_told_and_may_be_repeated_only_at_the_beginning() {
         error.to_string(),
         "in the middle of the answer: the provider is overloaded: Overloaded"
     );
-    assert_eq!(error.retry(), Retry::No);
-    assert_eq!(refused(WIRE, 529, &[], overloaded).cause, Cause::Overloaded);
+    assert_eq!(error.retry(), RetryDecision::No);
+    assert_eq!(refused(WIRE, 529, &[], overloaded).kind, ProviderErrorKind::Overloaded);
 }
 
 #[test]
 fn errors_by_status_are_understood() {
     let cause = |status, kind: &str, message: &str| {
         let body = json!({ "type": "error", "error": { "type": kind, "message": message } });
-        refused(WIRE, status, &[], &body.to_string()).cause
+        refused(WIRE, status, &[], &body.to_string()).kind
     };
     assert_eq!(
         cause(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
-        Cause::ContextTooLong { most: Some(200_000), given: Some(210_000) }
+        ProviderErrorKind::ContextTooLong { most: Some(200_000), given: Some(210_000) }
     );
     assert_eq!(
         cause(400, "invalid_request_error", "Your credit balance is too low"),
-        Cause::OutOfCredit
+        ProviderErrorKind::OutOfCredit
     );
     assert_eq!(
         cause(404, "not_found_error", "model: claude-9"),
-        Cause::UnknownModel { model: String::new() }
+        ProviderErrorKind::UnknownModel { model: String::new() }
     );
     assert_eq!(
         cause(401, "authentication_error", "invalid x-api-key"),
-        Cause::Authentication { variable: None }
+        ProviderErrorKind::Authentication { variable: None }
     );
-    assert_eq!(cause(403, "permission_error", "no"), Cause::Permission);
-    assert_eq!(cause(429, "rate_limit_error", "slow"), Cause::RateLimited);
-    assert_eq!(cause(413, "request_too_large", "too large"), Cause::Invalid);
-    assert_eq!(cause(500, "api_error", "oh"), Cause::Failed);
+    assert_eq!(cause(403, "permission_error", "no"), ProviderErrorKind::Permission);
+    assert_eq!(cause(429, "rate_limit_error", "slow"), ProviderErrorKind::RateLimited);
+    assert_eq!(cause(413, "request_too_large", "too large"), ProviderErrorKind::Invalid);
+    assert_eq!(cause(500, "api_error", "oh"), ProviderErrorKind::Failed);
 }
 
 #[test]
 fn what_it_refuses_is_not_sent() {
-    let ask = Ask {
+    let request = ModelRequest {
         cache: CacheMarks::Unset,
-        ..Ask::new(
+        ..ModelRequest::new(
             "claude",
             vec![
-                Message::user(""),
-                Message::user(" \n"),
-                Message::user("hi"),
-                Message::assistant("  "),
-                Message::user("there"),
-                Message::assistant("Well, \n"),
+                ChatMessage::user(""),
+                ChatMessage::user(" \n"),
+                ChatMessage::user("hi"),
+                ChatMessage::assistant("  "),
+                ChatMessage::user("there"),
+                ChatMessage::assistant("Well, \n"),
             ],
         )
     };
-    let sent: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let sent: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     assert_eq!(
         sent["messages"],
         json!([
@@ -230,33 +234,36 @@ fn what_it_refuses_is_not_sent() {
 
 #[test]
 fn a_forced_call_and_thinking_exclude_one_another() {
-    let mut ask = Ask {
+    let mut request = ModelRequest {
         tools: tools(),
-        choice: Choice::Required,
-        reasoning: Some(Reasoning::Budget(10_000)),
+        choice: ToolChoice::Required,
+        reasoning: Some(ReasoningAmount::Budget(10_000)),
         temperature: Some(1.0),
-        ..Ask::new("claude", vec![Message::user("hi")])
+        ..ModelRequest::new("claude", vec![ChatMessage::user("hi")])
     };
-    let sent = |ask: &Ask| serde_json::from_str::<Value>(&body(WIRE, ask)).unwrap();
-    assert_eq!(sent(&ask).get("thinking"), None);
-    ask.choice = Choice::Auto;
-    let with = sent(&ask);
+    let sent =
+        |request: &ModelRequest| serde_json::from_str::<Value>(&body(WIRE, request)).unwrap();
+    assert_eq!(sent(&request).get("thinking"), None);
+    request.choice = ToolChoice::Auto;
+    let with = sent(&request);
     assert_eq!(with["thinking"], json!({ "type": "enabled", "budget_tokens": 10_000 }));
     assert_eq!((with["max_tokens"].as_u64(), with.get("temperature")), (Some(18_192), None));
     // Nor does a model with a budget go on with calls that it did not think before.
-    let called = Message::new(Role::Assistant, vec![call("1", "now", "{}")]);
-    let unthinking =
-        Ask { messages: vec![Message::user("hi").into(), called.into()], ..ask.clone() };
+    let called = ChatMessage::new(MessageRole::Assistant, vec![call("1", "now", "{}")]);
+    let unthinking = ModelRequest {
+        messages: vec![ChatMessage::user("hi").into(), called.into()],
+        ..request.clone()
+    };
     assert_eq!(sent(&unthinking).get("thinking"), None);
-    ask.reasoning = Some(Reasoning::Effort(Effort::Off));
-    assert_eq!(sent(&ask)["thinking"], json!({ "type": "disabled" }));
+    request.reasoning = Some(ReasoningAmount::Effort(ReasoningEffort::Off));
+    assert_eq!(sent(&request)["thinking"], json!({ "type": "disabled" }));
 }
 
 #[test]
 fn an_unknown_kind_of_event_is_passed_over() {
     let odd = stream(&[START, r#"{"type":"surprise","x":1}"#, &stopped("end_turn")]);
     let reply = read(WIRE, &odd).1.unwrap();
-    assert_eq!(reply.message.parts, [] as [Part; 0]);
+    assert_eq!(reply.message.parts, [] as [MessagePart; 0]);
 }
 
 #[test]
@@ -325,24 +332,27 @@ fn wishes_are_said_in_the_words_of_the_wire() {
         name: "answer".into(),
         schema: consort_core::Json::parse(r#"{"type":"object"}"#).unwrap(),
     };
-    let late = Message::new(Role::System, vec![Part::text("Now in French.")]);
-    let thought = Kind::Thinking { text: "unsigned".into(), redacted: false };
-    let ask = Ask {
+    let late = ChatMessage::new(MessageRole::System, vec![MessagePart::text("Now in French.")]);
+    let thought = PartContent::Thinking { text: "unsigned".into(), redacted: false };
+    let request = ModelRequest {
         tools: tools(),
-        calls: Calls::One,
+        calls: ParallelCalls::One,
         max_tokens: Some(100),
         stop: vec!["END".into()],
-        reasoning: Some(Reasoning::Effort(Effort::Minimal)),
+        reasoning: Some(ReasoningAmount::Effort(ReasoningEffort::Minimal)),
         response: Some(response),
-        ..Ask::new(
+        ..ModelRequest::new(
             "m",
             vec![
-                Message::new(Role::Assistant, vec![thought.into(), call("a.b", "now", "{}")]),
+                ChatMessage::new(
+                    MessageRole::Assistant,
+                    vec![thought.into(), call("a.b", "now", "{}")],
+                ),
                 late,
             ],
         )
     };
-    let mut body: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let mut body: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     body["tools"].take();
     insta::assert_snapshot!(written_out(&body, ""), @r#"
     {

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::request::{Effort, Reasoning};
+use crate::request::{ReasoningAmount, ReasoningEffort};
 
 /// Model family and version, as far as the name reveals them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Version<'a> {
+pub(crate) struct ClaudeVersion<'a> {
     /// `opus`, `sonnet` and so on.
     family: &'a str,
     /// Zero if the name contains none.
     number: (u32, u32),
 }
 
-impl<'a> Version<'a> {
+impl<'a> ClaudeVersion<'a> {
     pub(crate) fn of(model: &'a str) -> Self {
         let name = model.rsplit('/').next().unwrap_or_default();
         let Some(rest) = name.strip_prefix("claude-") else { return Self::default() };
@@ -39,29 +39,29 @@ impl<'a> Version<'a> {
 
     /// Returns true if the model uses adaptive thinking, and accepts neither a budget nor a temperature.
     pub(crate) fn is_adaptive(self) -> bool {
-        self.thinks() || self.family == "opus" && self.number >= (4, 7)
+        self.thinks_by_default() || self.family == "opus" && self.number >= (4, 7)
     }
 
     /// Returns the thinking budget in tokens, if the model takes one.
-    pub(crate) fn budget(self, reasoning: Reasoning) -> Option<u32> {
+    pub(crate) fn budget(self, reasoning: ReasoningAmount) -> Option<u32> {
         let is_old = self.number.0 > 0 && self.number < (4, 6);
         match reasoning {
-            _ if self.is_adaptive() || reasoning.effort() == Effort::Off => None,
-            Reasoning::Budget(budget) => Some(budget.max(1024)),
+            _ if self.is_adaptive() || reasoning.effort() == ReasoningEffort::Off => None,
+            ReasoningAmount::Budget(budget) => Some(budget.max(1024)),
             // A name that tells no number is taken for one of a newer model.
-            Reasoning::Effort(_) if !is_old => None,
-            Reasoning::Effort(effort) => Some(match effort {
-                Effort::Off | Effort::Minimal => 1024,
-                Effort::Low => 2048,
-                Effort::Medium => 8192,
-                Effort::High => 16_384,
-                Effort::Max => 24_576,
+            ReasoningAmount::Effort(_) if !is_old => None,
+            ReasoningAmount::Effort(effort) => Some(match effort {
+                ReasoningEffort::Off | ReasoningEffort::Minimal => 1024,
+                ReasoningEffort::Low => 2048,
+                ReasoningEffort::Medium => 8192,
+                ReasoningEffort::High => 16_384,
+                ReasoningEffort::Max => 24_576,
             }),
         }
     }
 
     /// Returns true if the model thinks by default.
-    pub(crate) fn thinks(self) -> bool {
+    pub(crate) fn thinks_by_default(self) -> bool {
         self.number.0 >= 5
     }
 
@@ -75,7 +75,7 @@ impl<'a> Version<'a> {
     }
 
     /// Returns the `thinking` member that disables thinking; `None` if that is not possible.
-    pub(crate) fn no_thinking(self) -> Option<Value> {
+    pub(crate) fn thinking_off(self) -> Option<Value> {
         match self.family {
             "sonnet" if self.number >= (5, 5) => Some(json!({ "type": "between_tools" })),
             "fable" | "mythos" => None,
@@ -88,10 +88,10 @@ impl<'a> Version<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Message;
-    use crate::request::Ask;
+    use crate::message::ChatMessage;
+    use crate::request::ModelRequest;
     use crate::tests::sample::body;
-    use crate::wire_format::Wire;
+    use crate::wire_format::WireFormat;
 
     #[test]
     fn a_name_tells_its_family_and_its_number() {
@@ -105,23 +105,30 @@ mod tests {
             ("claude", "", (0, 0)),
             ("kimi-k3", "", (0, 0)),
         ] {
-            assert_eq!(Version::of(model), Version { family, number }, "{model}");
+            assert_eq!(ClaudeVersion::of(model), ClaudeVersion { family, number }, "{model}");
         }
     }
 
     #[test]
     fn each_generation_is_asked_as_it_takes_it() {
-        let asked = |model: &str, reasoning: Option<Reasoning>| {
-            let messages = vec![Message::user("hi")];
-            let ask = Ask { reasoning, temperature: Some(0.5), ..Ask::new(model, messages) };
-            let body: Value = serde_json::from_str(&body(Wire::Anthropic, &ask)).unwrap();
+        let asked = |model: &str, reasoning: Option<ReasoningAmount>| {
+            let messages = vec![ChatMessage::user("hi")];
+            let request = ModelRequest {
+                reasoning,
+                temperature: Some(0.5),
+                ..ModelRequest::new(model, messages)
+            };
+            let body: Value = serde_json::from_str(&body(WireFormat::Anthropic, &request)).unwrap();
             let members = ["max_tokens", "temperature", "thinking", "output_config"];
             let told =
                 members.iter().filter_map(|name| Some(format!("{name} {}", body.get(name)?)));
             told.collect::<Vec<_>>().join(", ")
         };
-        let (off, high) = (Reasoning::Effort(Effort::Off), Reasoning::Effort(Effort::High));
-        let wishes = [None, Some(off), Some(high), Some(Reasoning::Budget(2048))];
+        let (off, high) = (
+            ReasoningAmount::Effort(ReasoningEffort::Off),
+            ReasoningAmount::Effort(ReasoningEffort::High),
+        );
+        let wishes = [None, Some(off), Some(high), Some(ReasoningAmount::Budget(2048))];
         let models = [
             "claude-haiku-4-5",
             "claude-opus-4-8",

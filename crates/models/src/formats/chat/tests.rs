@@ -1,12 +1,14 @@
 //! Chat completions, checked against their documentation.
 
+mod requests;
+
 use serde_json::{Value, json};
 
-use crate::message::{Arguments, Kind, Message, Part, Role};
+use crate::message::{ChatMessage, MessagePart, MessageRole, PartContent, RawArguments};
 use crate::tests::sample::{body, call, conversation, read, refused, stream, tools, written_out};
 use crate::*;
 
-const WIRE: Wire = Wire::OpenAiChat;
+const WIRE: WireFormat = WireFormat::OpenAiChat;
 
 fn chunk(delta: &str) -> String {
     format!(
@@ -51,7 +53,7 @@ pub(crate) fn everything() -> String {
     )
 }
 
-fn calls(reply: &Reply) -> Vec<(&str, &str, &str)> {
+fn calls(reply: &ModelReply) -> Vec<(&str, &str, &str)> {
     let calls = reply.message.calls();
     calls.map(|call| (&*call.id, &*call.name, call.arguments.as_str())).collect()
 }
@@ -64,10 +66,10 @@ fn parallel_calls_are_told_apart_by_their_index() {
         calls(&reply),
         [("call_a", "get_weather", "{\"city\": \"Tromsø\"}"), ("call_b", "now", "{}")]
     );
-    let usage = Usage { input: 20, output: 9, cached_read: 5, cached_write: 0, reasoning: 2 };
+    let usage = TokenUsage { input: 20, output: 9, cached_read: 5, cached_write: 0, reasoning: 2 };
     assert_eq!(
         (reply.stop, reply.usage, &*reply.model, &*reply.id),
-        (Stop::ToolCalls, usage, "gpt", "chatcmpl-1")
+        (StopReason::ToolCalls, usage, "gpt", "chatcmpl-1")
     );
 }
 
@@ -79,7 +81,7 @@ fn an_answer_at_once_is_read_alike() {
     assert!(deltas.is_empty());
     assert_eq!(reply.message.text(), "Hi");
     assert_eq!(calls(&reply), [("1", "f", r#"{"b":1,"a":2}"#)]);
-    assert_eq!(reply.usage, Usage { input: 1, output: 2, ..Usage::default() });
+    assert_eq!(reply.usage, TokenUsage { input: 1, output: 2, ..TokenUsage::default() });
 }
 
 #[test]
@@ -102,8 +104,8 @@ fn calls_without_index_without_id_and_with_an_object_are_understood() {
             ("x", "c", r#"{"n":1}"#)
         ]
     );
-    assert_eq!(reply.stop, Stop::ToolCalls, "though it was said to have stopped");
-    assert_eq!(reply.usage, Usage::default());
+    assert_eq!(reply.stop, StopReason::ToolCalls, "though it was said to have stopped");
+    assert_eq!(reply.usage, TokenUsage::default());
 }
 
 #[test]
@@ -117,8 +119,8 @@ fn calls_that_are_all_said_to_be_the_first_stay_apart() {
     );
     let reply = read(WIRE, &answer).1.unwrap();
     assert_eq!(calls(&reply), [("p", "a", "{}"), ("q", "b", "{}")]);
-    let ask = Ask::new("m", vec![reply.message]);
-    let sent: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let request = ModelRequest::new("m", vec![reply.message]);
+    let sent: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     assert_eq!(
         sent["messages"][0]["tool_calls"][0]["extra_content"],
         json!({ "google": { "thought_signature": "sig" } })
@@ -127,12 +129,13 @@ fn calls_that_are_all_said_to_be_the_first_stay_apart() {
 
 #[test]
 fn names_are_brought_back_and_ids_we_make_are_of_their_answer() {
-    let mut ask = Ask::new("m", vec![Message::user("a"), Message::assistant("b")]);
-    ask.tools = tools();
-    let names = Names::new(WIRE, &ask.tools);
-    let there = names.there("web.get_weather");
+    let mut request =
+        ModelRequest::new("m", vec![ChatMessage::user("a"), ChatMessage::assistant("b")]);
+    request.tools = tools();
+    let names = ToolNameMap::new(WIRE, &request.tools);
+    let there = names.provider_name("web.get_weather");
     assert_ne!(there, "web.get_weather");
-    let mut reader = WIRE.reader(&ask, &Endpoint::new("http://localhost"));
+    let mut reader = WIRE.reader(&request, &ProviderEndpoint::new("http://localhost"));
     let call = json!({ "tool_calls": [{ "function": { "name": there, "arguments": "{}" } }] });
     reader.feed(chunks(&[&call.to_string()], "stop").as_bytes());
     let reply = reader.end().unwrap();
@@ -152,12 +155,16 @@ fn thoughts_come_by_either_name_and_go_back_by_it_while_the_question_is_the_same
         );
         let (deltas, reply) = read(WIRE, &answer);
         let reply = reply.unwrap();
-        assert_eq!(deltas[..2], [Delta::Thinking("let ".into()), Delta::Thinking("me see".into())]);
-        let mut ask = Ask::new("m", vec![Message::user("time?"), reply.message]);
-        let sent = |ask: &Ask| serde_json::from_str::<Value>(&body(WIRE, ask)).unwrap();
-        assert_eq!(sent(&ask)["messages"][1][field], "let me see");
-        ask.messages.push(Message::user("and now?").into());
-        assert_eq!(sent(&ask)["messages"][1].get(field), None);
+        assert_eq!(
+            deltas[..2],
+            [ReplyDelta::Thinking("let ".into()), ReplyDelta::Thinking("me see".into())]
+        );
+        let mut request = ModelRequest::new("m", vec![ChatMessage::user("time?"), reply.message]);
+        let sent =
+            |request: &ModelRequest| serde_json::from_str::<Value>(&body(WIRE, request)).unwrap();
+        assert_eq!(sent(&request)["messages"][1][field], "let me see");
+        request.messages.push(ChatMessage::user("and now?").into());
+        assert_eq!(sent(&request)["messages"][1].get(field), None);
     }
 }
 
@@ -172,7 +179,7 @@ fn details_of_reasoning_go_back_as_they_came() {
     );
     let reply = read(WIRE, &answer).1.unwrap();
     let sent: Value =
-        serde_json::from_str(&body(WIRE, &Ask::new("m", vec![reply.message]))).unwrap();
+        serde_json::from_str(&body(WIRE, &ModelRequest::new("m", vec![reply.message]))).unwrap();
     assert_eq!(
         sent["messages"][0]["reasoning_details"],
         json!([{ "type": "reasoning.text", "text": "a" }, { "type": "reasoning.encrypted", "data": "e" }])
@@ -184,21 +191,24 @@ fn a_refusal_is_told_and_kept() {
     let (deltas, reply) =
         read(WIRE, &chunks(&[r#"{"refusal":"I can"}"#, r#"{"refusal":"not."}"#], "stop"));
     let reply = reply.unwrap();
-    assert_eq!(deltas, [Delta::Refusal("I can".into()), Delta::Refusal("not.".into())]);
-    assert_eq!(reply.message.parts, [Part::from(Kind::Refusal { text: "I cannot.".into() })]);
-    assert_eq!(reply.stop, Stop::Refusal);
+    assert_eq!(deltas, [ReplyDelta::Refusal("I can".into()), ReplyDelta::Refusal("not.".into())]);
+    assert_eq!(
+        reply.message.parts,
+        [MessagePart::from(PartContent::Refusal { text: "I cannot.".into() })]
+    );
+    assert_eq!(reply.stop, StopReason::Refusal);
 }
 
 #[test]
 fn why_it_stopped_is_understood() {
     let stop = |reason: &str| read(WIRE, &chunks(&[r#"{"content":"a"}"#], reason)).1.unwrap().stop;
-    assert_eq!(stop("stop"), Stop::End);
-    assert_eq!(stop("length"), Stop::Length);
-    assert_eq!(stop("content_filter"), Stop::ContentFilter);
-    assert_eq!(stop("tool_calls"), Stop::End, "there are none");
+    assert_eq!(stop("stop"), StopReason::End);
+    assert_eq!(stop("length"), StopReason::Length);
+    assert_eq!(stop("content_filter"), StopReason::ContentFilter);
+    assert_eq!(stop("tool_calls"), StopReason::End, "there are none");
     assert_eq!(
         stop("insufficient_system_resource"),
-        Stop::Other("insufficient_system_resource".into())
+        StopReason::Other("insufficient_system_resource".into())
     );
 }
 
@@ -206,187 +216,55 @@ fn why_it_stopped_is_understood() {
 fn an_error_within_a_stream_of_success_is_an_error() {
     let told = |error: &str| read(WIRE, &stream(&[error])).1.unwrap_err();
     let error = told(r#"{"error":{"message":"slow down","type":"server_error","code":429}}"#);
-    assert_eq!(error.cause, Cause::RateLimited);
+    assert_eq!(error.kind, ProviderErrorKind::RateLimited);
     assert_eq!(told(r#"{"error":"boom"}"#).to_string(), "the answer broke off with an error: boom");
-    assert_eq!(told(r#"{"object":"error","message":"no","code":400}"#).cause, Cause::Invalid);
+    assert_eq!(
+        told(r#"{"object":"error","message":"no","code":400}"#).kind,
+        ProviderErrorKind::Invalid
+    );
     let behind = stream(&[&chunk(r#"{"content":"a"}"#), r#"{"error":{"message":"x","code":502}}"#]);
     let error = read(WIRE, &behind).1.unwrap_err();
     assert_eq!(error.to_string(), "in the middle of the answer: the provider failed: x");
-    assert_eq!(error.retry(), Retry::No);
+    assert_eq!(error.retry(), RetryDecision::No);
 }
 
 #[test]
 fn errors_by_status_are_understood() {
-    let cause = |status, body: &str| refused(WIRE, status, &[], body).cause;
+    let cause = |status, body: &str| refused(WIRE, status, &[], body).kind;
     assert_eq!(
         cause(
             400,
             r#"{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130,512 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}"#
         ),
-        Cause::ContextTooLong { most: Some(128_000), given: Some(130_512) }
+        ProviderErrorKind::ContextTooLong { most: Some(128_000), given: Some(130_512) }
     );
     assert_eq!(
         cause(
             404,
             r#"{"error":{"message":"The model `gpt-9` does not exist","code":"model_not_found"}}"#
         ),
-        Cause::UnknownModel { model: String::new() }
+        ProviderErrorKind::UnknownModel { model: String::new() }
     );
     assert_eq!(
         cause(
             404,
             r#"{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error"}}"#
         ),
-        Cause::UnknownModel { model: String::new() }
+        ProviderErrorKind::UnknownModel { model: String::new() }
     );
     assert_eq!(
         cause(
             429,
             r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#
         ),
-        Cause::OutOfCredit
+        ProviderErrorKind::OutOfCredit
     );
-    assert_eq!(cause(403, "{}"), Cause::Permission);
-    assert_eq!(cause(503, "upstream down"), Cause::Overloaded);
+    assert_eq!(cause(403, "{}"), ProviderErrorKind::Permission);
+    assert_eq!(cause(503, "upstream down"), ProviderErrorKind::Overloaded);
     assert_eq!(
         cause(422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#),
-        Cause::Invalid
+        ProviderErrorKind::Invalid
     );
     let limited = refused(WIRE, 429, &[("Retry-After", "7")], r#"{"error":{"message":"slow"}}"#);
-    assert_eq!(limited.retry(), Retry::After(std::time::Duration::from_secs(7)));
-}
-
-#[test]
-fn arguments_that_are_no_object_are_wrapped_and_ids_fitted() {
-    assert_eq!(super::arguments(&Arguments::from("")), "{}");
-    assert_eq!(super::arguments(&Arguments::from("{\"a\": 1.0}")), "{\"a\": 1.0}");
-    assert_eq!(super::arguments(&Arguments::from("[1")), r#"{"invalid_arguments":"[1"}"#);
-    let long = super::id(&"a".repeat(60), 40).into_owned();
-    assert_eq!(long.len(), 40);
-    assert_ne!(long, super::id(&format!("{}b", "a".repeat(59)), 40));
-    assert_eq!(super::id("call_1", 40), "call_1");
-}
-
-#[test]
-fn a_request_says_all_that_was_asked() {
-    let ask = conversation();
-    insta::assert_snapshot!(body(WIRE, &ask), @r#"
-    {
-      "messages": [
-        {"content":"Be brief.","role":"system"},
-        {
-          "content": [
-            {"text":"What is this?","type":"text"},
-            {"image_url":{"url":"data:image/png;base64,iVBO"},"type":"image_url"},
-            {"file":{"file_data":"data:application/pdf;base64,JVBE","filename":"report.pdf"},"type":"file"},
-            {"input_audio":{"data":"UklG","format":"wav"},"type":"input_audio"}
-          ],
-          "role": "user"
-        },
-        {
-          "content": null,
-          "role": "assistant",
-          "tool_calls": [
-            {
-              "function": {"arguments":"{\"city\": \"Oslo\", \"a\": 1.0}","name":"web_get_weather_db48e775"},
-              "id": "call_1",
-              "type": "function"
-            },
-            {
-              "function": {"arguments":"{\"invalid_arguments\":\"{oops\"}","name":"gone_tool_bd65cfe5"},
-              "id": "call_2",
-              "type": "function"
-            },
-            {"function":{"arguments":"{}","name":"now"},"id":"call_3","type":"function"}
-          ]
-        },
-        {"content":"Rain.\n[Image: image/png]","role":"tool","tool_call_id":"call_1"},
-        {"content":"Error: no such tool","role":"tool","tool_call_id":"call_2"},
-        {
-          "content": "Error: no result: the call was not made, or what it came to is not known",
-          "role": "tool",
-          "tool_call_id": "call_3"
-        },
-        {
-          "content": [
-            {"text":"[From the result of `web.get_weather`]","type":"text"},
-            {"image_url":{"url":"data:image/png;base64,iVBO"},"type":"image_url"},
-            {"text":"Go on.","type":"text"}
-          ],
-          "role": "user"
-        }
-      ],
-      "model": "some-model",
-      "stream": true,
-      "stream_options": {"include_usage":true},
-      "tools": [
-        {
-          "function": {
-            "description": "The weather in a city.",
-            "name": "web_get_weather_db48e775",
-            "parameters": {"properties":{"city":{"type":"string"}},"required":["city"],"type":"object"}
-          },
-          "type": "function"
-        },
-        {
-          "function": {"description":"The time.","name":"now","parameters":{"properties":{},"type":"object"}},
-          "type": "function"
-        }
-      ]
-    }
-    "#);
-}
-
-#[test]
-fn wishes_are_said_in_the_words_of_the_wire() {
-    let response = ResponseSchema {
-        name: "answer".into(),
-        schema: consort_core::Json::parse(r#"{"type":"object"}"#).unwrap(),
-    };
-    let ask = Ask {
-        tools: tools(),
-        choice: Choice::Named("web.get_weather".into()),
-        calls: Calls::One,
-        max_tokens: Some(100),
-        temperature: Some(0.5),
-        stop: vec!["END".into()],
-        reasoning: Some(Reasoning::Effort(Effort::Max)),
-        response: Some(response),
-        delivery: Delivery::Whole,
-        ..Ask::new("m", vec![Message::new(Role::Assistant, vec![call("1", "now", "{}")])])
-    };
-    let mut body: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
-    body["tools"].take();
-    insta::assert_snapshot!(written_out(&body, ""), @r#"
-    {
-      "max_completion_tokens": 100,
-      "messages": [
-        {
-          "content": null,
-          "role": "assistant",
-          "tool_calls": [{"function":{"arguments":"{}","name":"now"},"id":"1","type":"function"}]
-        },
-        {
-          "content": "Error: no result: the call was not made, or what it came to is not known",
-          "role": "tool",
-          "tool_call_id": "1"
-        }
-      ],
-      "model": "m",
-      "parallel_tool_calls": false,
-      "reasoning_effort": "xhigh",
-      "response_format": {"json_schema":{"name":"answer","schema":{"type":"object"},"strict":false},"type":"json_schema"},
-      "stop": ["END"],
-      "temperature": 0.5,
-      "tool_choice": {"function":{"name":"web_get_weather_db48e775"},"type":"function"},
-      "tools": null
-    }
-    "#);
-}
-
-#[test]
-fn who_cannot_but_think_is_asked_to_think_little() {
-    let word = |model| super::word(Effort::Off, model);
-    assert_eq!(["gpt-6.1-sol", "openai/gpt-7.0"].map(word), ["low"; 2]);
-    assert_eq!(["gpt-6-sol", "gpt-5.2", "grok-4.6", "gpt-oss"].map(word), ["none"; 4]);
+    assert_eq!(limited.retry(), RetryDecision::After(std::time::Duration::from_secs(7)));
 }

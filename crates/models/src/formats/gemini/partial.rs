@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::decode::Trouble;
-use crate::error::Exceeded;
-use crate::limits::Limits;
+use crate::decode::DecodeError;
+use crate::error::ExceededLimit;
+use crate::limits::AnswerLimits;
 
 /// Arguments as far as they have arrived.
 #[derive(Debug)]
@@ -30,7 +30,11 @@ impl PartialArguments {
     }
 
     /// Takes pieces, in order.
-    pub(crate) fn take(&mut self, pieces: &Value, limits: &Limits) -> Result<(), Trouble> {
+    pub(crate) fn add_piece(
+        &mut self,
+        pieces: &Value,
+        limits: &AnswerLimits,
+    ) -> Result<(), DecodeError> {
         let most = limits.argument_bytes;
         for piece in pieces.as_array().into_iter().flatten() {
             let path = piece["jsonPath"].as_str().unwrap_or_default();
@@ -41,11 +45,12 @@ impl PartialArguments {
                 .unwrap_or_default();
             self.bytes += path.len() + value.as_str().map_or(8, str::len);
             if self.bytes > most {
-                return Err(Exceeded::ArgumentBytes(most).into());
+                return Err(ExceededLimit::ArgumentBytes(most).into());
             }
-            let broken = || Trouble::Broken(format!("arguments at a path of no kind: {path}"));
+            let broken =
+                || DecodeError::Malformed(format!("arguments at a path of no kind: {path}"));
             let steps = steps(path, limits).ok_or_else(broken)?;
-            let place = place(&mut self.value, steps).ok_or_else(broken)?;
+            let place = value_at(&mut self.value, steps).ok_or_else(broken)?;
             let goes_on = self.open.as_deref() == Some(path);
             match (place, &value) {
                 (Value::String(text), Value::String(more)) if goes_on => text.push_str(more),
@@ -64,7 +69,7 @@ impl PartialArguments {
 }
 
 /// The steps of a path such as `$.a.b[0]` or `$['a b']`.
-fn steps(path: &str, limits: &Limits) -> Option<Vec<PathStep>> {
+fn steps(path: &str, limits: &AnswerLimits) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -98,7 +103,7 @@ fn steps(path: &str, limits: &Limits) -> Option<Vec<PathStep>> {
 }
 
 /// Returns the value at the end of these steps, created if missing; `None` if a value of another type is in the way.
-fn place(root: &mut Value, steps: Vec<PathStep>) -> Option<&mut Value> {
+fn value_at(root: &mut Value, steps: Vec<PathStep>) -> Option<&mut Value> {
     let mut at = root;
     for step in steps {
         at = match step {
@@ -129,8 +134,8 @@ mod tests {
 
     use super::*;
 
-    fn bytes(argument_bytes: usize) -> Limits {
-        Limits { argument_bytes, ..Limits::default() }
+    fn bytes(argument_bytes: usize) -> AnswerLimits {
+        AnswerLimits { argument_bytes, ..AnswerLimits::default() }
     }
 
     #[test]
@@ -143,7 +148,7 @@ mod tests {
             { "jsonPath": "$['odd name']", "boolValue": true },
             { "jsonPath": "$.none", "nullValue": "NULL_VALUE" },
         ]);
-        arguments.take(&pieces, &bytes(1000)).unwrap();
+        arguments.add_piece(&pieces, &bytes(1000)).unwrap();
         let made: Value = serde_json::from_str(&arguments.finish()).unwrap();
         let whole = json!({
             "a": "New York", "list": [null, { "n": 2 }], "odd name": true, "none": null,
@@ -157,12 +162,12 @@ mod tests {
         {
             let mut arguments = PartialArguments::new(&Value::Null);
             let pieces = json!([{ "jsonPath": path, "stringValue": "x" }]);
-            assert!(arguments.take(&pieces, &bytes(10_000)).is_err(), "{path}");
+            assert!(arguments.add_piece(&pieces, &bytes(10_000)).is_err(), "{path}");
         }
         let mut arguments = PartialArguments::new(&json!({ "a": 1 }));
         let pieces = json!([{ "jsonPath": "$.a.b", "stringValue": "x" }]);
-        assert!(arguments.take(&pieces, &bytes(1000)).is_err(), "something stands there");
+        assert!(arguments.add_piece(&pieces, &bytes(1000)).is_err(), "something stands there");
         let long = json!([{ "jsonPath": "$.b", "stringValue": "x".repeat(100) }]);
-        assert!(matches!(arguments.take(&long, &bytes(50)), Err(Trouble::Exceeded(_))));
+        assert!(matches!(arguments.add_piece(&long, &bytes(50)), Err(DecodeError::Exceeded(_))));
     }
 }

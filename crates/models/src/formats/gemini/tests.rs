@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Kind, Message, Role};
+use crate::message::{ChatMessage, MessageRole, PartContent};
 use crate::tests::sample::{body, call, conversation, read, refused, stream, tools, written_out};
 use crate::*;
 
-const WIRE: Wire = Wire::Gemini;
+const WIRE: WireFormat = WireFormat::Gemini;
 
 fn chunk(parts: &str, more: &str) -> String {
     format!(
@@ -33,7 +33,10 @@ pub(crate) fn everything() -> String {
 fn words_thoughts_and_calls_are_read() {
     let (deltas, reply) = read(WIRE, &everything());
     let reply = reply.unwrap();
-    assert_eq!(deltas[1..3], [Delta::Thinking("Let me ".into()), Delta::Thinking("see.".into())]);
+    assert_eq!(
+        deltas[1..3],
+        [ReplyDelta::Thinking("Let me ".into()), ReplyDelta::Thinking("see.".into())]
+    );
     let calls: Vec<_> = reply
         .message
         .calls()
@@ -44,10 +47,10 @@ fn words_thoughts_and_calls_are_read() {
         [("f1", "get_weather", "{\"city\": \"Tromsø\", \"a\": 1.0}"), ("call_0_1", "now", "{}")]
     );
     assert_eq!(reply.message.text(), "Grüße 🎻");
-    let usage = Usage { input: 8, output: 11, cached_read: 4, cached_write: 0, reasoning: 6 };
+    let usage = TokenUsage { input: 8, output: 11, cached_read: 4, cached_write: 0, reasoning: 6 };
     assert_eq!(
         (reply.stop, reply.usage, &*reply.model, &*reply.id),
-        (Stop::ToolCalls, usage, "gemini-3-pro", "r1")
+        (StopReason::ToolCalls, usage, "gemini-3-pro", "r1")
     );
 }
 
@@ -57,7 +60,7 @@ fn a_list_of_chunks_and_an_answer_at_once_are_read_alike() {
     let whole = read(WIRE, &one).1.unwrap();
     let list = format!("[{},\n{}]", chunk(r#"{"text":"H"}"#, ""), one.replace("\"Hi\"", "\"i\""));
     assert_eq!(read(WIRE, &list).1.unwrap(), whole);
-    assert_eq!(whole.message, Message::assistant("Hi"));
+    assert_eq!(whole.message, ChatMessage::assistant("Hi"));
 }
 
 #[test]
@@ -70,8 +73,8 @@ fn signatures_go_back_on_the_parts_they_came_with() {
         r#"{"text":"","thoughtSignature":"ZW5k"}"#,
     ];
     let reply = read(WIRE, &chunk(&parts.join(","), r#","finishReason":"STOP""#)).1.unwrap();
-    let ask = Ask::new("gemini-3-pro", vec![Message::user("hi"), reply.message]);
-    let sent: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let request = ModelRequest::new("gemini-3-pro", vec![ChatMessage::user("hi"), reply.message]);
+    let sent: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     let came: Value = serde_json::from_str(&format!("[{}]", parts.join(","))).unwrap();
     assert_eq!(sent["contents"][1], json!({ "role": "model", "parts": came }));
     let result = &sent["contents"][2]["parts"][0]["functionResponse"];
@@ -80,11 +83,13 @@ fn signatures_go_back_on_the_parts_they_came_with() {
 
 #[test]
 fn a_call_of_another_model_is_marked_for_those_who_want_a_signature() {
-    let message =
-        Message::new(Role::Assistant, vec![call("x", "now", "{}"), call("y", "now", "[")]);
+    let message = ChatMessage::new(
+        MessageRole::Assistant,
+        vec![call("x", "now", "{}"), call("y", "now", "[")],
+    );
     let sent = |model: &str| {
-        let ask = Ask::new(model, vec![Message::user("hi"), message.clone()]);
-        let body: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+        let request = ModelRequest::new(model, vec![ChatMessage::user("hi"), message.clone()]);
+        let body: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
         body["contents"][1]["parts"].clone()
     };
     assert_eq!(
@@ -106,13 +111,13 @@ fn why_it_stopped_is_understood() {
         let more = format!(r#","finishReason":"{reason}","finishMessage":"bad call""#);
         read(WIRE, &stream(&[&chunk(r#"{"text":"a"}"#, &more)])).1.unwrap().stop
     };
-    assert_eq!(stop("STOP"), Stop::End);
-    assert_eq!(stop("MAX_TOKENS"), Stop::Length);
-    assert_eq!(stop("SAFETY"), Stop::ContentFilter);
-    assert_eq!(stop("PROHIBITED_CONTENT"), Stop::ContentFilter);
+    assert_eq!(stop("STOP"), StopReason::End);
+    assert_eq!(stop("MAX_TOKENS"), StopReason::Length);
+    assert_eq!(stop("SAFETY"), StopReason::ContentFilter);
+    assert_eq!(stop("PROHIBITED_CONTENT"), StopReason::ContentFilter);
     assert_eq!(
         stop("MALFORMED_FUNCTION_CALL"),
-        Stop::Other("MALFORMED_FUNCTION_CALL: bad call".into())
+        StopReason::Other("MALFORMED_FUNCTION_CALL: bad call".into())
     );
 }
 
@@ -121,7 +126,7 @@ fn a_blocked_prompt_is_refused() {
     let blocked = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":9}}"#;
     let error = read(WIRE, &stream(&[blocked])).1.unwrap_err();
     assert_eq!(error.to_string(), "the provider does not answer this: PROHIBITED_CONTENT");
-    assert_eq!(error.retry(), Retry::No);
+    assert_eq!(error.retry(), RetryDecision::No);
 }
 
 #[test]
@@ -134,7 +139,7 @@ fn errors_are_understood_alone_and_in_a_list() {
         let told = refused(WIRE, code, &[], &one);
         assert_eq!(listed, told);
         let within = read(WIRE, &stream(&[&one])).1.unwrap_err();
-        assert_eq!(within.cause, told.cause);
+        assert_eq!(within.kind, told.kind);
         told
     };
     let limited = error(
@@ -143,7 +148,7 @@ fn errors_are_understood_alone_and_in_a_list() {
         "quota",
         r#"[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"27s"}]"#,
     );
-    assert_eq!(limited.retry(), Retry::After(std::time::Duration::from_secs(27)));
+    assert_eq!(limited.retry(), RetryDecision::After(std::time::Duration::from_secs(27)));
     assert_eq!(
         error(
             400,
@@ -151,12 +156,12 @@ fn errors_are_understood_alone_and_in_a_list() {
             "API key not valid. Please pass a valid API key.",
             r#"[{"reason":"API_KEY_INVALID"}]"#
         )
-        .cause,
-        Cause::Authentication { variable: None }
+        .kind,
+        ProviderErrorKind::Authentication { variable: None }
     );
     assert_eq!(
-        error(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "[]").cause,
-        Cause::ContextTooLong { most: Some(1_048_576), given: Some(1_200_000) }
+        error(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "[]").kind,
+        ProviderErrorKind::ContextTooLong { most: Some(1_048_576), given: Some(1_200_000) }
     );
     assert_eq!(
         error(
@@ -165,40 +170,40 @@ fn errors_are_understood_alone_and_in_a_list() {
             "models/gemini-9 is not found for API version v1beta, or is not supported",
             "[]"
         )
-        .cause,
-        Cause::UnknownModel { model: String::new() }
+        .kind,
+        ProviderErrorKind::UnknownModel { model: String::new() }
     );
     assert_eq!(
-        error(503, "UNAVAILABLE", "The model is overloaded.", "[]").cause,
-        Cause::Overloaded
+        error(503, "UNAVAILABLE", "The model is overloaded.", "[]").kind,
+        ProviderErrorKind::Overloaded
     );
-    assert_eq!(error(500, "INTERNAL", "oh", "[]").cause, Cause::Failed);
-    assert_eq!(error(403, "PERMISSION_DENIED", "no", "[]").cause, Cause::Permission);
-    assert_eq!(error(400, "INVALID_ARGUMENT", "bad schema", "[]").cause, Cause::Invalid);
+    assert_eq!(error(500, "INTERNAL", "oh", "[]").kind, ProviderErrorKind::Failed);
+    assert_eq!(error(403, "PERMISSION_DENIED", "no", "[]").kind, ProviderErrorKind::Permission);
+    assert_eq!(error(400, "INVALID_ARGUMENT", "bad schema", "[]").kind, ProviderErrorKind::Invalid);
 }
 
 #[test]
 fn pictures_it_makes_are_kept() {
     let part = r#"{"inlineData":{"mimeType":"image/png","data":"iVBO"}}"#;
     let reply = read(WIRE, &chunk(part, r#","finishReason":"STOP""#)).1.unwrap();
-    assert!(matches!(reply.message.parts[0].kind, Kind::Image(_)));
+    assert!(matches!(reply.message.parts[0].content, PartContent::Image(_)));
     let sent: Value =
-        serde_json::from_str(&body(WIRE, &Ask::new("g", vec![reply.message]))).unwrap();
+        serde_json::from_str(&body(WIRE, &ModelRequest::new("g", vec![reply.message]))).unwrap();
     assert_eq!(sent["contents"][0]["parts"][0], serde_json::from_str::<Value>(part).unwrap());
 }
 
 #[test]
 fn the_model_is_in_the_address() {
     let url = |model: &str, delivery| {
-        let ask = Ask { delivery, ..Ask::new(model, vec![]) };
-        WIRE.request(&ask, &Endpoint::new("https://x/v1beta")).url
+        let request = ModelRequest { delivery, ..ModelRequest::new(model, vec![]) };
+        WIRE.request(&request, &ProviderEndpoint::new("https://x/v1beta")).url
     };
     assert_eq!(
-        url("gemini-3", Delivery::Stream),
+        url("gemini-3", ReplyDelivery::Stream),
         "https://x/v1beta/models/gemini-3:streamGenerateContent?alt=sse"
     );
     assert_eq!(
-        url("tunedModels/a?b#c", Delivery::Whole),
+        url("tunedModels/a?b#c", ReplyDelivery::Whole),
         "https://x/v1beta/tunedModels/a%3Fb%23c:generateContent"
     );
 }
@@ -206,11 +211,12 @@ fn the_model_is_in_the_address() {
 #[test]
 fn how_much_it_thinks_is_said_as_its_generation_takes_it() {
     let thinking = |model: &str, reasoning| {
-        let ask = Ask { reasoning: Some(reasoning), ..Ask::new(model, vec![]) };
-        let body: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+        let request =
+            ModelRequest { reasoning: Some(reasoning), ..ModelRequest::new(model, vec![]) };
+        let body: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
         body["generationConfig"]["thinkingConfig"].clone()
     };
-    let effort = Reasoning::Effort;
+    let effort = ReasoningAmount::Effort;
     for (model, least) in [
         ("gemini-3-flash-preview", "minimal"),
         ("gemini-3.6-flash", "minimal"),
@@ -218,27 +224,33 @@ fn how_much_it_thinks_is_said_as_its_generation_takes_it() {
         ("gemini-3.8-flash", "low"),
         ("gemini-4-flash", "low"),
     ] {
-        assert_eq!(thinking(model, effort(Effort::Off)), json!({ "thinkingLevel": least }));
+        assert_eq!(
+            thinking(model, effort(ReasoningEffort::Off)),
+            json!({ "thinkingLevel": least })
+        );
     }
     assert_eq!(
-        thinking("gemini-3-pro", effort(Effort::Max)),
+        thinking("gemini-3-pro", effort(ReasoningEffort::Max)),
         json!({ "thinkingLevel": "high", "includeThoughts": true })
     );
-    assert_eq!(thinking("gemini-2.5-flash", effort(Effort::Off)), json!({ "thinkingBudget": 0 }));
     assert_eq!(
-        thinking("gemini-2.5-flash", effort(Effort::Medium)),
+        thinking("gemini-2.5-flash", effort(ReasoningEffort::Off)),
+        json!({ "thinkingBudget": 0 })
+    );
+    assert_eq!(
+        thinking("gemini-2.5-flash", effort(ReasoningEffort::Medium)),
         json!({ "thinkingBudget": 8192, "includeThoughts": true })
     );
     assert_eq!(
-        thinking("gemini-3-pro", Reasoning::Budget(99)),
+        thinking("gemini-3-pro", ReasoningAmount::Budget(99)),
         json!({ "thinkingBudget": 99, "includeThoughts": true })
     );
 }
 
 #[test]
 fn media_of_a_result_stand_within_it_for_newer_models() {
-    let ask = Ask { model: "gemini-3-pro".into(), ..conversation() };
-    let sent: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let request = ModelRequest { model: "gemini-3-pro".into(), ..conversation() };
+    let sent: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     let result = &sent["contents"][2]["parts"][0]["functionResponse"];
     assert_eq!(
         result,
@@ -308,17 +320,17 @@ fn wishes_are_said_in_the_words_of_the_wire() {
         name: "answer".into(),
         schema: consort_core::Json::parse(r#"{"type":"object"}"#).unwrap(),
     };
-    let ask = Ask {
+    let request = ModelRequest {
         tools: tools(),
-        choice: Choice::Named("now".into()),
+        choice: ToolChoice::Named("now".into()),
         max_tokens: Some(100),
         temperature: Some(0.5),
         stop: vec!["END".into()],
-        reasoning: Some(Reasoning::Effort(Effort::Low)),
+        reasoning: Some(ReasoningAmount::Effort(ReasoningEffort::Low)),
         response: Some(response),
-        ..Ask::new("m", vec![])
+        ..ModelRequest::new("m", vec![])
     };
-    let mut body: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let mut body: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     body["tools"].take();
     insta::assert_snapshot!(written_out(&body, ""), @r#"
     {

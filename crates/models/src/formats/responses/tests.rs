@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Kind, Message, Part, Role};
+use crate::message::{ChatMessage, MessagePart, MessageRole, PartContent};
 use crate::tests::sample::{body, call, conversation, read, refused, stream, tools, written_out};
 use crate::*;
 
-const WIRE: Wire = Wire::OpenAiResponses;
+const WIRE: WireFormat = WireFormat::OpenAiResponses;
 
 const REASONING: &str = r#"{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"First."},{"type":"summary_text","text":"Then."}],"encrypted_content":"gAAAA=="}"#;
 const SAID: &str = r#"{"id":"msg_1","type":"message","role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"Grüße 🎻","annotations":[]}]}"#;
@@ -77,19 +77,20 @@ fn a_stream_and_an_answer_at_once_say_the_same() {
         .collect();
     assert_eq!(calls, [("call_a", "get_weather", "{\"city\": \"Oslo\"}"), ("call_b", "now", "{}")]);
     assert_eq!(
-        reply.message.parts[0].kind,
-        Kind::Thinking { text: "First.\n\nThen.".into(), redacted: false }
+        reply.message.parts[0].content,
+        PartContent::Thinking { text: "First.\n\nThen.".into(), redacted: false }
     );
-    let usage = Usage { input: 30, output: 12, cached_read: 10, cached_write: 0, reasoning: 7 };
+    let usage =
+        TokenUsage { input: 30, output: 12, cached_read: 10, cached_write: 0, reasoning: 7 };
     assert_eq!(
         (reply.stop, reply.usage, &*reply.model, &*reply.id),
-        (Stop::ToolCalls, usage, "gpt-5", "resp_1")
+        (StopReason::ToolCalls, usage, "gpt-5", "resp_1")
     );
     let thoughts: String = streamed
         .0
         .iter()
         .filter_map(|delta| match delta {
-            Delta::Thinking(text) => Some(text.as_str()),
+            ReplyDelta::Thinking(text) => Some(text.as_str()),
             _ => None,
         })
         .collect();
@@ -99,8 +100,8 @@ fn a_stream_and_an_answer_at_once_say_the_same() {
 #[test]
 fn what_the_model_said_goes_back_in_the_items_it_came_in() {
     let reply = read(WIRE, &everything()).1.unwrap();
-    let ask = Ask::new("gpt-5", vec![Message::user("hi"), reply.message]);
-    let sent: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let request = ModelRequest::new("gpt-5", vec![ChatMessage::user("hi"), reply.message]);
+    let sent: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     let mut said: Value = serde_json::from_str(SAID).unwrap();
     let mut call_a: Value = serde_json::from_str(CALL_A).unwrap();
     let mut reasoning: Value = serde_json::from_str(REASONING).unwrap();
@@ -122,9 +123,9 @@ fn reasoning_that_is_not_encrypted_does_not_go_back() {
     let plain = r#"{"id":"rs_1","type":"reasoning","summary":[]}"#;
     let web = r#"{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"q"}}"#;
     let reply = read(WIRE, &response("completed", &[plain, web, SAID], "")).1.unwrap();
-    assert_eq!(reply.message.parts[1].kind, Kind::Foreign);
+    assert_eq!(reply.message.parts[1].content, PartContent::Foreign);
     let sent: Value =
-        serde_json::from_str(&body(WIRE, &Ask::new("m", vec![reply.message]))).unwrap();
+        serde_json::from_str(&body(WIRE, &ModelRequest::new("m", vec![reply.message]))).unwrap();
     assert_eq!(sent["input"][0], serde_json::from_str::<Value>(web).unwrap());
     assert_eq!(sent["input"].as_array().unwrap().len(), 2);
 }
@@ -139,10 +140,10 @@ fn why_it_stopped_is_understood() {
             .unwrap()
             .stop
     };
-    assert_eq!(stop("incomplete", "max_output_tokens"), Stop::Length);
-    assert_eq!(stop("incomplete", "content_filter"), Stop::ContentFilter);
-    assert_eq!(stop("incomplete", "else"), Stop::Other("incomplete: else".into()));
-    assert_eq!(stop("completed", ""), Stop::End);
+    assert_eq!(stop("incomplete", "max_output_tokens"), StopReason::Length);
+    assert_eq!(stop("incomplete", "content_filter"), StopReason::ContentFilter);
+    assert_eq!(stop("incomplete", "else"), StopReason::Other("incomplete: else".into()));
+    assert_eq!(stop("completed", ""), StopReason::End);
 }
 
 #[test]
@@ -157,9 +158,9 @@ fn a_refusal_is_told_and_kept() {
         ),
     ];
     let (deltas, reply) = read(WIRE, &stream(&events));
-    assert_eq!(deltas[0], Delta::Refusal("No.".into()));
+    assert_eq!(deltas[0], ReplyDelta::Refusal("No.".into()));
     assert_eq!(deltas.len(), 2);
-    assert_eq!(reply.unwrap().stop, Stop::Refusal);
+    assert_eq!(reply.unwrap().stop, StopReason::Refusal);
 }
 
 #[test]
@@ -167,9 +168,9 @@ fn a_failure_in_the_stream_is_an_error() {
     let failed = r#"{"type":"response.failed","response":{"id":"r","object":"response","status":"failed","error":{"code":"server_error","message":"The model failed"},"output":[]}}"#;
     let error = read(WIRE, &stream(&[failed])).1.unwrap_err();
     assert_eq!(error.to_string(), "the provider failed: The model failed");
-    assert_eq!(error.retry(), Retry::After(std::time::Duration::from_secs(1)));
+    assert_eq!(error.retry(), RetryDecision::After(std::time::Duration::from_secs(1)));
     let event = r#"{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null,"sequence_number":3}"#;
-    assert_eq!(read(WIRE, &stream(&[event])).1.unwrap_err().cause, Cause::RateLimited);
+    assert_eq!(read(WIRE, &stream(&[event])).1.unwrap_err().kind, ProviderErrorKind::RateLimited);
     let refused = refused(
         WIRE,
         401,
@@ -194,8 +195,12 @@ fn a_call_that_comes_only_when_it_is_done_is_told_then() {
     assert_eq!(
         deltas[..2],
         [
-            Delta::ToolCallStarted { index: 0, id: "call_a".into(), name: "get_weather".into() },
-            Delta::ToolCallArguments { index: 0, fragment: "{\"city\": \"Oslo\"}".into() },
+            ReplyDelta::ToolCallStarted {
+                index: 0,
+                id: "call_a".into(),
+                name: "get_weather".into()
+            },
+            ReplyDelta::ToolCallArguments { index: 0, fragment: "{\"city\": \"Oslo\"}".into() },
         ]
     );
     assert_eq!(reply.unwrap().message.calls().count(), 1);
@@ -275,18 +280,21 @@ fn wishes_are_said_in_the_words_of_the_wire() {
         name: "answer".into(),
         schema: consort_core::Json::parse(schema).unwrap(),
     };
-    let late = Message::new(Role::System, vec![Part::text("Now in French.")]);
-    let ask = Ask {
+    let late = ChatMessage::new(MessageRole::System, vec![MessagePart::text("Now in French.")]);
+    let request = ModelRequest {
         tools: tools(),
-        choice: Choice::Required,
-        calls: Calls::One,
+        choice: ToolChoice::Required,
+        calls: ParallelCalls::One,
         max_tokens: Some(100),
-        reasoning: Some(Reasoning::Budget(20_000)),
+        reasoning: Some(ReasoningAmount::Budget(20_000)),
         response: Some(response),
-        delivery: Delivery::Whole,
-        ..Ask::new("m", vec![Message::new(Role::Assistant, vec![call("1", "now", "{}")]), late])
+        delivery: ReplyDelivery::Whole,
+        ..ModelRequest::new(
+            "m",
+            vec![ChatMessage::new(MessageRole::Assistant, vec![call("1", "now", "{}")]), late],
+        )
     };
-    let mut body: Value = serde_json::from_str(&body(WIRE, &ask)).unwrap();
+    let mut body: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();
     body["tools"].take();
     insta::assert_snapshot!(written_out(&body, ""), @r#"
     {
@@ -322,15 +330,15 @@ fn wishes_are_said_in_the_words_of_the_wire() {
 #[test]
 fn thoughts_are_asked_for_only_where_there_are_some() {
     let asked = |model: &str, reasoning| {
-        let ask = Ask { reasoning, ..Ask::new(model, vec![]) };
-        body(WIRE, &ask).contains("encrypted_content")
+        let request = ModelRequest { reasoning, ..ModelRequest::new(model, vec![]) };
+        body(WIRE, &request).contains("encrypted_content")
     };
     for model in ["gpt-5", "gpt-5.2-codex", "gpt-10", "o3", "o4-mini", "openai/gpt-oss-120b"] {
         assert!(asked(model, None), "{model}");
     }
     for model in ["gpt-4o", "gpt-4.1", "gpt-5-chat-latest", "omni", "llama"] {
         assert!(!asked(model, None), "{model}");
-        assert!(asked(model, Some(Reasoning::Effort(Effort::Low))), "{model}");
+        assert!(asked(model, Some(ReasoningAmount::Effort(ReasoningEffort::Low))), "{model}");
     }
 }
 
@@ -339,7 +347,7 @@ fn parts_of_one_message_are_one_item_again() {
     let two = r#"{"id":"msg_2","type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"output_text","text":"b"}]}"#;
     let reply = read(WIRE, &response("completed", &[two, SAID], "")).1.unwrap();
     let sent: Value =
-        serde_json::from_str(&body(WIRE, &Ask::new("m", vec![reply.message]))).unwrap();
+        serde_json::from_str(&body(WIRE, &ModelRequest::new("m", vec![reply.message]))).unwrap();
     assert_eq!(sent["input"][0]["content"].as_array().unwrap().len(), 2);
     assert_eq!(sent["input"][1]["phase"], "commentary");
 }

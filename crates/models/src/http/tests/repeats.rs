@@ -1,7 +1,7 @@
 //! Retries, and errors that are not retried.
 
 use super::*;
-use crate::message::{Kind, Part, Role};
+use crate::message::{MessagePart, MessageRole, PartContent};
 
 #[tokio::test]
 async fn who_has_too_much_to_do_is_asked_again_when_it_says() {
@@ -28,7 +28,7 @@ async fn who_has_too_much_to_do_is_asked_again_when_it_says() {
         let mut does = Vec::from(refusals);
         does.push(Does::Say(events(&body)));
         let peer = Peer::start(does, usize::MAX).await;
-        let heard = hear(&http(wire, &peer, Patience::default()), ask()).await;
+        let heard = hear(&http(wire, &peer, ProviderTimeouts::default()), model_request()).await;
         assert!(heard.end.is_ok(), "{wire}: {:?}", heard.end);
         let told: Vec<_> = heard.again.iter().map(|(error, _)| error.as_str()).collect();
         assert_eq!(
@@ -55,10 +55,10 @@ async fn an_overload_at_the_beginning_of_a_stream_is_repeated() {
     let busy = events(&stream(&[start, overloaded]));
     let does = vec![Does::Say(busy), Does::Say(events(&anthropic::tests::everything()))];
     let peer = Peer::start(does, usize::MAX).await;
-    let heard = hear(&http(Wire::Anthropic, &peer, impatient()), ask()).await;
+    let heard = hear(&http(WireFormat::Anthropic, &peer, impatient()), model_request()).await;
     assert_eq!(
         heard.again,
-        [("the provider is overloaded: Overloaded".into(), impatient().longest_wait)]
+        [("the provider is overloaded: Overloaded".into(), impatient().max_retry_wait)]
     );
     assert!(heard.end.is_ok());
 }
@@ -76,11 +76,11 @@ async fn after_part_of_an_answer_nothing_is_asked_again() {
         ];
         for does in broken {
             let peer = Peer::start(vec![does], 100).await;
-            let heard = hear(&http(wire, &peer, impatient()), ask()).await;
+            let heard = hear(&http(wire, &peer, impatient()), model_request()).await;
             assert!(!heard.deltas.is_empty(), "{wire}");
             assert!(heard.again.is_empty(), "{wire}");
             let error = heard.error();
-            assert!(error.handed_out, "{wire}: {error}");
+            assert!(error.mid_answer, "{wire}: {error}");
             assert!(error.to_string().starts_with("in the middle of the answer: "), "{error}");
             assert_eq!(peer.seen().len(), 1, "{wire}: {error}");
         }
@@ -91,7 +91,7 @@ async fn after_part_of_an_answer_nothing_is_asked_again() {
 async fn a_connection_that_breaks_before_the_answer_is_replaced() {
     let whole = wholes()[0].1.clone();
     let body = chat::tests::everything();
-    for delivery in [Delivery::Stream, Delivery::Whole] {
+    for delivery in [ReplyDelivery::Stream, ReplyDelivery::Whole] {
         let half = answer(200, &[], &whole);
         let mut does = vec![
             Does::Cut(Vec::new()),
@@ -99,12 +99,12 @@ async fn a_connection_that_breaks_before_the_answer_is_replaced() {
             Does::Cut(half[..half.len() - 40].to_vec()),
         ];
         does.push(match delivery {
-            Delivery::Stream => Does::Say(events(&body)),
-            Delivery::Whole => Does::Say(half),
+            ReplyDelivery::Stream => Does::Say(events(&body)),
+            ReplyDelivery::Whole => Does::Say(half),
         });
         let peer = Peer::start(does, usize::MAX).await;
-        let question = Ask { delivery, ..ask() };
-        let heard = hear(&http(Wire::OpenAiChat, &peer, impatient()), question).await;
+        let question = ModelRequest { delivery, ..model_request() };
+        let heard = hear(&http(WireFormat::OpenAiChat, &peer, impatient()), question).await;
         assert_eq!(heard.again.len(), 3, "{:?}", heard.again);
         for (error, _) in &heard.again {
             assert!(error.starts_with("the answer ended before its end"), "{error}");
@@ -117,7 +117,7 @@ async fn a_connection_that_breaks_before_the_answer_is_replaced() {
 async fn it_is_given_up_after_so_many_tries() {
     let failed = || Does::Say(answer(500, &[], r#"{"error":{"message":"oops"}}"#));
     let peer = Peer::start((0..9).map(|_| failed()).collect(), usize::MAX).await;
-    let heard = hear(&http(Wire::OpenAiChat, &peer, impatient()), ask()).await;
+    let heard = hear(&http(WireFormat::OpenAiChat, &peer, impatient()), model_request()).await;
     assert_eq!((heard.again.len(), peer.seen().len()), (3, 4));
     assert_eq!(heard.error().to_string(), "the provider failed (HTTP 500): oops");
 }
@@ -126,7 +126,9 @@ async fn it_is_given_up_after_so_many_tries() {
 async fn a_wait_that_is_too_long_is_not_waited() {
     let limited = answer(429, &[("retry-after", "900")], r#"{"error":{"message":"quota"}}"#);
     let peer = Peer::start(vec![Does::Say(limited)], usize::MAX).await;
-    let heard = hear(&http(Wire::OpenAiChat, &peer, Patience::default()), ask()).await;
+    let heard =
+        hear(&http(WireFormat::OpenAiChat, &peer, ProviderTimeouts::default()), model_request())
+            .await;
     assert_eq!(peer.seen().len(), 1);
     assert_eq!(
         heard.error().to_string(),
@@ -136,14 +138,14 @@ async fn a_wait_that_is_too_long_is_not_waited() {
 
 #[tokio::test]
 async fn who_never_answers_is_not_waited_for_any_longer() {
-    for delivery in [Delivery::Stream, Delivery::Whole] {
+    for delivery in [ReplyDelivery::Stream, ReplyDelivery::Whole] {
         let does = vec![Does::Hang(Vec::new()), Does::Hang(begun(": still here\n\n"))];
         let peer = Peer::start(does, usize::MAX).await;
-        let patience = Patience { tries: 2, ..impatient() };
-        let question = Ask { delivery, ..ask() };
-        let heard = hear(&http(Wire::OpenAiChat, &peer, patience), question).await;
+        let timeouts = ProviderTimeouts { max_attempts: 2, ..impatient() };
+        let question = ModelRequest { delivery, ..model_request() };
+        let heard = hear(&http(WireFormat::OpenAiChat, &peer, timeouts), question).await;
         assert_eq!((heard.again.len(), peer.seen().len()), (1, 2));
-        assert_eq!(heard.error().cause, Cause::Silent { seconds: 0 });
+        assert_eq!(heard.error().kind, ProviderErrorKind::IdleTimeout { seconds: 0 });
     }
 }
 
@@ -151,11 +153,11 @@ async fn who_never_answers_is_not_waited_for_any_longer() {
 async fn all_of_it_may_be_limited() {
     let peer = Peer::start(vec![Does::Hang(begun(": still here\n\n"))], usize::MAX).await;
     let total = Some(Duration::from_millis(50));
-    let patience = Patience { total, ..Patience::default() };
-    let heard = hear(&http(Wire::OpenAiChat, &peer, patience), ask()).await;
+    let timeouts = ProviderTimeouts { total, ..ProviderTimeouts::default() };
+    let heard = hear(&http(WireFormat::OpenAiChat, &peer, timeouts), model_request()).await;
     let error = heard.error();
     assert_eq!(error.to_string(), "the answer took longer than it may");
-    assert_eq!(error.retry(), Retry::No);
+    assert_eq!(error.retry(), RetryDecision::No);
 }
 
 #[tokio::test]
@@ -169,12 +171,14 @@ async fn thoughts_that_are_refused_are_left_out() {
         let refused = || Does::Say(answer(400, &[], &body.to_string()));
         let said = || Does::Say(events(&anthropic::tests::everything()));
         let peer = Peer::start(vec![refused(), said(), said(), refused()], usize::MAX).await;
-        let http = http(Wire::Anthropic, &peer, Patience::default());
-        let thought = Part::from(Kind::Thinking { text: "hm".into(), redacted: false });
+        let http = http(WireFormat::Anthropic, &peer, ProviderTimeouts::default());
+        let thought =
+            MessagePart::from(PartContent::Thinking { text: "hm".into(), redacted: false });
         let thought = thought.with_opaque("anthropic", json!({ "signature": "s1gned" }));
-        let before = Message::new(Role::Assistant, vec![thought, Part::text("Well.")]);
-        let messages = vec![Message::user("hi"), before, Message::user("go on")];
-        let question = Ask::new("claude-sonnet-5-5", messages);
+        let before =
+            ChatMessage::new(MessageRole::Assistant, vec![thought, MessagePart::text("Well.")]);
+        let messages = vec![ChatMessage::user("hi"), before, ChatMessage::user("go on")];
+        let question = ModelRequest::new("claude-sonnet-5-5", messages);
 
         let heard = hear(&http, question.clone()).await;
         assert_eq!(
@@ -192,7 +196,7 @@ async fn thoughts_that_are_refused_are_left_out() {
         assert_eq!(with, [true, false, false]);
 
         // Where there are none to leave out, it is an error.
-        let error = hear(&http, ask()).await.error();
-        assert_eq!((error.cause, peer.seen().len()), (Cause::Thoughts, 4));
+        let error = hear(&http, model_request()).await.error();
+        assert_eq!((error.kind, peer.seen().len()), (ProviderErrorKind::RejectedThinking, 4));
     }
 }

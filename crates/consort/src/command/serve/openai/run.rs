@@ -7,7 +7,7 @@ use consort_agent::openai::{Answer, ApiError, Asked, Handed, Wishful};
 use consort_agent::{Agent, Conversation, Event, Report, Status};
 use consort_core::{Caller, Emitting, IdentityId};
 use consort_gateway::SiteBody;
-use consort_models::Delivery;
+use consort_models::ReplyDelivery;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
@@ -48,7 +48,7 @@ impl Running {
 
     /// The response, sent when the run ends or, for a stream, when output begins.
     pub(super) async fn respond(mut self) -> Result<Response<SiteBody>, ApiError> {
-        if self.asked.delivery == Delivery::Whole {
+        if self.asked.delivery == ReplyDelivery::Whole {
             let report = loop {
                 match self.events.next().await {
                     Some(Event::Over { report }) => break report,

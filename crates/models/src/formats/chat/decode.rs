@@ -4,44 +4,48 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::WORD;
-use crate::assembly::Assembly;
-use crate::decode::{Codec, Event, Trouble};
-use crate::message::Kind;
-use crate::reply::{Stop, Usage};
+use super::OPAQUE_KEY;
+use crate::assembly::ReplyAssembly;
+use crate::decode::{DecodeError, ResponseDecoder, ResponseEvent};
+use crate::message::PartContent;
+use crate::reply::{StopReason, TokenUsage};
 
 /// A response as far as it was read.
 #[derive(Debug, Default)]
-pub(crate) struct Chat {
-    calls: Vec<Piece>,
+pub(crate) struct ChatDecoder {
+    calls: Vec<PartialCall>,
     /// Calls by their `index`.
     by_index: HashMap<u64, usize>,
     finish: Option<String>,
-    refused: bool,
-    done: bool,
+    is_refused: bool,
+    is_done: bool,
 }
 
 /// A call as far as it was read.
 #[derive(Debug, Default)]
-struct Piece {
+struct PartialCall {
     id: String,
     name: String,
     /// Arguments that arrived before the name.
-    early: String,
+    pending_arguments: String,
     extra: Option<Value>,
     /// Its index among the answer's calls, once it has a name.
     index: Option<usize>,
 }
 
-impl Codec for Chat {
-    fn take(&mut self, event: &Event<'_>, into: &mut Assembly) -> Result<(), Trouble> {
+impl ResponseDecoder for ChatDecoder {
+    fn decode(
+        &mut self,
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError> {
         let value = event.value;
         if value == "[DONE]" {
-            self.done = true;
+            self.is_done = true;
             return Ok(());
         }
         if value["object"] == "error" {
-            return Err(Trouble::Told(value.clone()));
+            return Err(DecodeError::Reported(value.clone()));
         }
         if let Some(id) = value["id"].as_str().filter(|_| into.id.is_empty()) {
             id.clone_into(&mut into.id);
@@ -51,7 +55,7 @@ impl Codec for Chat {
         }
         for usage in [&value["usage"], &value["x_groq"]["usage"]] {
             if usage.is_object() {
-                into.spend(self::usage(usage));
+                into.set_usage(self::usage(usage));
             }
         }
         let choices = value["choices"].as_array().into_iter().flatten().enumerate();
@@ -75,48 +79,50 @@ impl Codec for Chat {
         Ok(())
     }
 
-    fn stop(&mut self, into: &mut Assembly) -> Result<Option<Stop>, Trouble> {
+    fn finish(&mut self, into: &mut ReplyAssembly) -> Result<Option<StopReason>, DecodeError> {
         if self.calls.iter().any(|piece| piece.index.is_none()) {
-            return Err(Trouble::Broken("a call without the name of a tool".to_owned()));
+            return Err(DecodeError::Malformed("a call without the name of a tool".to_owned()));
         }
         let has_calls = into.calls() > 0;
         Ok(match self.finish.as_deref() {
-            None if self.done && (has_calls || !into.parts.is_empty()) => Some(Stop::End),
+            None if self.is_done && (has_calls || !into.parts.is_empty()) => Some(StopReason::End),
             None => None,
-            Some("stop" | "eos" | "tool_calls" | "function_call") if !self.refused || has_calls => {
-                Some(Stop::End)
+            Some("stop" | "eos" | "tool_calls" | "function_call")
+                if !self.is_refused || has_calls =>
+            {
+                Some(StopReason::End)
             }
             Some("stop" | "eos" | "refusal" | "tool_calls" | "function_call") => {
-                Some(Stop::Refusal)
+                Some(StopReason::Refusal)
             }
-            Some("length" | "max_tokens" | "model_length") => Some(Stop::Length),
-            Some("content_filter") => Some(Stop::ContentFilter),
-            Some(other) => Some(Stop::Other(other.to_owned())),
+            Some("length" | "max_tokens" | "model_length") => Some(StopReason::Length),
+            Some("content_filter") => Some(StopReason::ContentFilter),
+            Some(other) => Some(StopReason::Other(other.to_owned())),
         })
     }
 }
 
-impl Chat {
+impl ChatDecoder {
     fn delta(
         &mut self,
         delta: &Value,
         at: &str,
-        event: &Event<'_>,
-        into: &mut Assembly,
-    ) -> Result<(), Trouble> {
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError> {
         let field = ["reasoning_content", "reasoning"]
             .into_iter()
             .find_map(|field| Some((field, delta[field].as_str()?)));
         if let Some((field, text)) = field {
-            think(field, text, into);
+            add_reasoning(field, text, into);
         }
         if let Some(details) = delta["reasoning_details"].as_array().filter(|all| !all.is_empty()) {
-            into.opaque.extend_member(WORD, "reasoning_details", details);
+            into.opaque.extend_member(OPAQUE_KEY, "reasoning_details", details);
         }
         content(&delta["content"], into);
         if let Some(refusal) = delta["refusal"].as_str().filter(|text| !text.is_empty()) {
-            self.refused = true;
-            into.say(Kind::Refusal { text: refusal.to_owned() });
+            self.is_refused = true;
+            into.append_text(PartContent::Refusal { text: refusal.to_owned() });
         }
         for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let at = format!("{at}/tool_calls/{place}/function/arguments");
@@ -138,21 +144,21 @@ impl Chat {
         &mut self,
         message: &Value,
         at: &str,
-        event: &Event<'_>,
-        into: &mut Assembly,
-    ) -> Result<(), Trouble> {
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError> {
         let said: String = into
             .parts
             .iter()
-            .filter_map(|part| match &part.kind {
-                Kind::Text { text } => Some(text.as_str()),
+            .filter_map(|part| match &part.content {
+                PartContent::Text { text } => Some(text.as_str()),
                 _ => None,
             })
             .collect();
         if let Some(rest) = message["content"].as_str().map(|text| text.strip_prefix(&*said)) {
             // A piece under another name, where it does not begin with what was said.
             let whole = message["content"].as_str().unwrap_or_default();
-            into.say(Kind::Text { text: rest.unwrap_or(whole).to_owned() });
+            into.append_text(PartContent::Text { text: rest.unwrap_or(whole).to_owned() });
         }
         for (place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let id = call["id"].as_str().unwrap_or_default();
@@ -183,7 +189,7 @@ impl Chat {
         };
         let slot = known.unwrap_or(self.calls.len());
         if known.is_none() {
-            self.calls.push(Piece::default());
+            self.calls.push(PartialCall::default());
         }
         if let Some(index) = index {
             self.by_index.insert(index, slot);
@@ -196,9 +202,9 @@ impl Chat {
         slot: usize,
         call: &Value,
         at: &str,
-        event: &Event<'_>,
-        into: &mut Assembly,
-    ) -> Result<(), Trouble> {
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError> {
         let piece = &mut self.calls[slot];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if piece.id.is_empty() {
@@ -213,18 +219,18 @@ impl Chat {
         let fragment = match &call["function"]["arguments"] {
             Value::String(text) => text.clone(),
             Value::Object(_) => {
-                event.written(at).map(|json| json.as_str().to_owned()).unwrap_or_default()
+                event.raw_at(at).map(|json| json.as_str().to_owned()).unwrap_or_default()
             }
             _ => String::new(),
         };
-        piece.early.push_str(&fragment);
+        piece.pending_arguments.push_str(&fragment);
         if piece.index.is_none() && !piece.name.is_empty() {
-            piece.index = Some(into.call(&piece.id, &piece.name)?);
+            piece.index = Some(into.start_call(&piece.id, &piece.name)?);
         }
         let Some(index) = piece.index else { return Ok(()) };
-        into.arguments(index, &std::mem::take(&mut piece.early))?;
+        into.append_arguments(index, &std::mem::take(&mut piece.pending_arguments))?;
         if let (Some(extra), Some(part)) = (piece.extra.take(), into.call_part(index)) {
-            part.opaque.set_member(WORD, "extra_content", extra);
+            part.opaque.set_member(OPAQUE_KEY, "extra_content", extra);
         }
         Ok(())
     }
@@ -242,31 +248,33 @@ fn is_blank(call: &Value) -> bool {
 }
 
 /// Adds reasoning, with the name of the field it arrived in.
-fn think(field: &str, text: &str, into: &mut Assembly) {
+fn add_reasoning(field: &str, text: &str, into: &mut ReplyAssembly) {
     if text.is_empty() {
         return;
     }
-    let last = into.parts.last().is_some_and(|last| matches!(last.kind, Kind::Thinking { .. }));
+    let last =
+        into.parts.last().is_some_and(|last| matches!(last.content, PartContent::Thinking { .. }));
     if last {
-        into.extend(into.parts.len() - 1, text);
+        into.append_to_part(into.parts.len() - 1, text);
     } else {
-        let at = into.open(Kind::Thinking { text: text.to_owned(), redacted: false }.into());
-        into.parts[at].opaque.set_member(WORD, "field", field.into());
+        let at =
+            into.add_part(PartContent::Thinking { text: text.to_owned(), redacted: false }.into());
+        into.parts[at].opaque.set_member(OPAQUE_KEY, "field", field.into());
     }
 }
 
 /// Adds text, or a list of text and reasoning chunks, as Mistral writes it.
-fn content(content: &Value, into: &mut Assembly) {
+fn content(content: &Value, into: &mut ReplyAssembly) {
     match content {
-        Value::String(text) => into.say(Kind::Text { text: text.clone() }),
+        Value::String(text) => into.append_text(PartContent::Text { text: text.clone() }),
         Value::Array(chunks) => {
             for chunk in chunks {
                 if let Some(text) = chunk["text"].as_str() {
-                    into.say(Kind::Text { text: text.to_owned() });
+                    into.append_text(PartContent::Text { text: text.to_owned() });
                 }
                 for thought in chunk["thinking"].as_array().into_iter().flatten() {
                     let text = thought["text"].as_str().unwrap_or_default().to_owned();
-                    into.say(Kind::Thinking { text, redacted: false });
+                    into.append_text(PartContent::Thinking { text, redacted: false });
                 }
             }
         }
@@ -274,10 +282,10 @@ fn content(content: &Value, into: &mut Assembly) {
     }
 }
 
-fn usage(usage: &Value) -> Usage {
+fn usage(usage: &Value) -> TokenUsage {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let cached = &usage["prompt_tokens_details"];
-    Usage {
+    TokenUsage {
         input: number(&usage["prompt_tokens"]),
         output: number(&usage["completion_tokens"]),
         cached_read: number(&cached["cached_tokens"])

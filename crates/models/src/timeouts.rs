@@ -2,63 +2,63 @@
 
 use std::time::Duration;
 
-use crate::error::{ProviderError, Retry};
+use crate::error::{ProviderError, RetryDecision};
 
 /// Timeouts and retries of model requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct ProviderTimeouts {
     /// Timeout of a connection and its TLS handshake.
     pub connect: Duration,
     /// Idle timeout before and within a streamed answer.
-    pub silence: Duration,
+    pub idle: Duration,
     /// Idle timeout before an answer that is not streamed, during which the model works.
-    pub silence_whole: Duration,
+    pub idle_whole: Duration,
     /// Timeout of the whole request, with retries and the waits between them; `None` by default, as answers may be
     /// long.
     pub total: Option<Duration>,
     /// Maximum attempts, the first included.
-    pub tries: u32,
+    pub max_attempts: u32,
     /// Longest wait before a retry. If the provider requests a longer one, there is no retry.
-    pub longest_wait: Duration,
+    pub max_retry_wait: Duration,
     /// Idle timeout of a pooled connection. Load balancers of large providers keep theirs for minutes; one that turns
     /// out to be closed costs a retry, which is safe here.
     pub idle_connection: Duration,
 }
 
-impl Default for Patience {
+impl Default for ProviderTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            silence: Duration::from_mins(2),
-            silence_whole: Duration::from_mins(10),
+            idle: Duration::from_mins(2),
+            idle_whole: Duration::from_mins(10),
             total: None,
-            tries: 4,
-            longest_wait: Duration::from_mins(1),
+            max_attempts: 4,
+            max_retry_wait: Duration::from_mins(1),
             idle_connection: Duration::from_secs(30),
         }
     }
 }
 
-impl Patience {
+impl ProviderTimeouts {
     /// Returns the wait before the next attempt, or the error if there is none. `chance`, between 0 and 1, is the
     /// jitter that spreads clients that failed at the same time.
-    pub(crate) fn wait(
+    pub(crate) fn next_retry(
         &self,
         mut error: ProviderError,
-        asked: u32,
+        attempts: u32,
         chance: f64,
     ) -> Result<(ProviderError, Duration), ProviderError> {
-        let Retry::After(least) = error.retry() else { return Err(error) };
-        if asked >= self.tries {
+        let RetryDecision::After(least) = error.retry() else { return Err(error) };
+        if attempts >= self.max_attempts {
             return Err(error);
         }
         if error.wait.is_none() {
-            let doubled = least.saturating_mul(2u32.saturating_pow(asked.saturating_sub(1)));
-            let wait = doubled.mul_f64(1.0 + chance / 2.0).min(self.longest_wait);
+            let doubled = least.saturating_mul(2u32.saturating_pow(attempts.saturating_sub(1)));
+            let wait = doubled.mul_f64(1.0 + chance / 2.0).min(self.max_retry_wait);
             return Ok((error, wait));
         }
-        if least > self.longest_wait {
-            let asks = format!("it wants us to wait {}", in_words(least));
+        if least > self.max_retry_wait {
+            let asks = format!("it wants us to wait {}", format_duration(least));
             error.message = match &*error.message {
                 "" => asks,
                 said => format!("{said} ({asks})"),
@@ -71,14 +71,14 @@ impl Patience {
 }
 
 /// Returns an unpredictable number between 0 and 1.
-pub(crate) fn chance() -> f64 {
+pub(crate) fn jitter() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let bits = std::hash::RandomState::new().build_hasher().finish();
     f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
 }
 
 /// Formats a duration for users: `90 s`, `15 min`, `3 h`.
-pub(crate) fn in_words(duration: Duration) -> String {
+pub(crate) fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_millis().div_ceil(1000);
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -90,9 +90,9 @@ pub(crate) fn in_words(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Cause;
+    use crate::error::ProviderErrorKind;
 
-    fn error(cause: Cause, wait: Option<u64>) -> ProviderError {
+    fn error(cause: ProviderErrorKind, wait: Option<u64>) -> ProviderError {
         let mut error = ProviderError::new(cause, "busy");
         error.wait = wait.map(Duration::from_secs);
         error
@@ -100,34 +100,37 @@ mod tests {
 
     /// Returns the waits after each attempt, in milliseconds, until the last.
     fn waits(error: &ProviderError, chance: f64) -> Vec<u128> {
-        let patience = Patience::default();
-        let wait = |asked| patience.wait(error.clone(), asked, chance).ok();
+        let timeouts = ProviderTimeouts::default();
+        let wait = |attempts| timeouts.next_retry(error.clone(), attempts, chance).ok();
         (1..).map_while(wait).map(|(_, wait)| wait.as_millis()).collect()
     }
 
     #[test]
     fn waits_double_and_are_never_shorter_than_the_provider_says() {
-        assert_eq!(waits(&error(Cause::Failed, None), 0.0), [1000, 2000, 4000]);
-        assert_eq!(waits(&error(Cause::Overloaded, None), 1.0), [3000, 6000, 12_000]);
-        assert_eq!(waits(&error(Cause::RateLimited, None), 0.5), [6250, 12_500, 25_000]);
-        assert_eq!(waits(&error(Cause::RateLimited, Some(20)), 0.0), [20_000; 3]);
-        assert_eq!(waits(&error(Cause::RateLimited, Some(20)), 1.0), [22_000; 3]);
-        assert_eq!(waits(&error(Cause::RateLimited, Some(0)), 1.0), [0; 3]);
+        assert_eq!(waits(&error(ProviderErrorKind::Failed, None), 0.0), [1000, 2000, 4000]);
+        assert_eq!(waits(&error(ProviderErrorKind::Overloaded, None), 1.0), [3000, 6000, 12_000]);
+        assert_eq!(
+            waits(&error(ProviderErrorKind::RateLimited, None), 0.5),
+            [6250, 12_500, 25_000]
+        );
+        assert_eq!(waits(&error(ProviderErrorKind::RateLimited, Some(20)), 0.0), [20_000; 3]);
+        assert_eq!(waits(&error(ProviderErrorKind::RateLimited, Some(20)), 1.0), [22_000; 3]);
+        assert_eq!(waits(&error(ProviderErrorKind::RateLimited, Some(0)), 1.0), [0; 3]);
     }
 
     #[test]
     fn what_cannot_be_repeated_is_not() {
-        assert!(waits(&error(Cause::Invalid, None), 0.0).is_empty());
-        let mut begun = error(Cause::Overloaded, Some(1));
-        begun.handed_out = true;
+        assert!(waits(&error(ProviderErrorKind::Invalid, None), 0.0).is_empty());
+        let mut begun = error(ProviderErrorKind::Overloaded, Some(1));
+        begun.mid_answer = true;
         assert!(waits(&begun, 0.0).is_empty());
     }
 
     #[test]
     fn a_wait_that_is_too_long_is_told_instead() {
         let told = |wait| {
-            let error = error(Cause::RateLimited, Some(wait));
-            Patience::default().wait(error, 1, 0.0).unwrap_err().to_string()
+            let error = error(ProviderErrorKind::RateLimited, Some(wait));
+            ProviderTimeouts::default().next_retry(error, 1, 0.0).unwrap_err().to_string()
         };
         assert_eq!(
             told(61),

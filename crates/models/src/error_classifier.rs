@@ -3,9 +3,9 @@
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
-use crate::error::{Cause, ProviderError};
-use crate::response_head::Head;
-use crate::retry_after::wait;
+use crate::error::{ProviderError, ProviderErrorKind};
+use crate::response_head::ResponseHead;
+use crate::retry_after::requested_wait;
 
 /// Maximum characters of a provider's message.
 const LONGEST: usize = 1000;
@@ -15,15 +15,15 @@ const KEYS: [&str; 8] = ["sk-", "sk_", "AIza", "AQ.", "gsk_", "xai-", "pplx-", "
 
 /// Context for the classification of an error.
 #[derive(Debug, Default)]
-pub(crate) struct Judge {
+pub(crate) struct ErrorClassifier {
     pub(crate) model: String,
     pub(crate) variable: Option<String>,
     pub(crate) secrets: Vec<SecretString>,
 }
 
-impl Judge {
+impl ErrorClassifier {
     /// Classifies a response with an error status.
-    pub(crate) fn status(&self, head: &Head, body: &[u8]) -> ProviderError {
+    pub(crate) fn classify_response(&self, head: &ResponseHead, body: &[u8]) -> ProviderError {
         let body = String::from_utf8_lossy(body);
         let parsed: Option<Value> = serde_json::from_str(&body).ok();
         let readable = match &parsed {
@@ -31,48 +31,53 @@ impl Judge {
             None if looks_like_html(&body) => Value::Null,
             None => Value::String(body.trim().to_owned()),
         };
-        let mut error = self.told(head, &readable, Some(head.status));
-        let is_lost = matches!(error.cause, Cause::Invalid) && parsed.is_none();
+        let mut error = self.reported(head, &readable, Some(head.status));
+        let is_lost = matches!(error.kind, ProviderErrorKind::Invalid) && parsed.is_none();
         if is_lost && (head.status == 404 || head.status < 400) {
-            error.cause = Cause::NotJson;
+            error.kind = ProviderErrorKind::MalformedResponse;
         }
         error
     }
 
     /// Classifies an error within an answer.
-    pub(crate) fn event(&self, head: &Head, error: &Value) -> ProviderError {
-        self.told(head, error, None)
+    pub(crate) fn classify_event(&self, head: &ResponseHead, error: &Value) -> ProviderError {
+        self.reported(head, error, None)
     }
 
     /// Returns an error that Consort detected, with the provider's message.
-    pub(crate) fn found(&self, head: &Head, cause: Cause, message: &str) -> ProviderError {
+    pub(crate) fn detected(
+        &self,
+        head: &ResponseHead,
+        cause: ProviderErrorKind,
+        message: &str,
+    ) -> ProviderError {
         let mut error = ProviderError::new(cause, self.clean(message));
         error.status = Some(head.status);
         error
     }
 
-    fn told(&self, head: &Head, body: &Value, status: Option<u16>) -> ProviderError {
-        let said = Said::new(body, status);
-        let mut error = self.found(head, self.cause(&said), &said.message);
-        error.wait = wait(head, said.error);
+    fn reported(&self, head: &ResponseHead, body: &Value, status: Option<u16>) -> ProviderError {
+        let reported = ReportedError::new(body, status);
+        let mut error = self.detected(head, self.kind_of(&reported), &reported.message);
+        error.wait = requested_wait(head, reported.error);
         error
     }
 
-    fn cause(&self, said: &Said) -> Cause {
-        let is = |words: &[&str]| words.iter().any(|word| said.words.iter().any(|w| w == word));
-        let says = |texts: &[&str]| texts.iter().any(|text| said.lower.contains(text));
-        let status = said.status.unwrap_or_default();
-        let names_model = said.is_about_model()
+    fn kind_of(&self, reported: &ReportedError) -> ProviderErrorKind {
+        let is = |words: &[&str]| words.iter().any(|word| reported.words.iter().any(|w| w == word));
+        let says = |texts: &[&str]| texts.iter().any(|text| reported.lower.contains(text));
+        let status = reported.status.unwrap_or_default();
+        let names_model = reported.is_about_model()
             && says(&["not found", "not exist", "unknown", "invalid model", "not supported"]);
         if is(&["insufficient_quota", "billing_error", "insufficient_balance"])
             || says(&["credit balance", "insufficient balance"])
             || status == 402
         {
-            return Cause::OutOfCredit;
+            return ProviderErrorKind::OutOfCredit;
         }
         if is(&["context_length_exceeded"]) || status != 429 && says(&TOO_LONG) {
-            let (most, given) = sizes(&said.message);
-            return Cause::ContextTooLong { most, given };
+            let (most, given) = sizes(&reported.message);
+            return ProviderErrorKind::ContextTooLong { most, given };
         }
         if status == 401
             || is(&[
@@ -83,25 +88,25 @@ impl Judge {
             ])
             || says(&["api key not valid", "unregistered callers", "incorrect api key"])
         {
-            return Cause::Authentication { variable: self.variable.clone() };
+            return ProviderErrorKind::Authentication { variable: self.variable.clone() };
         }
         if is(&["model_not_found"])
             || names_model && matches!(status, 0 | 400 | 404 | 422)
             || status == 404 && is(&["not_found_error"]) && says(&["model"])
         {
-            return Cause::UnknownModel { model: self.model.clone() };
+            return ProviderErrorKind::UnknownModel { model: self.model.clone() };
         }
         let is_refused = matches!(status, 0 | 400 | 422);
         if is(&["invalid_encrypted_content"])
             || is_refused && says(&["thinking", "thought"]) && says(&["block", "signature"])
         {
-            return Cause::Thoughts;
+            return ProviderErrorKind::RejectedThinking;
         }
         if is(&["content_filter", "content_policy_violation", "cyber_policy"]) {
-            return Cause::Refused;
+            return ProviderErrorKind::Refused;
         }
         if status == 403 || is(&["permission_error", "permission_denied"]) {
-            return Cause::Permission;
+            return ProviderErrorKind::Permission;
         }
         if status == 429
             || is(&[
@@ -111,23 +116,23 @@ impl Judge {
                 "too_many_requests",
             ])
         {
-            return Cause::RateLimited;
+            return ProviderErrorKind::RateLimited;
         }
         if matches!(status, 503 | 529)
             || is(&["overloaded_error", "unavailable", "server_overloaded", "slow_down"])
         {
-            return Cause::Overloaded;
+            return ProviderErrorKind::Overloaded;
         }
         if status >= 500
             || status == 408
             || is(&["api_error", "server_error", "internal", "timeout_error", "deadline_exceeded"])
         {
-            return Cause::Failed;
+            return ProviderErrorKind::Failed;
         }
         if status != 0 || is(&["invalid_request_error", "invalid_argument", "invalid_prompt"]) {
-            return Cause::Invalid;
+            return ProviderErrorKind::Invalid;
         }
-        Cause::MidStream
+        ProviderErrorKind::MidStream
     }
 
     /// Returns the text without secrets and control characters, and cut.
@@ -140,7 +145,7 @@ impl Judge {
                 text = text.replace(bare, "[secret]");
             }
         }
-        let words: Vec<String> = text.split_whitespace().map(without_key).collect();
+        let words: Vec<String> = text.split_whitespace().map(redact_key).collect();
         let text = words.join(" ");
         let clean = text.chars().filter(|one| !one.is_control() && !is_invisible(*one));
         let mut cut: String = clean.take(LONGEST + 1).collect();
@@ -184,7 +189,7 @@ const OPTIONS: [&str; 14] = [
 ];
 
 /// A provider's error, whatever form it has.
-struct Said<'a> {
+struct ReportedError<'a> {
     error: &'a Value,
     message: String,
     lower: String,
@@ -192,7 +197,7 @@ struct Said<'a> {
     status: Option<u16>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ReportedError<'a> {
     /// Returns true if the error is about the model, and not about an option that the model does not support.
     fn is_about_model(&self) -> bool {
         let option = self.error.get("param").and_then(Value::as_str);
@@ -239,7 +244,7 @@ fn sizes(message: &str) -> (Option<u64>, Option<u64>) {
     (sizes.first().copied(), sizes.get(1).copied())
 }
 
-fn without_key(word: &str) -> String {
+fn redact_key(word: &str) -> String {
     let found = KEYS.iter().filter_map(|key| word.find(key)).min();
     match found {
         Some(at) if word.len() - at >= 12 => format!("{}[secret]", &word[..at]),
@@ -262,12 +267,15 @@ mod tests {
 
     #[test]
     fn what_a_provider_says_is_cleaned_and_cut() {
-        let judge = Judge { secrets: vec!["hunter22\n".to_owned().into()], ..Judge::default() };
+        let classifier = ErrorClassifier {
+            secrets: vec!["hunter22\n".to_owned().into()],
+            ..ErrorClassifier::default()
+        };
         assert_eq!(
-            judge.clean("a\u{1b}[2J \u{202e}b hunter22 key=AIzaSyA-1234567890 sk-x"),
+            classifier.clean("a\u{1b}[2J \u{202e}b hunter22 key=AIzaSyA-1234567890 sk-x"),
             "a[2J b [secret] key=[secret] sk-x"
         );
-        let long = judge.clean(&"é".repeat(5000));
+        let long = classifier.clean(&"é".repeat(5000));
         assert_eq!((long.chars().count(), long.ends_with('…')), (LONGEST + 1, true));
     }
 

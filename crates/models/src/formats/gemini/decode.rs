@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use super::WORD;
+use super::OPAQUE_KEY;
 use super::partial::PartialArguments;
-use crate::assembly::Assembly;
-use crate::decode::{Codec, Event, Trouble};
-use crate::message::{Kind, Media, Part};
-use crate::reply::{Stop, Usage};
+use crate::assembly::ReplyAssembly;
+use crate::decode::{DecodeError, ResponseDecoder, ResponseEvent};
+use crate::message::{MediaSource, MessagePart, PartContent};
+use crate::reply::{StopReason, TokenUsage};
 
 /// A response as far as it was read.
 #[derive(Debug, Default)]
-pub(crate) struct Gemini {
+pub(crate) struct GeminiDecoder {
     finish: Option<String>,
-    why: String,
+    finish_message: String,
     /// The call whose arguments arrive in pieces.
     open: Option<OpenCall>,
 }
@@ -26,8 +26,12 @@ struct OpenCall {
     arguments: PartialArguments,
 }
 
-impl Codec for Gemini {
-    fn take(&mut self, event: &Event<'_>, into: &mut Assembly) -> Result<(), Trouble> {
+impl ResponseDecoder for GeminiDecoder {
+    fn decode(
+        &mut self,
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError> {
         let value = event.value;
         if let Some(id) = value["responseId"].as_str() {
             id.clone_into(&mut into.id);
@@ -36,12 +40,12 @@ impl Codec for Gemini {
             model.clone_into(&mut into.model);
         }
         if value["usageMetadata"].is_object() {
-            into.spend(usage(&value["usageMetadata"]));
+            into.set_usage(usage(&value["usageMetadata"]));
         }
         if let Some(reason) = value["promptFeedback"]["blockReason"].as_str() {
             let message = value["promptFeedback"]["blockReasonMessage"].as_str();
             let why = message.map_or(reason.to_owned(), |message| format!("{reason}: {message}"));
-            return Err(Trouble::Refused(why));
+            return Err(DecodeError::Refused(why));
         }
         let candidate = &value["candidates"][0];
         let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
@@ -51,17 +55,20 @@ impl Codec for Gemini {
         }
         if let Some(finish) = candidate["finishReason"].as_str() {
             self.finish = Some(finish.to_owned());
-            candidate["finishMessage"].as_str().unwrap_or_default().clone_into(&mut self.why);
+            candidate["finishMessage"]
+                .as_str()
+                .unwrap_or_default()
+                .clone_into(&mut self.finish_message);
         }
         Ok(())
     }
 
-    fn stop(&mut self, into: &mut Assembly) -> Result<Option<Stop>, Trouble> {
+    fn finish(&mut self, into: &mut ReplyAssembly) -> Result<Option<StopReason>, DecodeError> {
         self.close(into)?;
         let Some(finish) = self.finish.take() else { return Ok(None) };
         Ok(Some(match &*finish {
-            "STOP" | "FINISH_REASON_UNSPECIFIED" => Stop::End,
-            "MAX_TOKENS" => Stop::Length,
+            "STOP" | "FINISH_REASON_UNSPECIFIED" => StopReason::End,
+            "MAX_TOKENS" => StopReason::Length,
             "SAFETY"
             | "RECITATION"
             | "BLOCKLIST"
@@ -70,25 +77,25 @@ impl Codec for Gemini {
             | "LANGUAGE"
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION" => Stop::ContentFilter,
-            _ if self.why.is_empty() => Stop::Other(finish),
-            _ => Stop::Other(format!("{finish}: {}", self.why)),
+            | "IMAGE_RECITATION" => StopReason::ContentFilter,
+            _ if self.finish_message.is_empty() => StopReason::Other(finish),
+            _ => StopReason::Other(format!("{finish}: {}", self.finish_message)),
         }))
     }
 }
 
-impl Gemini {
+impl GeminiDecoder {
     fn take_part(
         &mut self,
         part: &Value,
         at: &str,
-        event: &Event<'_>,
-        into: &mut Assembly,
-    ) -> Result<(), Trouble> {
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError> {
         match part.get("functionCall") {
             Some(call) => self.call(call, part["thoughtSignature"].as_str(), at, event, into),
             None => {
-                take_words(part, into);
+                take_text(part, into);
                 Ok(())
             }
         }
@@ -100,82 +107,84 @@ impl Gemini {
         call: &Value,
         signature: Option<&str>,
         at: &str,
-        event: &Event<'_>,
-        into: &mut Assembly,
-    ) -> Result<(), Trouble> {
+        event: &ResponseEvent<'_>,
+        into: &mut ReplyAssembly,
+    ) -> Result<(), DecodeError> {
         let goes_on = call["willContinue"].as_bool().unwrap_or_default();
         if let Some(name) = call["name"].as_str().filter(|name| !name.is_empty()) {
             self.close(into)?;
             let id = call["id"].as_str().filter(|id| !id.is_empty());
-            let index = into.call(id.unwrap_or_default(), name)?;
+            let index = into.start_call(id.unwrap_or_default(), name)?;
             if let Some(made) = into.call_part(index) {
                 sign(made, signature);
                 if let Some(id) = id {
-                    made.opaque.set_member(WORD, "id", id.into());
+                    made.opaque.set_member(OPAQUE_KEY, "id", id.into());
                 }
             }
             if !goes_on && !call["partialArgs"].is_array() {
-                let written = event.written(at).filter(|json| json.as_str() != "null");
-                into.arguments(index, written.as_ref().map_or("{}", |json| json.as_str()))?;
+                let written = event.raw_at(at).filter(|json| json.as_str() != "null");
+                into.append_arguments(index, written.as_ref().map_or("{}", |json| json.as_str()))?;
                 return Ok(());
             }
             let arguments = PartialArguments::new(&call["args"]);
             self.open = Some(OpenCall { index, arguments });
         }
         let Some(open) = &mut self.open else {
-            return Err(Trouble::Broken("a call without the name of a tool".to_owned()));
+            return Err(DecodeError::Malformed("a call without the name of a tool".to_owned()));
         };
-        open.arguments.take(&call["partialArgs"], &into.limits)?;
+        open.arguments.add_piece(&call["partialArgs"], &into.limits)?;
         if goes_on { Ok(()) } else { self.close(into) }
     }
 
     /// Writes the arguments of the call whose pieces have all arrived.
-    fn close(&mut self, into: &mut Assembly) -> Result<(), Trouble> {
+    fn close(&mut self, into: &mut ReplyAssembly) -> Result<(), DecodeError> {
         let Some(OpenCall { index, arguments }) = self.open.take() else { return Ok(()) };
-        into.arguments(index, &arguments.finish())?;
+        into.append_arguments(index, &arguments.finish())?;
         Ok(())
     }
 }
 
-fn sign(part: &mut Part, signature: Option<&str>) {
+fn sign(part: &mut MessagePart, signature: Option<&str>) {
     if let Some(signature) = signature {
-        part.opaque.set_member(WORD, "thoughtSignature", signature.into());
+        part.opaque.set_member(OPAQUE_KEY, "thoughtSignature", signature.into());
     }
 }
 
 /// Takes text, thinking, media, or a part that only Gemini knows.
-fn take_words(part: &Value, into: &mut Assembly) {
+fn take_text(part: &Value, into: &mut ReplyAssembly) {
     let signature = part["thoughtSignature"].as_str();
-    let signed = |mut made: Part| {
+    let signed = |mut made: MessagePart| {
         sign(&mut made, signature);
         made
     };
     if let Some(text) = part["text"].as_str() {
         let kind = match part["thought"].as_bool() {
-            Some(true) => Kind::Thinking { text: text.to_owned(), redacted: false },
-            _ => Kind::Text { text: text.to_owned() },
+            Some(true) => PartContent::Thinking { text: text.to_owned(), redacted: false },
+            _ => PartContent::Text { text: text.to_owned() },
         };
         // What is signed stays apart from what is not.
         match signature {
-            Some(_) => drop(into.open(signed(kind.into()))),
-            None => into.say(kind),
+            Some(_) => drop(into.add_part(signed(kind.into()))),
+            None => into.append_text(kind),
         }
     } else if let Some(data) = part["inlineData"]["data"].as_str() {
         let mime = part["inlineData"]["mimeType"].as_str().unwrap_or_default().to_owned();
         let is_audio = mime.starts_with("audio/");
-        let media = Media::Data { mime, data: data.to_owned() };
-        let kind = if is_audio { Kind::Audio(media) } else { Kind::Image(media) };
-        into.open(signed(kind.into()));
+        let media = MediaSource::Data { mime, data: data.to_owned() };
+        let kind = if is_audio { PartContent::Audio(media) } else { PartContent::Image(media) };
+        into.add_part(signed(kind.into()));
     } else if part.as_object().is_some_and(|part| !part.is_empty()) {
-        into.open(Part::from(Kind::Foreign).with_opaque(WORD, part.clone()));
+        into.add_part(
+            MessagePart::from(PartContent::Foreign).with_opaque(OPAQUE_KEY, part.clone()),
+        );
     }
 }
 
 /// Returns the usage. Gemini counts thinking and tool results separately, other providers within output and input.
-fn usage(usage: &Value) -> Usage {
+fn usage(usage: &Value) -> TokenUsage {
     let number = |name: &str| usage[name].as_u64().unwrap_or_default();
     let thoughts = number("thoughtsTokenCount");
-    Usage {
+    TokenUsage {
         input: number("promptTokenCount").saturating_add(number("toolUsePromptTokenCount")),
         output: number("candidatesTokenCount").saturating_add(thoughts),
         cached_read: number("cachedContentTokenCount"),
