@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use consort_core::Json;
-use consort_files::Readers;
+use consort_files::FileReaders;
 use consort_shape::Approved;
 use consort_shape::policy::Approvals;
 
@@ -48,5 +48,5 @@ fn write(path: &Path, approvals: &Approvals) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         consort_files::create_private_folder(folder)?;
     }
-    consort_files::replace(path, approvals.to_json().as_bytes(), Readers::Owner)
+    consort_files::replace(path, approvals.to_json().as_bytes(), FileReaders::Owner)
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use consort::config::ListenAddress;
-use consort_files::Readers;
+use consort_files::FileReaders;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ impl RunningGateway {
         if let Some(folder) = file.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        consort_files::replace(&file, &serde_json::to_vec(self)?, Readers::Owner)
+        consort_files::replace(&file, &serde_json::to_vec(self)?, FileReaders::Owner)
     }
 
     /// Removes the record.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort_files::Readers;
+use consort_files::FileReaders;
 use consort_shape::pin::{Launch, Lock, LockError};
 
 use crate::config::{Auth, ServerConfig, Transport};
@@ -73,7 +73,7 @@ pub fn read(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
 
 /// Writes a lock atomically.
 pub fn write(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
-    let written = consort_files::replace(path, lock.to_string().as_bytes(), Readers::Anyone);
+    let written = consort_files::replace(path, lock.to_string().as_bytes(), FileReaders::Anyone);
     written.map_err(|source| LockFileError::Write { path: path.to_owned(), source })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consort::config::{ConfigError, LimitSettings, Resolve, ServerConfig};
 use consort_hub::ServerSettings;
-use consort_oauth::{Login, Person, Store};
+use consort_oauth::{LoginStore, ServerLogin, UserAgent};
 use consort_wire::{BoxFuture, Endpoint, Server};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,8 +24,8 @@ const HEAD: u64 = 16 << 10;
 const BACK: &str = "/callback";
 
 /// Returns the store of logins, if there is a state folder.
-pub(crate) fn store() -> Option<Store> {
-    Some(Store::new(state_folder()?.join("logins")))
+pub(crate) fn store() -> Option<LoginStore> {
+    Some(LoginStore::new(state_folder()?.join("logins")))
 }
 
 /// Settings of a server for the hub, with its login and the limits of the config.
@@ -37,14 +37,14 @@ pub(crate) fn settings(
     let mut made = server.to_settings(resolve)?;
     limits.apply_to_server(&mut made);
     if let Some(login) = server.to_login(resolve)? {
-        let login = consort_oauth::Settings { limits: limits.login, ..login };
-        made.server = with(made.server, Arc::new(Login::new(login, store(), None)));
+        let login = consort_oauth::LoginSettings { limits: limits.login, ..login };
+        made.server = with(made.server, Arc::new(ServerLogin::new(login, store(), None)));
     }
     Ok(made)
 }
 
 /// Attaches a login to a server.
-pub(crate) fn with(server: Server, login: Arc<Login>) -> Server {
+pub(crate) fn with(server: Server, login: Arc<ServerLogin>) -> Server {
     let add = |endpoint: Endpoint| endpoint.credentials(login);
     match server {
         Server::Http(endpoint) => Server::Http(add(endpoint)),
@@ -83,13 +83,13 @@ impl Browser {
     }
 }
 
-impl Person for Browser {
-    fn address(&self) -> String {
+impl UserAgent for Browser {
+    fn redirect_uri(&self) -> String {
         let port = self.listener.local_addr().map_or(0, |address| address.port());
         format!("http://127.0.0.1:{port}{BACK}")
     }
 
-    fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
+    fn open_page(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
         let page = page.to_owned();
         Box::pin(async move {
             note(format!("log in on this page:\n\n  {page}\n"));
@@ -109,7 +109,7 @@ impl Person for Browser {
         })
     }
 
-    fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
+    fn confirm_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
         let question = escaped_line(&format!(
             "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
         ));

@@ -54,7 +54,7 @@ pub struct ProviderRegistry {
 impl fmt::Debug for ProviderRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.configured.keys().collect();
-        f.debug_struct("Providers").field("configured", &names).finish_non_exhaustive()
+        f.debug_struct("ProviderRegistry").field("configured", &names).finish_non_exhaustive()
     }
 }
 

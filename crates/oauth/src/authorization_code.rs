@@ -5,59 +5,60 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
-use crate::discovery::Found;
-use crate::egress::Reach;
-use crate::error::{LoginError, unusable};
+use crate::discovery::DiscoveredResource;
+use crate::egress::EgressFilter;
+use crate::error::{LoginError, unusable_response};
 use crate::form;
-use crate::issuer::Issuer;
-use crate::registration::Registration;
-use crate::tokens::Tokens;
-use crate::url::parsed;
-use crate::user_agent::Person;
+use crate::issuer::IssuerMetadata;
+use crate::registration::ClientRegistration;
+use crate::tokens::TokenSet;
+use crate::url::parse_url;
+use crate::user_agent::UserAgent;
 
 /// Sends the user to the authorization server and returns the tokens.
-pub(crate) async fn agree(
-    reach: &Reach,
-    found: &Found,
-    client: &Registration,
-    person: &dyn Person,
+pub(crate) async fn authorize(
+    egress: &EgressFilter,
+    discovered: &DiscoveredResource,
+    client: &ClientRegistration,
+    user_agent: &dyn UserAgent,
     scope: Option<&str>,
-) -> Result<Tokens, LoginError> {
-    let issuer = &found.issuer;
+) -> Result<TokenSet, LoginError> {
+    let issuer = &discovered.issuer;
     let Some(endpoint) = &issuer.authorization_endpoint else {
-        return Err(unusable(&issuer.issuer, "has no page where a person could agree"));
+        return Err(unusable_response(&issuer.issuer, "has no page where a person could agree"));
     };
     // A browser goes there: what a server names must not be something else than a page.
-    reach.check(endpoint)?;
-    let (state, verifier, back) = (secret(), secret(), person.address());
+    egress.check(endpoint)?;
+    let (state, verifier, redirect_uri) =
+        (random_secret(), random_secret(), user_agent.redirect_uri());
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
     let mut fields = vec![
         ("response_type", "code"),
         ("client_id", &client.id),
-        ("redirect_uri", &back),
+        ("redirect_uri", &redirect_uri),
         ("state", &state),
         ("code_challenge", &challenge),
         ("code_challenge_method", "S256"),
-        ("resource", &found.resource),
+        ("resource", &discovered.resource),
     ];
     fields.extend(scope.map(|scope| ("scope", scope)));
     let joint = if endpoint.contains('?') { '&' } else { '?' };
     let page = format!("{endpoint}{joint}{}", form::encode(fields));
-    let sent_back = person.visit(&page).await.map_err(LoginError::Nobody)?;
-    let code = code(issuer, &state, &sent_back)?;
+    let redirected = user_agent.open_page(&page).await.map_err(LoginError::Unauthorized)?;
+    let code = read_code(issuer, &state, &redirected)?;
     let fields = [
         ("grant_type", "authorization_code"),
         ("code", &code),
-        ("redirect_uri", &back),
+        ("redirect_uri", &redirect_uri),
         ("code_verifier", &verifier),
-        ("resource", &found.resource),
+        ("resource", &discovered.resource),
     ];
-    Tokens::ask(reach, &issuer.token_endpoint, client, &fields).await
+    TokenSet::request(egress, &issuer.token_endpoint, client, &fields).await
 }
 
 /// Returns the authorization code in the redirect URL, if `state` and `iss` match this request.
-fn code(issuer: &Issuer, state: &str, sent_back: &str) -> Result<String, LoginError> {
-    let uri = parsed(sent_back)?;
+fn read_code(issuer: &IssuerMetadata, state: &str, redirected: &str) -> Result<String, LoginError> {
+    let uri = parse_url(redirected)?;
     let fields = form::decode(uri.query().unwrap_or_default());
     let field = |name: &str| {
         fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -82,11 +83,11 @@ fn code(issuer: &Issuer, state: &str, sent_back: &str) -> Result<String, LoginEr
         return Err(LoginError::Refused { error: error.to_owned(), description });
     }
     let code = field("code").filter(|code| !code.is_empty());
-    code.map(str::to_owned).ok_or_else(|| unusable(&issuer.issuer, "sends back no code"))
+    code.map(str::to_owned).ok_or_else(|| unusable_response(&issuer.issuer, "sends back no code"))
 }
 
 /// Returns a random secret of 256 bits, base64url-encoded.
-fn secret() -> String {
+fn random_secret() -> String {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).expect("the system has randomness");
     URL_SAFE_NO_PAD.encode(bytes)
@@ -97,13 +98,13 @@ mod tests {
     use super::*;
 
     fn read(advertised: bool, query: &str) -> Result<String, String> {
-        let issuer = Issuer {
+        let issuer = IssuerMetadata {
             issuer: "https://as.example".to_owned(),
             authorization_response_iss_parameter_supported: advertised,
-            ..Issuer::default()
+            ..IssuerMetadata::default()
         };
-        let sent_back = format!("http://127.0.0.1:1/callback?{query}");
-        code(&issuer, "s", &sent_back).map_err(|error| error.to_string())
+        let redirected = format!("http://127.0.0.1:1/callback?{query}");
+        read_code(&issuer, "s", &redirected).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn secrets_differ_and_are_long() {
-        assert_ne!(secret(), secret());
-        assert_eq!(secret().len(), 43);
+        assert_ne!(random_secret(), random_secret());
+        assert_eq!(random_secret().len(), 43);
     }
 }

@@ -2,18 +2,18 @@
 
 /// One authentication challenge: a scheme and its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Challenge {
+pub struct AuthChallenge {
     /// Authentication scheme as received, such as `Bearer` or `Basic`.
     pub scheme: String,
     /// Parameters: names in lower case, and values.
     pub parameters: Vec<(String, String)>,
 }
 
-impl Challenge {
+impl AuthChallenge {
     /// Parses a header value; unreadable parts are left out.
     pub fn parse(header: &str) -> Vec<Self> {
         let mut challenges: Vec<Self> = Vec::new();
-        let mut rest = Rest(header);
+        let mut rest = HeaderRest(header);
         while !rest.0.is_empty() {
             rest.skip(|c| c == ',' || is_space(c));
             let word = rest.word();
@@ -24,7 +24,7 @@ impl Challenge {
             }
             let spaced = rest.skip(is_space);
             if let Some(after) = rest.0.strip_prefix('=') {
-                let after = Rest(after.trim_start_matches(is_space));
+                let after = HeaderRest(after.trim_start_matches(is_space));
                 match (challenges.last_mut(), after.value()) {
                     (Some(last), Some((value, after))) => {
                         let name = word.to_ascii_lowercase();
@@ -58,9 +58,9 @@ impl Challenge {
 }
 
 /// Unparsed rest of the header value.
-struct Rest<'a>(&'a str);
+struct HeaderRest<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> HeaderRest<'a> {
     /// Skips matching characters; returns true if there were any.
     fn skip(&mut self, is: impl Fn(char) -> bool) -> bool {
         let rest = self.0.trim_start_matches(is);
@@ -122,9 +122,9 @@ fn is_word(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn challenge(scheme: &str, parameters: &[(&str, &str)]) -> Challenge {
+    fn challenge(scheme: &str, parameters: &[(&str, &str)]) -> AuthChallenge {
         let parameters = parameters.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-        Challenge { scheme: scheme.to_owned(), parameters: parameters.collect() }
+        AuthChallenge { scheme: scheme.to_owned(), parameters: parameters.collect() }
     }
 
     #[test]
@@ -163,10 +163,10 @@ mod tests {
             ("Bearer scope=\"open", vec![challenge("Bearer", &[])]),
             ("scope=lost, Bearer a=1", vec![challenge("Bearer", &[("a", "1")])]),
         ] {
-            assert_eq!(Challenge::parse(header), expected, "{header}");
+            assert_eq!(AuthChallenge::parse(header), expected, "{header}");
         }
         assert_eq!(
-            Challenge::bearer("Basic realm=x, BEARER scope=a").unwrap().get("scope"),
+            AuthChallenge::bearer("Basic realm=x, BEARER scope=a").unwrap().get("scope"),
             Some("a")
         );
     }

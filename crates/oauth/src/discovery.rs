@@ -3,17 +3,17 @@
 use http::Uri;
 use serde::Deserialize;
 
-use crate::challenge::Challenge;
-use crate::egress::Reach;
-use crate::error::{LoginError, unusable};
-use crate::issuer::Issuer;
-use crate::settings::Settings;
-use crate::url::{base, parsed};
-use crate::user_agent::Person;
+use crate::challenge::AuthChallenge;
+use crate::egress::EgressFilter;
+use crate::error::{LoginError, unusable_response};
+use crate::issuer::IssuerMetadata;
+use crate::settings::LoginSettings;
+use crate::url::{origin_of, parse_url};
+use crate::user_agent::UserAgent;
 
 /// Protected resource metadata of a server (RFC 9728).
 #[derive(Clone, Debug, Deserialize)]
-struct Metadata {
+struct ResourceMetadata {
     resource: String,
     #[serde(default)]
     authorization_servers: Vec<String>,
@@ -23,30 +23,34 @@ struct Metadata {
 
 /// Result of discovery: the protected resource and its authorization server.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct DiscoveredResource {
     /// Resource identifier that tokens are issued for.
     pub(crate) resource: String,
     /// Scopes that the server supports, requested by default.
     pub(crate) scopes: Vec<String>,
-    pub(crate) issuer: Issuer,
+    pub(crate) issuer: IssuerMetadata,
 }
 
 /// Queries the server, then the issuer: the one that the user configured or else the first that the server names.
 pub(crate) async fn discover(
-    reach: &mut Reach,
-    settings: &Settings,
-    challenge: Option<&Challenge>,
-    person: Option<&dyn Person>,
-) -> Result<Found, LoginError> {
+    egress: &mut EgressFilter,
+    settings: &LoginSettings,
+    challenge: Option<&AuthChallenge>,
+    user_agent: Option<&dyn UserAgent>,
+) -> Result<DiscoveredResource, LoginError> {
     let server = settings.server.as_str();
-    let uri = parsed(server)?;
-    let Some(metadata) = metadata(reach, &uri, challenge).await? else {
+    let uri = parse_url(server)?;
+    let Some(metadata) = resource_metadata(egress, &uri, challenge).await? else {
         let issuer = match &settings.issuer {
-            Some(issuer) => Issuer::named(reach, issuer).await?,
+            Some(issuer) => IssuerMetadata::fetch(egress, issuer).await?,
             // Before 2025-06-18 a server was its own authorization server.
-            None => Issuer::of_server(reach, &base(&uri)).await?,
+            None => IssuerMetadata::fetch_from_server(egress, &origin_of(&uri)).await?,
         };
-        return Ok(Found { resource: canonical(&uri), scopes: Vec::new(), issuer });
+        return Ok(DiscoveredResource {
+            resource: resource_identifier(&uri),
+            scopes: Vec::new(),
+            issuer,
+        });
     };
     if !covers(&metadata.resource, &uri) {
         return Err(LoginError::Unsafe(format!(
@@ -55,37 +59,41 @@ pub(crate) async fn discover(
         )));
     }
     let Some(named) = settings.issuer.as_ref().or(metadata.authorization_servers.first()) else {
-        return Err(unusable(server, "names nobody who would let us in"));
+        return Err(unusable_response(server, "names nobody who would let us in"));
     };
-    if reach.unconfirmed_port(named)?.is_some()
-        && let Some(person) = person
-        && person.allow_issuer(server, named).await
+    if egress.unconfirmed_port(named)?.is_some()
+        && let Some(user_agent) = user_agent
+        && user_agent.confirm_issuer(server, named).await
     {
-        reach.allow_issuer(named)?;
+        egress.allow_issuer(named)?;
     }
-    let issuer = Issuer::named(reach, named).await?;
-    Ok(Found { resource: metadata.resource, scopes: metadata.scopes_supported, issuer })
+    let issuer = IssuerMetadata::fetch(egress, named).await?;
+    Ok(DiscoveredResource {
+        resource: metadata.resource,
+        scopes: metadata.scopes_supported,
+        issuer,
+    })
 }
 
-async fn metadata(
-    reach: &Reach,
+async fn resource_metadata(
+    egress: &EgressFilter,
     server: &Uri,
-    challenge: Option<&Challenge>,
-) -> Result<Option<Metadata>, LoginError> {
+    challenge: Option<&AuthChallenge>,
+) -> Result<Option<ResourceMetadata>, LoginError> {
     if let Some(url) = challenge.and_then(|challenge| challenge.get("resource_metadata")) {
-        let found = reach.get(url).await?;
-        return found
+        let discovered = egress.fetch(url).await?;
+        return discovered
             .map(Some)
-            .ok_or_else(|| unusable(url, "is not there, though the server says so"));
+            .ok_or_else(|| unusable_response(url, "is not there, though the server says so"));
     }
-    let well_known = format!("{}/.well-known/oauth-protected-resource", base(server));
+    let well_known = format!("{}/.well-known/oauth-protected-resource", origin_of(server));
     let path = server.path().trim_end_matches('/');
     if !path.is_empty()
-        && let Some(found) = reach.get(&format!("{well_known}{path}")).await?
+        && let Some(discovered) = egress.fetch(&format!("{well_known}{path}")).await?
     {
-        return Ok(Some(found));
+        return Ok(Some(discovered));
     }
-    reach.get(&well_known).await
+    egress.fetch(&well_known).await
 }
 
 /// Returns true if the resource identifier is this server, or a parent path on the same origin.
@@ -103,9 +111,9 @@ fn covers(resource: &str, server: &Uri) -> bool {
 }
 
 /// Returns the server's URL as a resource identifier.
-fn canonical(server: &Uri) -> String {
+fn resource_identifier(server: &Uri) -> String {
     let path = server.path();
-    format!("{}{}", base(server), if path == "/" { "" } else { path })
+    format!("{}{}", origin_of(server), if path == "/" { "" } else { path })
 }
 
 #[cfg(test)]

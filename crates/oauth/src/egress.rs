@@ -6,10 +6,10 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
 
-use crate::error::{LoginError, address, chain, unusable};
+use crate::error::{LoginError, error_chain, invalid_url, unusable_response};
 use crate::limits::LoginLimits;
-use crate::settings::Settings;
-use crate::url::{joined, parsed};
+use crate::settings::LoginSettings;
+use crate::url::{parse_url, resolve_redirect};
 
 /// Addresses that a login may connect to. The origins that the user named are always allowed: the server itself, and
 /// the configured issuer. Any other origin, named by the server or its authorization server, must be on the public
@@ -17,20 +17,20 @@ use crate::url::{joined, parsed};
 /// the server is on this machine too, and listens on that port or the user agreed to it. Link-local and metadata
 /// addresses are never allowed.
 #[derive(Clone, Debug)]
-pub(crate) struct Reach {
-    network: Network,
+pub(crate) struct EgressFilter {
+    network: ServerNetwork,
     /// Proxy and certificates of the server; the client certificate is only for origins that the user named.
-    connections: NetworkSettings,
+    connection_settings: NetworkSettings,
     /// Origins that the user named, as scheme, host and port.
-    named: Vec<NamedOrigin>,
+    named_origins: Vec<NamedOrigin>,
     /// Ports of this machine that are allowed.
-    ports: Vec<u16>,
+    local_ports: Vec<u16>,
     limits: LoginLimits,
 }
 
 /// The network on which a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
+enum ServerNetwork {
     /// This machine.
     Machine,
     /// A private network.
@@ -44,62 +44,62 @@ type NamedOrigin = (String, String, u16);
 
 /// A complete HTTP response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct FetchedResponse {
     pub(crate) status: u16,
     pub(crate) body: Bytes,
     location: Option<String>,
 }
 
-impl Reach {
+impl EgressFilter {
     /// Returns the addresses allowed for a login with these settings.
-    pub(crate) async fn of_login(settings: &Settings) -> Result<Self, LoginError> {
+    pub(crate) async fn for_login(settings: &LoginSettings) -> Result<Self, LoginError> {
         let issuer = settings.issuer.as_deref();
-        let reach = Self::of(&settings.server, issuer, &settings.network).await?;
-        Ok(Self { limits: settings.limits, ..reach })
+        let egress = Self::for_server(&settings.server, issuer, &settings.network).await?;
+        Ok(Self { limits: settings.limits, ..egress })
     }
 
     /// Returns the addresses allowed for a login at this server, with the issuer that the user named, if any.
-    async fn of(
+    async fn for_server(
         server: &str,
         issuer: Option<&str>,
         connections: &NetworkSettings,
     ) -> Result<Self, LoginError> {
-        let uri = parsed(server)?;
+        let uri = parse_url(server)?;
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let mut reach = Self {
-            network: Network::Machine,
-            connections: connections.clone(),
-            named: Vec::new(),
-            ports: Vec::new(),
+        let mut egress = Self {
+            network: ServerNetwork::Machine,
+            connection_settings: connections.clone(),
+            named_origins: Vec::new(),
+            local_ports: Vec::new(),
             limits: LoginLimits::default(),
         };
         for url in std::iter::once(server).chain(issuer) {
-            let uri = parsed(url)?;
-            let origin = Self::secure(url, NetworkSettings::default())?;
+            let uri = parse_url(url)?;
+            let origin = Self::secure_origin(url, NetworkSettings::default())?;
             if origin.is_local() {
-                reach.ports.push(origin.port());
+                egress.local_ports.push(origin.port());
             }
-            reach.named.push(named(&uri, &origin));
+            egress.named_origins.push(named_origin(&uri, &origin));
         }
-        if !Self::secure(server, NetworkSettings::default())?.is_local() {
+        if !Self::secure_origin(server, NetworkSettings::default())?.is_local() {
             let looked = tokio::net::lookup_host((host, 443)).await;
             let near = looked
                 .is_ok_and(|mut found| found.any(|address| !consort_wire::is_public(address.ip())));
-            reach.network = if near { Network::Private } else { Network::Public };
+            egress.network = if near { ServerNetwork::Private } else { ServerNetwork::Public };
         }
-        Ok(reach)
+        Ok(egress)
     }
 
     /// Returns the port of this machine that a URL names, if the user has to agree to it first.
     pub(crate) fn unconfirmed_port(&self, url: &str) -> Result<Option<u16>, LoginError> {
-        let origin = Self::secure(url, NetworkSettings::default())?;
-        let new = origin.is_local() && !self.ports.contains(&origin.port());
-        Ok((new && self.network == Network::Machine).then(|| origin.port()))
+        let origin = Self::secure_origin(url, NetworkSettings::default())?;
+        let new = origin.is_local() && !self.local_ports.contains(&origin.port());
+        Ok((new && self.network == ServerNetwork::Machine).then(|| origin.port()))
     }
 
     /// Allows the port of an issuer on this machine that the user agreed to, now or at an earlier login.
     pub(crate) fn allow_issuer(&mut self, issuer: &str) -> Result<(), LoginError> {
-        self.ports.extend(self.unconfirmed_port(issuer)?);
+        self.local_ports.extend(self.unconfirmed_port(issuer)?);
         Ok(())
     }
 
@@ -110,38 +110,40 @@ impl Reach {
 
     /// Returns the origin of a URL, restricted to the addresses that are allowed for it.
     fn origin(&self, url: &str) -> Result<Origin, LoginError> {
-        let uri = parsed(url)?;
-        let origin = Self::secure(url, self.connections.clone())?;
-        if self.named.contains(&named(&uri, &origin)) {
+        let uri = parse_url(url)?;
+        let origin = Self::secure_origin(url, self.connection_settings.clone())?;
+        if self.named_origins.contains(&named_origin(&uri, &origin)) {
             return Ok(origin);
         }
-        let connections = self.connections.clone().without_client_certificate();
+        let connections = self.connection_settings.clone().without_client_certificate();
         if !origin.is_local() {
             return match self.network {
-                Network::Machine | Network::Public => Self::secure(url, connections.public_only()),
-                Network::Private => Self::secure(url, connections.remote_only()),
+                ServerNetwork::Machine | ServerNetwork::Public => {
+                    Self::secure_origin(url, connections.public_only())
+                }
+                ServerNetwork::Private => Self::secure_origin(url, connections.remote_only()),
             };
         }
-        if self.network != Network::Machine {
-            return Err(address(url, "a server elsewhere sends us to this machine"));
+        if self.network != ServerNetwork::Machine {
+            return Err(invalid_url(url, "a server elsewhere sends us to this machine"));
         }
-        if !self.ports.contains(&origin.port()) {
+        if !self.local_ports.contains(&origin.port()) {
             let reason = "the server may not name another port of this machine; if it is right, set `oauth.issuer`";
-            return Err(address(url, reason));
+            return Err(invalid_url(url, reason));
         }
-        Self::secure(url, connections)
+        Self::secure_origin(url, connections)
     }
 
     /// Returns the origin of a URL that cannot be eavesdropped on.
-    fn secure(url: &str, connections: NetworkSettings) -> Result<Origin, LoginError> {
+    fn secure_origin(url: &str, connections: NetworkSettings) -> Result<Origin, LoginError> {
         let (limits, times) = (Limits::default(), Times::default());
         let origin = Origin::with_network(url, connections, &limits, &times)
-            .map_err(|error| address(url, &error.to_string()))?;
-        if origin.is_private() { Ok(origin) } else { Err(address(url, "use https")) }
+            .map_err(|error| invalid_url(url, &error.to_string()))?;
+        if origin.is_private() { Ok(origin) } else { Err(invalid_url(url, "use https")) }
     }
 
     /// Returns the document at this URL; `None` if there is none.
-    pub(crate) async fn get<T: DeserializeOwned>(
+    pub(crate) async fn fetch<T: DeserializeOwned>(
         &self,
         url: &str,
     ) -> Result<Option<T>, LoginError> {
@@ -149,15 +151,18 @@ impl Reach {
         for _ in 0..=self.limits.redirects {
             let answer = self.send(Method::GET, &url, None, None, Bytes::new()).await?;
             match (answer.status, &answer.location) {
-                (200, _) => return answer.read(&url).map(Some),
+                (200, _) => return answer.parse(&url).map(Some),
                 (300..400, Some(location)) => {
-                    url = joined(&url, location).ok_or_else(|| unusable(&url, "leads nowhere"))?;
+                    url = resolve_redirect(&url, location)
+                        .ok_or_else(|| unusable_response(&url, "leads nowhere"))?;
                 }
                 (400..500, _) => return Ok(None),
-                (status, _) => return Err(unusable(&url, &format!("answers HTTP {status}"))),
+                (status, _) => {
+                    return Err(unusable_response(&url, &format!("answers HTTP {status}")));
+                }
             }
         }
-        Err(unusable(&url, "leads in circles"))
+        Err(unusable_response(&url, "leads in circles"))
     }
 
     /// Sends a `POST` with a body of this content type.
@@ -167,7 +172,7 @@ impl Reach {
         kind: &'static str,
         authorization: Option<&str>,
         body: String,
-    ) -> Result<Answer, LoginError> {
+    ) -> Result<FetchedResponse, LoginError> {
         self.send(Method::POST, url, Some(kind), authorization, body.into()).await
     }
 
@@ -178,56 +183,64 @@ impl Reach {
         kind: Option<&'static str>,
         authorization: Option<&str>,
         body: Bytes,
-    ) -> Result<Answer, LoginError> {
-        let uri = parsed(url)?;
+    ) -> Result<FetchedResponse, LoginError> {
+        let uri = parse_url(url)?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = path.parse().map_err(|_| address(url, "it has no path"))?;
+        *request.uri_mut() = path.parse().map_err(|_| invalid_url(url, "it has no path"))?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
         if let Some(authorization) = authorization {
             let mut value = HeaderValue::try_from(authorization)
-                .map_err(|_| address(url, "the client's secret does not fit into a header"))?;
+                .map_err(|_| invalid_url(url, "the client's secret does not fit into a header"))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
         let origin = self.origin(url)?;
         let answering = async {
-            let mut response = origin
-                .send(request)
-                .await
-                .map_err(|error| unusable(url, &format!("cannot be asked: {}", chain(&error))))?;
+            let mut response = origin.send(request).await.map_err(|error| {
+                unusable_response(url, &format!("cannot be asked: {}", error_chain(&error)))
+            })?;
             let location = response.headers().get(LOCATION);
             let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
             let status = response.status();
             let mut body = Vec::new();
             while let Some(piece) = response.chunk().await {
-                body.extend_from_slice(&piece.map_err(|error| unusable(url, &chain(&error)))?);
-                let most = self.limits.answer_bytes;
+                body.extend_from_slice(
+                    &piece.map_err(|error| unusable_response(url, &error_chain(&error)))?,
+                );
+                let most = self.limits.response_bytes;
                 if body.len() > most {
-                    return Err(unusable(url, &format!("answers with more than {most} bytes")));
+                    return Err(unusable_response(
+                        url,
+                        &format!("answers with more than {most} bytes"),
+                    ));
                 }
             }
-            Ok(Answer { status, body: body.into(), location })
+            Ok(FetchedResponse { status, body: body.into(), location })
         };
         let answered = tokio::time::timeout(self.limits.request, answering).await;
         answered.unwrap_or_else(|_| {
-            Err(unusable(url, &format!("does not answer within {:?}", self.limits.request)))
+            Err(unusable_response(
+                url,
+                &format!("does not answer within {:?}", self.limits.request),
+            ))
         })
     }
 }
 
-impl Answer {
+impl FetchedResponse {
     /// Parses the body as JSON.
-    pub(crate) fn read<T: DeserializeOwned>(&self, url: &str) -> Result<T, LoginError> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| unusable(url, &format!("answers with what cannot be read: {error}")))
+    pub(crate) fn parse<T: DeserializeOwned>(&self, url: &str) -> Result<T, LoginError> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            unusable_response(url, &format!("answers with what cannot be read: {error}"))
+        })
     }
 }
 
-fn named(uri: &Uri, origin: &Origin) -> NamedOrigin {
+fn named_origin(uri: &Uri, origin: &Origin) -> NamedOrigin {
     let host = uri.host().unwrap_or_default().to_ascii_lowercase();
     (uri.scheme_str().unwrap_or_default().to_owned(), host, origin.port())
 }
@@ -237,8 +250,9 @@ mod tests {
     use super::*;
 
     async fn refused(server: &str, issuer: Option<&str>, url: &str) -> Option<String> {
-        let reach = Reach::of(server, issuer, &NetworkSettings::default()).await.unwrap();
-        reach.check(url).err().map(|error| error.to_string())
+        let egress =
+            EgressFilter::for_server(server, issuer, &NetworkSettings::default()).await.unwrap();
+        egress.check(url).err().map(|error| error.to_string())
     }
 
     #[tokio::test]
@@ -258,12 +272,13 @@ mod tests {
         let issuer = Some("http://127.0.0.1:9000/tenant");
         assert_eq!(refused(server, issuer, "http://localhost:9000/token").await, None);
         assert!(refused(server, issuer, "http://localhost:9001/token").await.is_some());
-        let mut reach = Reach::of(server, None, &NetworkSettings::default()).await.unwrap();
-        assert_eq!(reach.unconfirmed_port("http://localhost:9000").unwrap(), Some(9000));
-        assert_eq!(reach.unconfirmed_port("http://localhost:8000").unwrap(), None);
-        assert_eq!(reach.unconfirmed_port("https://as.example").unwrap(), None);
-        reach.allow_issuer("http://127.0.0.1:9000").unwrap();
-        assert!(reach.check("http://localhost:9000/token").is_ok());
+        let mut egress =
+            EgressFilter::for_server(server, None, &NetworkSettings::default()).await.unwrap();
+        assert_eq!(egress.unconfirmed_port("http://localhost:9000").unwrap(), Some(9000));
+        assert_eq!(egress.unconfirmed_port("http://localhost:8000").unwrap(), None);
+        assert_eq!(egress.unconfirmed_port("https://as.example").unwrap(), None);
+        egress.allow_issuer("http://127.0.0.1:9000").unwrap();
+        assert!(egress.check("http://localhost:9000/token").is_ok());
     }
 
     #[tokio::test]
@@ -281,11 +296,12 @@ mod tests {
     #[tokio::test]
     async fn a_link_local_address_is_not_connected_to() {
         for server in ["http://localhost:8000/mcp", "https://1.1.1.1/mcp", "https://10.0.0.1/mcp"] {
-            let reach = Reach::of(server, None, &NetworkSettings::default()).await.unwrap();
+            let egress =
+                EgressFilter::for_server(server, None, &NetworkSettings::default()).await.unwrap();
             for url in
                 ["https://169.254.169.254/x", "https://[fe80::1]/x", "https://[fd00:ec2::254]/x"]
             {
-                let error = reach.get::<serde_json::Value>(url).await.unwrap_err().to_string();
+                let error = egress.fetch::<serde_json::Value>(url).await.unwrap_err().to_string();
                 assert!(error.contains("leads to no address of"), "{server} {url}: {error}");
             }
         }
@@ -300,13 +316,13 @@ mod tests {
             proxy: consort_wire::ProxyChoice::Url(consort_wire::ProxyUrl::parse(&proxy).unwrap()),
             ..NetworkSettings::default()
         };
-        let reach = Reach::of("https://1.1.1.1/mcp", None, &network).await.unwrap();
+        let egress = EgressFilter::for_server("https://1.1.1.1/mcp", None, &network).await.unwrap();
         for url in ["https://169.254.169.254/x", "https://10.0.0.1/x", "https://[fe80::1]/x"] {
-            let error = reach.get::<serde_json::Value>(url).await.unwrap_err().to_string();
+            let error = egress.fetch::<serde_json::Value>(url).await.unwrap_err().to_string();
             assert!(error.contains("leads to no address of"), "{url}: {error}");
         }
         // A name that cannot be resolved here is not left to the proxy.
-        let error = reach.get::<serde_json::Value>("https://as.invalid/x").await.unwrap_err();
+        let error = egress.fetch::<serde_json::Value>("https://as.invalid/x").await.unwrap_err();
         assert!(!error.to_string().contains("proxy"), "{error}");
         // The proxy is asked for what was checked, and nothing else was asked of it before.
         let asked = std::thread::spawn(move || {
@@ -315,7 +331,7 @@ mod tests {
             stream.read_exact(&mut head).unwrap();
             String::from_utf8_lossy(&head).into_owned()
         });
-        let error = reach.get::<serde_json::Value>("https://8.8.8.8/x").await.unwrap_err();
+        let error = egress.fetch::<serde_json::Value>("https://8.8.8.8/x").await.unwrap_err();
         assert!(error.to_string().contains("the proxy `127.0.0.1:"), "{error}");
         assert_eq!(asked.join().unwrap(), "CONNECT 8.8.8.8:443 HTTP/1.");
     }

@@ -5,7 +5,7 @@
 pub enum LoginError {
     /// A URL that a login does not connect to.
     #[error("`{url}` is not an address to log in at: {reason}")]
-    Address {
+    InvalidUrl {
         /// The URL.
         url: String,
         /// Reason it is rejected.
@@ -13,14 +13,14 @@ pub enum LoginError {
     },
     /// A URL that does not respond, or responds with something unusable.
     #[error("`{url}` {reason}")]
-    Unusable {
+    UnusableResponse {
         /// The URL.
         url: String,
         /// Defect of its response.
         reason: String,
     },
     /// The authorization server refused.
-    #[error("the authorization server refuses: {}", said(.error, .description.as_deref()))]
+    #[error("the authorization server refuses: {}", error_text(.error, .description.as_deref()))]
     Refused {
         /// OAuth error code.
         error: String,
@@ -35,13 +35,13 @@ pub enum LoginError {
     Unregistered(String),
     /// No user authorized the login.
     #[error("nobody agreed: {0}")]
-    Nobody(String),
+    Unauthorized(String),
     /// The login cannot be stored.
     #[error("cannot keep the login")]
-    Keep(#[from] std::io::Error),
+    Storage(#[from] std::io::Error),
 }
 
-fn said(error: &str, description: Option<&str>) -> String {
+fn error_text(error: &str, description: Option<&str>) -> String {
     match description {
         Some(description) => format!("{error}: {description}"),
         None => error.to_owned(),
@@ -49,17 +49,17 @@ fn said(error: &str, description: Option<&str>) -> String {
 }
 
 /// Returns the error for a URL that a login does not connect to.
-pub(crate) fn address(url: &str, reason: &str) -> LoginError {
-    LoginError::Address { url: url.chars().take(200).collect(), reason: reason.to_owned() }
+pub(crate) fn invalid_url(url: &str, reason: &str) -> LoginError {
+    LoginError::InvalidUrl { url: url.chars().take(200).collect(), reason: reason.to_owned() }
 }
 
 /// Returns the error for a URL whose response cannot be used.
-pub(crate) fn unusable(url: &str, reason: &str) -> LoginError {
-    LoginError::Unusable { url: url.chars().take(200).collect(), reason: reason.to_owned() }
+pub(crate) fn unusable_response(url: &str, reason: &str) -> LoginError {
+    LoginError::UnusableResponse { url: url.chars().take(200).collect(), reason: reason.to_owned() }
 }
 
 /// Returns the text of an error with its chain of sources.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

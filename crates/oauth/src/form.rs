@@ -17,7 +17,7 @@ pub(crate) fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -
 }
 
 /// Escapes one value.
-pub(crate) fn escaped(text: &str) -> String {
+pub(crate) fn escape_value(text: &str) -> String {
     let mut escaped = String::new();
     escape(&mut escaped, text);
     escaped
@@ -39,12 +39,12 @@ pub(crate) fn decode(form: &str) -> Vec<(String, String)> {
     fields
         .map(|field| {
             let (name, value) = field.split_once('=').unwrap_or((field, ""));
-            (unescaped(name), unescaped(value))
+            (unescape(name), unescape(value))
         })
         .collect()
 }
 
-fn unescaped(text: &str) -> String {
+fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

@@ -8,11 +8,11 @@ pub struct LoginLimits {
     /// Time that one request of a login may take.
     pub request: Duration,
     /// Maximum bytes of a response during a login.
-    pub answer_bytes: usize,
+    pub response_bytes: usize,
     /// Maximum redirects when a document of a login is fetched.
     pub redirects: u32,
     /// Time to wait for another process to refresh a login.
-    pub renewal: Duration,
+    pub refresh_wait: Duration,
     /// Attempts of a login within ten minutes.
     pub attempts: u32,
 }
@@ -21,9 +21,9 @@ impl Default for LoginLimits {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(15),
-            answer_bytes: 1 << 20,
+            response_bytes: 1 << 20,
             redirects: 3,
-            renewal: Duration::from_secs(20),
+            refresh_wait: Duration::from_secs(20),
             attempts: 3,
         }
     }

@@ -9,86 +9,98 @@ use std::time::{Duration, Instant};
 use consort_wire::{BoxFuture, Credentials, Refused};
 use http::HeaderValue;
 
-use crate::authorization_code::agree;
-use crate::challenge::Challenge;
-use crate::discovery::{Found, discover};
-use crate::egress::Reach;
-use crate::error::{LoginError, chain};
-use crate::registration::Registration;
-use crate::scope::lacking;
-use crate::settings::{Identity, Settings};
-use crate::store::{Kept, Store};
-use crate::tokens::Tokens;
-use crate::user_agent::Person;
+use crate::authorization_code::authorize;
+use crate::challenge::AuthChallenge;
+use crate::discovery::{DiscoveredResource, discover};
+use crate::egress::EgressFilter;
+use crate::error::{LoginError, error_chain};
+use crate::registration::ClientRegistration;
+use crate::scope::missing_scopes;
+use crate::settings::{ClientCredentials, LoginSettings};
+use crate::store::{LoginStore, StoredLogin};
+use crate::tokens::TokenSet;
+use crate::user_agent::UserAgent;
 
 /// Window in which attempts are counted: a login that cannot be refreshed is requested as long as it is used.
-const WITHIN: Duration = Duration::from_mins(10);
+const ATTEMPT_WINDOW: Duration = Duration::from_mins(10);
 
 /// Interval between two looks at the store for a new login.
-const LOOK: Duration = Duration::from_secs(2);
+const STORE_POLL: Duration = Duration::from_secs(2);
 
 /// The login at one server.
-pub struct Login {
-    settings: Settings,
+pub struct ServerLogin {
+    settings: LoginSettings,
     key: String,
-    store: Option<Store>,
-    person: Option<Arc<dyn Person>>,
-    state: Mutex<State>,
+    store: Option<LoginStore>,
+    user_agent: Option<Arc<dyn UserAgent>>,
+    state: Mutex<LoginState>,
     /// Held by the task that obtains a new token; the others wait and use that token.
-    renewing: tokio::sync::Mutex<()>,
+    refreshing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
-    kept: Option<Arc<Kept>>,
+struct LoginState {
+    stored: Option<Arc<StoredLogin>>,
     /// True once the store was read.
-    looked: bool,
-    asked: Asked,
+    is_loaded: bool,
+    attempts: AttemptCounter,
 }
 
 /// Counter of recent attempts.
 #[derive(Default)]
-struct Asked {
+struct AttemptCounter {
     since: Option<Instant>,
-    times: u32,
+    attempts: u32,
 }
 
-impl Asked {
+impl AttemptCounter {
     /// Counts an attempt; returns false if there were more than `most`.
-    fn again(&mut self, now: Instant, most: u32) -> bool {
-        if self.since.is_none_or(|since| now - since > WITHIN) {
-            *self = Self { since: Some(now), times: 0 };
+    fn count(&mut self, now: Instant, most: u32) -> bool {
+        if self.since.is_none_or(|since| now - since > ATTEMPT_WINDOW) {
+            *self = Self { since: Some(now), attempts: 0 };
         }
-        self.times += 1;
-        self.times <= most
+        self.attempts += 1;
+        self.attempts <= most
     }
 }
 
-impl Login {
+impl ServerLogin {
     /// Creates a login, kept in the store if there is one, and authorized by the person if there is one.
-    pub fn new(settings: Settings, store: Option<Store>, person: Option<Arc<dyn Person>>) -> Self {
-        let Settings { server, identity, document, scope, issuer, alone, .. } = &settings;
+    pub fn new(
+        settings: LoginSettings,
+        store: Option<LoginStore>,
+        user_agent: Option<Arc<dyn UserAgent>>,
+    ) -> Self {
+        let LoginSettings {
+            server,
+            client: identity,
+            client_metadata_url: document,
+            scope,
+            issuer,
+            client_credentials_grant: alone,
+            ..
+        } = &settings;
         let id = identity.as_ref().map(|identity| (&identity.id, &identity.secret));
         let key = format!("{:?}", (server, id, document, scope, issuer, alone));
-        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { settings, key, store, person, state, renewing }
+        let (state, refreshing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { settings, key, store, user_agent, state, refreshing }
     }
 
     /// Returns the stored login, if any.
-    pub fn kept(&self) -> Option<Arc<Kept>> {
+    pub fn stored(&self) -> Option<Arc<StoredLogin>> {
         let mut state = self.state();
-        if !state.looked {
-            state.looked = true;
-            state.kept = self.stored();
+        if !state.is_loaded {
+            state.is_loaded = true;
+            state.stored = self.load();
         }
-        state.kept.clone()
+        state.stored.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LoginState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stored(&self) -> Option<Arc<Kept>> {
+    fn load(&self) -> Option<Arc<StoredLogin>> {
         let stored = self.store.as_ref()?.get(&self.settings.server);
         stored
             .unwrap_or_else(|error| {
@@ -99,200 +111,216 @@ impl Login {
     }
 
     /// Rereads the store, which another process may have changed, and returns the login.
-    fn look_again(&self) -> Option<Arc<Kept>> {
+    fn reload(&self) -> Option<Arc<StoredLogin>> {
         if self.store.is_some() {
-            self.state().kept = self.stored();
+            self.state().stored = self.load();
         }
-        self.kept()
+        self.stored()
     }
 
-    fn keep(&self, kept: Kept) -> Result<Arc<Kept>, LoginError> {
+    fn save(&self, stored: StoredLogin) -> Result<Arc<StoredLogin>, LoginError> {
         if let Some(store) = &self.store {
-            store.put(&kept)?;
+            store.put(&stored)?;
         }
-        let kept = Arc::new(kept);
-        self.state().kept = Some(Arc::clone(&kept));
-        Ok(kept)
+        let stored = Arc::new(stored);
+        self.state().stored = Some(Arc::clone(&stored));
+        Ok(stored)
     }
 
     /// Returns the `Authorization` header, after refreshing a token that is about to expire.
-    async fn current(&self) -> Option<HeaderValue> {
-        let kept = self.kept()?;
-        if kept.tokens.is_stale() && kept.tokens.refresh.is_some() {
-            let _one = self.renewing.lock().await;
-            let now = self.kept().filter(|now| now.tokens.is_stale());
+    async fn current_header(&self) -> Option<HeaderValue> {
+        let stored = self.stored()?;
+        if stored.tokens.is_stale() && stored.tokens.refresh_token.is_some() {
+            let _one = self.refreshing.lock().await;
+            let now = self.stored().filter(|now| now.tokens.is_stale());
             if now.is_some()
-                && let Err(error) = self.renew(&kept.tokens.access).await
+                && let Err(error) = self.refresh(&stored.tokens.access_token).await
             {
                 tracing::info!(server = self.settings.server, %error, "a login could not be renewed");
             }
         }
-        header(&self.kept()?.tokens)
+        bearer_header(&self.stored()?.tokens)
     }
 
     /// Refreshes the token, unless another process did.
-    async fn renew(&self, old: &str) -> Result<(), LoginError> {
+    async fn refresh(&self, old: &str) -> Result<(), LoginError> {
         let _held = match &self.store {
             Some(store) => {
-                Some(store.hold(&self.settings.server, self.settings.limits.renewal).await?)
+                Some(store.lock(&self.settings.server, self.settings.limits.refresh_wait).await?)
             }
             None => None,
         };
-        let Some(kept) = self.look_again() else {
-            return Err(LoginError::Nobody("there is no login".to_owned()));
+        let Some(stored) = self.reload() else {
+            return Err(LoginError::Unauthorized("there is no login".to_owned()));
         };
-        if kept.tokens.access != old {
+        if stored.tokens.access_token != old {
             return Ok(());
         }
-        let Some(refresh) = &kept.tokens.refresh else {
-            return Err(LoginError::Nobody("the login cannot be renewed".to_owned()));
+        let Some(refresh) = &stored.tokens.refresh_token else {
+            return Err(LoginError::Unauthorized("the login cannot be renewed".to_owned()));
         };
         let mut fields = vec![
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh),
-            ("resource", &kept.resource),
+            ("resource", &stored.resource),
         ];
-        fields.extend(kept.tokens.scope.as_deref().map(|scope| ("scope", scope)));
-        let mut reach = Reach::of_login(&self.settings).await?;
-        reach.allow_issuer(&kept.issuer)?;
-        let mut tokens = Tokens::ask(&reach, &kept.endpoint, &kept.client, &fields).await?;
+        fields.extend(stored.tokens.scope.as_deref().map(|scope| ("scope", scope)));
+        let mut egress = EgressFilter::for_login(&self.settings).await?;
+        egress.allow_issuer(&stored.issuer)?;
+        let mut tokens =
+            TokenSet::request(&egress, &stored.token_endpoint, &stored.client, &fields).await?;
         // Who says nothing of them means that they stay.
-        tokens.refresh = tokens.refresh.or_else(|| Some(refresh.clone()));
-        tokens.scope = tokens.scope.or_else(|| kept.tokens.scope.clone());
-        self.keep(Kept { tokens, ..Kept::clone(&kept) })?;
+        tokens.refresh_token = tokens.refresh_token.or_else(|| Some(refresh.clone()));
+        tokens.scope = tokens.scope.or_else(|| stored.tokens.scope.clone());
+        self.save(StoredLogin { tokens, ..StoredLogin::clone(&stored) })?;
         Ok(())
     }
 
     /// Handles a refused request: refreshes or replaces the token.
-    async fn answer(&self, refused: Refused) -> Result<(), LoginError> {
-        let _one = self.renewing.lock().await;
-        let kept = self.look_again();
-        let now = kept.as_ref().and_then(|kept| header(&kept.tokens));
+    async fn handle_refusal(&self, refused: Refused) -> Result<(), LoginError> {
+        let _one = self.refreshing.lock().await;
+        let stored = self.reload();
+        let now = stored.as_ref().and_then(|stored| bearer_header(&stored.tokens));
         // Somebody else has got another one meanwhile.
         if now.is_some() && now != refused.shown {
             return Ok(());
         }
-        let challenge = refused.challenge.as_deref().and_then(Challenge::bearer);
+        let challenge = refused.challenge.as_deref().and_then(AuthChallenge::bearer);
         let error = challenge.as_ref().and_then(|challenge| challenge.get("error"));
         match (refused.status, error) {
             (401, _) => {
-                if let Some(kept) = &kept
-                    && self.renew(&kept.tokens.access).await.is_ok()
+                if let Some(stored) = &stored
+                    && self.refresh(&stored.tokens.access_token).await.is_ok()
                 {
                     return Ok(());
                 }
             }
-            (403, Some("insufficient_scope")) if self.person.is_none() && !self.settings.alone => {
+            (403, Some("insufficient_scope"))
+                if self.user_agent.is_none() && !self.settings.client_credentials_grant =>
+            {
                 // Somebody has to agree, later and elsewhere.
                 if let Some(challenge) = &challenge {
-                    self.note_wanted(challenge).await?;
+                    self.store_required_scope(challenge).await?;
                 }
             }
             (403, Some("insufficient_scope")) => {}
-            _ => return Err(LoginError::Nobody("the server does not want us".to_owned())),
+            _ => return Err(LoginError::Unauthorized("the server does not want us".to_owned())),
         }
-        self.ask(challenge.as_ref(), kept.as_deref()).await
+        self.authorize(challenge.as_ref(), stored.as_deref()).await
     }
 
     /// Runs the authorization code flow with a user, or requests tokens with client credentials.
-    async fn ask(
+    async fn authorize(
         &self,
-        challenge: Option<&Challenge>,
-        kept: Option<&Kept>,
+        challenge: Option<&AuthChallenge>,
+        stored: Option<&StoredLogin>,
     ) -> Result<(), LoginError> {
-        if self.person.is_none() && !self.settings.alone {
-            return Err(LoginError::Nobody("there is no login".to_owned()));
+        if self.user_agent.is_none() && !self.settings.client_credentials_grant {
+            return Err(LoginError::Unauthorized("there is no login".to_owned()));
         }
         let most = self.settings.limits.attempts;
-        if !self.state().asked.again(Instant::now(), most) {
-            return Err(LoginError::Nobody(format!("asked {most} times, in vain")));
+        if !self.state().attempts.count(Instant::now(), most) {
+            return Err(LoginError::Unauthorized(format!("asked {most} times, in vain")));
         }
-        let mut reach = Reach::of_login(&self.settings).await?;
-        let found = discover(&mut reach, &self.settings, challenge, self.person.as_deref()).await?;
-        let before = kept.filter(|kept| kept.issuer == found.issuer.issuer);
-        let scope = self.scope(challenge, &found, before);
+        let mut egress = EgressFilter::for_login(&self.settings).await?;
+        let discovered =
+            discover(&mut egress, &self.settings, challenge, self.user_agent.as_deref()).await?;
+        let before = stored.filter(|stored| stored.issuer == discovered.issuer.issuer);
+        let scope = self.requested_scope(challenge, &discovered, before);
         let scope = scope.as_deref();
-        let (client, tokens) = match &self.person {
-            Some(person) if !self.settings.alone => {
-                let back = person.address();
-                let client = self.client(&reach, &found, before, &back, scope).await?;
-                let tokens = agree(&reach, &found, &client, person.as_ref(), scope).await?;
+        let (client, tokens) = match &self.user_agent {
+            Some(user_agent) if !self.settings.client_credentials_grant => {
+                let redirect_uri = user_agent.redirect_uri();
+                let client = self
+                    .client_registration(&egress, &discovered, before, &redirect_uri, scope)
+                    .await?;
+                let tokens =
+                    authorize(&egress, &discovered, &client, user_agent.as_ref(), scope).await?;
                 (client, tokens)
             }
             _ => {
-                let Some(identity) = &self.settings.identity else {
-                    return Err(LoginError::Unregistered(found.issuer.issuer));
+                let Some(identity) = &self.settings.client else {
+                    return Err(LoginError::Unregistered(discovered.issuer.issuer));
                 };
-                let client =
-                    Registration::known(&found.issuer, &identity.id, identity.secret.as_deref());
+                let client = ClientRegistration::preregistered(
+                    &discovered.issuer,
+                    &identity.id,
+                    identity.secret.as_deref(),
+                );
                 let mut fields =
-                    vec![("grant_type", "client_credentials"), ("resource", &found.resource)];
+                    vec![("grant_type", "client_credentials"), ("resource", &discovered.resource)];
                 fields.extend(scope.map(|scope| ("scope", scope)));
-                let endpoint = &found.issuer.token_endpoint;
-                let tokens = Tokens::ask(&reach, endpoint, &client, &fields).await?;
+                let endpoint = &discovered.issuer.token_endpoint;
+                let tokens = TokenSet::request(&egress, endpoint, &client, &fields).await?;
                 (client, tokens)
             }
         };
-        let tokens = Tokens { scope: tokens.scope.or_else(|| scope.map(str::to_owned)), ..tokens };
-        self.keep(Kept {
+        let tokens =
+            TokenSet { scope: tokens.scope.or_else(|| scope.map(str::to_owned)), ..tokens };
+        self.save(StoredLogin {
             server: self.settings.server.clone(),
-            issuer: found.issuer.issuer,
-            endpoint: found.issuer.token_endpoint,
-            resource: found.resource,
+            issuer: discovered.issuer.issuer,
+            token_endpoint: discovered.issuer.token_endpoint,
+            resource: discovered.resource,
             client,
             tokens,
-            wanted: None,
+            required_scope: None,
         })?;
         Ok(())
     }
 
     /// Returns the client registration at this authorization server: configured, by a client ID metadata document,
     /// stored, or registered now.
-    async fn client(
+    async fn client_registration(
         &self,
-        reach: &Reach,
-        found: &Found,
-        before: Option<&Kept>,
-        back: &str,
+        egress: &EgressFilter,
+        discovered: &DiscoveredResource,
+        before: Option<&StoredLogin>,
+        redirect_uri: &str,
         scope: Option<&str>,
-    ) -> Result<Registration, LoginError> {
-        let issuer = &found.issuer;
-        if let Some(Identity { id, secret }) = &self.settings.identity {
-            return Ok(Registration::known(issuer, id, secret.as_deref()));
+    ) -> Result<ClientRegistration, LoginError> {
+        let issuer = &discovered.issuer;
+        if let Some(ClientCredentials { id, secret }) = &self.settings.client {
+            return Ok(ClientRegistration::preregistered(issuer, id, secret.as_deref()));
         }
-        if let Some(document) = &self.settings.document
+        if let Some(document) = &self.settings.client_metadata_url
             && issuer.client_id_metadata_document_supported
         {
-            return Ok(Registration::known(issuer, document, None));
+            return Ok(ClientRegistration::preregistered(issuer, document, None));
         }
         // An authorization server may grant no more than was registered.
-        let covers = |kept: &Kept| {
-            let registered = kept.client.scope.as_ref().or(kept.tokens.scope.as_ref());
-            lacking(registered.map(String::as_str), scope.unwrap_or_default()).is_empty()
+        let covers = |stored: &StoredLogin| {
+            let registered = stored.client.scope.as_ref().or(stored.tokens.scope.as_ref());
+            missing_scopes(registered.map(String::as_str), scope.unwrap_or_default()).is_empty()
         };
         match before {
-            Some(kept) if kept.client.back.as_deref() == Some(back) && covers(kept) => {
-                Ok(kept.client.clone())
+            Some(stored)
+                if stored.client.redirect_uri.as_deref() == Some(redirect_uri)
+                    && covers(stored) =>
+            {
+                Ok(stored.client.clone())
             }
-            _ => Registration::made(reach, issuer, back, scope).await,
+            _ => ClientRegistration::register(egress, issuer, redirect_uri, scope).await,
         }
     }
 }
 
-impl Credentials for Login {
+impl Credentials for ServerLogin {
     fn key(&self) -> &str {
         &self.key
     }
 
     fn authorization(&self) -> BoxFuture<'_, Option<HeaderValue>> {
-        Box::pin(self.current())
+        Box::pin(self.current_header())
     }
 
     fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
-            self.answer(refused).await.map_err(|error| match error {
-                LoginError::Nobody(_) if self.person.is_none() => self.settings.advice.clone(),
-                error => chain(&error),
+            self.handle_refusal(refused).await.map_err(|error| match error {
+                LoginError::Unauthorized(_) if self.user_agent.is_none() => {
+                    self.settings.advice.clone()
+                }
+                error => error_chain(&error),
             })
         })
     }
@@ -300,7 +328,7 @@ impl Credentials for Login {
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             match &self.store {
-                Some(store) => replaced(store, &self.settings.server).await,
+                Some(store) => wait_for_replacement(store, &self.settings.server).await,
                 None => std::future::pending().await,
             }
         })
@@ -308,11 +336,11 @@ impl Credentials for Login {
 }
 
 /// Waits until another login is stored.
-async fn replaced(store: &Store, server: &str) {
-    let tokens = || store.get(server).ok().flatten().map(|kept| kept.tokens);
+async fn wait_for_replacement(store: &LoginStore, server: &str) {
+    let tokens = || store.get(server).ok().flatten().map(|stored| stored.tokens);
     let before = tokens();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(STORE_POLL).await;
         let now = tokens();
         if now.is_some() && now != before {
             return;
@@ -321,14 +349,14 @@ async fn replaced(store: &Store, server: &str) {
 }
 
 /// Hides secrets.
-impl fmt::Debug for Login {
+impl fmt::Debug for ServerLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("server", &self.settings.server).finish_non_exhaustive()
+        f.debug_struct("ServerLogin").field("server", &self.settings.server).finish_non_exhaustive()
     }
 }
 
-fn header(tokens: &Tokens) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(format!("Bearer {}", tokens.access)).ok()?;
+fn bearer_header(tokens: &TokenSet) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {}", tokens.access_token)).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
@@ -339,38 +367,43 @@ mod tests {
 
     #[test]
     fn no_is_taken_for_an_answer_for_a_while() {
-        let (mut asked, now) = (Asked::default(), Instant::now());
-        let answers: Vec<bool> = (0..5).map(|_| asked.again(now, 3)).collect();
+        let (mut asked, now) = (AttemptCounter::default(), Instant::now());
+        let answers: Vec<bool> = (0..5).map(|_| asked.count(now, 3)).collect();
         assert_eq!(answers, [true, true, true, false, false]);
-        assert!(asked.again(now + WITHIN + Duration::from_secs(1), 3));
+        assert!(asked.count(now + ATTEMPT_WINDOW + Duration::from_secs(1), 3));
     }
 
     #[test]
     fn what_another_process_forgot_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path());
+        let store = LoginStore::new(folder.path());
         let server = "https://mcp.example".to_owned();
-        let kept = Kept {
+        let stored = StoredLogin {
             server: server.clone(),
             issuer: "https://as.example".to_owned(),
-            endpoint: "https://as.example/token".to_owned(),
+            token_endpoint: "https://as.example/token".to_owned(),
             resource: server.clone(),
-            client: Registration {
+            client: ClientRegistration {
                 id: "me".to_owned(),
                 secret: None,
-                method: "none".to_owned(),
-                back: None,
+                auth_method: "none".to_owned(),
+                redirect_uri: None,
                 scope: None,
             },
-            tokens: Tokens { access: "a".to_owned(), refresh: None, expires: None, scope: None },
-            wanted: None,
+            tokens: TokenSet {
+                access_token: "a".to_owned(),
+                refresh_token: None,
+                expires_at: None,
+                scope: None,
+            },
+            required_scope: None,
         };
-        store.put(&kept).unwrap();
-        let settings = Settings { server: server.clone(), ..Settings::default() };
-        let login = Login::new(settings, Some(store.clone()), None);
-        assert_eq!(login.kept().as_deref(), Some(&kept));
+        store.put(&stored).unwrap();
+        let settings = LoginSettings { server: server.clone(), ..LoginSettings::default() };
+        let login = ServerLogin::new(settings, Some(store.clone()), None);
+        assert_eq!(login.stored().as_deref(), Some(&stored));
         assert!(store.remove(&server).unwrap());
-        assert_eq!(login.look_again(), None);
-        assert_eq!(login.kept(), None);
+        assert_eq!(login.reload(), None);
+        assert_eq!(login.stored(), None);
     }
 }

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::challenge::Challenge;
+use crate::challenge::AuthChallenge;
 
 /// Maximum bytes of the scopes, and of the metadata URL, that a server requires.
-const WANTED: usize = 4 << 10;
+const MAX_SCOPE_BYTES: usize = 4 << 10;
 
 /// Scopes that a server required when it refused a token as insufficient.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WantedScope {
+pub struct RequiredScope {
     /// Scopes of all such refusals since the login.
     pub scope: String,
     /// URL of the server's protected resource metadata.
@@ -17,22 +17,22 @@ pub struct WantedScope {
     pub resource_metadata: Option<String>,
 }
 
-impl WantedScope {
+impl RequiredScope {
     /// Returns the required scopes after another refusal; `None` if it names none or too many bytes.
-    pub(crate) fn after(before: Option<&Self>, challenge: &Challenge) -> Option<Self> {
-        let now = challenge.get("scope").filter(|scope| scope.len() <= WANTED)?;
+    pub(crate) fn after_refusal(before: Option<&Self>, challenge: &AuthChallenge) -> Option<Self> {
+        let now = challenge.get("scope").filter(|scope| scope.len() <= MAX_SCOPE_BYTES)?;
         let both = union(before.map(|before| before.scope.as_str()), now);
-        let scope = if both.len() <= WANTED { both } else { now.to_owned() };
-        let metadata = challenge.get("resource_metadata").filter(|url| url.len() <= WANTED);
+        let scope = if both.len() <= MAX_SCOPE_BYTES { both } else { now.to_owned() };
+        let metadata = challenge.get("resource_metadata").filter(|url| url.len() <= MAX_SCOPE_BYTES);
         Some(Self { scope, resource_metadata: metadata.map(str::to_owned) })
     }
 
     /// Returns the same as the challenge of a refusal.
-    pub(crate) fn challenge(&self) -> Challenge {
+    pub(crate) fn to_challenge(&self) -> AuthChallenge {
         let mut parameters = vec![("scope".to_owned(), self.scope.clone())];
         let metadata = self.resource_metadata.clone();
         parameters.extend(metadata.map(|url| ("resource_metadata".to_owned(), url)));
-        Challenge { scheme: "Bearer".to_owned(), parameters }
+        AuthChallenge { scheme: "Bearer".to_owned(), parameters }
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn union(had: Option<&str>, wanted: &str) -> String {
 }
 
 /// Returns the required scopes that were not granted.
-pub(crate) fn lacking<'a>(granted: Option<&str>, wanted: &'a str) -> Vec<&'a str> {
+pub(crate) fn missing_scopes<'a>(granted: Option<&str>, wanted: &'a str) -> Vec<&'a str> {
     let granted: Vec<&str> = granted.unwrap_or_default().split_whitespace().collect();
     wanted.split_whitespace().filter(|scope| !granted.contains(scope)).collect()
 }
@@ -59,23 +59,30 @@ mod tests {
 
     #[test]
     fn what_is_wanted_is_the_union_of_all_refusals() {
-        let first = Challenge::bearer(r#"Bearer error="insufficient_scope", scope="write read""#);
-        let first = WantedScope::after(None, &first.unwrap()).unwrap();
+        let first =
+            AuthChallenge::bearer(r#"Bearer error="insufficient_scope", scope="write read""#);
+        let first = RequiredScope::after_refusal(None, &first.unwrap()).unwrap();
         let second = r#"Bearer scope="read admin", resource_metadata="https://a.example/m""#;
-        let second = Challenge::bearer(second).unwrap();
-        let both = WantedScope::after(Some(&first), &second).unwrap();
+        let second = AuthChallenge::bearer(second).unwrap();
+        let both = RequiredScope::after_refusal(Some(&first), &second).unwrap();
         assert_eq!(both.scope, "write read admin");
-        assert_eq!(both.challenge().get("resource_metadata"), Some("https://a.example/m"));
-        assert_eq!(both.challenge().get("scope"), Some("write read admin"));
-        assert_eq!(WantedScope::after(None, &Challenge::bearer("Bearer").unwrap()), None);
-        let endless = format!("Bearer scope=\"{}\"", "x".repeat(WANTED + 1));
-        assert_eq!(WantedScope::after(None, &Challenge::bearer(&endless).unwrap()), None);
+        assert_eq!(both.to_challenge().get("resource_metadata"), Some("https://a.example/m"));
+        assert_eq!(both.to_challenge().get("scope"), Some("write read admin"));
+        assert_eq!(
+            RequiredScope::after_refusal(None, &AuthChallenge::bearer("Bearer").unwrap()),
+            None
+        );
+        let endless = format!("Bearer scope=\"{}\"", "x".repeat(MAX_SCOPE_BYTES + 1));
+        assert_eq!(
+            RequiredScope::after_refusal(None, &AuthChallenge::bearer(&endless).unwrap()),
+            None
+        );
     }
 
     #[test]
     fn scopes_are_compared_one_by_one() {
         assert_eq!(union(Some("a b"), "b c a"), "a b c");
-        assert_eq!(lacking(Some("a b"), "b c a d"), ["c", "d"]);
-        assert_eq!(lacking(None, "a"), ["a"]);
+        assert_eq!(missing_scopes(Some("a b"), "b c a d"), ["c", "d"]);
+        assert_eq!(missing_scopes(None, "a"), ["a"]);
     }
 }

@@ -8,19 +8,19 @@ use crate::limits::LoginLimits;
 
 /// Settings of the login at one server.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct LoginSettings {
     /// The server's URL.
     pub server: String,
     /// Client credentials, if registered at the authorization server beforehand.
-    pub identity: Option<Identity>,
+    pub client: Option<ClientCredentials>,
     /// URL of the client ID metadata document, for authorization servers that support it.
-    pub document: Option<String>,
+    pub client_metadata_url: Option<String>,
     /// Scopes to request, instead of those that the server advertises.
     pub scope: Option<String>,
     /// The authorization server, instead of the one that the server names.
     pub issuer: Option<String>,
     /// True to use the client credentials grant, without a user.
-    pub alone: bool,
+    pub client_credentials_grant: bool,
     /// Advice in the error if there is no login.
     pub advice: String,
     /// Proxy and certificates of the server's connections.
@@ -31,7 +31,7 @@ pub struct Settings {
 
 /// A client that was registered beforehand.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct ClientCredentials {
     /// `client_id`.
     pub id: String,
     /// `client_secret`.
@@ -39,15 +39,15 @@ pub struct Identity {
 }
 
 /// Hides secrets.
-impl fmt::Debug for Settings {
+impl fmt::Debug for LoginSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("LoginSettings").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
 /// Hides secrets.
-impl fmt::Debug for Identity {
+impl fmt::Debug for ClientCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("ClientCredentials").field("id", &self.id).finish_non_exhaustive()
     }
 }

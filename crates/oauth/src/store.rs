@@ -7,64 +7,65 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use consort_files::Readers;
+use consort_files::FileReaders;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::registration::Registration;
-use crate::scope::WantedScope;
-use crate::tokens::Tokens;
+use crate::registration::ClientRegistration;
+use crate::scope::RequiredScope;
+use crate::tokens::TokenSet;
 
 /// Stored login at one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredLogin {
     /// The server's URL.
     pub server: String,
     /// Issuer of the tokens.
     pub issuer: String,
     /// Token endpoint, used for refreshing.
-    pub endpoint: String,
+    #[serde(rename = "endpoint")]
+    pub token_endpoint: String,
     /// Resource identifier that the tokens are issued for.
     pub resource: String,
     /// Client registration at the issuer.
-    pub client: Registration,
+    pub client: ClientRegistration,
     /// Tokens granted.
-    pub tokens: Tokens,
+    pub tokens: TokenSet,
     /// Scopes that the server has required since, and that were not granted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<WantedScope>,
+    #[serde(rename = "wanted", default, skip_serializing_if = "Option::is_none")]
+    pub required_scope: Option<RequiredScope>,
 }
 
 /// Folder of stored logins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store(PathBuf);
+pub struct LoginStore(PathBuf);
 
 /// Lock on one server's login, released when dropped.
 #[derive(Debug)]
-pub(crate) struct Held(#[expect(dead_code, reason = "closing it is what frees it")] File);
+pub(crate) struct LoginLock(#[expect(dead_code, reason = "closing it is what frees it")] File);
 
-impl Store {
+impl LoginStore {
     /// Creates a store in this folder, which is created when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
 
     /// Returns the stored login at a server, if any.
-    pub fn get(&self, server: &str) -> io::Result<Option<Kept>> {
+    pub fn get(&self, server: &str) -> io::Result<Option<StoredLogin>> {
         match fs::read(self.file(server)) {
-            Ok(bytes) => {
-                Ok(serde_json::from_slice::<Kept>(&bytes).ok().filter(|k| k.server == server))
-            }
+            Ok(bytes) => Ok(serde_json::from_slice::<StoredLogin>(&bytes)
+                .ok()
+                .filter(|k| k.server == server)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Stores a login, replacing any other at that server. On return it is durable on disk.
-    pub fn put(&self, kept: &Kept) -> io::Result<()> {
-        self.folder()?;
-        let text = serde_json::to_vec_pretty(kept).map_err(io::Error::other)?;
-        consort_files::replace(&self.file(&kept.server), &text, Readers::Owner)
+    pub fn put(&self, login: &StoredLogin) -> io::Result<()> {
+        self.create_folder()?;
+        let text = serde_json::to_vec_pretty(login).map_err(io::Error::other)?;
+        consort_files::replace(&self.file(&login.server), &text, FileReaders::Owner)
     }
 
     /// Removes the login at a server; returns false if there was none.
@@ -77,17 +78,17 @@ impl Store {
     }
 
     /// Waits until no other process refreshes this login: a refresh token works once.
-    pub(crate) async fn hold(&self, server: &str, patience: Duration) -> io::Result<Held> {
-        self.folder()?;
+    pub(crate) async fn lock(&self, server: &str, wait_limit: Duration) -> io::Result<LoginLock> {
+        self.create_folder()?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(self.file(server).with_extension("lock"))?;
         let mut waited = Duration::ZERO;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Held(file)),
+                Ok(()) => return Ok(LoginLock(file)),
                 Err(TryLockError::Error(error)) => return Err(error),
-                Err(TryLockError::WouldBlock) if waited >= patience => {
+                Err(TryLockError::WouldBlock) if waited >= wait_limit => {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
                         "another process holds it",
@@ -102,7 +103,7 @@ impl Store {
         }
     }
 
-    fn folder(&self) -> io::Result<()> {
+    fn create_folder(&self) -> io::Result<()> {
         consort_files::create_private_folder(&self.0)
     }
 
@@ -122,32 +123,37 @@ mod tests {
 
     use super::*;
 
-    fn kept(server: &str) -> Kept {
-        Kept {
+    fn login(server: &str) -> StoredLogin {
+        StoredLogin {
             server: server.to_owned(),
             issuer: "https://as.example".to_owned(),
-            endpoint: "https://as.example/token".to_owned(),
+            token_endpoint: "https://as.example/token".to_owned(),
             resource: server.to_owned(),
-            client: Registration {
+            client: ClientRegistration {
                 id: "me".to_owned(),
                 secret: Some("s".to_owned()),
-                method: "none".to_owned(),
-                back: None,
+                auth_method: "none".to_owned(),
+                redirect_uri: None,
                 scope: None,
             },
-            tokens: Tokens { access: "a".to_owned(), refresh: None, expires: Some(7), scope: None },
-            wanted: None,
+            tokens: TokenSet {
+                access_token: "a".to_owned(),
+                refresh_token: None,
+                expires_at: Some(7),
+                scope: None,
+            },
+            required_scope: None,
         }
     }
 
     #[test]
     fn a_login_is_kept_for_its_server_and_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().join("logins"));
+        let store = LoginStore::new(folder.path().join("logins"));
         assert_eq!(store.get("https://a/../x").unwrap(), None);
         assert!(!store.remove("https://a/../x").unwrap());
-        store.put(&kept("https://a/../x")).unwrap();
-        assert_eq!(store.get("https://a/../x").unwrap(), Some(kept("https://a/../x")));
+        store.put(&login("https://a/../x")).unwrap();
+        assert_eq!(store.get("https://a/../x").unwrap(), Some(login("https://a/../x")));
         assert_eq!(store.get("https://a/x").unwrap(), None);
         let files: Vec<_> = fs::read_dir(folder.path().join("logins")).unwrap().flatten().collect();
         assert_eq!(files.len(), 1);
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_no_login() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path());
+        let store = LoginStore::new(folder.path());
         fs::write(store.file("x"), "{\"server\":").unwrap();
         assert_eq!(store.get("x").unwrap(), None);
     }
@@ -167,15 +173,15 @@ mod tests {
     #[tokio::test]
     async fn one_renews_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path());
-        let held = store.hold("x", Duration::from_secs(20)).await.unwrap();
+        let store = LoginStore::new(folder.path());
+        let lock = store.lock("x", Duration::from_secs(20)).await.unwrap();
         let waiting = tokio::time::timeout(
             Duration::from_millis(120),
-            store.hold("x", Duration::from_secs(20)),
+            store.lock("x", Duration::from_secs(20)),
         )
         .await;
         assert!(waiting.is_err());
-        drop(held);
-        store.hold("x", Duration::from_secs(20)).await.unwrap();
+        drop(lock);
+        store.lock("x", Duration::from_secs(20)).await.unwrap();
     }
 }

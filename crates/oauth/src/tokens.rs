@@ -5,35 +5,36 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::egress::Reach;
-use crate::error::{LoginError, unusable};
+use crate::egress::EgressFilter;
+use crate::error::{LoginError, unusable_response};
 use crate::form;
-use crate::registration::Registration;
+use crate::registration::ClientRegistration;
 
 /// Seconds before its expiry at which a token is refreshed.
-const EARLY: u64 = 60;
+const REFRESH_MARGIN: u64 = 60;
 
 /// Access token, with its refresh token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tokens {
+pub struct TokenSet {
     /// Access token, sent to the server.
-    pub access: String,
+    #[serde(rename = "access")]
+    pub access_token: String,
     /// Refresh token, sent to the authorization server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refresh: Option<String>,
+    #[serde(rename = "refresh", default, skip_serializing_if = "Option::is_none")]
+    pub refresh_token: Option<String>,
     /// Expiry of the access token, in seconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<u64>,
+    #[serde(rename = "expires", default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
     /// Scopes granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
 }
 
 /// Hides secrets.
-impl fmt::Debug for Tokens {
+impl fmt::Debug for TokenSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokens")
-            .field("expires", &self.expires)
+        f.debug_struct("TokenSet")
+            .field("expires", &self.expires_at)
             .field("scope", &self.scope)
             .finish_non_exhaustive()
     }
@@ -41,7 +42,7 @@ impl fmt::Debug for Tokens {
 
 /// Response of a token endpoint.
 #[derive(Deserialize)]
-struct Given {
+struct TokenResponse {
     access_token: String,
     #[serde(default)]
     token_type: String,
@@ -55,42 +56,42 @@ struct Given {
 
 /// OAuth error response.
 #[derive(Deserialize)]
-struct Refusal {
+struct ErrorResponse {
     error: String,
     #[serde(default)]
     error_description: Option<String>,
 }
 
-impl Tokens {
+impl TokenSet {
     /// Returns true if the access token should be refreshed before it is used again.
     pub fn is_stale(&self) -> bool {
-        self.expires.is_some_and(|expires| expires <= now() + EARLY)
+        self.expires_at.is_some_and(|expires| expires <= now() + REFRESH_MARGIN)
     }
 
     /// Sends a request to a token endpoint.
-    pub(crate) async fn ask(
-        reach: &Reach,
+    pub(crate) async fn request(
+        egress: &EgressFilter,
         endpoint: &str,
-        client: &Registration,
+        client: &ClientRegistration,
         fields: &[(&str, &str)],
     ) -> Result<Self, LoginError> {
-        let (authorization, proof) = client.proof();
+        let (authorization, proof) = client.authentication();
         let proof = proof.iter().map(|(name, value)| (*name, value.as_str()));
         let body = form::encode(fields.iter().copied().chain(proof));
         let kind = "application/x-www-form-urlencoded";
-        let answer = reach.post(endpoint, kind, authorization.as_deref(), body).await?;
+        let answer = egress.post(endpoint, kind, authorization.as_deref(), body).await?;
         if answer.status != 200 {
-            return Err(match answer.read::<Refusal>(endpoint) {
-                Ok(Refusal { error, error_description: description }) => {
+            return Err(match answer.parse::<ErrorResponse>(endpoint) {
+                Ok(ErrorResponse { error, error_description: description }) => {
                     LoginError::Refused { error, description }
                 }
-                Err(_) => unusable(endpoint, &format!("answers HTTP {}", answer.status)),
+                Err(_) => unusable_response(endpoint, &format!("answers HTTP {}", answer.status)),
             });
         }
-        let given: Given = answer.read(endpoint)?;
+        let given: TokenResponse = answer.parse(endpoint)?;
         if !given.token_type.eq_ignore_ascii_case("bearer") {
             let kind = given.token_type;
-            return Err(unusable(
+            return Err(unusable_response(
                 endpoint,
                 &format!("gives tokens of the kind `{kind}`, not `Bearer`"),
             ));
@@ -102,9 +103,9 @@ impl Tokens {
         )]
         let expires = given.expires_in.map(|seconds| now().saturating_add(seconds as u64));
         Ok(Self {
-            access: given.access_token,
-            refresh: given.refresh_token,
-            expires,
+            access_token: given.access_token,
+            refresh_token: given.refresh_token,
+            expires_at: expires,
             scope: given.scope,
         })
     }
@@ -121,8 +122,12 @@ mod tests {
 
     #[test]
     fn a_token_is_stale_a_minute_before_its_end_and_never_shows() {
-        let token =
-            |expires| Tokens { access: "s3cret".into(), refresh: None, expires, scope: None };
+        let token = |expires| TokenSet {
+            access_token: "s3cret".into(),
+            refresh_token: None,
+            expires_at: expires,
+            scope: None,
+        };
         assert!(!token(None).is_stale());
         assert!(token(Some(0)).is_stale());
         assert!(token(Some(now() + 30)).is_stale());

@@ -3,7 +3,7 @@
 #[path = "challenges/law.rs"]
 mod law;
 
-use consort_oauth::Challenge;
+use consort_oauth::AuthChallenge;
 use proptest::prelude::*;
 
 /// Fragments of challenges, so that many of the values are nearly valid.
@@ -46,8 +46,8 @@ proptest! {
         scheme in "[A-Za-z]{1,8}",
         parameters in prop::collection::btree_map("[a-z_]{1,8}", "[ -~é]{0,20}", 0..5),
     ) {
-        let challenge = Challenge { scheme, parameters: parameters.into_iter().collect() };
-        prop_assert_eq!(Challenge::parse(&law::written(&challenge)), vec![challenge]);
+        let challenge = AuthChallenge { scheme, parameters: parameters.into_iter().collect() };
+        prop_assert_eq!(AuthChallenge::parse(&law::written(&challenge)), vec![challenge]);
     }
 }
 

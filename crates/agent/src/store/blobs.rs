@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use consort_files::{Readers, sync};
+use consort_files::{FileReaders, sync};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -105,7 +105,7 @@ impl Blobs {
                 sync(&self.folder)?;
                 sync(self.folder.parent().unwrap_or(Path::new(".")))?;
             }
-            return consort_files::replace(&path, text.as_bytes(), Readers::Owner);
+            return consort_files::replace(&path, text.as_bytes(), FileReaders::Owner);
         }
         // Whoever put it there may not have come this far.
         sync(folder)

@@ -9,7 +9,7 @@ use std::path::Path;
 use consort::{lock, token};
 use consort_agent::Store;
 use consort_gateway::ledger::{Filter, LedgerError, Row, tail, verify};
-use consort_oauth::Store as Logins;
+use consort_oauth::LoginStore as Logins;
 use consort_shape::pin::{Launch, Lock};
 
 use super::Kind;

@@ -11,7 +11,7 @@ use consort_agent::{Journal, Step, Store, What};
 use consort_core::{Caller, Json};
 use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
 use consort_models::{ChatMessage, MediaSource, MessageRole, PartContent as PartKind};
-use consort_oauth::{Kept, Registration, Store as Logins, Tokens};
+use consort_oauth::{ClientRegistration, LoginStore as Logins, StoredLogin, TokenSet};
 use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
 
 use super::Kind;
@@ -203,27 +203,27 @@ pub(super) fn lock_of(number: u64) -> Lock {
 }
 
 /// A login that contains its number, with tokens of up to a few kilobytes.
-pub(super) fn login_of(number: u64) -> Kept {
+pub(super) fn login_of(number: u64) -> StoredLogin {
     let text = |times: u64| number.to_string().repeat(usize::try_from(times).unwrap_or(1));
-    Kept {
+    StoredLogin {
         server: SERVER.to_owned(),
         issuer: "https://as.example".to_owned(),
-        endpoint: "https://as.example/token".to_owned(),
+        token_endpoint: "https://as.example/token".to_owned(),
         resource: SERVER.to_owned(),
-        client: Registration {
+        client: ClientRegistration {
             id: number.to_string(),
             secret: Some(text(3)),
-            method: "none".to_owned(),
-            back: None,
+            auth_method: "none".to_owned(),
+            redirect_uri: None,
             scope: None,
         },
-        tokens: Tokens {
-            access: text(1 + number % 400),
-            refresh: Some(text(9)),
-            expires: Some(number),
+        tokens: TokenSet {
+            access_token: text(1 + number % 400),
+            refresh_token: Some(text(9)),
+            expires_at: Some(number),
             scope: None,
         },
-        wanted: None,
+        required_scope: None,
     }
 }
 

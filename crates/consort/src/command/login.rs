@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort::config::{LimitSettings, ServerConfig, System, Transport};
-use consort_oauth::Login;
+use consort_oauth::ServerLogin;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;
 
@@ -22,14 +22,14 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
     let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
         return Err(nothing_to_do(&server));
     };
-    let login = consort_oauth::Settings { limits: limits.login, ..login };
+    let login = consort_oauth::LoginSettings { limits: limits.login, ..login };
     let settings = server.to_settings(&resolve).map_err(wrong)?;
     let port = wanted.port.or(port(&server)).unwrap_or(0);
     let browser = Browser::new(port, !wanted.no_browser, limits.login_browser);
     let browser = browser.await.map_err(|error| {
         Failure::usage(format!("cannot listen on port {port} for the browser: {error}"))
     })?;
-    let login = Arc::new(Login::new(login, logins::store(), Some(Arc::new(browser))));
+    let login = Arc::new(ServerLogin::new(login, logins::store(), Some(Arc::new(browser))));
     let times = Times {
         handshake: limits.login_browser * 2,
         total: limits.login_browser * 2,
@@ -82,16 +82,16 @@ pub(super) fn logout(common: &Common, wanted: &str) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
-    let kept = login.kept();
+fn told(common: &Common, server: &ServerConfig, login: &ServerLogin, tools: usize) {
+    let kept = login.stored();
     if common.json {
         let kept = kept.as_deref();
         json(&json!({
             "server": server.name,
             "issuer": kept.map(|kept| &kept.issuer),
             "scope": kept.and_then(|kept| kept.tokens.scope.as_ref()),
-            "expires": kept.and_then(|kept| kept.tokens.expires),
-            "renewable": kept.is_some_and(|kept| kept.tokens.refresh.is_some()),
+            "expires": kept.and_then(|kept| kept.tokens.expires_at),
+            "renewable": kept.is_some_and(|kept| kept.tokens.refresh_token.is_some()),
             "tools": tools,
         }));
         return;
@@ -100,7 +100,7 @@ fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
         Some(kept) => {
             let by = escaped(&kept.issuer);
             line(format!("`{}` lets you in, by {by}: {tools} tools", server.name));
-            if kept.tokens.refresh.is_none() && kept.tokens.expires.is_some() {
+            if kept.tokens.refresh_token.is_none() && kept.tokens.expires_at.is_some() {
                 line("it cannot be renewed: log in again when it has expired");
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
-use consort_oauth::{Identity, LoginLimits};
+use consort_oauth::{ClientCredentials, LoginLimits};
 use consort_shape::transform::{Drop, Keep, Of, Transform};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
@@ -155,7 +155,7 @@ impl ServerConfig {
     pub fn to_login(
         &self,
         resolve: &dyn Resolve,
-    ) -> Result<Option<consort_oauth::Settings>, ConfigError> {
+    ) -> Result<Option<consort_oauth::LoginSettings>, ConfigError> {
         let (Transport::Http(address) | Transport::Sse(address)) = &self.transport else {
             return Ok(None);
         };
@@ -173,13 +173,13 @@ impl ServerConfig {
             text("oauth.client_id", &oauth.client_id)?,
             text("oauth.client_secret", &oauth.client_secret)?,
         );
-        Ok(Some(consort_oauth::Settings {
+        Ok(Some(consort_oauth::LoginSettings {
             server: self.text(&following, "url", &address.url)?,
-            identity: id.map(|id| Identity { id, secret }),
-            document: oauth.client_metadata,
+            client: id.map(|id| ClientCredentials { id, secret }),
+            client_metadata_url: oauth.client_metadata,
             scope: oauth.scope,
             issuer: oauth.issuer,
-            alone: oauth.grant == Grant::ClientCredentials,
+            client_credentials_grant: oauth.grant == Grant::ClientCredentials,
             advice: format!("run `consort login {}`", self.name),
             network: address.network.to_settings(&following)?,
             limits: LoginLimits::default(),

@@ -1,26 +1,29 @@
 //! Scopes of a login: those to request, and step-up authorization.
 
-use crate::challenge::Challenge;
-use crate::discovery::Found;
+use crate::challenge::AuthChallenge;
+use crate::discovery::DiscoveredResource;
 use crate::error::LoginError;
-use crate::scope::{WantedScope, lacking, union};
-use crate::store::Kept;
+use crate::scope::{RequiredScope, missing_scopes, union};
+use crate::store::StoredLogin;
 
-use super::Login;
+use super::ServerLogin;
 
-impl Login {
+impl ServerLogin {
     /// Stores the scopes that the server requires, for the next login.
-    pub(super) async fn note_wanted(&self, challenge: &Challenge) -> Result<(), LoginError> {
+    pub(super) async fn store_required_scope(
+        &self,
+        challenge: &AuthChallenge,
+    ) -> Result<(), LoginError> {
         let _held = match &self.store {
             Some(store) => {
-                Some(store.hold(&self.settings.server, self.settings.limits.renewal).await?)
+                Some(store.lock(&self.settings.server, self.settings.limits.refresh_wait).await?)
             }
             None => None,
         };
-        let Some(kept) = self.look_again() else { return Ok(()) };
-        let wanted = WantedScope::after(kept.wanted.as_ref(), challenge);
-        if wanted.is_some() && wanted != kept.wanted {
-            self.keep(Kept { wanted, ..Kept::clone(&kept) })?;
+        let Some(stored) = self.reload() else { return Ok(()) };
+        let required = RequiredScope::after_refusal(stored.required_scope.as_ref(), challenge);
+        if required.is_some() && required != stored.required_scope {
+            self.save(StoredLogin { required_scope: required, ..StoredLogin::clone(&stored) })?;
         }
         Ok(())
     }
@@ -28,39 +31,40 @@ impl Login {
     /// Requests the scopes that the server has required since the login and that the login lacks, if any. Returns those
     /// that were not granted.
     pub async fn step_up(&self) -> Result<Vec<String>, LoginError> {
-        let _one = self.renewing.lock().await;
-        let Some(kept) = self.look_again() else { return Ok(Vec::new()) };
-        let Some(wanted) = &kept.wanted else { return Ok(Vec::new()) };
-        if lacking(kept.tokens.scope.as_deref(), &wanted.scope).is_empty() {
+        let _one = self.refreshing.lock().await;
+        let Some(stored) = self.reload() else { return Ok(Vec::new()) };
+        let Some(required) = &stored.required_scope else { return Ok(Vec::new()) };
+        if missing_scopes(stored.tokens.scope.as_deref(), &required.scope).is_empty() {
             return Ok(Vec::new());
         }
-        self.ask(Some(&wanted.challenge()), Some(&kept)).await?;
-        let granted = self.kept().and_then(|kept| kept.tokens.scope.clone());
-        let missing = lacking(granted.as_deref(), &wanted.scope);
+        self.authorize(Some(&required.to_challenge()), Some(&stored)).await?;
+        let granted = self.stored().and_then(|stored| stored.tokens.scope.clone());
+        let missing = missing_scopes(granted.as_deref(), &required.scope);
         Ok(missing.into_iter().map(str::to_owned).collect())
     }
 
     /// Returns the scopes to request: those required now, with those granted or required before.
-    pub(super) fn scope(
+    pub(super) fn requested_scope(
         &self,
-        challenge: Option<&Challenge>,
-        found: &Found,
-        before: Option<&Kept>,
+        challenge: Option<&AuthChallenge>,
+        discovered: &DiscoveredResource,
+        before: Option<&StoredLogin>,
     ) -> Option<String> {
-        let wanted = match (&self.settings.scope, challenge.and_then(|known| known.get("scope"))) {
+        let required = match (&self.settings.scope, challenge.and_then(|known| known.get("scope")))
+        {
             (_, Some(challenged)) => challenged.to_owned(),
             (Some(configured), None) => configured.clone(),
-            (None, None) => found.scopes.join(" "),
+            (None, None) => discovered.scopes.join(" "),
         };
-        let had = before.and_then(|kept| kept.tokens.scope.as_deref());
-        let refused = before.and_then(|kept| kept.wanted.as_ref());
-        let had = union(had, refused.map_or("", |refused| &refused.scope));
-        let all = union(Some(&had), &wanted);
+        let granted = before.and_then(|stored| stored.tokens.scope.as_deref());
+        let refused = before.and_then(|stored| stored.required_scope.as_ref());
+        let granted = union(granted, refused.map_or("", |refused| &refused.scope));
+        let all = union(Some(&granted), &required);
         let mut scopes: Vec<&str> = all.split_whitespace().collect();
         // With it a login can be renewed; who does not know it would refuse.
         let offline = "offline_access";
-        if !self.settings.alone
-            && found.issuer.scopes_supported.iter().any(|known| known == offline)
+        if !self.settings.client_credentials_grant
+            && discovered.issuer.scopes_supported.iter().any(|known| known == offline)
             && !scopes.contains(&offline)
         {
             scopes.push(offline);
