@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, Event};
 use consort::{
-    ChatMessage, Exposed, Exposing, Exposure, Hub, Mode, Model, ModelScript, Settings, agent, demo,
+    ChatMessage, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub, Model,
+    ModelScript, Settings, agent, demo,
 };
 
 const SCRIPT: &str = r#"{"turns": [
@@ -26,8 +27,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
     hub.settled().await;
-    let exposing = Exposing { mode: Mode::Fixed(Exposure::PerServer), ..Exposing::default() };
-    let toolbox = Exposed::new(Arc::new(hub.clone()), exposing);
+    let exposing = ExposureSettings {
+        mode: ExposureMode::Fixed(Exposure::PerServer),
+        ..ExposureSettings::default()
+    };
+    let toolbox = ExposureToolbox::new(Arc::new(hub.clone()), exposing);
 
     let model = Model::scripted(ModelScript::parse(SCRIPT)?);
     let agent = Agent::new(model, Arc::new(toolbox), agent::Settings::new("reader"));

@@ -9,7 +9,7 @@ use consort_agent::sub::AGENTS;
 use consort_agent::{Agent, Limits};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_models::{Model, ReasoningAmount, ReasoningEffort};
-use consort_shape::transform::{Draft, Transform};
+use consort_shape::transform::{ToolDraft, Transform};
 
 use crate::config::{self, AgentConfig, Thinking};
 use crate::models::{ModelError, Models};
@@ -94,7 +94,7 @@ pub fn tools(config: &AgentConfig, layers: &Layers<'_>) -> Option<Arc<dyn Toolbo
 pub fn idle_tools<'a>(config: &'a AgentConfig, catalog: &Catalog) -> Vec<&'a str> {
     let fits = |text: &str| {
         let one = ForAgents::new(&[text.to_owned()], catalog.reserved());
-        catalog.tools.entries().iter().any(|entry| one.apply(Draft::new(entry)).is_some())
+        catalog.tools.entries().iter().any(|entry| one.apply(ToolDraft::new(entry)).is_some())
     };
     config.tools.iter().map(String::as_str).filter(|text| !fits(text)).collect()
 }
@@ -174,7 +174,7 @@ impl ForAgents {
 }
 
 impl Transform for ForAgents {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let server = draft.server.as_str();
         let fits = |pattern: &Pattern| {
             pattern.matches(server, &draft.name) || pattern.matches(server, &draft.original)
@@ -206,7 +206,7 @@ mod tests {
         let entry = Entry { route, name: name.to_owned(), definition: tool.definition().clone() };
         let tools: Vec<String> = tools.iter().map(|tool| (*tool).to_owned()).collect();
         let servers = ["files", "web"].map(|server| server.parse().unwrap());
-        ForAgents::new(&tools, &servers.into()).apply(Draft::new(&entry)).is_some()
+        ForAgents::new(&tools, &servers.into()).apply(ToolDraft::new(&entry)).is_some()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use consort_files::FileReaders;
-use consort_shape::pin::{Launch, Lock, LockError};
+use consort_shape::pin::{LockError, PinLock, ServerLaunch};
 
 use crate::config::{Auth, ServerConfig, Transport};
 
@@ -57,7 +57,7 @@ pub fn path(config: &Path) -> PathBuf {
 }
 
 /// Reads a lock, up to a size limit in bytes; `None` if the file does not exist.
-pub fn read(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
+pub fn read(path: &Path, most: u64) -> Result<Option<PinLock>, LockFileError> {
     let failed = |source| LockFileError::Read { path: path.to_owned(), source };
     let text = match fs::metadata(path) {
         Ok(file) if file.len() > most => {
@@ -72,16 +72,16 @@ pub fn read(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
 }
 
 /// Writes a lock atomically.
-pub fn write(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
+pub fn write(path: &Path, lock: &PinLock) -> Result<(), LockFileError> {
     let written = consort_files::replace(path, lock.to_string().as_bytes(), FileReaders::Anyone);
     written.map_err(|source| LockFileError::Write { path: path.to_owned(), source })
 }
 
 /// Launch command or URL of a server, for a lock. References stay as they are written, so that it is the same on every
 /// machine; likely secrets are `***`; values of variables and headers are left out.
-pub fn launch(server: &ServerConfig) -> Launch {
+pub fn launch(server: &ServerConfig) -> ServerLaunch {
     match &server.transport {
-        Transport::Stdio(program) => Launch::Program {
+        Transport::Stdio(program) => ServerLaunch::Program {
             command: program.command.to_string(),
             arguments: program.arguments.iter().map(ToString::to_string).collect(),
             variables: program.environment.keys().cloned().collect(),
@@ -93,7 +93,7 @@ pub fn launch(server: &ServerConfig) -> Launch {
                 Auth::Bearer(_) => "Authorization".to_owned(),
                 Auth::ApiKey { header, .. } => header.clone(),
             });
-            Launch::Address {
+            ServerLaunch::Address {
                 url: address.url.to_string(),
                 headers: address.headers.keys().cloned().chain(auth).collect(),
                 sse: matches!(server.transport, Transport::Sse(_)),
@@ -112,8 +112,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = path(&folder.path().join("consort.toml"));
         assert_eq!(read(&file, 1 << 20).unwrap(), None);
-        write(&file, &Lock::default()).unwrap();
-        assert_eq!(read(&file, 1 << 20).unwrap(), Some(Lock::default()));
+        write(&file, &PinLock::default()).unwrap();
+        assert_eq!(read(&file, 1 << 20).unwrap(), Some(PinLock::default()));
         let names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(names, [NAME]);

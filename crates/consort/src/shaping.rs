@@ -1,8 +1,8 @@
 //! Building toolboxes from a config, one for each endpoint.
 //!
-//! A call passes these layers, from the outside in: [`Exposed`] (exposure to models), [`Shaped`] (names, descriptions,
-//! arguments, results), a recorder if there is one, [`Guarded`] (policy), [`WithAgents`] (agents as tools), [`Pinned`]
-//! (lock), [`Cached`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
+//! A call passes these layers, from the outside in: [`ExposureToolbox`] (exposure to models), [`TransformToolbox`] (names, descriptions,
+//! arguments, results), a recorder if there is one, [`PolicyToolbox`] (policy), [`WithAgents`] (agents as tools), [`PinToolbox`]
+//! (lock), [`CacheToolbox`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
 //! cannot bypass them. Each endpoint has layers of its own; the hub is shared.
 
 mod views;
@@ -15,12 +15,13 @@ use consort_agent::sub::{Roster, ServerAgents, WithAgents};
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_models::Model;
 use consort_shape::exposure::ExposureSpec;
-use consort_shape::pin::Lock;
-use consort_shape::policy::{Decision, Policy, PolicySpec, Question};
-use consort_shape::transform::{Select, Transform, TransformSpec};
+use consort_shape::pin::PinLock;
+use consort_shape::policy::{Policy, PolicyDecision, PolicyQuestion, PolicySpec};
+use consort_shape::transform::{SelectTools, Transform, TransformSpec};
 use consort_shape::{
-    Approved, Cached, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned,
-    Remember, ResultLimits, Shape, Shaped,
+    CacheRule, CacheToolbox, Exposure, ExposureMode, ExposureSettings, ExposureToolbox,
+    OtherApprover, PinToolbox, PolicySettings, PolicyToolbox, ResultLimits, SharedApprovals,
+    TransformSet, TransformToolbox,
 };
 
 use crate::config::{
@@ -32,14 +33,14 @@ use crate::models::{ModelError, Models};
 #[derive(Clone, Default)]
 pub struct Shaping {
     /// Selection of tools of each server.
-    servers: Shape,
+    servers: TransformSet,
     /// The view without a profile.
     whole: View,
     profiles: BTreeMap<String, View>,
-    cache: Vec<Remember>,
-    lock: Option<Arc<Lock>>,
-    approved: Arc<Approved>,
-    elsewhere: Elsewhere,
+    cache: Vec<CacheRule>,
+    lock: Option<Arc<PinLock>>,
+    approved: Arc<SharedApprovals>,
+    elsewhere: OtherApprover,
     models: Option<Arc<Models>>,
     agents: Vec<(String, String)>,
     roster: Arc<Roster>,
@@ -52,8 +53,8 @@ pub struct Shaping {
 struct View {
     /// The name of the profile, if it is one.
     profile: Option<String>,
-    shape: Shape,
-    exposing: Exposing,
+    shape: TransformSet,
+    exposing: ExposureSettings,
     policy: Policy,
 }
 
@@ -72,7 +73,7 @@ impl Shaping {
         let limits = Arc::new(options.limits.settings());
         let compile = |spec: &ExposureSpec, about: &BTreeMap<ServerId, String>| {
             let exposing = spec.compile(about).ok()?;
-            Some(Exposing { limits: limits.exposure.clone(), ..exposing })
+            Some(ExposureSettings { limits: limits.exposure.clone(), ..exposing })
         };
         let servers: Vec<_> = config.servers.iter().flat_map(ServerConfig::to_transforms).collect();
         let about: BTreeMap<ServerId, String> =
@@ -82,10 +83,10 @@ impl Shaping {
         let exposing = options.exposure.as_ref().and_then(|spec| compile(spec, &about));
         let whole = View {
             profile: None,
-            shape: Shape { servers: None, transforms },
-            exposing: exposing.unwrap_or_else(|| Exposing {
+            shape: TransformSet { servers: None, transforms },
+            exposing: exposing.unwrap_or_else(|| ExposureSettings {
                 limits: limits.exposure.clone(),
-                ..Exposing::default()
+                ..ExposureSettings::default()
             }),
             policy: policy(options, None),
         };
@@ -101,7 +102,7 @@ impl Shaping {
         };
         let profiles = options.profiles.iter().map(profile).collect();
         let cache = options.cache.iter().filter_map(|spec| spec.compile().ok()).collect();
-        let servers = Shape { servers: None, transforms: servers };
+        let servers = TransformSet { servers: None, transforms: servers };
         let models = Some(Arc::new(Models::of(Some(config))));
         Self { servers, whole, profiles, cache, models, limits, ..Self::default() }
     }
@@ -117,7 +118,7 @@ impl Shaping {
 
     /// Enforces a lock.
     #[must_use]
-    pub fn locked(mut self, lock: Option<Arc<Lock>>) -> Self {
+    pub fn locked(mut self, lock: Option<Arc<PinLock>>) -> Self {
         self.lock = lock;
         self
     }
@@ -168,25 +169,25 @@ impl Shaping {
     }
 
     /// The enforced lock.
-    pub fn lock(&self) -> Option<&Arc<Lock>> {
+    pub fn lock(&self) -> Option<&Arc<PinLock>> {
         self.lock.as_ref()
     }
 
     /// Sets the stored approvals.
     #[must_use]
-    pub fn approved(mut self, approved: Arc<Approved>) -> Self {
+    pub fn approved(mut self, approved: Arc<SharedApprovals>) -> Self {
         self.approved = approved;
         self
     }
 
     /// Returns the approvals, stored and new.
-    pub fn approvals(&self) -> Arc<Approved> {
+    pub fn approvals(&self) -> Arc<SharedApprovals> {
         Arc::clone(&self.approved)
     }
 
     /// Sets the check for somebody other than the caller who can be asked for approval.
     #[must_use]
-    pub fn elsewhere(mut self, elsewhere: Elsewhere) -> Self {
+    pub fn elsewhere(mut self, elsewhere: OtherApprover) -> Self {
         self.elsewhere = elsewhere;
         self
     }
@@ -204,10 +205,12 @@ impl Shaping {
     pub fn over<'a>(&'a self, hub: Arc<dyn Toolbox>, wrap: Wrap<'a>) -> Layers<'a> {
         let mut base = hub;
         if !self.cache.is_empty() {
-            base = Arc::new(Cached::new(base, self.cache.clone()).limited(self.limits.results));
+            base = Arc::new(
+                CacheToolbox::new(base, self.cache.clone()).with_limits(self.limits.results),
+            );
         }
         if let Some(lock) = &self.lock {
-            base = Arc::new(Pinned::new(base, Arc::clone(lock)));
+            base = Arc::new(PinToolbox::new(base, Arc::clone(lock)));
         }
         let views = std::iter::once(&self.whole).chain(self.profiles.values());
         let mut exposings = views.map(|view| &view.exposing);
@@ -244,11 +247,11 @@ impl Shaping {
         self.decided(caller, entry).is_none_or(|decision| decision.shows())
     }
 
-    fn decided(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
+    fn decided(&self, caller: &Caller, entry: &Entry) -> Option<PolicyDecision> {
         if self.whole.policy.is_open() {
             return None;
         }
-        let question = Question {
+        let question = PolicyQuestion {
             caller,
             profile: self.whole.profile.as_deref(),
             server: entry.route.server.as_str(),
@@ -316,16 +319,17 @@ impl Layers<'_> {
                     .limited(self.shaping.limits.server_agent(), self.shaping.limits.work);
                 Arc::new(agents.observed(self.shaping.observer.clone()))
             }
-            (_, Mode::Fixed(Exposure::Individual)) => tools,
-            _ => Arc::new(Exposed::new(tools, exposing)),
+            (_, ExposureMode::Fixed(Exposure::Individual)) => tools,
+            _ => Arc::new(ExposureToolbox::new(tools, exposing)),
         }
     }
 
     /// Returns the tools exposed to models by another exposure.
     pub fn shown_as(&self, profile: Option<&str>, exposure: Exposure) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
-        let exposing = Exposing { mode: Mode::Fixed(exposure), ..view.exposing.clone() };
-        Some(Arc::new(Exposed::new(self.tools(profile)?, exposing)))
+        let exposing =
+            ExposureSettings { mode: ExposureMode::Fixed(exposure), ..view.exposing.clone() };
+        Some(Arc::new(ExposureToolbox::new(self.tools(profile)?, exposing)))
     }
 
     /// Each server under its own names.
@@ -340,34 +344,38 @@ impl Layers<'_> {
         if view.policy.is_open() {
             return base;
         }
-        Arc::new(Guarded::new(
+        Arc::new(PolicyToolbox::new(
             base,
-            Guard {
+            PolicySettings {
                 policy: view.policy.clone(),
                 profile: view.profile.clone(),
-                approved: Arc::clone(&self.shaping.approved),
+                approvals: Arc::clone(&self.shaping.approved),
                 limits: self.shaping.limits.approvals,
-                elsewhere: self.shaping.elsewhere.clone(),
+                other_approver: self.shaping.elsewhere.clone(),
             },
         ))
     }
 }
 
-fn shaped(toolbox: Arc<dyn Toolbox>, shape: Shape, limits: ResultLimits) -> Arc<dyn Toolbox> {
+fn shaped(
+    toolbox: Arc<dyn Toolbox>,
+    shape: TransformSet,
+    limits: ResultLimits,
+) -> Arc<dyn Toolbox> {
     if shape.servers.is_none() && shape.transforms.is_empty() {
         return toolbox;
     }
-    Arc::new(Shaped::new(toolbox, shape).limited(limits))
+    Arc::new(TransformToolbox::new(toolbox, shape).with_limits(limits))
 }
 
-fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> Shape {
+fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> TransformSet {
     let mut transforms = transforms.to_vec();
     if !profile.tools.is_empty() {
-        transforms.push(Arc::new(Select(profile.tools.iter().map(Pattern::new).collect())));
+        transforms.push(Arc::new(SelectTools(profile.tools.iter().map(Pattern::new).collect())));
     }
     transforms.extend(compiled(&profile.transforms));
     let servers = profile.servers.iter().map(|server| ServerId::derive(server)).collect();
-    Shape { servers: (!profile.servers.is_empty()).then_some(servers), transforms }
+    TransformSet { servers: (!profile.servers.is_empty()).then_some(servers), transforms }
 }
 
 fn compiled(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {

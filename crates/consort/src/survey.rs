@@ -6,8 +6,8 @@ use consort::config::{Config, System};
 use consort::shaping::Shaping;
 use consort_core::{Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, State};
-use consort_shape::pin::{Launch, Lock, Locked};
-use consort_shape::scan::{Shadow, shadowing};
+use consort_shape::pin::{LockedServer, PinLock, ServerLaunch};
+use consort_shape::scan::{ToolShadow, find_shadows};
 
 use crate::exit::Exit;
 use crate::running::{self, Need, Running, tell};
@@ -26,20 +26,20 @@ pub(crate) enum Start<'a> {
 /// Result of a survey.
 pub(crate) struct Survey {
     /// Current definitions of the servers.
-    pub(crate) now: Lock,
+    pub(crate) now: PinLock,
     /// Servers that could not be contacted, with the reason.
     pub(crate) down: BTreeMap<ServerId, String>,
     /// Servers that are disabled, or whose config is invalid.
     off: BTreeSet<ServerId>,
     /// Tools that refer to those of other servers.
-    pub(crate) shadows: Vec<Shadow>,
+    pub(crate) shadows: Vec<ToolShadow>,
 }
 
 impl Survey {
     /// Contacts the servers; `None` if interrupted.
     pub(crate) async fn make(
         mut config: TrustedConfig,
-        agreed: &Lock,
+        agreed: &PinLock,
         start: &Start<'_>,
     ) -> Option<Self> {
         let (mut survey, launches) = Self::begin(&config);
@@ -62,37 +62,37 @@ impl Survey {
     }
 
     /// Takes the current definitions from a running hub. Nothing is started.
-    pub(crate) fn of(hub: &Hub, config: &Config, agreed: &Lock, start: &Start<'_>) -> Self {
+    pub(crate) fn of(hub: &Hub, config: &Config, agreed: &PinLock, start: &Start<'_>) -> Self {
         let (mut survey, launches) = Self::begin(config);
         survey.take(hub, launches, agreed, start);
         survey
     }
 
     /// Returns the state before contacting servers: the disabled ones, and the launch commands of the others.
-    fn begin(config: &Config) -> (Self, BTreeMap<ServerId, Launch>) {
+    fn begin(config: &Config) -> (Self, BTreeMap<ServerId, ServerLaunch>) {
         let broken = config.errors.iter().filter_map(|error| error.server().cloned());
         let disabled = config.servers.iter().filter(|server| server.disabled);
         let off = broken.chain(disabled.map(|server| server.name.clone())).collect();
         let enabled = config.servers.iter().filter(|server| !server.disabled);
         let launches = enabled.map(|server| (server.name.clone(), consort::lock::launch(server)));
-        let now = Lock::default();
+        let now = PinLock::default();
         (Self { now, down: BTreeMap::new(), off, shadows: Vec::new() }, launches.collect())
     }
 
     fn take(
         &mut self,
         hub: &Hub,
-        launches: BTreeMap<ServerId, Launch>,
-        agreed: &Lock,
+        launches: BTreeMap<ServerId, ServerLaunch>,
+        agreed: &PinLock,
         start: &Start<'_>,
     ) {
         let catalog = hub.catalog(&running::caller());
-        self.shadows = shadowing(&catalog);
+        self.shadows = find_shadows(&catalog);
         let statuses = hub.statuses();
         for (server, launch) in launches {
             let status = statuses.iter().find(|status| status.server == server);
             if status.is_some_and(|status| status.state == State::Ready) {
-                let locked = Locked::of_catalog(launch, &server, &catalog);
+                let locked = LockedServer::from_catalog(launch, &server, &catalog);
                 self.now.servers.insert(server, locked);
                 continue;
             }
@@ -100,11 +100,11 @@ impl Survey {
             let known = agreed.servers.get(&server).map(|old| (old.launch == launch, &old.items));
             match known {
                 Some((false, items)) if matches!(start, Start::Agreed) => {
-                    let locked = Locked { launch, items: items.clone() };
+                    let locked = LockedServer { launch, items: items.clone() };
                     self.now.servers.insert(server, locked);
                 }
                 None if matches!(start, Start::Agreed) => {
-                    let locked = Locked { launch, items: BTreeMap::new() };
+                    let locked = LockedServer { launch, items: BTreeMap::new() };
                     self.now.servers.insert(server, locked);
                 }
                 _ if matches!(start, Start::Named(named) if !named.contains(&server)) => {

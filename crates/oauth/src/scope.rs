@@ -23,7 +23,8 @@ impl RequiredScope {
         let now = challenge.get("scope").filter(|scope| scope.len() <= MAX_SCOPE_BYTES)?;
         let both = union(before.map(|before| before.scope.as_str()), now);
         let scope = if both.len() <= MAX_SCOPE_BYTES { both } else { now.to_owned() };
-        let metadata = challenge.get("resource_metadata").filter(|url| url.len() <= MAX_SCOPE_BYTES);
+        let metadata =
+            challenge.get("resource_metadata").filter(|url| url.len() <= MAX_SCOPE_BYTES);
         Some(Self { scope, resource_metadata: metadata.map(str::to_owned) })
     }
 

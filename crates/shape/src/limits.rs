@@ -8,9 +8,9 @@ use consort_search as search;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExposureLimits {
     /// Tools that `find_tools` returns unless it is called with another `limit`.
-    pub found: u64,
+    pub default_hits: u64,
     /// Tools that `find_tools` returns at most.
-    pub found_most: u64,
+    pub max_hits: u64,
     /// Names of tools that `find_tools` returns of one server.
     pub names: usize,
     /// Tools on a page of `list`.
@@ -24,8 +24,8 @@ pub struct ExposureLimits {
 impl Default for ExposureLimits {
     fn default() -> Self {
         Self {
-            found: 5,
-            found_most: 20,
+            default_hits: 5,
+            max_hits: 20,
             names: 200,
             page: 20,
             page_bytes: 24 << 10,
@@ -44,12 +44,12 @@ pub struct ApprovalLimits {
     /// Bytes of arguments that can be edited in the form.
     pub editable: usize,
     /// Approvals kept for one session, and sessions.
-    pub kept: usize,
+    pub stored: usize,
 }
 
 impl Default for ApprovalLimits {
     fn default() -> Self {
-        Self { answer: Duration::from_mins(5), shown: 4000, editable: 16 << 10, kept: 1000 }
+        Self { answer: Duration::from_mins(5), shown: 4000, editable: 16 << 10, stored: 1000 }
     }
 }
 
@@ -63,9 +63,9 @@ pub struct ResultLimits {
     /// Bytes of a result that is cached.
     pub largest_cached: usize,
     /// Bytes of large results that are spilled at once.
-    pub aside_bytes: usize,
+    pub spilled_bytes: usize,
     /// Time for which a spilled result can be read.
-    pub aside: Duration,
+    pub spill_time: Duration,
 }
 
 impl Default for ResultLimits {
@@ -74,8 +74,8 @@ impl Default for ResultLimits {
             cached: 1_000,
             cached_bytes: 16 << 20,
             largest_cached: 1 << 20,
-            aside_bytes: 64 << 20,
-            aside: Duration::from_hours(1),
+            spilled_bytes: 64 << 20,
+            spill_time: Duration::from_hours(1),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Look-alike characters.
 
-use crate::visible_text::hidden;
+use crate::visible_text::hidden_character;
 
 /// Latin letters, and the letters of other scripts that look like them in most typefaces.
 const ALIKE: &[(char, &str)] = &[
@@ -53,7 +53,7 @@ const ALIKE: &[(char, &str)] = &[
 ];
 
 /// Returns the ASCII character that this one looks like, or itself.
-pub(crate) fn folded(c: char) -> char {
+pub(crate) fn fold(c: char) -> char {
     if c.is_ascii() {
         return c;
     }
@@ -76,8 +76,8 @@ pub(crate) fn folded(c: char) -> char {
 /// assert_ne!(skeleton("read_file"), skeleton("read_files"));
 /// ```
 pub fn skeleton(text: &str) -> String {
-    let shown = text.chars().filter(|c| hidden(*c).is_none());
-    let plain = shown.flat_map(|c| match folded(c) {
+    let shown = text.chars().filter(|c| hidden_character(*c).is_none());
+    let plain = shown.flat_map(|c| match fold(c) {
         'I' | 'i' | '1' | '|' => 'l'.to_lowercase(),
         '0' => 'o'.to_lowercase(),
         c => c.to_lowercase(),
@@ -86,7 +86,7 @@ pub fn skeleton(text: &str) -> String {
 }
 
 /// Returns the first word that mixes Latin letters with look-alikes of another script.
-pub(crate) fn mixed(text: &str) -> Option<(usize, usize)> {
+pub(crate) fn mixed_scripts(text: &str) -> Option<(usize, usize)> {
     if text.is_ascii() {
         return None;
     }
@@ -99,7 +99,7 @@ pub(crate) fn mixed(text: &str) -> Option<(usize, usize)> {
         let latin = word.chars().any(|c| c.is_ascii_alphabetic());
         // Small Greek letters are symbols, as in `TNFα`; Turkish has an `i` without a dot.
         let usual = |c: char| c.is_ascii() || matches!(c, 'ı' | 'α'..='ω');
-        let forged = word.chars().any(|c| !usual(c) && folded(c).is_ascii());
+        let forged = word.chars().any(|c| !usual(c) && fold(c).is_ascii());
         if latin && forged {
             return Some((start, start + length));
         }
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_word_of_two_scripts_is_found_and_one_of_another_script_is_not() {
-        assert_eq!(mixed("the раth to it"), Some((4, 10)));
-        assert_eq!(mixed("pаssword"), Some((0, 9)));
+        assert_eq!(mixed_scripts("the раth to it"), Some((4, 10)));
+        assert_eq!(mixed_scripts("pаssword"), Some((0, 9)));
         for text in [
             "Привет, мир",
             "κόσμε",
@@ -140,7 +140,7 @@ mod tests {
             "2α",
             "α-helix",
         ] {
-            assert_eq!(mixed(text), None, "{text}");
+            assert_eq!(mixed_scripts(text), None, "{text}");
         }
     }
 }

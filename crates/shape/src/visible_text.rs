@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Kind of a character that is not rendered as itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hidden {
+pub enum HiddenCharacter {
     /// A control character: escape sequences begin with one.
     Control,
     /// A zero-width character.
@@ -20,17 +20,17 @@ pub enum Hidden {
 }
 
 /// Returns the kind of a character not rendered as itself. Line breaks and tabs are not reported.
-pub fn hidden(c: char) -> Option<Hidden> {
+pub fn hidden_character(c: char) -> Option<HiddenCharacter> {
     Some(match c {
         '\n' | '\r' | '\t' => return None,
-        '\u{2028}' | '\u{2029}' => Hidden::Control,
-        _ if c.is_control() => Hidden::Control,
+        '\u{2028}' | '\u{2029}' => HiddenCharacter::Control,
+        _ if c.is_control() => HiddenCharacter::Control,
         '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            Hidden::Direction
+            HiddenCharacter::Direction
         }
-        '\u{e0000}'..='\u{e007f}' => Hidden::Tag,
+        '\u{e0000}'..='\u{e007f}' => HiddenCharacter::Tag,
         '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{180b}'..='\u{180d}' => {
-            Hidden::Selector
+            HiddenCharacter::Selector
         }
         // Soft hyphen, joiners, fillers, blanks that are letters by name.
         '\u{ad}'
@@ -52,8 +52,8 @@ pub fn hidden(c: char) -> Option<Hidden> {
         | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0080}'..='\u{e00ff}'
-        | '\u{e01f0}'..='\u{e0fff}' => Hidden::Invisible,
-        '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => Hidden::Private,
+        | '\u{e01f0}'..='\u{e0fff}' => HiddenCharacter::Invisible,
+        '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => HiddenCharacter::Private,
         _ => return None,
     })
 }
@@ -62,11 +62,11 @@ pub fn hidden(c: char) -> Option<Hidden> {
 /// none of it, and a reader misses none. Two different strings never have the same result.
 ///
 /// ```
-/// use consort_shape::visible_text::shown;
+/// use consort_shape::visible_text::escape_hidden;
 ///
-/// assert_eq!(shown("a\u{202e}b\u{200b}\n\u{1b}[31m"), "a\\u{202e}b\\u{200b}\\n\\u{1b}[31m");
+/// assert_eq!(escape_hidden("a\u{202e}b\u{200b}\n\u{1b}[31m"), "a\\u{202e}b\\u{200b}\\n\\u{1b}[31m");
 /// ```
-pub fn shown(text: &str) -> String {
+pub fn escape_hidden(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         match c {
@@ -75,7 +75,7 @@ pub fn shown(text: &str) -> String {
             '\t' => safe.push_str("\\t"),
             // A backslash that would be taken for one of ours.
             '\\' if text[at + 1..].starts_with(after_backslash) => safe.push_str("\\\\"),
-            _ if hidden(c).is_some() => escape(c, &mut safe),
+            _ if hidden_character(c).is_some() => escape(c, &mut safe),
             _ => safe.push(c),
         }
     }
@@ -84,13 +84,13 @@ pub fn shown(text: &str) -> String {
 
 /// Returns true if a backslash before it would read as the start of an escape.
 fn after_backslash(c: char) -> bool {
-    matches!(c, 'n' | 'r' | 't' | 'u' | '\\' | '\n' | '\r' | '\t') || hidden(c).is_some()
+    matches!(c, 'n' | 'r' | 't' | 'u' | '\\' | '\n' | '\r' | '\t') || hidden_character(c).is_some()
 }
 
 /// The same, with everything beyond ASCII escaped: for strings that look alike.
-pub fn spelled(text: &str) -> String {
+pub fn escape_non_ascii(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in shown(text).chars() {
+    for c in escape_hidden(text).chars() {
         if c.is_ascii() { safe.push(c) } else { escape(c, &mut safe) }
     }
     safe
@@ -101,12 +101,12 @@ pub fn spelled(text: &str) -> String {
 pub fn excerpt(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
-        return shown(text);
+        return escape_hidden(text);
     }
     let tail = most / 4;
     let head: String = text.chars().take(most - tail).collect();
     let end: String = text.chars().skip(count - tail).collect();
-    format!("{} … {} characters … {}", shown(&head), count - most, shown(&end))
+    format!("{} … {} characters … {}", escape_hidden(&head), count - most, escape_hidden(&end))
 }
 
 fn escape(c: char, into: &mut String) {
@@ -125,20 +125,20 @@ mod tests {
             ('é', None),
             ('日', None),
             ('\n', None),
-            ('\u{1b}', Some(Hidden::Control)),
-            ('\u{9b}', Some(Hidden::Control)),
-            ('\u{7f}', Some(Hidden::Control)),
-            ('\u{200b}', Some(Hidden::Invisible)),
-            ('\u{feff}', Some(Hidden::Invisible)),
-            ('\u{202e}', Some(Hidden::Direction)),
-            ('\u{2066}', Some(Hidden::Direction)),
-            ('\u{e0041}', Some(Hidden::Tag)),
-            ('\u{fe0f}', Some(Hidden::Selector)),
-            ('\u{e0100}', Some(Hidden::Selector)),
-            ('\u{e000}', Some(Hidden::Private)),
-            ('\u{10fffd}', Some(Hidden::Private)),
+            ('\u{1b}', Some(HiddenCharacter::Control)),
+            ('\u{9b}', Some(HiddenCharacter::Control)),
+            ('\u{7f}', Some(HiddenCharacter::Control)),
+            ('\u{200b}', Some(HiddenCharacter::Invisible)),
+            ('\u{feff}', Some(HiddenCharacter::Invisible)),
+            ('\u{202e}', Some(HiddenCharacter::Direction)),
+            ('\u{2066}', Some(HiddenCharacter::Direction)),
+            ('\u{e0041}', Some(HiddenCharacter::Tag)),
+            ('\u{fe0f}', Some(HiddenCharacter::Selector)),
+            ('\u{e0100}', Some(HiddenCharacter::Selector)),
+            ('\u{e000}', Some(HiddenCharacter::Private)),
+            ('\u{10fffd}', Some(HiddenCharacter::Private)),
         ] {
-            assert_eq!(hidden(c), expected, "{c:?}");
+            assert_eq!(hidden_character(c), expected, "{c:?}");
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_looks_alike_can_be_told_apart_when_spelled() {
-        assert_eq!(spelled("р\u{200b}a"), "\\u{440}\\u{200b}a");
+        assert_eq!(escape_non_ascii("р\u{200b}a"), "\\u{440}\\u{200b}a");
     }
 
     /// Random texts of which many would look the same if one escape were missing.
@@ -162,7 +162,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_hidden_is_left(text in "\\PC*|.*") {
-            prop_assert!(shown(&text).chars().all(|c| hidden(c).is_none() && c != '\n'));
+            prop_assert!(escape_hidden(&text).chars().all(|c| hidden_character(c).is_none() && c != '\n'));
         }
 
         #[test]
@@ -170,7 +170,7 @@ mod tests {
             a in pieces(),
             b in pieces(),
         ) {
-            prop_assert_eq!(a == b, shown(&a) == shown(&b));
+            prop_assert_eq!(a == b, escape_hidden(&a) == escape_hidden(&b));
         }
     }
 }

@@ -8,7 +8,7 @@ use consort_core::{
     Call, Caller, Catalog, Changes, Entry, Events, Json, RefusedTarget, RejectReason, Route,
     ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
-use consort_shape::Memo;
+use consort_shape::CatalogMemo;
 
 use super::ask::{Asking, ask, definition};
 use crate::agent::Agent;
@@ -51,7 +51,7 @@ pub struct WithAgents {
     server: ServerId,
     entries: Vec<Entry>,
     roster: Arc<Roster>,
-    made: Memo<Arc<Catalog>>,
+    made: CatalogMemo<Arc<Catalog>>,
 }
 
 impl fmt::Debug for WithAgents {
@@ -75,7 +75,7 @@ impl WithAgents {
             Entry { route, name, definition }
         };
         let entries = agents.into_iter().map(entry).collect();
-        Self { inner, server, entries, roster, made: Memo::default() }
+        Self { inner, server, entries, roster, made: CatalogMemo::default() }
     }
 
     fn made(&self, catalog: &Catalog) -> Arc<Catalog> {

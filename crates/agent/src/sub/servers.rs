@@ -8,7 +8,7 @@ use consort_core::{
     Call, Caller, Catalog, Changes, Entry, Events, Pattern, RefusedCall, Route, ServerId,
     ShelfKind, Toolbox,
 };
-use consort_shape::{Memo, Shape, Shaped};
+use consort_shape::{CatalogMemo, TransformSet, TransformToolbox};
 
 use super::ask::{Asking, ask, definition};
 use super::beside::{AGENTS, tool_name};
@@ -32,7 +32,7 @@ pub struct ServerAgents {
     limits: Limits,
     work: WorkLimits,
     observer: Option<Arc<dyn RunObserver>>,
-    made: Memo<Made>,
+    made: CatalogMemo<Made>,
 }
 
 /// Listing derived from a catalog.
@@ -57,7 +57,16 @@ impl ServerAgents {
         about: BTreeMap<ServerId, String>,
     ) -> Self {
         let (limits, work) = (Self::usual_limits(), WorkLimits::default());
-        Self { inner, model, direct, about, limits, work, observer: None, made: Memo::default() }
+        Self {
+            inner,
+            model,
+            direct,
+            about,
+            limits,
+            work,
+            observer: None,
+            made: CatalogMemo::default(),
+        }
     }
 
     /// Returns the default limits of such an agent's runs.
@@ -126,8 +135,8 @@ impl ServerAgents {
 
     /// Returns the agent of a server.
     fn agent(&self, server: &ServerId, whole: &Catalog) -> Agent {
-        let shape = Shape { servers: Some([server.clone()].into()), transforms: Vec::new() };
-        let toolbox = Arc::new(Shaped::new(Arc::clone(&self.inner), shape));
+        let shape = TransformSet { servers: Some([server.clone()].into()), transforms: Vec::new() };
+        let toolbox = Arc::new(TransformToolbox::new(Arc::clone(&self.inner), shape));
         let mut settings = Settings::new(server.as_str());
         settings.limits = self.limits.clone();
         settings.work = self.work;

@@ -10,7 +10,7 @@ use consort::{lock, token};
 use consort_agent::Store;
 use consort_gateway::ledger::{Filter, LedgerError, Row, tail, verify};
 use consort_oauth::LoginStore as Logins;
-use consort_shape::pin::{Launch, Lock};
+use consort_shape::pin::{PinLock, ServerLaunch};
 
 use super::Kind;
 use super::run::Said;
@@ -145,9 +145,9 @@ impl Held {
     }
 }
 
-fn number_of(lock: &Lock) -> Option<u64> {
+fn number_of(lock: &PinLock) -> Option<u64> {
     let (_, server) = lock.servers.iter().next()?;
-    let Launch::Address { url, .. } = &server.launch else { return None };
+    let ServerLaunch::Address { url, .. } = &server.launch else { return None };
     url.rsplit('/').next()?.parse().ok()
 }
 

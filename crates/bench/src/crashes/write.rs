@@ -12,7 +12,7 @@ use consort_core::{Caller, Json};
 use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
 use consort_models::{ChatMessage, MediaSource, MessageRole, PartContent as PartKind};
 use consort_oauth::{ClientRegistration, LoginStore as Logins, StoredLogin, TokenSet};
-use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
+use consort_shape::pin::{LockedServer, PinLock, PinnedItem, PinnedKind as PinKind, ServerLaunch};
 
 use super::Kind;
 use crate::Failure;
@@ -189,17 +189,20 @@ fn intent(number: u64) -> Intent {
 }
 
 /// A lock that contains its number, of up to a few dozen kilobytes.
-pub(super) fn lock_of(number: u64) -> Lock {
+pub(super) fn lock_of(number: u64) -> PinLock {
     let url = format!("https://x.example/{number}");
-    let launch = Launch::Address { url, headers: [].into(), sse: false };
+    let launch = ServerLaunch::Address { url, headers: [].into(), sse: false };
     let item = |at: u64| {
         let text =
             format!(r#"{{"name":"tool-{at}","description":"{}"}}"#, number.to_string().repeat(40));
-        ((PinKind::Tool, format!("tool-{at}")), Item::new(Json::parse(text).expect("it is JSON")))
+        (
+            (PinKind::Tool, format!("tool-{at}")),
+            PinnedItem::new(Json::parse(text).expect("it is JSON")),
+        )
     };
     let items = (0..number % 50).map(item).collect();
     let server = "demo".parse().expect("it is a name");
-    Lock { servers: [(server, Locked { launch, items })].into() }
+    PinLock { servers: [(server, LockedServer { launch, items })].into() }
 }
 
 /// A login that contains its number, with tokens of up to a few kilobytes.

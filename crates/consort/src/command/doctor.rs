@@ -6,7 +6,7 @@ use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
 use consort_hub::{SchemaLimits, Status, check_schema};
 use consort_models::dialect::{DialectOptions, ToolDialect, project};
 use consort_models::tokens::{TokenVocabulary, costs};
-use consort_shape::scan::{scan, shadowing};
+use consort_shape::scan::{find_shadows, scan};
 use serde::Serialize;
 
 use super::servers;
@@ -162,7 +162,7 @@ fn remarkable(catalog: &Catalog) -> Vec<Problem> {
             problems.push(Problem::warning(message).of(&entry.route.server));
         }
     }
-    for shadow in shadowing(catalog) {
+    for shadow in find_shadows(catalog) {
         problems.push(Problem::warning(format!("deserves a look: {shadow}")));
     }
     problems

@@ -1,8 +1,8 @@
 //! `consort tools --explain`: the rules that shaped one tool, and their result.
 
 use consort_core::{Entry, Route, Toolbox};
-use consort_shape::scan::{Finding, scan};
-use consort_shape::{Explanation, explain};
+use consort_shape::scan::{ScanFinding, scan};
+use consort_shape::{TransformExplanation, explain};
 use serde::Serialize;
 
 use crate::cli::Common;
@@ -16,10 +16,10 @@ const SHOWN: usize = 200;
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
-    explanation: Explanation,
+    explanation: TransformExplanation,
     policy: Option<String>,
     /// Suspicious passages in the definition of its server.
-    findings: Vec<Finding>,
+    findings: Vec<ScanFinding>,
 }
 
 pub(super) async fn run(
@@ -39,7 +39,7 @@ pub(super) async fn run(
         json(&report);
         return Ok(Exit::Ok);
     }
-    let Explanation { from, to, steps } = &report.explanation;
+    let TransformExplanation { from, to, steps } = &report.explanation;
     let to = to.as_deref().unwrap_or("hidden");
     line(styled(Styled::Heading, format!("{} -> {}", escaped_line(from), escaped_line(to))));
     for step in steps {

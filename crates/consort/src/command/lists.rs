@@ -2,7 +2,7 @@
 
 use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
 use consort_shape::Exposure;
-use consort_shape::scan::{Finding, scan};
+use consort_shape::scan::{ScanFinding, scan};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
@@ -183,7 +183,7 @@ fn shown(catalog: &Catalog, kind: ShelfKind, server: Option<&ServerId>) -> Vec<V
 }
 
 /// Returns suspicious passages in the server's definition of a tool; none for local tools.
-fn findings(said: &Catalog, entry: &Entry) -> Vec<Finding> {
+fn findings(said: &Catalog, entry: &Entry) -> Vec<ScanFinding> {
     if said.is_local(&entry.route.server) {
         return Vec::new();
     }
@@ -202,7 +202,7 @@ fn print(table: &Table, what: &str, catalog: &Catalog) {
     }
 }
 
-fn print_long(entry: &Entry, findings: &[Finding]) {
+fn print_long(entry: &Entry, findings: &[ScanFinding]) {
     let tool = entry.tool();
     line(styled(Styled::Heading, escaped_line(&entry.id())));
     if let Some(about) = tool.description() {

@@ -8,7 +8,7 @@ use std::path::Path;
 use consort::config::Config;
 use consort::lock::LockFileError;
 use consort_core::ServerId;
-use consort_shape::pin::{Difference, Lock};
+use consort_shape::pin::{LockDifference, PinLock};
 use serde_json::{Value, json};
 
 use crate::cli::{self, Common};
@@ -50,7 +50,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// Shows the definitions of all servers and writes them to the lock.
     async fn create(&self, config: TrustedConfig) -> Result<Exit, Failure> {
-        let Some(survey) = Survey::make(config, &Lock::default(), &Start::All).await else {
+        let Some(survey) = Survey::make(config, &PinLock::default(), &Start::All).await else {
             return Ok(Exit::Interrupted);
         };
         if self.common.json {
@@ -76,7 +76,7 @@ impl Job<'_> {
     async fn update(
         &self,
         config: TrustedConfig,
-        mut agreed: Lock,
+        mut agreed: PinLock,
         names: &[String],
     ) -> Result<Exit, Failure> {
         let named = named(&config, &agreed, names)?;
@@ -90,12 +90,12 @@ impl Job<'_> {
         if differences.is_empty() {
             return Ok(survey.exit(Exit::Ok));
         }
-        agreed.update(&survey.now, differences.iter().map(Difference::server));
+        agreed.update(&survey.now, differences.iter().map(LockDifference::server));
         self.agree(&agreed, survey.exit(Exit::Ok)).await
     }
 
     /// Reports changes. Starts only servers whose launch was approved.
-    async fn check(&self, config: TrustedConfig, agreed: &Lock) -> Result<Exit, Failure> {
+    async fn check(&self, config: TrustedConfig, agreed: &PinLock) -> Result<Exit, Failure> {
         let Some(survey) = Survey::make(config, agreed, &Start::Agreed).await else {
             return Ok(Exit::Interrupted);
         };
@@ -104,7 +104,7 @@ impl Job<'_> {
         Ok(if differences.is_empty() { survey.exit(Exit::Ok) } else { Exit::Differs })
     }
 
-    fn tell(&self, survey: &Survey, differences: &[Difference]) {
+    fn tell(&self, survey: &Survey, differences: &[LockDifference]) {
         if self.common.json {
             let told: Vec<Value> = differences.iter().map(show::difference_json).collect();
             json(&json!({
@@ -129,7 +129,7 @@ impl Job<'_> {
     }
 
     /// Writes a lock after confirmation.
-    async fn agree(&self, lock: &Lock, exit: Exit) -> Result<Exit, Failure> {
+    async fn agree(&self, lock: &PinLock, exit: Exit) -> Result<Exit, Failure> {
         if !self.yes {
             if !Person::there() {
                 return Err(Failure {
@@ -156,7 +156,11 @@ impl Job<'_> {
 }
 
 /// The selected servers: those named, or all.
-fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<ServerId>, Failure> {
+fn named(
+    config: &Config,
+    agreed: &PinLock,
+    names: &[String],
+) -> Result<BTreeSet<ServerId>, Failure> {
     let configured = config.servers.iter().map(|server| &server.name);
     let known: BTreeSet<&ServerId> = configured.chain(agreed.servers.keys()).collect();
     if names.is_empty() {

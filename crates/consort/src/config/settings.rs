@@ -6,7 +6,7 @@ use std::sync::Arc;
 use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
 use consort_oauth::{ClientCredentials, LoginLimits};
-use consort_shape::transform::{Drop, Keep, Of, Transform};
+use consort_shape::transform::{DropTools, ForServer, KeepTools, Transform};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
 use super::endpoint;
@@ -41,10 +41,10 @@ impl ServerConfig {
             names.iter().flat_map(both).flatten().collect::<Vec<_>>()
         };
         let of = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
-            Arc::new(Of { server: self.name.clone(), inner })
+            Arc::new(ForServer { server: self.name.clone(), inner })
         };
-        let keep = (!self.keep.is_empty()).then(|| of(Arc::new(Keep(patterns(&self.keep)))));
-        let drop = (!self.drop.is_empty()).then(|| of(Arc::new(Drop(patterns(&self.drop)))));
+        let keep = (!self.keep.is_empty()).then(|| of(Arc::new(KeepTools(patterns(&self.keep)))));
+        let drop = (!self.drop.is_empty()).then(|| of(Arc::new(DropTools(patterns(&self.drop)))));
         keep.into_iter().chain(drop).collect()
     }
 

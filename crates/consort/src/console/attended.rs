@@ -162,7 +162,7 @@ impl Toolbox for Attended {
 mod tests {
     use consort_core::{CallError, ClientContext, Emitting, Offers, Outcome, ToolResult};
     use consort_shape::policy::{Policy, PolicySpec};
-    use consort_shape::{ApprovalLimits, Elsewhere, Guard, Guarded};
+    use consort_shape::{ApprovalLimits, OtherApprover, PolicySettings, PolicyToolbox};
     use serde_json::{Value, json};
 
     use super::*;
@@ -195,14 +195,14 @@ mod tests {
         catalog.set(ShelfKind::Tools, vec![entry]);
         let spec: PolicySpec = serde_json::from_value(json!({ "default": "ask" })).unwrap();
         let looked = Arc::clone(desk);
-        let guard = Guard {
+        let guard = PolicySettings {
             policy: Policy::compile(&spec).unwrap(),
             profile: None,
-            approved: Arc::default(),
+            approvals: Arc::default(),
             limits: ApprovalLimits::default(),
-            elsewhere: Elsewhere::new(move || looked.is_attended()),
+            other_approver: OtherApprover::new(move || looked.is_attended()),
         };
-        let guarded = Guarded::new(Arc::new(One(Arc::new(catalog))), guard);
+        let guarded = PolicyToolbox::new(Arc::new(One(Arc::new(catalog))), guard);
         let answer = ApprovalLimits::default().answer;
         Attended::new(Arc::new(guarded), Arc::clone(desk), answer)
     }

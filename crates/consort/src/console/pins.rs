@@ -6,8 +6,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use consort::lock;
 use consort_core::{Entry, Json, ServerId};
-use consort_shape::pin::{self, Item, Line, Lock, Locked, Mark, Pin};
-use consort_shape::scan::{Finding, Shadow};
+use consort_shape::pin::{self, DiffLine, DiffMark, LockedServer, Pin, PinLock, PinnedItem};
+use consort_shape::scan::{ScanFinding, ToolShadow};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,12 +91,12 @@ struct Signed {
     text: String,
 }
 
-impl From<Line> for Signed {
-    fn from(line: Line) -> Self {
+impl From<DiffLine> for Signed {
+    fn from(line: DiffLine) -> Self {
         let sign = match line.mark {
-            Mark::Added => "+",
-            Mark::Removed => "-",
-            Mark::Place | Mark::Note => " ",
+            DiffMark::Added => "+",
+            DiffMark::Removed => "-",
+            DiffMark::Place | DiffMark::Note => " ",
         };
         Self { sign, text: line.text }
     }
@@ -104,26 +104,26 @@ impl From<Line> for Signed {
 
 impl Difference {
     /// Converts a difference for display. A new server is shown with all its definitions.
-    fn all(difference: &pin::Difference, survey: &Survey) -> Vec<Self> {
-        let pin::Difference::ServerNew { server } = difference else {
+    fn all(difference: &pin::LockDifference, survey: &Survey) -> Vec<Self> {
+        let pin::LockDifference::ServerNew { server } = difference else {
             return vec![Self::new(difference, &survey.shadows)];
         };
         let mut first = Self::new(difference, &[]);
-        let Some(Locked { launch, items }) = survey.now.servers.get(server) else {
+        let Some(LockedServer { launch, items }) = survey.now.servers.get(server) else {
             return vec![first];
         };
         first.lines = vec![Signed { sign: "+", text: differences::launch(launch) }];
         first.warnings.extend(launch.unpinned());
-        let item = |((kind, name), to): (&(pin::Kind, String), &Item)| {
+        let item = |((kind, name), to): (&(pin::PinnedKind, String), &PinnedItem)| {
             let (server, name, to) = (server.clone(), name.clone(), to.clone());
-            let new = pin::Difference::New { server, kind: *kind, name, to };
+            let new = pin::LockDifference::New { server, kind: *kind, name, to };
             Self::new(&new, &survey.shadows)
         };
         std::iter::once(first).chain(items.iter().map(item)).collect()
     }
 
-    fn new(difference: &pin::Difference, shadows: &[Shadow]) -> Self {
-        use pin::Difference as Differs;
+    fn new(difference: &pin::LockDifference, shadows: &[ToolShadow]) -> Self {
+        use pin::LockDifference as Differs;
         let (kind, name, change) = match difference {
             Differs::ServerNew { .. } => ("server", None, Change::Added),
             Differs::ServerGone { .. } => ("server", None, Change::Removed),
@@ -133,13 +133,14 @@ impl Difference {
             Differs::Gone { kind, name, .. } => (word(*kind), Some(name), Change::Removed),
         };
         let found = differences::findings(difference);
-        let mut warnings: Vec<String> = found.iter().map(Finding::to_string).collect();
+        let mut warnings: Vec<String> = found.iter().map(ScanFinding::to_string).collect();
         if let Differs::ServerChanged { to, .. } = difference {
             warnings.extend(to.unpinned());
         }
         if let (Some(name), Differs::Changed { .. } | Differs::New { .. }) = (name, difference) {
-            let ours = |shadow: &&Shadow| {
-                let (Shadow::Mention { from, .. } | Shadow::LookAlike { from, .. }) = shadow;
+            let ours = |shadow: &&ToolShadow| {
+                let (ToolShadow::Mention { from, .. } | ToolShadow::LookAlike { from, .. }) =
+                    shadow;
                 kind == "tool" && from.server == *difference.server() && from.name == *name
             };
             let shadows = shadows.iter().filter(ours);
@@ -156,25 +157,25 @@ impl Difference {
     }
 }
 
-fn word(kind: pin::Kind) -> &'static str {
+fn word(kind: pin::PinnedKind) -> &'static str {
     match kind {
-        pin::Kind::Instructions => "instructions",
-        pin::Kind::Prompt => "prompt",
-        pin::Kind::Tool => "tool",
+        pin::PinnedKind::Instructions => "instructions",
+        pin::PinnedKind::Prompt => "prompt",
+        pin::PinnedKind::Tool => "tool",
     }
 }
 
 /// Returns the difference between a tool and its locked definition, if there is one.
-pub(super) fn of_tool(lock: &Lock, entry: &Entry) -> Option<Difference> {
+pub(super) fn of_tool(lock: &PinLock, entry: &Entry) -> Option<Difference> {
     let (server, name) = (entry.route.server.clone(), entry.route.name.clone());
-    let kind = pin::Kind::Tool;
-    let to = Item::new(entry.definition.json().clone());
+    let kind = pin::PinnedKind::Tool;
+    let to = PinnedItem::new(entry.definition.json().clone());
     let agreed =
         lock.servers.get(&server).and_then(|locked| locked.items.get(&(kind, name.clone())));
     let difference = match agreed {
         Some(from) if *from == to => return None,
-        Some(from) => pin::Difference::Changed { server, kind, name, from: from.clone(), to },
-        None => pin::Difference::New { server, kind, name, to },
+        Some(from) => pin::LockDifference::Changed { server, kind, name, from: from.clone(), to },
+        None => pin::LockDifference::New { server, kind, name, to },
     };
     Some(Difference::new(&difference, &[]))
 }
@@ -183,10 +184,10 @@ pub(super) fn of_tool(lock: &Lock, entry: &Entry) -> Option<Difference> {
 struct Seen {
     /// Path of the lock, existing or not; `None` without a config.
     path: Option<PathBuf>,
-    agreed: Option<Lock>,
+    agreed: Option<PinLock>,
     problem: Option<String>,
     survey: Survey,
-    differences: Vec<pin::Difference>,
+    differences: Vec<pin::LockDifference>,
 }
 
 impl Seen {
@@ -195,7 +196,7 @@ impl Seen {
         let scene = console.scene();
         let Some(config) = &scene.config else { return Ok(None) };
         let path = lock::path(&config.file);
-        let in_force = scene.shaping.lock().map(|lock| Lock::clone(lock));
+        let in_force = scene.shaping.lock().map(|lock| PinLock::clone(lock));
         let (agreed, problem) =
             match (lock::read(&path, scene.shaping.limits().files.lock), in_force) {
                 (Ok(None), Some(lock)) => {
@@ -211,7 +212,7 @@ impl Seen {
                 }
                 (read, _) => (read.map_err(unusable)?, None),
             };
-        let nothing = Lock::default();
+        let nothing = PinLock::default();
         // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
         let start = if agreed.is_some() { Start::Agreed } else { Start::All };
         let known = agreed.as_ref().unwrap_or(&nothing);
@@ -222,15 +223,15 @@ impl Seen {
 
     /// Digest of all differences, with the locked and the current definitions of their servers.
     fn digest(&self) -> String {
-        let items = |locked: &Locked| -> Vec<Value> {
-            let item = |((kind, name), item): (&(pin::Kind, String), &Item)| {
+        let items = |locked: &LockedServer| -> Vec<Value> {
+            let item = |((kind, name), item): (&(pin::PinnedKind, String), &PinnedItem)| {
                 json!([word(*kind), name, item.pin().to_string()])
             };
             locked.items.iter().map(item).collect()
         };
-        let difference = |difference: &pin::Difference| {
+        let difference = |difference: &pin::LockDifference| {
             let server = difference.server();
-            let side = |lock: Option<&Lock>| {
+            let side = |lock: Option<&PinLock>| {
                 let locked = lock.and_then(|lock| lock.servers.get(server));
                 locked.map(|locked| json!([locked.launch.pin().to_string(), items(locked)]))
             };
@@ -247,7 +248,7 @@ impl Seen {
     }
 
     fn servers(&self) -> BTreeSet<&ServerId> {
-        self.differences.iter().map(pin::Difference::server).collect()
+        self.differences.iter().map(pin::LockDifference::server).collect()
     }
 }
 

@@ -4,7 +4,7 @@ mod known;
 mod seen;
 
 use consort_core::Json;
-use consort_shape::{Changed, Explanation, explain};
+use consort_shape::{ExplainedChange, TransformExplanation, explain};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -138,9 +138,9 @@ struct Change {
     to: Option<String>,
 }
 
-impl From<Changed> for Change {
-    fn from(changed: Changed) -> Self {
-        let Changed { what, from, to } = changed;
+impl From<ExplainedChange> for Change {
+    fn from(changed: ExplainedChange) -> Self {
+        let ExplainedChange { what, from, to } = changed;
         Self { what, from, to }
     }
 }
@@ -258,7 +258,7 @@ async fn show(console: Console, asked: Asked, seen: SeenIn) -> Result<Told<ToolD
     tool.description = seen.description();
     let original = listed.original(&known);
     let told = original.map(|entry| explain(entry, scene.shaping.transforms(None)));
-    let steps = told.map(|Explanation { steps, .. }| steps).unwrap_or_default();
+    let steps = told.map(|TransformExplanation { steps, .. }| steps).unwrap_or_default();
     let steps = steps.into_iter().map(|step| Step {
         rule: step.rule,
         hides: step.hides,

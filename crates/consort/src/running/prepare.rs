@@ -8,7 +8,7 @@ use consort::lock;
 use consort::shaping::Shaping;
 use consort_core::{Problem, ServerId};
 use consort_hub::{Settings, builtin};
-use consort_shape::pin::Lock;
+use consort_shape::pin::PinLock;
 
 use super::servers::{BadServer, LastGood, ResolvedServers};
 use super::{ask, embedded, kept_folder};
@@ -164,7 +164,7 @@ pub(crate) fn prepare_source(
 pub(crate) fn prepare_of(
     common: &Common,
     config: Config,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
     resolve: &System,
     last_good: &LastGood,
 ) -> Result<Prepared, Failure> {
@@ -175,7 +175,7 @@ pub(crate) fn prepare_of(
 fn prepare_trusted(
     common: &Common,
     mut config: TrustedConfig,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
     resolve: &System,
     last_good: &LastGood,
 ) -> Result<Prepared, Failure> {
@@ -200,7 +200,7 @@ pub(crate) struct ShapedConfig {
 pub(crate) fn shape(
     common: &Common,
     config: &Config,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
 ) -> Result<ShapedConfig, Failure> {
     let (mut withheld, mut problems) = (Vec::new(), Vec::new());
     if let Some(lock) = &lock {
@@ -238,7 +238,7 @@ pub(crate) fn shape(
 }
 
 /// The lock beside a config, if there is one.
-pub(crate) fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, Failure> {
+pub(crate) fn locked(common: &Common, config: &Config) -> Result<Option<PinLock>, Failure> {
     let path = lock::path(&config.file);
     let found = lock::read(&path, config.options.limits.settings().files.lock)?;
     if common.locked && found.is_none() {

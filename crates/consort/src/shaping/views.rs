@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use consort_core::{Caller, ServerId, Toolbox};
 use consort_shape::transform::Transform;
-use consort_shape::{Exposure, Shape};
+use consort_shape::{Exposure, TransformSet};
 
 use super::{Layers, shaped};
 
@@ -29,7 +29,7 @@ impl Layers<'_> {
         transform: Arc<dyn Transform>,
     ) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
-        let shape = Shape { servers: None, transforms: vec![transform] };
+        let shape = TransformSet { servers: None, transforms: vec![transform] };
         Some(self.exposed(view, shaped(self.tools(profile)?, shape, self.shaping.limits.results)))
     }
 
@@ -39,7 +39,7 @@ impl Layers<'_> {
         profile: Option<&str>,
         transform: Arc<dyn Transform>,
     ) -> Option<Arc<dyn Toolbox>> {
-        let shape = Shape { servers: None, transforms: vec![transform] };
+        let shape = TransformSet { servers: None, transforms: vec![transform] };
         Some(shaped(self.tools(profile)?, shape, self.shaping.limits.results))
     }
 

@@ -96,9 +96,9 @@ impl CallerPattern {
 
 /// Callers by role.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Roles(BTreeMap<String, Vec<CallerPattern>>);
+pub(super) struct RoleTable(BTreeMap<String, Vec<CallerPattern>>);
 
-impl Roles {
+impl RoleTable {
     pub(super) fn compile<'a>(
         callers: impl IntoIterator<Item = (&'a str, &'a [String])>,
         errors: &mut Vec<PolicyError>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use consort::config::{Config, Fragment, Options};
 use consort_core::ServerId;
 use consort_hub::ServerSettings;
-use consort_shape::pin::Lock;
+use consort_shape::pin::PinLock;
 use consort_shape::policy::{PolicySpec, RuleSpec};
 use serde::Serialize;
 
@@ -145,7 +145,7 @@ pub(super) fn of_fragments(old: &[Fragment], new: &[Fragment]) -> Vec<String> {
 }
 
 /// Lists the differences between two locks.
-pub(super) fn of_locks(old: Option<&Lock>, new: Option<&Lock>) -> Vec<String> {
+pub(super) fn of_locks(old: Option<&PinLock>, new: Option<&PinLock>) -> Vec<String> {
     let (old, new) = match (old, new) {
         (None, None) => return Vec::new(),
         (None, Some(_)) => return vec!["lock: there is one now".to_owned()],

@@ -8,7 +8,7 @@ use consort::lock;
 use consort::shaping::Shaping;
 use consort_core::{Problem, Severity};
 use consort_hub::ServerSettings;
-use consort_shape::pin::Lock;
+use consort_shape::pin::PinLock;
 
 use super::changes;
 use super::watch::FileWatch;
@@ -23,7 +23,7 @@ pub(super) struct InForce {
     pub(super) file: Option<PathBuf>,
     pub(super) options: Options,
     pub(super) servers: Vec<ServerSettings>,
-    pub(super) lock: Option<Lock>,
+    pub(super) lock: Option<PinLock>,
     /// Errors in the config.
     pub(super) broken: BTreeSet<String>,
     pub(super) config: FileWatch,
@@ -106,7 +106,7 @@ impl InForce {
     ) -> Self {
         let file = source.as_ref().map(|source| source.file().to_owned());
         let options = prepared.config.as_ref().map(|config| config.options.clone());
-        let lock = prepared.shaping.lock().map(|lock| Lock::clone(lock));
+        let lock = prepared.shaping.lock().map(|lock| PinLock::clone(lock));
         let (mut config, lock_file) = watches(file.as_deref());
         if let Some(source) = source.as_ref().filter(|source| is_reread(source.file())) {
             config.include(&source.0.includes);
@@ -147,7 +147,7 @@ impl InForce {
         source: &ConfigSource,
         servers: &[ServerSettings],
         options: &Options,
-        lock: Option<&Lock>,
+        lock: Option<&PinLock>,
     ) -> Vec<String> {
         let before = self.source.as_ref().map(|source| source.0.fragments.as_slice());
         let mut changes = changes::of_fragments(before.unwrap_or_default(), &source.0.fragments);
@@ -239,7 +239,7 @@ impl InForce {
     }
 
     /// The current lock, or the one in force if it is missing or cannot be read.
-    pub(super) fn read_lock(&mut self, trigger: ReloadTrigger) -> Option<Lock> {
+    pub(super) fn read_lock(&mut self, trigger: ReloadTrigger) -> Option<PinLock> {
         let file = self.file.as_deref()?;
         let path = lock::path(file);
         let (reason, acceptable) =

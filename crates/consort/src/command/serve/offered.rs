@@ -14,7 +14,7 @@ use consort_core::{Caller, Problem, ServerId, Target, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
 use consort_models::{Model, TokenPrice};
-use consort_shape::Elsewhere;
+use consort_shape::OtherApprover;
 
 use super::settings::naming;
 use crate::console::{Attended, Desk, ToolViews};
@@ -88,7 +88,7 @@ impl Parts<'_> {
             .with_agents(told.collect(), Arc::clone(self.roster))
             .with_observer(Arc::clone(&observer));
         if let Some(desk) = self.desk.cloned() {
-            shaping = shaping.elsewhere(Elsewhere::new(move || desk.is_attended()));
+            shaping = shaping.elsewhere(OtherApprover::new(move || desk.is_attended()));
         }
         let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
             Arc::new(Recorded::new(toolbox, self.records.clone(), front))

@@ -11,8 +11,8 @@ use consort_agent::sub::Roster;
 use consort_core::{Problem, Severity};
 use consort_gateway::{Access, Gateway, Records};
 use consort_hub::{Hub, Settings};
-use consort_shape::Approved;
-use consort_shape::pin::Lock;
+use consort_shape::SharedApprovals;
+use consort_shape::pin::PinLock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -41,7 +41,7 @@ pub(super) struct Following<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) records: &'a Records,
     /// Approvals, which stay valid across changes of the config.
-    pub(super) approvals: Arc<Approved>,
+    pub(super) approvals: Arc<SharedApprovals>,
     pub(super) openai: &'a OpenAi,
     pub(super) console: Option<&'a Console>,
     pub(super) roster: &'a Arc<Roster>,
@@ -69,7 +69,7 @@ struct Applied {
 /// Everything built from a config and a lock, ready to take effect.
 struct NextConfig {
     source: ConfigSource,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
     config: Option<Config>,
     options: Options,
     settings: Settings,
@@ -190,7 +190,7 @@ impl Following<'_> {
         &self,
         state: &mut InForce,
         source: Option<ConfigSource>,
-        lock: Option<Lock>,
+        lock: Option<PinLock>,
         trigger: ReloadTrigger,
     ) -> Vec<String> {
         let is_new = source != state.source;
@@ -225,7 +225,7 @@ impl Following<'_> {
         &self,
         state: &mut InForce,
         source: Option<ConfigSource>,
-        lock: Option<Lock>,
+        lock: Option<PinLock>,
         trigger: ReloadTrigger,
     ) -> Result<Applied, Refused> {
         let Some(source) = source else {
@@ -249,7 +249,7 @@ impl Following<'_> {
         &self,
         state: &InForce,
         source: ConfigSource,
-        lock: Option<Lock>,
+        lock: Option<PinLock>,
         trigger: ReloadTrigger,
     ) -> Result<NextConfig, Refused> {
         let config = source.parse()?;

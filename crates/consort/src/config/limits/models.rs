@@ -6,9 +6,9 @@ use super::{Limit, LimitUnit};
 /// Limits of what a model is shown, beside `exposure.budget` and `exposure.names`.
 pub(super) const EXPOSURE: &[Limit] = limits! {
     /// Tools that `find_tools` returns unless it is called with another `limit`.
-    found_tools = exposure.found, Count(1..=1_000), "the best are returned";
+    found_tools = exposure.default_hits, Count(1..=1_000), "the best are returned";
     /// Tools that `find_tools` returns at most.
-    found_tools_max = exposure.found_most, Count(1..=10_000), "a larger `limit` is this";
+    found_tools_max = exposure.max_hits, Count(1..=10_000), "a larger `limit` is this";
     /// Names of tools that `find_tools` returns of one server.
     found_names = exposure.names, Count(1..=100_000), "words find the others";
     /// Tools on a page of `list`.
@@ -40,7 +40,7 @@ pub(super) const PEOPLE: &[Limit] = limits! {
     /// Bytes of arguments that can be edited in the question's form.
     approval_editable_bytes = approvals.editable, Bytes(0..=MIB), "they can be approved or denied, not changed";
     /// Approvals that are kept for one session, and sessions.
-    session_approvals = approvals.kept, Count(1..=1_000_000), "people are asked again";
+    session_approvals = approvals.stored, Count(1..=1_000_000), "people are asked again";
     /// Results that are cached at once.
     cached_results = results.cached, Count(1..=10_000_000), "the oldest is dropped";
     /// Bytes of results that are cached at once.
@@ -48,9 +48,9 @@ pub(super) const PEOPLE: &[Limit] = limits! {
     /// Bytes of a result that is cached.
     cached_result_bytes = results.largest_cached, Bytes(1..=GIB), "a larger one is not cached";
     /// Bytes of large results that are set aside at once.
-    aside_bytes = results.aside_bytes, Bytes(KIB..=16 * GIB), "the oldest is dropped";
+    aside_bytes = results.spilled_bytes, Bytes(KIB..=16 * GIB), "the oldest is dropped";
     /// Time for which a result that was set aside can be read.
-    aside_time = results.aside, Time(1_000..=30 * DAY), "it is gone";
+    aside_time = results.spill_time, Time(1_000..=30 * DAY), "it is gone";
 };
 
 /// Limits of a run, beside those of each agent (`[consort.agents.NAME]`).

@@ -61,7 +61,7 @@ pub(super) const SPECS: &[Fields] = &[
     Fields {
         table: "consort.exposure",
         source: include_str!("../../../../shape/src/exposure/spec.rs"),
-        structure: "TableSpec",
+        structure: "ExposureTableSpec",
     },
     Fields { table: "consort.policy", source: POLICY, structure: "PolicySpec" },
     Fields { table: "[consort.policy.rules]", source: POLICY, structure: "RuleSpec" },
@@ -73,7 +73,7 @@ pub(super) const SPECS: &[Fields] = &[
     Fields { table: "consort.callers.NAME", source: POLICY, structure: "CallerSpec" },
     Fields {
         table: "[consort.cache]",
-        source: include_str!("../../../../shape/src/cached.rs"),
+        source: include_str!("../../../../shape/src/cache_toolbox.rs"),
         structure: "CacheSpec",
     },
 ];

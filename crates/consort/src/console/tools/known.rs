@@ -9,9 +9,9 @@ use consort_core::{
 use consort_gateway::Labelled;
 use consort_models::tokens::{TokenVocabulary, count, definition_text};
 use consort_search::{SearchLimits, ToolIndex};
-use consort_shape::pin::{Kind, Withheld};
+use consort_shape::pin::{PinnedKind, WithholdReason};
 use consort_shape::scan::scan;
-use consort_shape::{Fate, fate};
+use consort_shape::{TransformEffect, transform_effect};
 
 use super::super::route::Refusal;
 use super::super::{Console, Scene};
@@ -280,8 +280,12 @@ impl Making<'_> {
         let before = self.before(&id);
         let pin = said.map_or(PinState::Unlocked, |entry| self.pin(entry, before));
         let shaping = &self.of.scene.shaping;
-        let fate = said.map_or(Fate::Same, |entry| fate(entry, shaping.transforms(None)));
-        let hides = |entry: &Entry| fate == Fate::Hidden || !shaping.shows(&self.of.caller, entry);
+        let fate = said.map_or(TransformEffect::Same, |entry| {
+            transform_effect(entry, shaping.transforms(None))
+        });
+        let hides = |entry: &Entry| {
+            fate == TransformEffect::Hidden || !shaping.shows(&self.of.caller, entry)
+        };
         let open = matches!(pin, PinState::Agreed | PinState::Unlocked);
         let hidden = seen.is_none() && (open || said.is_some_and(hides));
         let tool = entry.tool();
@@ -295,7 +299,7 @@ impl Making<'_> {
             annotations: hints(tool.annotations()),
             pin,
             hidden,
-            changed: fate == Fate::Changed,
+            changed: fate == TransformEffect::Changed,
             findings: said.map(|entry| self.findings(entry, before)).unwrap_or_default(),
             id,
         };
@@ -337,11 +341,11 @@ impl Making<'_> {
         {
             return listed.tool.pin;
         }
-        match lock.withheld(server, Kind::Tool, name, entry.definition.json()) {
+        match lock.withheld(server, PinnedKind::Tool, name, entry.definition.json()) {
             None => PinState::Agreed,
-            Some(Withheld::Changed { .. }) => PinState::Changed,
-            Some(Withheld::New) => PinState::New,
-            Some(Withheld::ServerNew | Withheld::ServerChanged) => PinState::Withheld,
+            Some(WithholdReason::Changed { .. }) => PinState::Changed,
+            Some(WithholdReason::New) => PinState::New,
+            Some(WithholdReason::ServerNew | WithholdReason::ServerChanged) => PinState::Withheld,
         }
     }
 }

@@ -11,21 +11,21 @@ use consort_core::{
 use serde_json::json;
 
 use crate::limits::ResultLimits;
-use crate::transform::Cap;
+use crate::transform::ResultCap;
 
 /// The server id of items that Consort adds itself.
 pub(crate) static OWNER: LazyLock<ServerId> = LazyLock::new(|| ServerId::derive("consort"));
 
 /// URI prefix of spilled results.
-const ADDRESS: &str = "consort://results/";
+const URI_PREFIX: &str = "consort://results/";
 
 /// Bytes of a part, unless the request says otherwise.
-const PART: usize = 64 << 10;
+const DEFAULT_PART: usize = 64 << 10;
 
 /// Spilled results. Each is readable by the caller that received its beginning.
 #[derive(Debug)]
-pub(crate) struct Aside {
-    results: Mutex<VecDeque<Set>>,
+pub(crate) struct SpillStore {
+    results: Mutex<VecDeque<SpilledResult>>,
     random: RandomState,
     /// Bytes spilled at once; the oldest results are dropped first.
     bytes: usize,
@@ -33,14 +33,14 @@ pub(crate) struct Aside {
     time: Duration,
 }
 
-impl Default for Aside {
+impl Default for SpillStore {
     fn default() -> Self {
         Self::new(ResultLimits::default())
     }
 }
 
 #[derive(Debug)]
-struct Set {
+struct SpilledResult {
     id: String,
     caller: Caller,
     text: String,
@@ -49,7 +49,7 @@ struct Set {
 
 /// Resource template for reading spilled results.
 pub(crate) fn template() -> Entry {
-    let pattern = format!("{ADDRESS}{{id}}{{?from,bytes}}");
+    let pattern = format!("{URI_PREFIX}{{id}}{{?from,bytes}}");
     let definition = json!({
         "uriTemplate": pattern,
         "name": "results",
@@ -63,25 +63,25 @@ pub(crate) fn template() -> Entry {
 }
 
 /// Returns the URI of the result that a call reads, if it reads one.
-pub(crate) fn asked_uri(call: &Call) -> Option<&str> {
+pub(crate) fn spilled_uri(call: &Call) -> Option<&str> {
     match &call.operation {
         Operation::ReadResource { server, uri } if *server == *OWNER => {
-            uri.starts_with(ADDRESS).then_some(uri)
+            uri.starts_with(URI_PREFIX).then_some(uri)
         }
         _ => None,
     }
 }
 
-impl Aside {
+impl SpillStore {
     pub(crate) fn new(limits: ResultLimits) -> Self {
-        let (bytes, time) = (limits.aside_bytes, limits.aside);
+        let (bytes, time) = (limits.spilled_bytes, limits.spill_time);
         Self { results: Mutex::default(), random: RandomState::new(), bytes, time }
     }
 
     /// Returns the result, or its beginning and the URI of the rest.
-    pub(crate) fn capped(
+    pub(crate) fn cap(
         &self,
-        cap: Cap,
+        cap: ResultCap,
         caller: &Caller,
         tool: &str,
         result: ToolResult,
@@ -97,7 +97,7 @@ impl Aside {
         };
         let shown = text.floor_char_boundary(cap.preview).min(text.len());
         let (preview, bytes) = (text[..shown].to_owned(), text.len());
-        let uri = format!("{ADDRESS}{}", self.put(caller, text));
+        let uri = format!("{URI_PREFIX}{}", self.spill(caller, text));
         let note = format!(
             "[the first {shown} of {bytes} bytes; the rest is the resource {uri}?from={shown}]"
         );
@@ -110,11 +110,12 @@ impl Aside {
         ToolResult::new(&content, None, result.is_error())
     }
 
-    fn put(&self, caller: &Caller, text: String) -> String {
+    fn spill(&self, caller: &Caller, text: String) -> String {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        results.retain(|set| now.duration_since(set.since) < self.time);
-        let mut held: usize = results.iter().map(|set| set.text.len()).sum::<usize>() + text.len();
+        results.retain(|spilled| now.duration_since(spilled.since) < self.time);
+        let mut held: usize =
+            results.iter().map(|spilled| spilled.text.len()).sum::<usize>() + text.len();
         while held > self.bytes
             && let Some(oldest) = results.pop_front()
         {
@@ -123,7 +124,7 @@ impl Aside {
         let seed = (now, results.len(), text.len());
         let id = format!("{:016x}", self.random.hash_one(seed));
         let (id_again, caller) = (id.clone(), caller.clone());
-        results.push_back(Set { id, caller, text, since: now });
+        results.push_back(SpilledResult { id, caller, text, since: now });
         id_again
     }
 
@@ -140,7 +141,7 @@ impl Aside {
             })
             .into(),
         };
-        let path = uri.strip_prefix(ADDRESS);
+        let path = uri.strip_prefix(URI_PREFIX);
         let (id, query) = match path.ok_or_else(unknown)?.split_once('?') {
             Some((id, query)) => (id, query),
             None => (path.unwrap_or_default(), ""),
@@ -149,17 +150,18 @@ impl Aside {
             let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             pairs.into_iter().find(|(name, _)| *name == wanted)?.1.parse::<usize>().ok()
         };
-        let (from, bytes) = (number("from").unwrap_or(0), number("bytes").unwrap_or(PART));
+        let (from, bytes) = (number("from").unwrap_or(0), number("bytes").unwrap_or(DEFAULT_PART));
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine =
-            |set: &&Set| set.id == id && set.caller == *caller && set.since.elapsed() < self.time;
-        let set = results.iter().find(mine).ok_or_else(unknown)?;
-        let from = set.text.floor_char_boundary(from);
-        let to = set.text.floor_char_boundary(from.saturating_add(bytes)).max(from);
-        let part = &set.text[from..to];
+        let mine = |spilled: &&SpilledResult| {
+            spilled.id == id && spilled.caller == *caller && spilled.since.elapsed() < self.time
+        };
+        let spilled = results.iter().find(mine).ok_or_else(unknown)?;
+        let from = spilled.text.floor_char_boundary(from);
+        let to = spilled.text.floor_char_boundary(from.saturating_add(bytes)).max(from);
+        let part = &spilled.text[from..to];
         let contents = json!({ "contents": [{
             "uri": uri, "mimeType": "text/plain", "text": part,
-            "_meta": { "consort/from": from, "consort/to": to, "consort/size": set.text.len() },
+            "_meta": { "consort/from": from, "consort/to": to, "consort/size": spilled.text.len() },
         }] });
         Ok(Json::from(contents).to_object().expect("it was written as one"))
     }
@@ -169,8 +171,8 @@ impl Aside {
 mod tests {
     use super::*;
 
-    fn read(aside: &Aside, who: &str, uri: &str) -> Result<Object, CallError> {
-        aside.read(&Caller::client(who), uri)
+    fn read(store: &SpillStore, who: &str, uri: &str) -> Result<Object, CallError> {
+        store.read(&Caller::client(who), uri)
     }
 
     fn text(result: &Object) -> String {
@@ -180,35 +182,35 @@ mod tests {
 
     #[test]
     fn a_large_result_is_shown_in_part_and_read_in_parts_by_its_caller_alone() {
-        let aside = Aside::default();
-        let (alice, cap) = (Caller::client("alice"), Cap { bytes: 100, preview: 10 });
+        let store = SpillStore::default();
+        let (alice, cap) = (Caller::client("alice"), ResultCap { bytes: 100, preview: 10 });
         let small = ToolResult::text("x".repeat(10));
-        assert_eq!(aside.capped(cap, &alice, "t", small.clone()), small);
+        assert_eq!(store.cap(cap, &alice, "t", small.clone()), small);
         // The tenth byte is in the middle of a letter.
         let long = format!("{}äöü{}", "a".repeat(9), "z".repeat(200));
-        let capped = aside.capped(cap, &alice, "t", ToolResult::text(long.clone()));
+        let capped = store.cap(cap, &alice, "t", ToolResult::text(long.clone()));
         let shown: serde_json::Value = capped.json().read().unwrap();
         assert_eq!(shown["content"][0]["text"], "a".repeat(9));
         let uri = shown["content"][2]["uri"].as_str().unwrap();
-        let rest = read(&aside, "alice", &format!("{uri}?from=9")).unwrap();
+        let rest = read(&store, "alice", &format!("{uri}?from=9")).unwrap();
         assert_eq!(text(&rest), long[9..]);
-        let part = read(&aside, "alice", &format!("{uri}?from=9&bytes=2")).unwrap();
+        let part = read(&store, "alice", &format!("{uri}?from=9&bytes=2")).unwrap();
         assert_eq!(text(&part), "ä");
-        assert!(read(&aside, "mallory", uri).is_err());
-        assert!(read(&aside, "alice", "consort://results/0").is_err());
+        assert!(read(&store, "mallory", uri).is_err());
+        assert!(read(&store, "alice", "consort://results/0").is_err());
     }
 
     #[test]
     fn the_oldest_go_when_there_are_too_many() {
-        let aside = Aside { bytes: 1_000, ..Aside::default() };
-        let (alice, cap) = (Caller::client("alice"), Cap { bytes: 1, preview: 1 });
+        let store = SpillStore { bytes: 1_000, ..SpillStore::default() };
+        let (alice, cap) = (Caller::client("alice"), ResultCap { bytes: 1, preview: 1 });
         let put = || {
-            let capped = aside.capped(cap, &alice, "t", ToolResult::text("x".repeat(500)));
+            let capped = store.cap(cap, &alice, "t", ToolResult::text("x".repeat(500)));
             let shown: serde_json::Value = capped.json().read().unwrap();
             shown["content"][2]["uri"].as_str().unwrap().to_owned()
         };
         let (first, _, third) = (put(), put(), put());
-        assert!(read(&aside, "alice", &first).is_err());
-        assert!(read(&aside, "alice", &third).is_ok());
+        assert!(read(&store, "alice", &first).is_err());
+        assert!(read(&store, "alice", &third).is_ok());
     }
 }

@@ -7,14 +7,14 @@ use consort_core::{
 };
 
 /// A call of a tool that is unknown so far, made after waiting for the servers that may have it.
-pub(crate) struct SoughtCall {
+pub(crate) struct DeferredCall {
     pub(crate) call: Call,
     pub(crate) missing: MissingName,
     /// The answer if no server has it.
     pub(crate) otherwise: ToolResult,
 }
 
-impl SoughtCall {
+impl DeferredCall {
     /// Calls the tool that `find` finds in the then current catalog, with the arguments it returns beside the
     /// tool, or answers with the reason for which they cannot be used.
     pub(crate) fn make(

@@ -2,12 +2,12 @@
 
 use consort_core::Json;
 
-use super::{Draft, Transform};
+use super::{ToolDraft, Transform};
 
 /// A change to a text. `{server}` stands for the user's name for the server, `{tool}` for the server's
 /// name for the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wording {
+pub enum TextChange {
     /// Replaces it.
     Replace(String),
     /// Adds this before it.
@@ -16,8 +16,8 @@ pub enum Wording {
     Suffix(String),
 }
 
-impl Wording {
-    fn apply(&self, draft: &Draft, text: &str) -> String {
+impl TextChange {
+    fn apply(&self, draft: &ToolDraft, text: &str) -> String {
         match self {
             Self::Replace(new) => draft.filled(new),
             Self::Prefix(prefix) => format!("{}{text}", draft.filled(prefix)),
@@ -36,10 +36,10 @@ impl Wording {
 
 /// Changes descriptions.
 #[derive(Clone, Debug)]
-pub struct Describe(pub Wording);
+pub struct ChangeDescription(pub TextChange);
 
-impl Transform for Describe {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for ChangeDescription {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let text = self.0.apply(&draft, &draft.description());
         Some(draft.with("description", &Json::string(&text)))
     }
@@ -51,10 +51,10 @@ impl Transform for Describe {
 
 /// Changes titles.
 #[derive(Clone, Debug)]
-pub struct Entitle(pub Wording);
+pub struct ChangeTitle(pub TextChange);
 
-impl Transform for Entitle {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for ChangeTitle {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let title = draft.definition.text("title").unwrap_or_default();
         let title = self.0.apply(&draft, &title);
         Some(draft.with("title", &Json::string(&title)))
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn a_description_changes_and_nothing_else() {
-        let prefix = Describe(Wording::Prefix("[{server}] ".to_owned()));
-        let suffix = Describe(Wording::Suffix(" ({tool})".to_owned()));
+        let prefix = ChangeDescription(TextChange::Prefix("[{server}] ".to_owned()));
+        let suffix = ChangeDescription(TextChange::Suffix(" ({tool})".to_owned()));
         let described = suffix.apply(prefix.apply(read_file()).unwrap()).unwrap();
         assert_eq!(
             described.definition.json().as_str(),
             r#"{"name":"read_file","x":1.50,"description":"[files] Reads. (read_file)"}"#
         );
-        let titled = Entitle(Wording::Replace("Read".to_owned())).apply(described).unwrap();
+        let titled = ChangeTitle(TextChange::Replace("Read".to_owned())).apply(described).unwrap();
         assert_eq!(titled.definition.text("title").as_deref(), Some("Read"));
     }
 }

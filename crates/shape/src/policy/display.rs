@@ -32,7 +32,7 @@ pub(super) fn json(json: &str) -> String {
 }
 
 /// Writes JSON over several lines. If longer than `most` bytes, it loses its middle, with a note.
-pub(super) fn indented(json: &str, most: usize) -> String {
+pub(super) fn indent(json: &str, most: usize) -> String {
     let (head, rest) = (most / 4 * 3, most / 4);
     let mut shown = String::new();
     let (mut depth, mut text, mut escape) = (0_usize, false, false);
@@ -58,18 +58,18 @@ pub(super) fn indented(json: &str, most: usize) -> String {
                     Some((_, end)) => shown.push(end),
                     None => {
                         depth += 1;
-                        turn(&mut shown, depth);
+                        new_line(&mut shown, depth);
                     }
                 }
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                turn(&mut shown, depth);
+                new_line(&mut shown, depth);
                 shown.push(c);
             }
             ',' => {
                 shown.push(c);
-                turn(&mut shown, depth);
+                new_line(&mut shown, depth);
             }
             ':' => shown.push_str(": "),
             _ => {
@@ -81,7 +81,7 @@ pub(super) fn indented(json: &str, most: usize) -> String {
     shown
 }
 
-fn turn(shown: &mut String, depth: usize) {
+fn new_line(shown: &mut String, depth: usize) {
     shown.push('\n');
     shown.extend(std::iter::repeat_n("  ", depth));
 }
@@ -115,18 +115,18 @@ mod tests {
             "  ]",
             "}",
         ];
-        assert_eq!(indented(json, 4000), shown.join("\n"));
+        assert_eq!(indent(json, 4000), shown.join("\n"));
     }
 
     #[test]
     fn what_is_long_loses_its_middle_and_says_so() {
         let json = format!(r#"{{"a":"{}","last":"rm -rf"}}"#, "x".repeat(10_000));
-        let shown = indented(&json, 400);
+        let shown = indent(&json, 400);
         assert!(shown.len() < 500, "{}", shown.len());
         assert!(shown.contains("bytes are not shown") && shown.ends_with(r#""last":"rm -rf"}"#));
         let deep =
             ["[".repeat(128), "1,".repeat(100_000), "1".to_owned(), "]".repeat(128)].concat();
-        assert!(indented(&deep, 4000).len() < 5000);
+        assert!(indent(&deep, 4000).len() < 5000);
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         #[test]
         fn what_is_shown_means_what_was_sent(texts in proptest::collection::vec(".*", 0..5)) {
             let sent = Json::from_value(&texts).unwrap();
-            let shown = json(&indented(sent.as_str(), usize::MAX));
+            let shown = json(&indent(sent.as_str(), usize::MAX));
             prop_assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), sent.read::<Value>().unwrap());
             prop_assert!(!shown.chars().any(|c| hidden(c) || c.is_control() && c != '\n'));
         }

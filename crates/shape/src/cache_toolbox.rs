@@ -15,17 +15,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::limits::ResultLimits;
-use crate::policy::Words;
+use crate::policy::StringOrList;
 use crate::transform::one_or_more;
 
 /// Tools whose results are cached, and for how long. Only for tools that the operator knows to change
 /// nothing: the server's annotations do not suffice.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Remember {
+pub struct CacheRule {
     /// Tools, by their servers' names for them.
     pub tools: Vec<Pattern>,
     /// Lifetime of a cached result.
-    pub time: Duration,
+    pub ttl: Duration,
 }
 
 /// One entry of `cache`: tools, and the time to live of their results.
@@ -34,7 +34,7 @@ pub struct Remember {
 pub struct CacheSpec {
     /// Tools to cache, by their names on the server: names or patterns.
     #[serde(deserialize_with = "one_or_more")]
-    #[schemars(with = "Words")]
+    #[schemars(with = "StringOrList")]
     pub tools: Vec<String>,
     /// Time to live of a result, in seconds.
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -43,33 +43,33 @@ pub struct CacheSpec {
 
 impl CacheSpec {
     /// Compiles this entry, or returns an error that says what is wrong with it.
-    pub fn compile(&self) -> Result<Remember, String> {
+    pub fn compile(&self) -> Result<CacheRule, String> {
         let time = Duration::try_from_secs_f64(self.seconds).ok().filter(|time| !time.is_zero());
         let time = time.ok_or_else(|| "`seconds` must be more than 0".to_owned())?;
         if self.tools.is_empty() {
             return Err("`tools` is empty: say which only read".to_owned());
         }
-        Ok(Remember { tools: self.tools.iter().map(Pattern::new).collect(), time })
+        Ok(CacheRule { tools: self.tools.iter().map(Pattern::new).collect(), ttl: time })
     }
 }
 
 /// A toolbox that caches results, separately for each caller.
-pub struct Cached {
+pub struct CacheToolbox {
     inner: Arc<dyn Toolbox>,
-    remember: Vec<Remember>,
-    kept: Arc<Mutex<Kept>>,
+    rules: Vec<CacheRule>,
+    results: Arc<Mutex<CachedResults>>,
     limits: ResultLimits,
 }
 
-impl fmt::Debug for Cached {
+impl fmt::Debug for CacheToolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cached").field(&self.remember).finish()
+        f.debug_tuple("CacheToolbox").field(&self.rules).finish()
     }
 }
 
 /// Cache key of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct CacheKey {
     caller: Caller,
     server: ServerId,
     tool: String,
@@ -77,35 +77,35 @@ struct Key {
 }
 
 #[derive(Default)]
-struct Kept {
-    results: HashMap<Key, Slot>,
+struct CachedResults {
+    results: HashMap<CacheKey, CacheSlot>,
     bytes: usize,
 }
 
-enum Slot {
+enum CacheSlot {
     Done {
         result: ToolResult,
         until: Instant,
     },
     /// A call is in flight; other calls with the same key wait for it.
-    Flying(watch::Receiver<()>),
+    InFlight(watch::Receiver<()>),
 }
 
-impl Cached {
+impl CacheToolbox {
     /// Creates a toolbox that caches results.
-    pub fn new(inner: Arc<dyn Toolbox>, remember: Vec<Remember>) -> Self {
-        Self { inner, remember, kept: Arc::default(), limits: ResultLimits::default() }
+    pub fn new(inner: Arc<dyn Toolbox>, rules: Vec<CacheRule>) -> Self {
+        Self { inner, rules, results: Arc::default(), limits: ResultLimits::default() }
     }
 
     /// The same, with other limits.
     #[must_use]
-    pub fn limited(mut self, limits: ResultLimits) -> Self {
+    pub fn with_limits(mut self, limits: ResultLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Returns the cache key and the lifetime of the result of a call, if it is cached.
-    fn key(&self, call: &Call) -> Result<Option<(Key, Duration)>, CallError> {
+    fn key(&self, call: &Call) -> Result<Option<(CacheKey, Duration)>, CallError> {
         let continued = ["task", "requestState", "inputResponses"];
         if call.tool_target().is_none()
             || continued.iter().any(|member| call.params.get_bytes(member).is_some())
@@ -114,41 +114,43 @@ impl Cached {
         }
         let catalog = self.inner.catalog(&call.caller);
         let route = &catalog.tools.entries()[call.position(&catalog)?].route;
-        let fits = |remember: &&Remember| {
-            remember.tools.iter().any(|tool| tool.matches(route.server.as_str(), &route.name))
+        let fits = |rule: &&CacheRule| {
+            rule.tools.iter().any(|tool| tool.matches(route.server.as_str(), &route.name))
         };
-        let remember = self.remember.iter().find(fits);
-        Ok(remember.map(|remember| {
-            let key = Key {
+        let rule = self.rules.iter().find(fits);
+        Ok(rule.map(|rule| {
+            let key = CacheKey {
                 caller: call.caller.clone(),
                 server: route.server.clone(),
                 tool: route.name.clone(),
                 arguments: call.arguments().as_str().to_owned(),
             };
-            (key, remember.time)
+            (key, rule.ttl)
         }))
     }
 
     /// Makes a call whose result is cached, or waits for the same call in flight.
-    fn go(&self, call: Call, key: Key, time: Duration) -> Events {
-        let (inner, kept) = (Arc::clone(&self.inner), Arc::clone(&self.kept));
+    fn call_cached(&self, call: Call, key: CacheKey, time: Duration) -> Events {
+        let (inner, results) = (Arc::clone(&self.inner), Arc::clone(&self.results));
         let limits = self.limits;
         Events::new(|emitter| async move {
             let flight = loop {
-                match found(&kept, &key) {
-                    Found::Done(result) => return Event::End(Ok(Outcome::Complete(result))),
-                    Found::Flying(mut other) => {
+                match look_up(&results, &key) {
+                    CacheLookup::Hit(result) => return Event::End(Ok(Outcome::Complete(result))),
+                    CacheLookup::InFlight(mut other) => {
                         // However it ends, there is a result now, or it is our turn.
                         let _ = other.changed().await;
                     }
-                    Found::Mine(flight) => break Flight { kept: &kept, key: &key, _over: flight },
+                    CacheLookup::Miss(flight) => {
+                        break InFlightCall { results: &results, key: &key, _ended: flight };
+                    }
                 }
             };
             let end = inner.call(call).forward(&emitter).await;
             if let Event::End(Ok(Outcome::Complete(result))) = &end
                 && !result.is_error()
             {
-                keep(&kept, &key, result, time, limits);
+                store_result(&results, &key, result, time, limits);
             }
             drop(flight);
             end
@@ -156,38 +158,44 @@ impl Cached {
     }
 }
 
-enum Found {
-    Done(ToolResult),
-    Flying(watch::Receiver<()>),
-    Mine(watch::Sender<()>),
+enum CacheLookup {
+    Hit(ToolResult),
+    InFlight(watch::Receiver<()>),
+    Miss(watch::Sender<()>),
 }
 
-fn found(kept: &Mutex<Kept>, key: &Key) -> Found {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    match kept.results.get(key) {
-        Some(Slot::Done { result, until }) if *until > Instant::now() => {
-            Found::Done(result.clone())
+fn look_up(results: &Mutex<CachedResults>, key: &CacheKey) -> CacheLookup {
+    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+    match results.results.get(key) {
+        Some(CacheSlot::Done { result, until }) if *until > Instant::now() => {
+            CacheLookup::Hit(result.clone())
         }
-        Some(Slot::Flying(other)) => Found::Flying(other.clone()),
+        Some(CacheSlot::InFlight(other)) => CacheLookup::InFlight(other.clone()),
         _ => {
-            kept.forget(key);
+            results.remove(key);
             let (mine, others) = watch::channel(());
-            kept.results.insert(key.clone(), Slot::Flying(others));
-            Found::Mine(mine)
+            results.results.insert(key.clone(), CacheSlot::InFlight(others));
+            CacheLookup::Miss(mine)
         }
     }
 }
 
-fn keep(kept: &Mutex<Kept>, key: &Key, result: &ToolResult, time: Duration, limits: ResultLimits) {
+fn store_result(
+    results: &Mutex<CachedResults>,
+    key: &CacheKey,
+    result: &ToolResult,
+    time: Duration,
+    limits: ResultLimits,
+) {
     let bytes = size(result);
     if bytes > limits.largest_cached {
         return;
     }
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.make_room(bytes, limits);
+    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+    results.make_room(bytes, limits);
     let until = Instant::now() + time;
-    kept.results.insert(key.clone(), Slot::Done { result: result.clone(), until });
-    kept.bytes += bytes;
+    results.results.insert(key.clone(), CacheSlot::Done { result: result.clone(), until });
+    results.bytes += bytes;
 }
 
 fn size(result: &ToolResult) -> usize {
@@ -195,24 +203,24 @@ fn size(result: &ToolResult) -> usize {
 }
 
 /// A call in flight that others wait for. Dropping it wakes them.
-struct Flight<'a> {
-    kept: &'a Mutex<Kept>,
-    key: &'a Key,
-    _over: watch::Sender<()>,
+struct InFlightCall<'a> {
+    results: &'a Mutex<CachedResults>,
+    key: &'a CacheKey,
+    _ended: watch::Sender<()>,
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlightCall<'_> {
     fn drop(&mut self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(kept.results.get(self.key), Some(Slot::Flying(_))) {
-            kept.results.remove(self.key);
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(results.results.get(self.key), Some(CacheSlot::InFlight(_))) {
+            results.results.remove(self.key);
         }
     }
 }
 
-impl Kept {
-    fn forget(&mut self, key: &Key) {
-        if let Some(Slot::Done { result, .. }) = self.results.remove(key) {
+impl CachedResults {
+    fn remove(&mut self, key: &CacheKey) {
+        if let Some(CacheSlot::Done { result, .. }) = self.results.remove(key) {
             self.bytes -= size(&result);
         }
     }
@@ -222,10 +230,10 @@ impl Kept {
         let now = Instant::now();
         while self.bytes + bytes > limits.cached_bytes || self.results.len() > limits.cached {
             let done = self.results.iter().filter_map(|(key, slot)| match slot {
-                Slot::Done { until, .. } => Some((*until, key)),
-                Slot::Flying(_) => None,
+                CacheSlot::Done { until, .. } => Some((*until, key)),
+                CacheSlot::InFlight(_) => None,
             });
-            let mut over: Vec<(Instant, Key)> =
+            let mut over: Vec<(Instant, CacheKey)> =
                 done.map(|(until, key)| (until, key.clone())).collect();
             over.sort_by_key(|(until, _)| *until);
             if over.is_empty() {
@@ -234,21 +242,21 @@ impl Kept {
             let some = over.len().div_ceil(8);
             for (at, (until, key)) in over.into_iter().enumerate() {
                 if until <= now || at < some {
-                    self.forget(&key);
+                    self.remove(&key);
                 }
             }
         }
     }
 }
 
-impl Toolbox for Cached {
+impl Toolbox for CacheToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         self.inner.catalog(caller)
     }
 
     fn call(&self, call: Call) -> Events {
         match self.key(&call) {
-            Ok(Some((key, time))) => self.go(call, key, time),
+            Ok(Some((key, time))) => self.call_cached(call, key, time),
             Ok(None) => self.inner.call(call),
             Err(error) => Events::ended(Err(error)),
         }
@@ -269,10 +277,10 @@ mod tests {
     use crate::fake::{Fake, both, tool};
     use serde_json::json;
 
-    fn cached(fake: &Arc<Fake>) -> Cached {
+    fn cached(fake: &Arc<Fake>) -> CacheToolbox {
         let spec = CacheSpec { tools: vec!["s.read*".to_owned()], seconds: 60.0 };
         let inner = Arc::clone(fake) as Arc<dyn Toolbox>;
-        Cached::new(inner, vec![spec.compile().unwrap()])
+        CacheToolbox::new(inner, vec![spec.compile().unwrap()])
     }
 
     fn fake() -> Arc<Fake> {
@@ -357,16 +365,16 @@ mod tests {
         for x in 0..100 {
             call(&cached, "read", "alice", x).await;
         }
-        let kept = cached.kept.lock().unwrap();
-        assert!(kept.bytes <= 16 << 20 && kept.bytes > 8 << 20, "{}", kept.bytes);
-        let held: usize = kept
+        let results = cached.results.lock().unwrap();
+        assert!(results.bytes <= 16 << 20 && results.bytes > 8 << 20, "{}", results.bytes);
+        let held: usize = results
             .results
             .values()
             .map(|slot| match slot {
-                Slot::Done { result, .. } => size(result),
-                Slot::Flying(_) => 0,
+                CacheSlot::Done { result, .. } => size(result),
+                CacheSlot::InFlight(_) => 0,
             })
             .sum();
-        assert_eq!(held, kept.bytes);
+        assert_eq!(held, results.bytes);
     }
 }

@@ -14,135 +14,142 @@ use consort_core::{
 use tokio::sync::oneshot;
 
 use crate::limits::ApprovalLimits;
-use crate::memo::Memo;
+use crate::memo::CatalogMemo;
 use crate::pin::Pin;
 use crate::policy::{
-    ApprovalKey, Approvals, Binding, Decision, Effect, Form, Policy, Question, Verdict,
+    ApprovalForm, ApprovalKey, ApprovalStore, ApprovalVerdict, ArgumentBinding, Policy,
+    PolicyDecision, PolicyEffect, PolicyQuestion,
 };
 
 /// A toolbox that shows each caller, and lets it call, what a policy allows. Every path to a server goes
 /// through [`Policy::decide`]; a caller cannot tell a hidden item from an unknown one.
-pub struct Guarded {
+pub struct PolicyToolbox {
     inner: Arc<dyn Toolbox>,
-    guard: Arc<Guard>,
-    seen: Mutex<CallerMap<Arc<Memo<Seen>>>>,
+    settings: Arc<PolicySettings>,
+    visible: Mutex<CallerMap<Arc<CatalogMemo<VisibleCatalog>>>>,
 }
 
 /// What a caller sees of a catalog; nothing if that is all of it.
-type Seen = Option<Arc<Catalog>>;
+type VisibleCatalog = Option<Arc<Catalog>>;
 
 /// Inputs of policy decisions.
-pub struct Guard {
+pub struct PolicySettings {
     /// The rules.
     pub policy: Policy,
     /// The profile that is called through, if any.
     pub profile: Option<String>,
     /// Stored approvals.
-    pub approved: Arc<Approved>,
+    pub approvals: Arc<SharedApprovals>,
     /// Limits of approval requests.
     pub limits: ApprovalLimits,
     /// Availability of approvers other than the caller.
-    pub elsewhere: Elsewhere,
+    pub other_approver: OtherApprover,
 }
 
 /// Check for an approver other than the caller, whom an outer layer asks. There is none by default.
 #[derive(Clone)]
-pub struct Elsewhere(Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct OtherApprover(Arc<dyn Fn() -> bool + Send + Sync>);
 
-impl Elsewhere {
+impl OtherApprover {
     /// Creates a check from a function.
     pub fn new(there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(there))
     }
 }
 
-impl Default for Elsewhere {
+impl Default for OtherApprover {
     fn default() -> Self {
         Self::new(|| false)
     }
 }
 
-impl fmt::Debug for Elsewhere {
+impl fmt::Debug for OtherApprover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Elsewhere")
+        f.write_str("OtherApprover")
     }
 }
 
 /// Approvals, shared by all layers that ask for them.
-pub struct Approved {
-    approvals: Mutex<Approvals>,
-    keep: Keep,
+pub struct SharedApprovals {
+    approvals: Mutex<ApprovalStore>,
+    persist: PersistApprovals,
 }
 
 /// Persists approvals.
-type Keep = Box<dyn Fn(&Approvals) + Send + Sync>;
+type PersistApprovals = Box<dyn Fn(&ApprovalStore) + Send + Sync>;
 
-impl Approved {
+impl SharedApprovals {
     /// Creates the store from earlier approvals and a function that persists changes.
-    pub fn new(approvals: Approvals, keep: impl Fn(&Approvals) + Send + Sync + 'static) -> Self {
-        Self { approvals: Mutex::new(approvals), keep: Box::new(keep) }
+    pub fn new(
+        approvals: ApprovalStore,
+        keep: impl Fn(&ApprovalStore) + Send + Sync + 'static,
+    ) -> Self {
+        Self { approvals: Mutex::new(approvals), persist: Box::new(keep) }
     }
 }
 
-impl Default for Approved {
+impl Default for SharedApprovals {
     fn default() -> Self {
-        Self::new(Approvals::default(), |_| ())
+        Self::new(ApprovalStore::default(), |_| ())
     }
 }
 
-impl fmt::Debug for Approved {
+impl fmt::Debug for SharedApprovals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Approved")
+        f.write_str("SharedApprovals")
     }
 }
 
-impl fmt::Debug for Guarded {
+impl fmt::Debug for PolicyToolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guarded").field("profile", &self.guard.profile).finish_non_exhaustive()
+        f.debug_struct("PolicyToolbox")
+            .field("profile", &self.settings.profile)
+            .finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Guard {
+impl fmt::Debug for PolicySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("profile", &self.profile).finish_non_exhaustive()
+        f.debug_struct("PolicySettings").field("profile", &self.profile).finish_non_exhaustive()
     }
 }
 
-impl Guarded {
+impl PolicyToolbox {
     /// Creates a toolbox with this guard.
-    pub fn new(inner: Arc<dyn Toolbox>, guard: Guard) -> Self {
-        Self { inner, guard: Arc::new(guard), seen: Mutex::default() }
+    pub fn new(inner: Arc<dyn Toolbox>, settings: PolicySettings) -> Self {
+        Self { inner, settings: Arc::new(settings), visible: Mutex::default() }
     }
 
-    fn go(&self, call: Call) -> Events {
+    fn call_tool(&self, call: Call) -> Events {
         let catalog = self.inner.catalog(&call.caller);
         let found = call.find(&catalog).map(|at| &catalog.tools.entries()[at]);
-        let Some(entry) = found.filter(|entry| self.guard.shows(&call.caller, entry)) else {
+        let Some(entry) = found.filter(|entry| self.settings.shows(&call.caller, entry)) else {
             // "Unknown", not "denied": a caller must not learn of what it cannot see.
             return Events::ended(Err(call.unknown(&self.catalog(&call.caller))));
         };
         let server = entry.route.server.clone();
-        let decision = self.guard.decide(&call.caller, entry, &call.arguments());
+        let decision = self.settings.decide(&call.caller, entry, &call.arguments());
         match &decision.effect {
-            Effect::Allow => self.inner.call(call),
-            Effect::Deny { reason } => denied(server, reason),
-            Effect::Ask { binding, .. } => {
-                let key = match self.guard.key(&call.caller, entry, &call.arguments(), *binding) {
+            PolicyEffect::Allow => self.inner.call(call),
+            PolicyEffect::Deny { reason } => deny(server, reason),
+            PolicyEffect::Ask { binding, .. } => {
+                let key = match self.settings.key(&call.caller, entry, &call.arguments(), *binding)
+                {
                     Ok(key) => key,
-                    Err(reason) => return denied(server, &reason),
+                    Err(reason) => return deny(server, &reason),
                 };
-                if self.guard.approved(&key) {
+                if self.settings.approved(&key) {
                     return self.inner.call(call);
                 }
-                if !(self.guard.elsewhere.0)()
-                    && let Err(reason) = answerable(&call)
+                if !(self.settings.other_approver.0)()
+                    && let Err(reason) = check_answerable(&call)
                 {
-                    return denied(server, reason);
+                    return deny(server, reason);
                 }
-                let (guard, inner) = (Arc::clone(&self.guard), Arc::clone(&self.inner));
+                let (settings, inner) = (Arc::clone(&self.settings), Arc::clone(&self.inner));
                 let entry = entry.clone();
                 Events::new(|emitter| async move {
-                    match guard.ask(&entry, &decision, call, &emitter).await {
+                    match settings.ask(&entry, &decision, call, &emitter).await {
                         Ok(call) => inner.call(call).forward(&emitter).await,
                         Err(reason) => {
                             Event::End(Err(CallError::Denied { server: Some(server), reason }))
@@ -154,12 +161,12 @@ impl Guarded {
     }
 }
 
-fn denied(server: ServerId, reason: &str) -> Events {
+fn deny(server: ServerId, reason: &str) -> Events {
     Events::ended(Err(CallError::Denied { server: Some(server), reason: reason.to_owned() }))
 }
 
 /// Checks that the caller can be asked.
-fn answerable(call: &Call) -> Result<(), &'static str> {
+fn check_answerable(call: &Call) -> Result<(), &'static str> {
     match &call.client {
         Some(client) if !client.offers.form && !client.is_local => {
             Err("a person would have to agree, and this client cannot ask one")
@@ -168,14 +175,14 @@ fn answerable(call: &Call) -> Result<(), &'static str> {
     }
 }
 
-impl Guard {
+impl PolicySettings {
     fn question<'a>(
         &'a self,
         caller: &'a Caller,
         entry: &'a Entry,
         arguments: Option<&'a Json>,
-    ) -> Question<'a> {
-        Question {
+    ) -> PolicyQuestion<'a> {
+        PolicyQuestion {
             caller,
             profile: self.profile.as_deref(),
             server: entry.route.server.as_str(),
@@ -186,7 +193,7 @@ impl Guard {
     }
 
     /// The one decision that every call goes through.
-    fn decide(&self, caller: &Caller, entry: &Entry, arguments: &Json) -> Decision {
+    fn decide(&self, caller: &Caller, entry: &Entry, arguments: &Json) -> PolicyDecision {
         self.policy.decide(&self.question(caller, entry, Some(arguments)))
     }
 
@@ -197,7 +204,7 @@ impl Guard {
     /// Returns true if a caller may use anything of a server besides tools. Such use counts as read-only.
     fn opens(&self, caller: &Caller, server: &ServerId) -> bool {
         let annotations = Annotations { read_only: Some(true), ..Annotations::default() };
-        let question = Question {
+        let question = PolicyQuestion {
             caller,
             profile: self.profile.as_deref(),
             server: server.as_str(),
@@ -222,25 +229,25 @@ impl Guard {
         caller: &Caller,
         entry: &Entry,
         arguments: &Json,
-        binding: Binding,
+        binding: ArgumentBinding,
     ) -> Result<ApprovalKey, String> {
         let pin = Pin::of(entry.definition.json()).to_string();
         ApprovalKey::new(&self.question(caller, entry, Some(arguments)), &pin, binding)
     }
 
     fn approved(&self, key: &ApprovalKey) -> bool {
-        let approvals = self.approved.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        let approvals = self.approvals.approvals.lock().unwrap_or_else(PoisonError::into_inner);
         // A session lasts as long as we run: modern clients have no other.
         approvals.find(key, key.caller()).is_some()
     }
 
-    fn grant(&self, key: ApprovalKey, approval: crate::policy::Approval) {
-        let mut approvals = self.approved.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+    fn grant(&self, key: ApprovalKey, approval: crate::policy::ApprovalLifetime) {
+        let mut approvals = self.approvals.approvals.lock().unwrap_or_else(PoisonError::into_inner);
         let session = key.caller().to_owned();
-        if approvals.grant(key, approval, &session, self.limits.kept)
-            && approval == crate::policy::Approval::Always
+        if approvals.grant(key, approval, &session, self.limits.stored)
+            && approval == crate::policy::ApprovalLifetime::Always
         {
-            (self.approved.keep)(&approvals);
+            (self.approvals.persist)(&approvals);
         }
     }
 
@@ -248,7 +255,7 @@ impl Guard {
     async fn ask(
         &self,
         entry: &Entry,
-        decision: &Decision,
+        decision: &PolicyDecision,
         mut call: Call,
         emitter: &Emitter<Event>,
     ) -> Result<Call, String> {
@@ -256,7 +263,7 @@ impl Guard {
         let arguments = call.arguments();
         // In the words of the first revision that had forms: every later client knows them.
         let question = self.question(&caller, entry, Some(&arguments));
-        let form = Form::new(&question, decision, Revision::V2025_06_18, self.limits)?;
+        let form = ApprovalForm::new(&question, decision, Revision::V2025_06_18, self.limits)?;
         let (sender, answer) = oneshot::channel();
         let reply = Reply::new(move |answer| {
             let _ = sender.send(answer);
@@ -277,26 +284,26 @@ impl Guard {
             Err(_) => return Err(format!("nobody answered within {:?}", self.limits.answer)),
         };
         let (approval, edited) = match form.read_answer(&answer) {
-            Verdict::Approve { approval, edited } => (approval, edited),
-            Verdict::Deny { reason } => return Err(reason),
+            ApprovalVerdict::Approve { approval, edited } => (approval, edited),
+            ApprovalVerdict::Deny { reason } => return Err(reason),
         };
         if let Some(edited) = edited {
             // What a person made of it is held to the rules like anything else.
-            if let Effect::Deny { reason } = self.decide(&caller, entry, &edited).effect {
+            if let PolicyEffect::Deny { reason } = self.decide(&caller, entry, &edited).effect {
                 return Err(reason.to_string());
             }
             call.set("arguments", edited);
         }
         let binding = match decision.effect {
-            Effect::Ask { binding, .. } => binding,
-            _ => Binding::default(),
+            PolicyEffect::Ask { binding, .. } => binding,
+            _ => ArgumentBinding::default(),
         };
         self.grant(self.key(&caller, entry, &call.arguments(), binding)?, approval);
         Ok(call)
     }
 
     /// Returns the part of a catalog that a caller sees; the same catalog if that is all of it.
-    fn seen(&self, caller: &Caller, from: &Arc<Catalog>) -> Arc<Catalog> {
+    fn visible(&self, caller: &Caller, from: &Arc<Catalog>) -> Arc<Catalog> {
         let mut servers: HashMap<ServerId, bool> = HashMap::new();
         let mut catalog = Catalog::clone(from);
         let mut hidden = false;
@@ -336,13 +343,13 @@ impl Guard {
     }
 }
 
-impl Toolbox for Guarded {
+impl Toolbox for PolicyToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         let whole = self.inner.catalog(caller);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = seen.get_or_default(caller);
-        let shown = seen.get(Arc::clone(&whole), |_| {
-            let shown = self.guard.seen(caller, &whole);
+        let mut visible = self.visible.lock().unwrap_or_else(PoisonError::into_inner);
+        let visible = visible.get_or_default(caller);
+        let shown = visible.get(Arc::clone(&whole), |_| {
+            let shown = self.settings.visible(caller, &whole);
             (!Arc::ptr_eq(&shown, &whole)).then_some(shown)
         });
         shown.as_ref().clone().unwrap_or(whole)
@@ -350,16 +357,16 @@ impl Toolbox for Guarded {
 
     fn call(&self, call: Call) -> Events {
         if call.tool_target().is_some() {
-            return self.go(call);
+            return self.call_tool(call);
         }
-        match self.guard.open(&call.caller, call.server()) {
+        match self.settings.open(&call.caller, call.server()) {
             Ok(()) => self.inner.call(call),
             Err(error) => Events::ended(Err(error)),
         }
     }
 
     fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
-        match self.guard.open(&subscription.caller, &subscription.server) {
+        match self.settings.open(&subscription.caller, &subscription.server) {
             Ok(()) => self.inner.subscribe(subscription),
             Err(error) => Emitting::new(|_| std::future::ready(SubscriptionEvent::End(error))),
         }
@@ -370,7 +377,7 @@ impl Toolbox for Guarded {
     }
 
     fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.seek(missing)
+        self.find_visible(missing)
     }
 
     fn changes(&self) -> Changes {
@@ -383,8 +390,8 @@ impl Toolbox for Guarded {
         kind: ShelfKind,
         target: &RefusedTarget,
     ) -> Option<(ServerId, RejectReason)> {
-        let (whole, seen) = (self.inner.catalog(caller), self.catalog(caller));
-        let shown = |entry: &Entry| seen.shelf(kind).position(&entry.route.server, &entry.name);
+        let (whole, visible) = (self.inner.catalog(caller), self.catalog(caller));
+        let shown = |entry: &Entry| visible.shelf(kind).position(&entry.route.server, &entry.name);
         let mut meant = whole.shelf(kind).entries().iter().filter(|entry| target.may_mean(entry));
         match meant.find(|entry| shown(entry).is_none()) {
             Some(hidden) => Some((hidden.route.server.clone(), RejectReason::PolicyHidden)),
@@ -401,15 +408,15 @@ mod tests {
     use consort_core::{ClientContext, Object, Operation, Outcome};
     use serde_json::{Value, json};
 
-    fn guard(policy: Value) -> Guard {
+    fn settings(policy: Value) -> PolicySettings {
         let spec: PolicySpec = serde_json::from_value(policy).unwrap();
         let (policy, approved) = (Policy::compile(&spec).unwrap(), Arc::default());
-        Guard {
+        PolicySettings {
             policy,
             profile: None,
-            approved,
+            approvals: approved,
             limits: ApprovalLimits::default(),
-            elsewhere: Elsewhere::default(),
+            other_approver: OtherApprover::default(),
         }
     }
 
@@ -449,23 +456,23 @@ mod tests {
         let rules = json!({ "rules": [
             { "tools": ["files.delete_all", "vault.*"], "then": "deny" },
         ]});
-        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let toolbox = PolicyToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings(rules));
         let alice = Caller::client("alice");
         let silent = |name: &str, error: &CallError| {
             assert!(matches!(error, CallError::Unknown { .. }), "{name}: {error}");
             let told = format!("{error} {:?}", error.hint()).replace(&format!("`{name}`"), "");
             assert!(!told.contains("delete_all") && !told.contains("vault"), "{name}: {told}");
         };
-        let seen = guarded.catalog(&alice);
+        let visible = toolbox.catalog(&alice);
         for name in ["delete_al", "files.delete_al", "vault.rea", "delete_all"] {
-            silent(name, &seen.resolve(name).unwrap_err().into());
+            silent(name, &visible.resolve(name).unwrap_err().into());
         }
         // Of two tools with this name, one is all that there is for this caller.
-        assert_eq!(seen.resolve("read").unwrap().id(), "files.read");
+        assert_eq!(visible.resolve("read").unwrap().id(), "files.read");
         for name in ["files.delete_al", "files.delete_all", "vault.read"] {
             let target: consort_core::Target = name.parse().unwrap();
             let arguments = Object::empty().json().clone();
-            let made = end(guarded.call(Call::tool(alice.clone(), target, arguments)));
+            let made = end(toolbox.call(Call::tool(alice.clone(), target, arguments)));
             silent(name, &made.unwrap_err());
         }
         assert!(fake.taken().is_empty());
@@ -475,11 +482,11 @@ mod tests {
     fn why_something_is_missing_is_known_to_whoever_records_it() {
         let fake = files();
         let rules = json!({ "rules": [{ "tools": ["files.delete"], "then": "deny" }] });
-        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let toolbox = PolicyToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings(rules));
         let why = |server: Option<&str>, name: &str| {
             let server = server.map(|server| server.parse().unwrap());
             let target = RefusedTarget { server, name: name.to_owned() };
-            guarded.withheld(&Caller::client("alice"), ShelfKind::Tools, &target)
+            toolbox.withheld(&Caller::client("alice"), ShelfKind::Tools, &target)
         };
         let hidden = Some(("files".parse().unwrap(), RejectReason::PolicyHidden));
         for name in ["delete", "files.delete", "files_delete"] {
@@ -496,17 +503,17 @@ mod tests {
     fn what_is_denied_is_unknown_in_every_form() {
         let fake = files();
         let rules = json!({ "rules": [{ "tools": ["files.delete"], "then": "deny" }] });
-        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let toolbox = PolicyToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings(rules));
         let alice = Caller::client("alice");
-        assert_eq!(ids(&guarded, &alice), ["files.read"]);
+        assert_eq!(ids(&toolbox, &alice), ["files.read"]);
         let (call, pass) = both("files", "delete", &json!({ "path": "/" }));
-        for end in [end(guarded.call(call)), end(guarded.call(pass))] {
+        for end in [end(toolbox.call(call)), end(toolbox.call(pass))] {
             assert!(matches!(end, Err(CallError::Unknown { .. })), "{end:?}");
         }
         assert!(fake.taken().is_empty());
         let (call, pass) = both("files", "read", &json!({ "path": "/" }));
-        end(guarded.call(call)).unwrap();
-        end(guarded.call(pass)).unwrap();
+        end(toolbox.call(call)).unwrap();
+        end(toolbox.call(pass)).unwrap();
         assert_eq!(fake.taken().len(), 2);
     }
 
@@ -517,13 +524,13 @@ mod tests {
             ("evil", &[tool("bank.transfer", &[]), tool("transfers", &[])]),
         ]);
         let rules = json!({ "rules": [{ "servers": ["bank"], "then": "deny" }] });
-        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
-        let seen = guarded.catalog(&Caller::client("alice"));
+        let toolbox = PolicyToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings(rules));
+        let visible = toolbox.catalog(&Caller::client("alice"));
         for server in ["bank", "none"] {
             let text = format!("{server}.transfer");
-            assert_eq!(seen.resolve(&text).unwrap_err().hint(), None);
+            assert_eq!(visible.resolve(&text).unwrap_err().hint(), None);
             let (call, pass) = both(server, "transfer", &json!({}));
-            for end in [end(guarded.call(call)), end(guarded.call(pass))] {
+            for end in [end(toolbox.call(call)), end(toolbox.call(pass))] {
                 let Err(CallError::Unknown { nearest, .. }) = end else { panic!("{end:?}") };
                 assert!(nearest.is_empty(), "{nearest:?}");
             }
@@ -537,7 +544,7 @@ mod tests {
         let rules = json!({ "rules": [
             { "callers": ["client:bob"], "servers": ["files"], "then": "deny" },
         ] });
-        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let toolbox = PolicyToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings(rules));
         let server: ServerId = "files".parse().unwrap();
         let other = |method: &'static str| Operation::Other {
             server: server.clone(),
@@ -551,55 +558,55 @@ mod tests {
         ] {
             let by = |who: &str| {
                 let params = Object::empty();
-                end(guarded.call(Call::new(Caller::client(who), operation.clone(), params)))
+                end(toolbox.call(Call::new(Caller::client(who), operation.clone(), params)))
             };
             assert!(matches!(by("bob"), Err(CallError::Unknown { .. })));
             by("alice").unwrap();
         }
         assert_eq!(fake.taken().len(), 4);
-        assert!(ids(&guarded, &Caller::client("bob")).is_empty());
+        assert!(ids(&toolbox, &Caller::client("bob")).is_empty());
     }
 
     #[test]
     fn who_may_see_all_shares_one_catalog() {
         let fake = files();
-        let guarded = Guarded::new(
+        let toolbox = PolicyToolbox::new(
             Arc::clone(&fake) as Arc<dyn Toolbox>,
-            guard(json!({ "rules": [{ "callers": ["client:bob"], "then": "deny" }] })),
+            settings(json!({ "rules": [{ "callers": ["client:bob"], "then": "deny" }] })),
         );
-        let alice = guarded.catalog(&Caller::client("alice"));
+        let alice = toolbox.catalog(&Caller::client("alice"));
         assert!(Arc::ptr_eq(&alice, &fake.catalog(&Caller::client("x"))));
     }
 
     #[tokio::test]
     async fn an_approval_for_the_session_is_asked_once() {
         let fake = files();
-        let guarded = Guarded::new(
+        let toolbox = PolicyToolbox::new(
             Arc::clone(&fake) as Arc<dyn Toolbox>,
-            guard(json!({ "rules": [{ "tools": ["files.delete"], "then": "ask" }] })),
+            settings(json!({ "rules": [{ "tools": ["files.delete"], "then": "ask" }] })),
         );
         let yes = json!({ "action": "accept", "content": { "decision": "session" } });
         for path in ["/a", "/b"] {
             let (_, pass) = both("files", "delete", &json!({ "path": path }));
-            let (asked, end) = answering(&guarded, pass, yes.clone()).await;
+            let (asked, end) = answering(&toolbox, pass, yes.clone()).await;
             assert_eq!(asked.len(), usize::from(path == "/a"));
             end.unwrap();
         }
         // What was approved goes ahead where nobody can be asked.
         let (_, pass) = both("files", "delete", &json!({ "path": "/c" }));
-        consort_core::end(guarded.call(pass)).await.unwrap();
+        consort_core::end(toolbox.call(pass)).await.unwrap();
         // With other arguments, it is another question.
         let (_, pass) = both("files", "delete", &json!({ "path": "/", "all": true }));
-        assert_eq!(answering(&guarded, pass, yes).await.0.len(), 1);
+        assert_eq!(answering(&toolbox, pass, yes).await.0.len(), 1);
         assert_eq!(fake.taken().len(), 4);
     }
 
     #[tokio::test]
     async fn a_person_may_deny_or_change_the_arguments_within_the_rules() {
         let fake = files();
-        let guarded = Guarded::new(
+        let toolbox = PolicyToolbox::new(
             Arc::clone(&fake) as Arc<dyn Toolbox>,
-            guard(json!({ "rules": [
+            settings(json!({ "rules": [
                 { "when": { "path": "path", "equals": "/etc" }, "then": "deny", "reason": "no" },
                 { "then": "ask" },
             ] })),
@@ -610,14 +617,14 @@ mod tests {
             json!({ "action": "accept", "content": content })
         };
         let call = || both("files", "delete", &json!({ "path": "/tmp" })).1;
-        let (_, end) = answering(&guarded, call(), answer("once", "/tmp/a")).await;
+        let (_, end) = answering(&toolbox, call(), answer("once", "/tmp/a")).await;
         end.unwrap();
         assert_eq!(fake.taken(), [r#"files.delete {"path":"/tmp/a"}"#]);
-        let (_, end) = answering(&guarded, call(), answer("once", "/etc")).await;
+        let (_, end) = answering(&toolbox, call(), answer("once", "/etc")).await;
         assert_eq!(end.unwrap_err().to_string(), "denied: no");
-        let (_, end) = answering(&guarded, call(), answer("deny", "/tmp")).await;
+        let (_, end) = answering(&toolbox, call(), answer("deny", "/tmp")).await;
         assert!(matches!(end, Err(CallError::Denied { .. })));
-        let (_, end) = answering(&guarded, call(), json!({ "action": "decline" })).await;
+        let (_, end) = answering(&toolbox, call(), json!({ "action": "decline" })).await;
         assert!(matches!(end, Err(CallError::Denied { .. })));
         assert!(fake.taken().is_empty());
     }
@@ -625,12 +632,12 @@ mod tests {
     #[tokio::test]
     async fn somebody_elsewhere_is_asked_for_who_cannot_be() {
         let fake = files();
-        let elsewhere = Elsewhere::new(|| true);
-        let guard = Guard { elsewhere, ..guard(json!({ "default": "ask" })) };
-        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard);
+        let other_approver = OtherApprover::new(|| true);
+        let settings = PolicySettings { other_approver, ..settings(json!({ "default": "ask" })) };
+        let toolbox = PolicyToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings);
         let (_, pass) = both("files", "read", &json!({ "path": "/" }));
         assert!(pass.client.as_ref().is_some_and(|client| !client.offers.form));
-        let mut events = guarded.call(pass);
+        let mut events = toolbox.call(pass);
         let Some(Event::Approval(asked)) = events.next().await else { panic!("nobody is asked") };
         let yes = json!({ "action": "accept", "content": { "decision": "once" } });
         asked.reply.unwrap().send(Ok(yes.into()));
@@ -642,19 +649,19 @@ mod tests {
     async fn nobody_there_means_no() {
         let fake = files();
         let rules = json!({ "default": "ask" });
-        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let toolbox = PolicyToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings(rules));
         let (call, pass) = both("files", "read", &json!({}));
-        let error = consort_core::end(guarded.call(pass)).await.unwrap_err();
+        let error = consort_core::end(toolbox.call(pass)).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "denied: a person would have to agree, and this client cannot ask one"
         );
         // Whoever does not answer has let the question drop.
-        let error = consort_core::end(guarded.call(call)).await.unwrap_err();
+        let error = consort_core::end(toolbox.call(call)).await.unwrap_err();
         assert_eq!(error.to_string(), "denied: nobody agreed: nobody is there to answer");
         // Whoever keeps it for too long has not agreed either.
         let (call, _) = both("files", "read", &json!({}));
-        let mut events = guarded.call(call);
+        let mut events = toolbox.call(call);
         let kept = events.next().await;
         assert!(matches!(kept, Some(Event::Approval(_))));
         let Some(Event::End(Err(error))) = events.next().await else { panic!("no end") };
@@ -700,12 +707,12 @@ mod tests {
             { "servers": ["bank"], "tools": ["balance"], "then": "allow" },
             { "servers": ["bank"], "then": "deny" },
         ] });
-        let guarded = Guarded::new(Arc::new(Down), guard(policy));
+        let toolbox = PolicyToolbox::new(Arc::new(Down), settings(policy));
         let caller = Caller::client("alice");
-        let catalog = guarded.catalog(&caller);
+        let catalog = toolbox.catalog(&caller);
         let found = async |name: &str| {
             let missing = MissingName::new(&catalog, caller.clone(), ShelfKind::Tools, name);
-            guarded.find_missing(missing).await.map_err(|error| error.server().cloned())
+            toolbox.find_missing(missing).await.map_err(|error| error.server().cloned())
         };
         let down = |server: &str| Err(Some(server.parse().unwrap()));
         assert_eq!(found("bank.transfer").await, Ok(false));

@@ -9,25 +9,25 @@ use consort_core::{
     Outcome, Problem, RefusedCall, ServerId, ShelfKind, ToolResult, Toolbox,
 };
 
-use crate::aside::{self, Aside};
 use crate::limits::ResultLimits;
-use crate::memo::Memo;
-use crate::transform::{Draft, Inbound, Outbound, Transform, inbound, pruned};
+use crate::memo::CatalogMemo;
+use crate::spill::{self, SpillStore};
+use crate::transform::{InboundChange, OutboundChange, ToolDraft, Transform, apply_inbound, prune};
 
 /// Changes to a toolbox.
 #[derive(Clone, Default)]
-pub struct Shape {
+pub struct TransformSet {
     /// The servers to include; all if absent.
     pub servers: Option<BTreeSet<ServerId>>,
     /// Transforms of its tools, in this order.
     pub transforms: Vec<Arc<dyn Transform>>,
 }
 
-impl fmt::Debug for Shape {
+impl fmt::Debug for TransformSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let transforms: Vec<String> =
             self.transforms.iter().map(|transform| transform.describe()).collect();
-        f.debug_struct("Shape")
+        f.debug_struct("TransformSet")
             .field("servers", &self.servers)
             .field("transforms", &transforms)
             .finish()
@@ -36,56 +36,57 @@ impl fmt::Debug for Shape {
 
 /// A toolbox with changed names, descriptions, arguments and results. A call becomes a call of the
 /// inner tool with the arguments for its server; the result is changed as the shape says.
-pub struct Shaped {
-    shape: Shape,
-    made: Memo<Made>,
-    aside: Arc<Aside>,
+pub struct TransformToolbox {
+    set: TransformSet,
+    catalogs: CatalogMemo<TransformedCatalog>,
+    spill: Arc<SpillStore>,
     inner: Arc<dyn Toolbox>,
 }
 
-impl fmt::Debug for Shaped {
+impl fmt::Debug for TransformToolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shape.fmt(f)
+        self.set.fmt(f)
     }
 }
 
 /// A catalog after all transforms, and the mapping back.
 #[derive(Debug)]
-struct Made {
+struct TransformedCatalog {
     catalog: Arc<Catalog>,
     /// Plans by position of the tool.
-    plans: Vec<Plan>,
+    plans: Vec<CallPlan>,
 }
 
 /// Changes to a call of one tool and to its result.
 #[derive(Clone, Debug)]
-struct Plan {
+struct CallPlan {
     /// Its name in the inner toolbox.
     name: String,
-    inbound: Vec<Inbound>,
-    outbound: Arc<[Outbound]>,
+    inbound: Vec<InboundChange>,
+    outbound: Arc<[OutboundChange]>,
 }
 
-impl Shaped {
+impl TransformToolbox {
     /// Creates a toolbox with a shape.
-    pub fn new(inner: Arc<dyn Toolbox>, shape: Shape) -> Self {
-        Self { shape, made: Memo::default(), aside: Arc::default(), inner }
+    pub fn new(inner: Arc<dyn Toolbox>, set: TransformSet) -> Self {
+        Self { set, catalogs: CatalogMemo::default(), spill: Arc::default(), inner }
     }
 
     /// The same, with other limits of spilled results.
     #[must_use]
-    pub fn limited(mut self, limits: ResultLimits) -> Self {
-        self.aside = Arc::new(Aside::new(limits));
+    pub fn with_limits(mut self, limits: ResultLimits) -> Self {
+        self.spill = Arc::new(SpillStore::new(limits));
         self
     }
 
-    fn made(&self, caller: &Caller) -> Arc<Made> {
-        self.made.get(self.inner.catalog(caller), |catalog| make(&self.shape, catalog))
+    fn transformed(&self, caller: &Caller) -> Arc<TransformedCatalog> {
+        self.catalogs
+            .get(self.inner.catalog(caller), |catalog| transform_catalog(&self.set, catalog))
     }
 
-    fn go(&self, mut call: Call) -> Events {
-        let made = self.made(&call.caller);
-        let at = match call.position(&made.catalog) {
+    fn call_tool(&self, mut call: Call) -> Events {
+        let transformed = self.transformed(&call.caller);
+        let at = match call.position(&transformed.catalog) {
             Ok(at) => at,
             Err(error) => {
                 let target = call.tool_target().map(ToString::to_string).unwrap_or_default();
@@ -93,10 +94,10 @@ impl Shaped {
                 return Events::ended(Err(error));
             }
         };
-        let (entry, plan) = (&made.catalog.tools.entries()[at], &made.plans[at]);
+        let (entry, plan) = (&transformed.catalog.tools.entries()[at], &transformed.plans[at]);
         call.set_tool(&entry.route.server, &plan.name);
         if !plan.inbound.is_empty()
-            && let Some(arguments) = inbound(&plan.inbound, &call.caller, &call.arguments())
+            && let Some(arguments) = apply_inbound(&plan.inbound, &call.caller, &call.arguments())
         {
             call.set("arguments", arguments);
         }
@@ -104,76 +105,76 @@ impl Shaped {
             return self.inner.call(call);
         }
         let (caller, outbound) = (call.caller.clone(), Arc::clone(&plan.outbound));
-        let (aside, tool) = (Arc::clone(&self.aside), entry.name.clone());
+        let (spill, tool) = (Arc::clone(&self.spill), entry.name.clone());
         // A task would end where nobody changes its result.
         if let Some(client) = &mut call.client {
             client.tasks = consort_core::Tasks::Follow;
         }
         self.inner.call(call).observed(MapResult::new(move |result| {
             outbound.iter().fold(result, |result, change| match change {
-                Outbound::Fields(fields) => {
-                    ToolResult::from_object(pruned(fields, result.object()))
+                OutboundChange::Fields(fields) => {
+                    ToolResult::from_object(prune(fields, result.object()))
                 }
-                Outbound::Cap(cap) => aside.capped(*cap, &caller, &tool, result),
+                OutboundChange::Cap(cap) => spill.cap(*cap, &caller, &tool, result),
             })
         }))
     }
 }
 
-fn make(shape: &Shape, from: &Catalog) -> Made {
+fn transform_catalog(shape: &TransformSet, from: &Catalog) -> TransformedCatalog {
     let mut catalog = from.clone();
     if let Some(servers) = &shape.servers {
         catalog.retain(|server| servers.contains(server));
     }
-    let mut drafts: Vec<(&str, Draft)> = Vec::new();
+    let mut drafts: Vec<(&str, ToolDraft)> = Vec::new();
     for entry in from.tools.entries() {
         if shape.servers.as_ref().is_some_and(|servers| !servers.contains(&entry.route.server)) {
             continue;
         }
         let mut transforms = shape.transforms.iter();
         let draft =
-            transforms.try_fold(Draft::new(entry), |draft, transform| transform.apply(draft));
+            transforms.try_fold(ToolDraft::new(entry), |draft, transform| transform.apply(draft));
         drafts.extend(draft.map(|draft| (entry.name.as_str(), draft)));
     }
     let problems = drafts.iter().flat_map(|(_, draft)| {
-        let told = |problem: &String| {
+        let report = |problem: &String| {
             Problem::warning(format!("`{}`: {problem}", draft.original)).of(&draft.server)
         };
-        draft.problems.iter().map(told)
+        draft.problems.iter().map(report)
     });
     catalog.problems.extend(problems);
     catalog.set(ShelfKind::Tools, drafts.iter().map(|(_, draft)| draft.entry()).collect());
     // Entries are in the order of their drafts; some drafts became none.
     let mut rest = drafts.into_iter();
     let plan = |entry: &Entry| {
-        let mine = |(_, draft): &(&str, Draft)| {
+        let mine = |(_, draft): &(&str, ToolDraft)| {
             draft.server == entry.route.server && draft.name == entry.name
         };
         let (name, draft) = rest.find(mine).expect("every entry was a draft");
-        let Draft { inbound, outbound, .. } = draft;
-        Plan { name: name.to_owned(), inbound, outbound: outbound.into() }
+        let ToolDraft { inbound, outbound, .. } = draft;
+        CallPlan { name: name.to_owned(), inbound, outbound: outbound.into() }
     };
-    let plans: Vec<Plan> = catalog.tools.entries().iter().map(plan).collect();
+    let plans: Vec<CallPlan> = catalog.tools.entries().iter().map(plan).collect();
     if plans
         .iter()
-        .any(|plan| plan.outbound.iter().any(|change| matches!(change, Outbound::Cap(_))))
+        .any(|plan| plan.outbound.iter().any(|change| matches!(change, OutboundChange::Cap(_))))
     {
         let templates = catalog.templates.entries().iter().cloned();
-        catalog.set(ShelfKind::Templates, templates.chain([aside::template()]).collect());
+        catalog.set(ShelfKind::Templates, templates.chain([spill::template()]).collect());
     }
-    Made { catalog: Arc::new(catalog), plans }
+    TransformedCatalog { catalog: Arc::new(catalog), plans }
 }
 
-impl Toolbox for Shaped {
+impl Toolbox for TransformToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
-        Arc::clone(&self.made(caller).catalog)
+        Arc::clone(&self.transformed(caller).catalog)
     }
 
     fn call(&self, call: Call) -> Events {
         if call.tool_target().is_some() {
-            self.go(call)
-        } else if let Some(uri) = aside::asked_uri(&call) {
-            let end = self.aside.read(&call.caller, uri);
+            self.call_tool(call)
+        } else if let Some(uri) = spill::spilled_uri(&call) {
+            let end = self.spill.read(&call.caller, uri);
             Events::ended(end.map(|result| Outcome::Complete(ToolResult::from_object(result))))
         } else {
             self.inner.call(call)
@@ -188,7 +189,7 @@ impl Toolbox for Shaped {
         &self,
         mut missing: MissingName,
     ) -> BoxFuture<'static, Result<bool, CallError>> {
-        if let Some(servers) = &self.shape.servers {
+        if let Some(servers) = &self.set.servers {
             missing.servers.retain(|server| servers.contains(server));
         }
         self.inner.find_missing(missing)
@@ -212,10 +213,10 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    fn shape(specs: Value) -> Shape {
+    fn shape(specs: Value) -> TransformSet {
         let specs: Vec<TransformSpec> = serde_json::from_value(specs).unwrap();
         let transforms = specs.iter().flat_map(|spec| spec.compile().unwrap()).collect();
-        Shape { servers: None, transforms }
+        TransformSet { servers: None, transforms }
     }
 
     fn caller() -> Caller {
@@ -236,28 +237,28 @@ mod tests {
             } },
             { "prefix": "my_" },
         ]));
-        let shaped = Shaped::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape);
-        assert_eq!(ids(&shaped), ["web.my_find"]);
-        assert_eq!(shaped.catalog(&caller()).tools.entries()[0].route.name, "search");
+        let toolbox = TransformToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape);
+        assert_eq!(ids(&toolbox), ["web.my_find"]);
+        assert_eq!(toolbox.catalog(&caller()).tools.entries()[0].route.name, "search");
         let (call, pass) = both("web", "my_find", &json!({ "words": "x", "limit": 100 }));
-        end(shaped.call(call)).unwrap();
-        end(shaped.call(pass)).unwrap();
+        end(toolbox.call(call)).unwrap();
+        end(toolbox.call(pass)).unwrap();
         let sent = r#"web.search {"q":"x","user":"alice","limit":5}"#;
         assert_eq!(fake.taken(), [sent, sent]);
         let (call, pass) = both("web", "search", &json!({}));
-        assert!(matches!(end(shaped.call(call)), Err(CallError::Unknown { .. })));
-        assert!(matches!(end(shaped.call(pass)), Err(CallError::Unknown { .. })));
+        assert!(matches!(end(toolbox.call(call)), Err(CallError::Unknown { .. })));
+        assert!(matches!(end(toolbox.call(pass)), Err(CallError::Unknown { .. })));
         assert!(fake.taken().is_empty());
     }
 
     #[test]
     fn a_shape_in_a_shape_is_both() {
         let fake = Fake::new(&[("web", &[tool("search", &["q"])])]);
-        let once = Shaped::new(
+        let once = TransformToolbox::new(
             Arc::clone(&fake) as Arc<dyn Toolbox>,
             shape(json!([{ "name": "find", "arguments": { "q": { "name": "words" } } }])),
         );
-        let twice = Shaped::new(
+        let twice = TransformToolbox::new(
             Arc::new(once),
             shape(json!([{ "prefix": "a_", "arguments": { "words": { "default": "all" } } }])),
         );
@@ -276,11 +277,11 @@ mod tests {
             { "tools": ["a", "b"], "name": "same" },
             { "tools": "c", "arguments": { "x": { "value": 1 } } },
         ]));
-        let shaped = Shaped::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape);
-        assert_eq!(ids(&shaped), ["s.c"]);
-        assert_eq!(shaped.catalog(&caller()).problems.len(), 2);
+        let toolbox = TransformToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape);
+        assert_eq!(ids(&toolbox), ["s.c"]);
+        assert_eq!(toolbox.catalog(&caller()).problems.len(), 2);
         let (call, _) = both("s", "c", &json!({}));
-        end(shaped.call(call)).unwrap();
+        end(toolbox.call(call)).unwrap();
         assert_eq!(fake.taken(), [r#"s.c {"x":1}"#]);
     }
 
@@ -288,10 +289,11 @@ mod tests {
     fn only_the_servers_that_were_chosen_are_there() {
         let fake = Fake::new(&[("a", &[tool("t", &[])]), ("b", &[tool("t", &[])])]);
         let servers = Some(BTreeSet::from(["b".parse().unwrap()]));
-        let shaped = Shaped::new(fake, Shape { servers, ..Shape::default() });
-        assert_eq!(ids(&shaped), ["b.t"]);
+        let toolbox =
+            TransformToolbox::new(fake, TransformSet { servers, ..TransformSet::default() });
+        assert_eq!(ids(&toolbox), ["b.t"]);
         let (_, pass) = both("a", "t", &json!({}));
-        assert!(matches!(end(shaped.call(pass)), Err(CallError::Unknown { .. })));
+        assert!(matches!(end(toolbox.call(pass)), Err(CallError::Unknown { .. })));
     }
 
     #[test]
@@ -299,15 +301,15 @@ mod tests {
         let mut fake = Fake::new(&[("s", &[tool("t", &[])])]);
         Arc::get_mut(&mut fake).unwrap().result = ToolResult::text("z".repeat(5_000));
         let shape = shape(json!([{ "result": { "max_bytes": 1000, "preview_bytes": 10 } }]));
-        let shaped = Shaped::new(fake, shape);
-        assert_eq!(shaped.catalog(&caller()).templates.len(), 1);
+        let toolbox = TransformToolbox::new(fake, shape);
+        assert_eq!(toolbox.catalog(&caller()).templates.len(), 1);
         let (_, pass) = both("s", "t", &json!({}));
-        let result = end(shaped.call(pass)).unwrap();
+        let result = end(toolbox.call(pass)).unwrap();
         let result: Value = result.object().json().read().unwrap();
         assert_eq!(result["content"][0]["text"], "z".repeat(10));
         let uri = result["content"][2]["uri"].as_str().unwrap();
-        let read = Call::resource(caller(), aside::OWNER.clone(), uri);
-        let read: Value = end(shaped.call(read)).unwrap().object().json().read().unwrap();
+        let read = Call::resource(caller(), spill::OWNER.clone(), uri);
+        let read: Value = end(toolbox.call(read)).unwrap().object().json().read().unwrap();
         assert_eq!(read["contents"][0]["text"], "z".repeat(5_000));
     }
 
@@ -322,12 +324,12 @@ mod tests {
                 let from = std::mem::replace(&mut last, to.clone());
                 json!({ "prefix": name, "arguments": { from: { "name": to } } })
             }).collect();
-            let shaped =
-                Shaped::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape(json!(specs)));
+            let toolbox =
+                TransformToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape(json!(specs)));
             let name: String = names.iter().rev().map(String::as_str).chain(["t"]).collect();
             let (call, pass) = both("s", &name, &json!({ last: 1.5 }));
-            end(shaped.call(call)).unwrap();
-            end(shaped.call(pass)).unwrap();
+            end(toolbox.call(call)).unwrap();
+            end(toolbox.call(pass)).unwrap();
             prop_assert_eq!(fake.taken(), [r#"s.t {"first":1.5}"#; 2]);
         }
     }
