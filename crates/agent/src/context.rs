@@ -11,10 +11,10 @@
 //!    says how many messages are left out.
 //! 5. Nothing that was shown is rewritten: a truncated old result would invalidate the cached prompt. A result
 //!    that is too large is truncated once, when it arrives:
-//!    [`Settings::result_bytes`](crate::Settings::result_bytes). The exception is
-//!    [`What::Shortened`](crate::What::Shortened): the provider refused a request that no cut makes shorter.
+//!    [`AgentSettings::result_bytes`](crate::AgentSettings::result_bytes). The exception is
+//!    [`StepEvent::Truncation`](crate::StepEvent::Truncation): the provider refused a request that no cut makes shorter.
 //!
-//! A cut is stored as [`What::Cut`](crate::What::Cut), so it is the same after a restart.
+//! A cut is stored as [`StepEvent::Cut`](crate::StepEvent::Cut), so it is the same after a restart.
 
 mod count;
 
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use consort_core::Tool;
 use consort_models::tokens::{TokenVocabulary, count as counted, definition_text};
 
-use crate::shorten::shortened;
+use crate::truncate::shorten_result;
 use consort_models::{ChatMessage, MessagePart, MessageRole, PartContent};
 pub use count::{AUDIO, FILE, IMAGE, tokens};
 
@@ -32,18 +32,18 @@ pub use count::{AUDIO, FILE, IMAGE, tokens};
 const NOTE: u64 = 24;
 
 /// Plausible range of the ratio between a provider's token count and the estimate.
-const BELIEVED: std::ops::RangeInclusive<f64> = 0.5..=3.0;
+const RATIO_RANGE: std::ops::RangeInclusive<f64> = 0.5..=3.0;
 
 /// Limit of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct ContextLimit {
     /// Context window in tokens: input and output together.
     pub window: u64,
     /// Tokens of it that are reserved for the answer.
     pub answer: u64,
 }
 
-impl Limit {
+impl ContextLimit {
     /// Returns the maximum tokens of a request.
     pub fn sent(self) -> u64 {
         self.window.saturating_sub(self.answer)
@@ -56,13 +56,13 @@ impl Limit {
 }
 
 /// Returns the messages that the model sees if those before a place are left out.
-pub fn shown(messages: &[Arc<ChatMessage>], before: usize) -> Vec<Arc<ChatMessage>> {
+pub fn shown_messages(messages: &[Arc<ChatMessage>], before: usize) -> Vec<Arc<ChatMessage>> {
     let before = before.min(messages.len());
     let (early, late) = messages.split_at(before);
     let mut shown = Vec::with_capacity(late.len() + 4);
     let mut left_out = 0;
     let first = early.iter().position(is_user);
-    let current = current(messages, before);
+    let current = current_question(messages, before);
     let mut note_at = 0;
     for (at, message) in early.iter().enumerate() {
         if message.role == MessageRole::System || Some(at) == first || Some(at) == current {
@@ -90,13 +90,13 @@ pub(crate) fn shorten(message: &mut Arc<ChatMessage>, most: usize) {
     }
     for part in &mut Arc::make_mut(message).parts {
         if let PartContent::ToolResult(result) = &mut part.content {
-            *result = shortened(result.clone(), most).0;
+            *result = shorten_result(result.clone(), most).0;
         }
     }
 }
 
 /// Adds a summary of the messages left out to the note about them.
-pub(crate) fn tell(shown: &mut [Arc<ChatMessage>], summary: &str) {
+pub(crate) fn add_summary(shown: &mut [Arc<ChatMessage>], summary: &str) {
     let is_note = |part: &MessagePart| matches!(&part.content, PartContent::Text { text } if text.ends_with(NOTE_END));
     for message in shown {
         if message.parts.last().is_some_and(is_note) {
@@ -116,7 +116,7 @@ fn note(left_out: usize) -> String {
 }
 
 /// Returns the user message that the turn at a cut belongs to, if it is before the cut.
-fn current(messages: &[Arc<ChatMessage>], before: usize) -> Option<usize> {
+fn current_question(messages: &[Arc<ChatMessage>], before: usize) -> Option<usize> {
     if messages.get(before).is_none_or(is_user) {
         return None;
     }
@@ -129,12 +129,12 @@ fn is_user(message: &Arc<ChatMessage>) -> bool {
 
 /// Estimate of the tokens of a conversation. One for each conversation: every message is counted once.
 #[derive(Clone, Debug)]
-pub struct Gauge {
+pub struct TokenGauge {
     /// Tokens of the instructions.
     instructions: u64,
     /// Tokens of the definitions of tools.
     tools: u64,
-    counted: Vec<Counted>,
+    counted: Vec<CountedMessage>,
     /// Tokens that the provider counts for one of the estimate.
     ratio: f64,
     #[cfg(test)]
@@ -143,7 +143,7 @@ pub struct Gauge {
 
 /// A message with its tokens, and totals of those before it.
 #[derive(Clone, Debug)]
-struct Counted {
+struct CountedMessage {
     message: Arc<ChatMessage>,
     tokens: u64,
     /// Tokens of all messages before.
@@ -156,7 +156,7 @@ struct Counted {
     last: Option<usize>,
 }
 
-impl Gauge {
+impl TokenGauge {
     /// Creates a gauge for a model with these instructions and tools.
     pub fn new(instructions: &str, definitions: &[Tool]) -> Self {
         let mut gauge = Self {
@@ -190,7 +190,7 @@ impl Gauge {
         #[expect(clippy::cast_precision_loss, reason = "nobody sends 2^52 tokens")]
         let ratio = input as f64 / ours as f64;
         // A provider that does not tell says 0; one that leaves out the cached says too little.
-        if ours > 0 && BELIEVED.contains(&ratio) {
+        if ours > 0 && RATIO_RANGE.contains(&ratio) {
             self.ratio = ratio;
         }
     }
@@ -200,7 +200,7 @@ impl Gauge {
         &mut self,
         messages: &[Arc<ChatMessage>],
         before: usize,
-        limit: Limit,
+        limit: ContextLimit,
     ) -> Option<usize> {
         self.count(messages);
         let now = self.scaled(self.at(before));
@@ -209,7 +209,7 @@ impl Gauge {
         }
         let goal = self.goal(limit);
         let mut least = (now, None);
-        for place in places(messages, before) {
+        for place in cut_points(messages, before) {
             #[cfg(test)]
             {
                 self.work += 1;
@@ -226,7 +226,7 @@ impl Gauge {
     }
 
     /// Returns the tokens to remain after a cut.
-    fn goal(&self, limit: Limit) -> u64 {
+    fn goal(&self, limit: ContextLimit) -> u64 {
         let first = self.counted.last().and_then(|last| last.first);
         let first = first.map_or(0, |at| self.counted[at].tokens);
         let system = self.counted.last().map_or(0, |last| last.system);
@@ -237,7 +237,7 @@ impl Gauge {
 
     /// Counts new messages. Messages are only appended; one that was replaced is counted again.
     fn count(&mut self, messages: &[Arc<ChatMessage>]) {
-        let same = |(at, one): (usize, &Counted)| {
+        let same = |(at, one): (usize, &CountedMessage)| {
             messages.get(at).is_some_and(|message| Arc::ptr_eq(message, &one.message))
         };
         while self.counted.iter().enumerate().next_back().is_some_and(|last| !same(last)) {
@@ -247,7 +247,7 @@ impl Gauge {
             let last = self.counted.last();
             let first = last.and_then(|last| last.first);
             let is_system = last.is_some_and(|last| last.message.role == MessageRole::System);
-            let next = Counted {
+            let next = CountedMessage {
                 message: Arc::clone(message),
                 tokens: tokens(message),
                 before: last.map_or(0, |last| last.before + last.tokens),
@@ -295,7 +295,7 @@ impl Gauge {
 }
 
 /// Returns the places at which messages may be cut, after the last cut.
-fn places(messages: &[Arc<ChatMessage>], before: usize) -> Vec<usize> {
+fn cut_points(messages: &[Arc<ChatMessage>], before: usize) -> Vec<usize> {
     let mut calls: HashMap<&str, usize> = HashMap::new();
     // How many calls are open before each message, as changes from one to the next.
     let mut opened = vec![0_isize; messages.len() + 1];

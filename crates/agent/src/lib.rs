@@ -2,7 +2,6 @@
 
 pub mod agent;
 mod arguments;
-pub mod bound;
 pub mod context;
 pub mod conversation;
 mod cost;
@@ -12,29 +11,33 @@ mod fake;
 pub mod hook;
 pub mod limits;
 mod meter;
-pub mod observe;
+pub mod observer;
 pub mod openai;
-pub mod record;
+pub mod recording;
 pub mod run;
+pub mod run_tools;
 pub mod sampling;
 pub mod settings;
-mod shorten;
 pub mod step;
 pub mod store;
-pub mod sub;
+pub mod sub_agent;
 pub mod task;
+mod truncate;
 
 pub use agent::Agent;
-pub use bound::{Bound, BoundTool};
 pub use conversation::{Conversation, ConversationError};
 pub use cost::ModelCost;
-pub use event::Event;
-pub use hook::{Hook, Moment, Verdict};
-pub use limits::{Limits, WorkLimits};
-pub use observe::{RequestObservation, RunObservation, RunObserver, RunStart};
-pub use run::{CallState, Next, Pending, Run};
-pub use sampling::{Consent, Sampling};
-pub use settings::{OnError, Settings, Treat};
-pub use step::{Began, Journal, Question, Report, Status, Step, What, Why};
-pub use store::{Store, StoreError};
-pub use task::{Ready, Task};
+pub use event::RunEvent;
+pub use hook::{HookMoment, HookVerdict, RunHook};
+pub use limits::{RunLimits, WorkLimits};
+pub use observer::{RequestObservation, RunObservation, RunObserver, RunStart};
+pub use run::{CallState, NextAction, RunState, UnfinishedCall};
+pub use run_tools::{RunTool, RunTools};
+pub use sampling::{SamplingConsent, SamplingSettings};
+pub use settings::{AgentSettings, ErrorHandling, ErrorTreatment};
+pub use step::{
+    ConversationStep, QuestionOrigin, RunParameters, RunReport, RunStatus, StepEvent, StepJournal,
+    UserQuestion,
+};
+pub use store::{ConversationStore, StoreError};
+pub use task::{AgentTask, ResolvedTask};

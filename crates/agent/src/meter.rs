@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use consort_core::CostMeter;
 
 use crate::cost::ModelCost;
-use crate::limits::Limits;
+use crate::limits::RunLimits;
 
 /// The meter of a run: its own cost and that of all agents it calls, also those still running.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct RunMeter {
 impl RunMeter {
     /// Creates a meter that begins with the run's cost so far.
     pub(crate) fn new(
-        limits: &Limits,
+        limits: &RunLimits,
         spent: ModelCost,
         outer: Option<Arc<dyn CostMeter>>,
     ) -> Arc<Self> {
@@ -45,8 +45,8 @@ impl CostMeter for RunMeter {
 
     fn exceeded(&self) -> Option<String> {
         let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let limits = Limits { tokens: self.tokens, cost: self.dollars, ..Limits::default() };
-        let own = limits.spent(spent.tokens, Some(spent.dollars));
+        let limits = RunLimits { tokens: self.tokens, cost: self.dollars, ..RunLimits::default() };
+        let own = limits.spent_limit(spent.tokens, Some(spent.dollars));
         own.or_else(|| self.outer.as_ref()?.exceeded())
     }
 

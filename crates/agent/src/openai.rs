@@ -1,16 +1,16 @@
 //! The server side of `OpenAI`'s formats: requests and responses. Nothing here does I/O: bytes become a request to an
 //! [`Agent`](crate::Agent), and its events become bytes.
 
-mod answer;
 mod chat;
 mod error;
-mod handed;
 mod item;
+mod options_provider;
 mod part;
-mod reading;
+mod pending_tool_calls;
+mod request_value;
+mod response;
 mod responses;
-mod whole;
-mod wishes;
+mod whole_response;
 
 use serde_json::{Value, json};
 
@@ -19,14 +19,14 @@ use consort_models::{
     ChatMessage, ParallelCalls, ReasoningAmount, ReplyDelivery, ResponseSchema, ToolChoice,
 };
 
-pub use answer::Answer;
 pub use error::ApiError;
-pub use handed::{Handed, HandedOut};
-pub use wishes::Wishful;
+pub use options_provider::OptionsProvider;
+pub use pending_tool_calls::{PendingToolCalls, SuspendedRun};
+pub use response::ApiResponse;
 
 /// Format of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ApiFormat {
     /// `POST /v1/chat/completions`.
     Chat,
     /// `POST /v1/responses`.
@@ -35,9 +35,9 @@ pub enum Format {
 
 /// Request of a client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ApiRequest {
     /// Format of the request.
-    pub format: Format,
+    pub format: ApiFormat,
     /// Requested agent, or model as `provider:name`.
     pub model: String,
     /// Messages of the conversation.
@@ -45,7 +45,7 @@ pub struct Asked {
     /// The client's own tools, which it runs itself.
     pub tools: Vec<Tool>,
     /// Options of each model request.
-    pub wishes: Wishes,
+    pub options: RequestOptions,
     /// Maximum output tokens of one answer.
     pub max_tokens: Option<u32>,
     /// Sampling temperature.
@@ -62,7 +62,7 @@ pub struct Asked {
 
 /// Options of each model request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct RequestOptions {
     /// Tool choice.
     pub choice: ToolChoice,
     /// Limit of parallel calls in one answer.
@@ -73,7 +73,7 @@ pub struct Wishes {
     pub response: Option<ResponseSchema>,
 }
 
-impl Asked {
+impl ApiRequest {
     /// Parses the body of a request.
     ///
     /// ```
@@ -86,22 +86,22 @@ impl Asked {
     /// let wrong = Asked::read(Format::Chat, br#"{"model": "helper"}"#).unwrap_err();
     /// assert_eq!((wrong.status, wrong.param.as_deref()), (400, Some("messages")));
     /// ```
-    pub fn read(format: Format, body: &[u8]) -> Result<Self, ApiError> {
+    pub fn parse(format: ApiFormat, body: &[u8]) -> Result<Self, ApiError> {
         let body: Value = serde_json::from_slice(body)
             .map_err(|error| ApiError::invalid(None, format!("the body is not JSON: {error}")))?;
         if !body.is_object() {
             return Err(ApiError::invalid(None, "the body must be an object"));
         }
         match format {
-            Format::Chat => chat::read(&body),
-            Format::Responses => responses::read(&body),
+            ApiFormat::Chat => chat::read(&body),
+            ApiFormat::Responses => responses::read(&body),
         }
     }
 }
 
 /// An entry of `GET /v1/models`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ModelListing {
     /// An agent's name, or `provider:name`.
     pub id: String,
     /// Owner of the model.
@@ -110,9 +110,9 @@ pub struct Listed {
     pub description: Option<String>,
 }
 
-impl Listed {
+impl ModelListing {
     /// Returns the entry as JSON.
-    pub fn json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut listed =
             json!({ "id": self.id, "object": "model", "created": 0, "owned_by": self.owner });
         if let Some(description) = &self.description {
@@ -122,8 +122,8 @@ impl Listed {
     }
 
     /// Returns a list of entries as JSON.
-    pub fn list(listed: &[Self]) -> Value {
-        let data: Vec<Value> = listed.iter().map(Self::json).collect();
+    pub fn list_json(listed: &[Self]) -> Value {
+        let data: Vec<Value> = listed.iter().map(Self::to_json).collect();
         json!({ "object": "list", "data": data })
     }
 }

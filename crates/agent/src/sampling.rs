@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Settings of sampling by servers.
 #[derive(Clone, Debug)]
-pub struct Sampling {
+pub struct SamplingSettings {
     /// Required consent.
-    pub consent: Consent,
+    pub consent: SamplingConsent,
     /// Token budget of all servers together, input and output.
     pub tokens: u64,
     /// Tokens used.
@@ -16,7 +16,7 @@ pub struct Sampling {
 
 /// Consent that a sampling request requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Consent {
+pub enum SamplingConsent {
     /// Sampling is not allowed.
     #[default]
     Never,
@@ -26,24 +26,24 @@ pub enum Consent {
     Always,
 }
 
-impl Default for Sampling {
+impl Default for SamplingSettings {
     fn default() -> Self {
-        Self::new(Consent::Never, 100_000)
+        Self::new(SamplingConsent::Never, 100_000)
     }
 }
 
-impl Sampling {
+impl SamplingSettings {
     /// Creates settings with this consent and token budget.
-    pub fn new(consent: Consent, tokens: u64) -> Self {
+    pub fn new(consent: SamplingConsent, tokens: u64) -> Self {
         Self { consent, tokens, used: Arc::default() }
     }
 
     /// Returns true if the sampling capability is declared to servers.
     pub(crate) fn is_offered(&self, person: bool) -> bool {
         match self.consent {
-            Consent::Never => false,
-            Consent::Ask => person,
-            Consent::Always => true,
+            SamplingConsent::Never => false,
+            SamplingConsent::Ask => person,
+            SamplingConsent::Always => true,
         }
     }
 

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_agent::{Agent, Conversation, Event, Settings};
+use consort_agent::{Agent, AgentSettings, Conversation, RunEvent};
 use consort_core::{
     Call, Caller, Catalog, Changes, Emitting, Events, Json, Offer, ServerId, ShelfKind, Target,
     ToolResult, Toolbox, end,
@@ -133,7 +133,7 @@ fn measured(options: &Options) -> Result<Report, Failure> {
 fn agent_of(provider: Arc<dyn ModelProvider>, tools: &Arc<dyn Toolbox>) -> Agent {
     let facts = ModelFacts { window: Some(200_000), ..ModelFacts::default() };
     let model = Model { id: "bench:model".into(), name: "model".into(), provider, facts };
-    let mut agent = Agent::new(model, Arc::clone(tools), Settings::new("bench"));
+    let mut agent = Agent::new(model, Arc::clone(tools), AgentSettings::new("bench"));
     agent.settings.limits.turns = TURNS;
     agent.settings.limits.repeats = u32::MAX;
     agent
@@ -142,7 +142,7 @@ fn agent_of(provider: Arc<dyn ModelProvider>, tools: &Arc<dyn Toolbox>) -> Agent
 async fn run(agent: &Agent) {
     let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("go")]);
     while let Some(event) = events.next().await {
-        if let Event::Over { report } = event {
+        if let RunEvent::Ended { report } = event {
             assert_eq!(report.turns, TURNS, "{report:?}");
         }
     }
@@ -156,7 +156,7 @@ async fn long(agent: &Agent) -> (f64, f64) {
     let mut marks = BTreeMap::new();
     let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("go")]);
     while let Some(event) = events.next().await {
-        if let Event::Asking { turn } = event {
+        if let RunEvent::Requesting { turn } = event {
             marks.insert(turn, process_time());
         }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event};
+use consort::agent::{Agent, Conversation, RunEvent};
 use consort::{
     ChatMessage, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub, Model,
     ModelScript, Settings, agent, demo,
@@ -34,13 +34,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let toolbox = ExposureToolbox::new(Arc::new(hub.clone()), exposing);
 
     let model = Model::scripted(ModelScript::parse(SCRIPT)?);
-    let agent = Agent::new(model, Arc::new(toolbox), agent::Settings::new("reader"));
+    let agent = Agent::new(model, Arc::new(toolbox), agent::AgentSettings::new("reader"));
     let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("What is its mood?")]);
     while let Some(event) = events.next().await {
         match event {
-            Event::Called { call, .. } => println!("{} {}", call.name, call.arguments.as_str()),
-            Event::Result { result, .. } => println!("-> {}", result.text()),
-            Event::Over { report } => println!("{:?}: {}", report.status, report.text),
+            RunEvent::CallStarted { call, .. } => {
+                println!("{} {}", call.name, call.arguments.as_str())
+            }
+            RunEvent::Result { result, .. } => println!("-> {}", result.text()),
+            RunEvent::Ended { report } => println!("{:?}: {}", report.status, report.text),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event};
+use consort::agent::{Agent, Conversation, RunEvent};
 use consort::{ChatMessage, Hub, Model, ModelScript, Settings, ToolResult, agent, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,16 +50,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     settings.local.insert("weather".parse()?, vec![weather]);
     let hub = Hub::start(settings);
     let model = Model::scripted(ModelScript::parse(SCRIPT)?);
-    let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("forecaster"));
+    let agent = Agent::new(model, Arc::new(hub.clone()), agent::AgentSettings::new("forecaster"));
     let conversation = Conversation::new();
     let mut events = agent.run(&conversation, vec![ChatMessage::user("How warm is it in Paris?")]);
     while let Some(event) = events.next().await {
         match event {
-            Event::Called { call, tool } => println!("call   {tool} {}", call.arguments.as_str()),
-            Event::Result { result, .. } => {
+            RunEvent::CallStarted { call, tool } => {
+                println!("call   {tool} {}", call.arguments.as_str())
+            }
+            RunEvent::Result { result, .. } => {
                 println!("result is_error={} {}", result.is_error, result.text());
             }
-            Event::Over { report } => println!("answer {}", report.text),
+            RunEvent::Ended { report } => println!("answer {}", report.text),
             _ => {}
         }
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_agent::sub::AGENTS;
-use consort_agent::{Agent, Limits};
+use consort_agent::sub_agent::AGENTS;
+use consort_agent::{Agent, RunLimits};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_models::{Model, ReasoningAmount, ReasoningEffort};
 use consort_shape::transform::{ToolDraft, Transform};
@@ -103,8 +103,8 @@ fn chosen(config: &AgentConfig, layers: &Layers<'_>) -> Arc<dyn Transform> {
     Arc::new(ForAgents::new(&config.tools, &layers.reserved()))
 }
 
-fn limits(config: &AgentConfig, usual: &Limits) -> Limits {
-    Limits {
+fn limits(config: &AgentConfig, usual: &RunLimits) -> RunLimits {
+    RunLimits {
         turns: config.max_turns.unwrap_or(usual.turns),
         calls: config.max_calls.unwrap_or(usual.calls),
         tokens: config.max_tokens.or(usual.tokens),

@@ -91,7 +91,7 @@ impl Models {
     }
 
     /// The settings of an agent of this name, with the limits of the config.
-    pub fn agent_settings(&self, name: &str) -> consort_agent::Settings {
+    pub fn agent_settings(&self, name: &str) -> consort_agent::AgentSettings {
         self.limits.agent_settings(name)
     }
 

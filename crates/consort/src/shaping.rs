@@ -1,33 +1,33 @@
 //! Building toolboxes from a config, one for each endpoint.
 //!
-//! A call passes these layers, from the outside in: [`ExposureToolbox`] (exposure to models), [`TransformToolbox`] (names, descriptions,
-//! arguments, results), a recorder if there is one, [`PolicyToolbox`] (policy), [`WithAgents`] (agents as tools), [`PinToolbox`]
-//! (lock), [`CacheToolbox`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
-//! cannot bypass them. Each endpoint has layers of its own; the hub is shared.
+//! A call passes these layers, from the outside in: [`ExposureToolbox`] (exposure to models), [`TransformToolbox`]
+//! (names, descriptions, arguments, results), a recorder if there is one, [`PolicyToolbox`] (policy), [`AgentToolbox`]
+//! (agents as tools), [`PinToolbox`] (lock), [`CacheToolbox`] (cached results), and then the hub. The inner ones use the
+//! servers' own names, so a renamed tool cannot bypass them. Each endpoint has layers of its own; the hub is shared.
 
+mod compile;
 mod views;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_agent::RunObserver;
-use consort_agent::sub::{Roster, ServerAgents, WithAgents};
-use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
+use consort_agent::sub_agent::{AgentRegistry, AgentToolbox, ServerAgentToolbox};
+use consort_core::{Caller, Entry, Problem, ServerId, Toolbox};
 use consort_models::Model;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::pin::PinLock;
-use consort_shape::policy::{Policy, PolicyDecision, PolicyQuestion, PolicySpec};
-use consort_shape::transform::{SelectTools, Transform, TransformSpec};
+use consort_shape::policy::{Policy, PolicyDecision, PolicyQuestion};
+use consort_shape::transform::Transform;
 use consort_shape::{
     CacheRule, CacheToolbox, Exposure, ExposureMode, ExposureSettings, ExposureToolbox,
     OtherApprover, PinToolbox, PolicySettings, PolicyToolbox, ResultLimits, SharedApprovals,
     TransformSet, TransformToolbox,
 };
 
-use crate::config::{
-    Config, LimitSettings, Options, ProfileConfig, ServerConfig, Transport, merged,
-};
+use crate::config::{Config, LimitSettings, ProfileConfig, ServerConfig};
 use crate::models::{ModelError, Models};
+use compile::{about, compiled, policy, shape};
 
 /// The layers described by a config.
 #[derive(Clone, Default)]
@@ -43,7 +43,7 @@ pub struct Shaping {
     elsewhere: OtherApprover,
     models: Option<Arc<Models>>,
     agents: Vec<(String, String)>,
-    roster: Arc<Roster>,
+    roster: Arc<AgentRegistry>,
     observer: Option<Arc<dyn RunObserver>>,
     limits: Arc<LimitSettings>,
 }
@@ -125,7 +125,11 @@ impl Shaping {
 
     /// Adds agents of these names and descriptions to everything; they are put on the roster once they are built.
     #[must_use]
-    pub fn with_agents(mut self, agents: Vec<(String, String)>, roster: Arc<Roster>) -> Self {
+    pub fn with_agents(
+        mut self,
+        agents: Vec<(String, String)>,
+        roster: Arc<AgentRegistry>,
+    ) -> Self {
         self.agents = agents;
         self.roster = roster;
         self
@@ -216,7 +220,7 @@ impl Shaping {
         let mut exposings = views.map(|view| &view.exposing);
         if !self.agents.is_empty() || exposings.any(|exposing| exposing.agent.is_some()) {
             let agents = self.agents.iter().map(|(name, about)| (name.as_str(), about.as_str()));
-            base = Arc::new(WithAgents::new(base, agents, Arc::clone(&self.roster)));
+            base = Arc::new(AgentToolbox::new(base, agents, Arc::clone(&self.roster)));
         }
         Layers { shaping: self, base, wrap }
     }
@@ -315,9 +319,10 @@ impl Layers<'_> {
         let exposing = view.exposing.clone();
         match (self.shaping.agent_of(view), exposing.mode) {
             (Some(Ok(model)), _) => {
-                let agents = ServerAgents::new(tools, model, exposing.direct, exposing.servers)
-                    .limited(self.shaping.limits.server_agent(), self.shaping.limits.work);
-                Arc::new(agents.observed(self.shaping.observer.clone()))
+                let agents =
+                    ServerAgentToolbox::new(tools, model, exposing.direct, exposing.servers)
+                        .with_limits(self.shaping.limits.server_agent(), self.shaping.limits.work);
+                Arc::new(agents.with_observer(self.shaping.observer.clone()))
             }
             (_, ExposureMode::Fixed(Exposure::Individual)) => tools,
             _ => Arc::new(ExposureToolbox::new(tools, exposing)),
@@ -366,41 +371,4 @@ fn shaped(
         return toolbox;
     }
     Arc::new(TransformToolbox::new(toolbox, shape).with_limits(limits))
-}
-
-fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> TransformSet {
-    let mut transforms = transforms.to_vec();
-    if !profile.tools.is_empty() {
-        transforms.push(Arc::new(SelectTools(profile.tools.iter().map(Pattern::new).collect())));
-    }
-    transforms.extend(compiled(&profile.transforms));
-    let servers = profile.servers.iter().map(|server| ServerId::derive(server)).collect();
-    TransformSet { servers: (!profile.servers.is_empty()).then_some(servers), transforms }
-}
-
-fn compiled(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {
-    specs.iter().flat_map(|spec| spec.compile().unwrap_or_default()).collect()
-}
-
-/// Combines the common policy with the rules of a profile, which come first. An invalid policy denies everything.
-fn policy(options: &Options, profile: Option<&PolicySpec>) -> Policy {
-    let closed = || {
-        let spec = PolicySpec { default: Some("deny".to_owned()), ..PolicySpec::default() };
-        Policy::compile(&spec).expect("it has no rules")
-    };
-    Policy::compile(&merged(options.policy.as_ref(), profile)).unwrap_or_else(|_| closed())
-}
-
-/// Returns the description of the one tool that represents a server.
-fn about(server: &ServerConfig) -> String {
-    let transport = match server.transport {
-        Transport::Stdio(_) => "stdio",
-        Transport::Http(_) => "http",
-        Transport::Sse(_) => "sse",
-    };
-    let usual = || {
-        let name = &server.name;
-        format!("MCP server '{name}' ({transport}) - provides access to multiple tools")
-    };
-    server.description.clone().unwrap_or_else(usual)
 }

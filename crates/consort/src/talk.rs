@@ -12,7 +12,9 @@ mod tape;
 
 use std::sync::Arc;
 
-use consort_agent::{Agent, Conversation, Event, Question, Report, Status, Why};
+use consort_agent::{
+    Agent, Conversation, QuestionOrigin, RunEvent, RunReport, RunStatus, UserQuestion,
+};
 use consort_core::{Json, Refusal, Reply};
 use consort_models::ChatMessage;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -84,7 +86,7 @@ impl Audience {
 
     /// Asks the person the pending questions of a conversation; false if one stays open.
     pub(crate) async fn settle(&mut self, conversation: &Conversation) -> Result<bool, Failure> {
-        for question in conversation.waiting() {
+        for question in conversation.open_questions() {
             let id = question.id.clone();
             let Ok(answer) = put(&self.person, question).await else { return Ok(false) };
             let answer: serde_json::Value = answer.read().unwrap_or_default();
@@ -105,19 +107,19 @@ impl Audience {
         agent: &Agent,
         conversation: &Conversation,
         input: Vec<ChatMessage>,
-    ) -> Result<Report, Quit> {
+    ) -> Result<RunReport, Quit> {
         let mut events = agent.run(conversation, input);
         let mut asking = JoinSet::new();
         let mut stopping = false;
         loop {
             tokio::select! {
                 event = events.next() => match event {
-                    Some(Event::Over { report }) => {
+                    Some(RunEvent::Ended { report }) => {
                         self.show.release();
-                        self.show.event(Event::Over { report: report.clone() });
+                        self.show.event(RunEvent::Ended { report: report.clone() });
                         return Ok(report);
                     }
-                    Some(Event::Question { question, answer: Some(answer) }) if Person::there() => {
+                    Some(RunEvent::Question { question, answer: Some(answer) }) if Person::there() => {
                         self.show.hold();
                         asking.spawn(ask(Arc::clone(&self.person), question, answer));
                     }
@@ -141,7 +143,7 @@ impl Audience {
 }
 
 /// Asks the person at the terminal a question of a run.
-async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
+async fn ask(person: Arc<Person>, question: UserQuestion, answer: Reply) {
     let answered = put(&person, question).await;
     if keyboard::was_interrupted() {
         // The signal is on its way and stops the run, which must not take this for a no.
@@ -151,47 +153,49 @@ async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
 }
 
 /// Returns the person's answer to a question of a run.
-pub(crate) async fn put(person: &Person, question: Question) -> Result<Json, Refusal> {
+pub(crate) async fn put(person: &Person, question: UserQuestion) -> Result<Json, Refusal> {
     let Some(params) = Json::from(question.params).to_object() else {
         return Err(Refusal { code: -32602, message: "the question cannot be read".to_owned() });
     };
     match question.kind {
-        Why::Approval => person.agree(params).await,
-        Why::Model => person.ask("The model asks: ", params).await,
-        Why::Server => person.ask("", params).await,
-        Why::Sampling => person.ask("Attention: ", params).await,
+        QuestionOrigin::Approval => person.agree(params).await,
+        QuestionOrigin::Model => person.ask("The model asks: ", params).await,
+        QuestionOrigin::Server => person.ask("", params).await,
+        QuestionOrigin::Sampling => person.ask("Attention: ", params).await,
     }
 }
 
 /// Returns the exit code of a run; failures have a message, unless programs got it already.
-pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<Exit, Failure> {
+pub(crate) fn ended(report: &RunReport, kept: Option<&str>, json: bool) -> Result<Exit, Failure> {
     let exit = match report.status {
-        Status::Completed => return Ok(Exit::Ok),
-        Status::Cancelled => return Ok(Exit::Interrupted),
-        Status::LimitReached => Exit::Limit,
-        Status::Error => Exit::Tool,
-        Status::Denied => Exit::Denied,
-        Status::Waiting => Exit::Waiting,
+        RunStatus::Completed => return Ok(Exit::Ok),
+        RunStatus::Cancelled => return Ok(Exit::Interrupted),
+        RunStatus::LimitReached => Exit::Limit,
+        RunStatus::Error => Exit::Tool,
+        RunStatus::Denied => Exit::Denied,
+        RunStatus::Waiting => Exit::Waiting,
     };
     if json {
         return Ok(exit);
     }
     let reason = escaped(&report.reason);
     let message = match report.status {
-        Status::LimitReached => format!("a limit was reached: {reason}"),
-        Status::Denied => format!("denied: {reason}"),
-        Status::Waiting => {
-            let asked =
-                report.waiting.first().and_then(|question| question.params["message"].as_str());
+        RunStatus::LimitReached => format!("a limit was reached: {reason}"),
+        RunStatus::Denied => format!("denied: {reason}"),
+        RunStatus::Waiting => {
+            let asked = report
+                .open_questions
+                .first()
+                .and_then(|question| question.params["message"].as_str());
             format!("a person is waited for: {}", escaped(asked.unwrap_or(&report.reason)))
         }
         _ => reason,
     };
     let hint = match (report.status, kept) {
-        (Status::LimitReached, Some(id)) => {
+        (RunStatus::LimitReached, Some(id)) => {
             Some(format!("go on with `consort ask --continue={id} …`, with another limit"))
         }
-        (Status::Waiting, Some(id)) => {
+        (RunStatus::Waiting, Some(id)) => {
             Some(format!("answer it at a terminal: `consort chat --continue={id}`"))
         }
         _ => report.hint.as_deref().map(escaped),
@@ -204,8 +208,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn report(status: Status, reason: &str) -> Report {
-        Report {
+    fn report(status: RunStatus, reason: &str) -> RunReport {
+        RunReport {
             run: String::new(),
             status,
             reason: reason.to_owned(),
@@ -213,17 +217,17 @@ mod tests {
             text: String::new(),
             turns: 0,
             calls: 0,
-            failed: 0,
+            failed_calls: 0,
             usage: consort_models::TokenUsage::default(),
             cost: None,
-            took: 0,
-            waiting: Vec::new(),
+            duration_ms: 0,
+            open_questions: Vec::new(),
         }
     }
 
     #[test]
     fn every_end_has_a_code_and_words_of_its_own() {
-        let told = |report: &Report| {
+        let told = |report: &RunReport| {
             let ended = ended(report, Some("7f3a"), false);
             let exit =
                 |ended: &Result<Exit, Failure>| ended.as_ref().map_or_else(|f| f.exit, |e| *e);
@@ -235,26 +239,28 @@ mod tests {
         let error = |message: &str, hint: Option<&str>, exit: Exit| {
             Err((message.to_owned(), hint.map(str::to_owned), exit))
         };
-        assert_eq!(told(&report(Status::Completed, "")), Ok(Exit::Ok));
-        assert_eq!(told(&report(Status::Cancelled, "")), Ok(Exit::Interrupted));
-        let hinted = Report { hint: Some("wait".to_owned()), ..report(Status::Error, "too much") };
+        assert_eq!(told(&report(RunStatus::Completed, "")), Ok(Exit::Ok));
+        assert_eq!(told(&report(RunStatus::Cancelled, "")), Ok(Exit::Interrupted));
+        let hinted =
+            RunReport { hint: Some("wait".to_owned()), ..report(RunStatus::Error, "too much") };
         assert_eq!(told(&hinted), error("too much", Some("wait"), Exit::Tool));
         assert_eq!(
-            told(&report(Status::Denied, "no \u{1b}")),
+            told(&report(RunStatus::Denied, "no \u{1b}")),
             error("denied: no \\u{1b}", None, Exit::Denied)
         );
         let on = "go on with `consort ask --continue=7f3a …`, with another limit";
         assert_eq!(
-            told(&report(Status::LimitReached, "50 turns")),
+            told(&report(RunStatus::LimitReached, "50 turns")),
             error("a limit was reached: 50 turns", Some(on), Exit::Limit)
         );
-        let question = Question {
+        let question = UserQuestion {
             id: "q".to_owned(),
             call: "c".to_owned(),
-            kind: Why::Model,
+            kind: QuestionOrigin::Model,
             params: json!({ "message": "Which city?" }),
         };
-        let waiting = Report { waiting: vec![question], ..report(Status::Waiting, "") };
+        let waiting =
+            RunReport { open_questions: vec![question], ..report(RunStatus::Waiting, "") };
         let answer = "answer it at a terminal: `consort chat --continue=7f3a`";
         assert_eq!(
             told(&waiting),

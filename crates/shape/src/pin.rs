@@ -6,6 +6,7 @@
 
 mod canonical;
 mod diff;
+mod difference;
 mod launch;
 mod lock;
 mod text;
@@ -20,8 +21,9 @@ use sha2::{Digest, Sha256};
 pub use canonical::canonical;
 pub(crate) use canonical::code_units;
 pub use diff::{DefinitionChange, DiffLine, DiffMark, diff, diff_lines, new_lines};
+pub use difference::LockDifference;
 pub use launch::ServerLaunch;
-pub use lock::{LockDifference, LockedServer, PinLock, PinnedItem, PinnedKind, WithholdReason};
+pub use lock::{LockedServer, PinLock, PinnedItem, PinnedKind, WithholdReason};
 pub use text::LockError;
 
 /// Prefix of a pin's textual form.

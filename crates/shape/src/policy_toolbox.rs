@@ -1,6 +1,9 @@
 //! A toolbox that enforces a policy for each caller.
 
+mod approvers;
 mod missing;
+
+pub use approvers::{OtherApprover, SharedApprovals};
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -17,8 +20,8 @@ use crate::limits::ApprovalLimits;
 use crate::memo::CatalogMemo;
 use crate::pin::Pin;
 use crate::policy::{
-    ApprovalForm, ApprovalKey, ApprovalStore, ApprovalVerdict, ArgumentBinding, Policy,
-    PolicyDecision, PolicyEffect, PolicyQuestion,
+    ApprovalForm, ApprovalKey, ApprovalVerdict, ArgumentBinding, Policy, PolicyDecision,
+    PolicyEffect, PolicyQuestion,
 };
 
 /// A toolbox that shows each caller, and lets it call, what a policy allows. Every path to a server goes
@@ -44,60 +47,6 @@ pub struct PolicySettings {
     pub limits: ApprovalLimits,
     /// Availability of approvers other than the caller.
     pub other_approver: OtherApprover,
-}
-
-/// Check for an approver other than the caller, whom an outer layer asks. There is none by default.
-#[derive(Clone)]
-pub struct OtherApprover(Arc<dyn Fn() -> bool + Send + Sync>);
-
-impl OtherApprover {
-    /// Creates a check from a function.
-    pub fn new(there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(there))
-    }
-}
-
-impl Default for OtherApprover {
-    fn default() -> Self {
-        Self::new(|| false)
-    }
-}
-
-impl fmt::Debug for OtherApprover {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OtherApprover")
-    }
-}
-
-/// Approvals, shared by all layers that ask for them.
-pub struct SharedApprovals {
-    approvals: Mutex<ApprovalStore>,
-    persist: PersistApprovals,
-}
-
-/// Persists approvals.
-type PersistApprovals = Box<dyn Fn(&ApprovalStore) + Send + Sync>;
-
-impl SharedApprovals {
-    /// Creates the store from earlier approvals and a function that persists changes.
-    pub fn new(
-        approvals: ApprovalStore,
-        keep: impl Fn(&ApprovalStore) + Send + Sync + 'static,
-    ) -> Self {
-        Self { approvals: Mutex::new(approvals), persist: Box::new(keep) }
-    }
-}
-
-impl Default for SharedApprovals {
-    fn default() -> Self {
-        Self::new(ApprovalStore::default(), |_| ())
-    }
-}
-
-impl fmt::Debug for SharedApprovals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedApprovals")
-    }
 }
 
 impl fmt::Debug for PolicyToolbox {

@@ -3,38 +3,38 @@
 use consort_core::Json;
 use serde_json::{Value, json};
 
-use super::call::Making;
-use crate::sampling::Consent;
-use crate::step::{Question, Why};
+use super::call::CallAttempt;
+use crate::sampling::SamplingConsent;
+use crate::step::{QuestionOrigin, UserQuestion};
 use consort_models::{
     ChatMessage, MediaSource, MessagePart, MessageRole, ModelRequest, PartContent, ProviderEvent,
     StopReason,
 };
 
-impl Making<'_> {
+impl CallAttempt<'_> {
     /// Returns the model's answer as the result of a `sampling/createMessage`.
     pub(super) async fn sample(&self, params: &Value) -> Option<Json> {
         let agent = &self.worker.agent;
         let sampling = &agent.settings.sampling;
-        if !sampling.is_offered(agent.settings.person) || sampling.is_spent() {
+        if !sampling.is_offered(agent.settings.has_user) || sampling.is_spent() {
             return None;
         }
-        if sampling.consent == Consent::Ask {
+        if sampling.consent == SamplingConsent::Ask {
             let id = format!("{}-sampling", self.call.id);
-            let question = Question {
+            let question = UserQuestion {
                 id,
                 call: self.call.id.clone(),
-                kind: Why::Sampling,
-                params: consent(params),
+                kind: QuestionOrigin::Sampling,
+                params: consent_form(params),
             };
-            let answer = self.put(question).await?;
+            let answer = self.ask(question).await?;
             if answer["action"] != "accept" || answer["content"]["allow"] == false {
                 return None;
             }
         }
         let most = agent.settings.work.sampling_answer;
-        let asked = ask(&agent.model.name, params, most);
-        let mut request = self.worker.request(asked).await.ok()?;
+        let request = sampling_request(&agent.model.name, params, most);
+        let mut request = self.worker.request(request).await.ok()?;
         let reply = loop {
             match request.next().await {
                 ProviderEvent::End(end) => break end.ok()?,
@@ -57,7 +57,7 @@ impl Making<'_> {
 }
 
 /// Returns the question to the user.
-fn consent(params: &Value) -> Value {
+fn consent_form(params: &Value) -> Value {
     let last = params["messages"].as_array().and_then(|messages| messages.last());
     let text = last
         .and_then(|message| blocks(&message["content"]).find_map(|block| block["text"].as_str()));
@@ -81,7 +81,7 @@ fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Builds the model request for a server: its messages, no tools, and at most `most` tokens.
-fn ask(model: &str, params: &Value, most: u32) -> ModelRequest {
+fn sampling_request(model: &str, params: &Value, most: u32) -> ModelRequest {
     let mut messages = Vec::new();
     if let Some(system) = params["systemPrompt"].as_str() {
         messages.push(ChatMessage::system(system));

@@ -81,8 +81,8 @@ fn whole(messages: &[Arc<ChatMessage>]) -> bool {
 proptest! {
     #[test]
     fn no_cut_parts_a_result_from_its_call(messages in conversations(), window in 200_u64..4000) {
-        let mut gauge = Gauge::new("", &[]);
-        let limit = Limit { window, answer: 100 };
+        let mut gauge = TokenGauge::new("", &[]);
+        let limit = ContextLimit { window, answer: 100 };
         let mut before = 0;
         for end in 1..=messages.len() {
             if let Some(cut) = gauge.cut(&messages[..end], before, limit) {
@@ -90,18 +90,18 @@ proptest! {
                 before = cut;
                 prop_assert!(messages[cut].role != MessageRole::Tool && messages[cut].role != MessageRole::System);
             }
-            prop_assert!(whole(&shown(&messages[..end], before)));
+            prop_assert!(whole(&shown_messages(&messages[..end], before)));
         }
     }
 
     #[test]
     fn between_cuts_each_prompt_begins_with_the_one_before(messages in conversations(), window in 200_u64..4000) {
-        let mut gauge = Gauge::new("", &[]);
-        let limit = Limit { window, answer: 100 };
+        let mut gauge = TokenGauge::new("", &[]);
+        let limit = ContextLimit { window, answer: 100 };
         let (mut before, mut last) = (0, Vec::new());
         for end in 1..=messages.len() {
             let cut = gauge.cut(&messages[..end], before, limit);
-            let now = shown(&messages[..end], cut.unwrap_or(before));
+            let now = shown_messages(&messages[..end], cut.unwrap_or(before));
             if cut.is_none() {
                 prop_assert_eq!(&now[..last.len()], &last[..]);
             }
@@ -112,10 +112,10 @@ proptest! {
 
     #[test]
     fn what_can_be_brought_within_the_limit_is(messages in conversations(), window in 200_u64..4000) {
-        let mut gauge = Gauge::new("", &[]);
-        let limit = Limit { window, answer: 100 };
+        let mut gauge = TokenGauge::new("", &[]);
+        let limit = ContextLimit { window, answer: 100 };
         let now = gauge.estimate(&messages, 0);
-        let least = places(&messages, 0).into_iter().map(|at| gauge.estimate(&messages, at)).min();
+        let least = cut_points(&messages, 0).into_iter().map(|at| gauge.estimate(&messages, at)).min();
         match gauge.cut(&messages, 0, limit) {
             None => prop_assert!(now <= limit.full() || least.is_none_or(|least| least >= now)),
             Some(cut) => {
@@ -130,10 +130,10 @@ proptest! {
     fn the_estimate_is_that_of_what_is_shown(messages in conversations(), at in any::<prop::sample::Index>()) {
         let before = at.index(messages.len());
         let tool = Tool::new("a", "Does a.", &Json::parse(r#"{"type":"object"}"#).unwrap());
-        let mut gauge = Gauge::new("", &[tool]);
+        let mut gauge = TokenGauge::new("", &[tool]);
         let tools = gauge.estimate(&[], 0);
         prop_assert!(tools > 5);
-        let sent: u64 = shown(&messages, before).iter().map(|message| tokens(message)).sum();
+        let sent: u64 = shown_messages(&messages, before).iter().map(|message| tokens(message)).sum();
         let estimate = gauge.estimate(&messages, before);
         prop_assert!(estimate.abs_diff(sent + tools) <= NOTE, "{estimate} {sent}");
     }
@@ -152,22 +152,22 @@ fn what_stays_is_the_system_the_first_and_the_current_question() {
         said("c", &[]),
     ];
     let note = |count| note(count);
-    assert_eq!(texts(&shown(&messages, 0)).len(), 7);
+    assert_eq!(texts(&shown_messages(&messages, 0)).len(), 7);
     assert_eq!(
-        texts(&shown(&messages, 6)),
+        texts(&shown_messages(&messages, 6)),
         ["be brief", &format!("first{}", note(3)), "second", "c"]
     );
     assert_eq!(
-        texts(&shown(&messages, 3)),
+        texts(&shown_messages(&messages, 3)),
         ["be brief", &format!("first{}", note(1)), "second", "b", "", "c"]
     );
-    assert_eq!(places(&messages, 0), [1, 2, 3, 4, 6]);
+    assert_eq!(cut_points(&messages, 0), [1, 2, 3, 4, 6]);
     assert_eq!(
         note(1),
         "\n\n[1 later message is left out here: the conversation is longer than can be read at once]"
     );
     let headless = [said("a", &[]), said("b", &[])];
-    let shown = shown(&headless, 1);
+    let shown = shown_messages(&headless, 1);
     assert_eq!((shown[0].role, texts(&shown)), (MessageRole::User, vec![note(1), "b".into()]));
 }
 
@@ -176,13 +176,13 @@ fn a_call_that_is_answered_late_is_not_parted_from_its_answer() {
     let (one, two) = (["1".to_owned()], ["2".to_owned()]);
     let messages =
         [said("", &one), said("", &two), results(&two, ""), results(&one, ""), said("", &[])];
-    assert_eq!(places(&messages, 0), [4]);
+    assert_eq!(cut_points(&messages, 0), [4]);
 }
 
 #[test]
 fn a_provider_that_counts_otherwise_is_believed_within_reason() {
     let messages = [Arc::new(ChatMessage::user(words(1000)))];
-    let mut gauge = Gauge::new("", &[]);
+    let mut gauge = TokenGauge::new("", &[]);
     let ours = gauge.estimate(&messages, 0);
     gauge.correct(&messages, 0, ours * 3 / 2);
     assert_eq!(gauge.estimate(&messages, 0), ours * 3 / 2);
@@ -194,14 +194,14 @@ fn a_provider_that_counts_otherwise_is_believed_within_reason() {
 
 #[test]
 fn a_thousand_turns_cost_a_thousand_times_one() {
-    let mut gauge = Gauge::new("", &[]);
+    let mut gauge = TokenGauge::new("", &[]);
     let mut messages = vec![Arc::new(ChatMessage::user(words(50)))];
     let (mut before, mut cuts) = (0, 0);
     for turn in 0..1000 {
         let call = [turn.to_string()];
         messages.push(said(&words(20), &call));
         messages.push(results(&call, &words(100)));
-        let limit = Limit { window: 20_000, answer: 4000 };
+        let limit = ContextLimit { window: 20_000, answer: 4000 };
         if let Some(cut) = gauge.cut(&messages, before, limit) {
             (before, cuts) = (cut, cuts + 1);
         }
@@ -217,10 +217,10 @@ fn a_result_that_grew_is_counted_again_and_nothing_else() {
     let call = ["1".to_owned()];
     let mut messages =
         vec![Arc::new(ChatMessage::user("a")), said("b", &call), results(&call, "c")];
-    let mut gauge = Gauge::new("", &[]);
+    let mut gauge = TokenGauge::new("", &[]);
     gauge.estimate(&messages, 0);
     messages[2] = results(&call, &words(100));
-    let fresh = Gauge::new("", &[]).estimate(&messages, 0);
+    let fresh = TokenGauge::new("", &[]).estimate(&messages, 0);
     assert_eq!(gauge.estimate(&messages, 0), fresh);
     assert_eq!(gauge.work, 4);
 }

@@ -6,20 +6,20 @@ use consort_models::{MessagePart, PartContent, ToolCall, ToolCallResult};
 
 /// An item of a response.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item {
+pub(super) enum ResponseItem {
     /// Text.
     Text(String),
     /// Text of a refusal.
     Refusal(String),
     /// A call of one of Consort's tools, made by Consort.
-    Own(Own),
+    Own(ServerCall),
     /// A call of one of the client's tools, made by the client.
-    Handed(ToolCall),
+    ClientCall(ToolCall),
 }
 
 /// A call of one of Consort's tools.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Own {
+pub(super) struct ServerCall {
     pub(super) call: ToolCall,
     /// `server.tool`; `None` if it was not resolved.
     pub(super) tool: Option<String>,
@@ -28,25 +28,25 @@ pub(super) struct Own {
 
 /// Stage of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ItemStage {
     Begun,
     Done,
 }
 
-impl Item {
+impl ResponseItem {
     /// Returns its id in a response.
     pub(super) fn id(&self, response: &str, index: usize) -> String {
         match self {
             Self::Text(_) | Self::Refusal(_) => format!("msg_{response}_{index}"),
             Self::Own(own) => format!("mcp_{}", own.call.id),
-            Self::Handed(call) => format!("fc_{}", call.id),
+            Self::ClientCall(call) => format!("fc_{}", call.id),
         }
     }
 
     /// Returns it as an item of a response.
-    pub(super) fn json(&self, response: &str, index: usize, stage: Stage) -> Value {
+    pub(super) fn json(&self, response: &str, index: usize, stage: ItemStage) -> Value {
         let id = self.id(response, index);
-        let done = stage == Stage::Done;
+        let done = stage == ItemStage::Done;
         let status = if done { "completed" } else { "in_progress" };
         match self {
             Self::Text(_) | Self::Refusal(_) => {
@@ -58,7 +58,7 @@ impl Item {
             }
             Self::Own(own) => {
                 let failed = own.result.as_ref().is_some_and(|result| result.is_error);
-                let told = own.result.as_ref().map(words).filter(|_| done);
+                let told = own.result.as_ref().map(result_text).filter(|_| done);
                 let (output, error) = if failed { (None, told) } else { (told, None) };
                 json!({
                     "id": id, "type": "mcp_call", "server_label": own.server(),
@@ -68,7 +68,7 @@ impl Item {
                     "output": output, "error": error,
                 })
             }
-            Self::Handed(call) => json!({
+            Self::ClientCall(call) => json!({
                 "id": id, "type": "function_call", "status": status, "call_id": call.id,
                 "name": call.name,
                 "arguments": if done { call.arguments.as_str() } else { "" },
@@ -77,19 +77,20 @@ impl Item {
     }
 
     /// Returns the content of a message.
-    pub(super) fn part(&self, stage: Stage) -> Value {
-        let said = |text: &str| if stage == Stage::Done { text.to_owned() } else { String::new() };
+    pub(super) fn part(&self, stage: ItemStage) -> Value {
+        let said =
+            |text: &str| if stage == ItemStage::Done { text.to_owned() } else { String::new() };
         match self {
             Self::Refusal(text) => json!({ "type": "refusal", "refusal": said(text) }),
             Self::Text(text) => {
                 json!({ "type": "output_text", "text": said(text), "annotations": [], "logprobs": [] })
             }
-            Self::Own(_) | Self::Handed(_) => Value::Null,
+            Self::Own(_) | Self::ClientCall(_) => Value::Null,
         }
     }
 }
 
-impl Own {
+impl ServerCall {
     fn server(&self) -> &str {
         let tool = self.tool.as_deref().and_then(|tool| tool.split_once('.'));
         tool.map_or("consort", |(server, _)| server)
@@ -97,7 +98,7 @@ impl Own {
 }
 
 /// Returns a result as text.
-fn words(result: &ToolCallResult) -> String {
+fn result_text(result: &ToolCallResult) -> String {
     let word = |part: &MessagePart| match &part.content {
         PartContent::Text { text } => text.clone(),
         PartContent::Resource(resource) => {

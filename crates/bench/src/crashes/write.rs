@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consort::lock;
 use consort::token;
-use consort_agent::{Journal, Step, Store, What};
+use consort_agent::{ConversationStep, ConversationStore, StepEvent, StepJournal};
 use consort_core::{Caller, Json};
 use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
 use consort_models::{ChatMessage, MediaSource, MessageRole, PartContent as PartKind};
@@ -118,7 +118,7 @@ impl Writer {
     }
 
     fn store(&self) -> Result<(), Failure> {
-        let store = Store::new(&self.folder);
+        let store = ConversationStore::new(&self.folder);
         let last = store.ids()?.pop().filter(|_| self.from / super::run::ROUND % 2 == 1);
         let mut journal = match last {
             Some(id) => store.open(&id)?.journal,
@@ -126,7 +126,7 @@ impl Writer {
         };
         say("ready");
         for number in self.numbers() {
-            tell(number, &journal.keep(&step_of(number)));
+            tell(number, &journal.record(&step_of(number)));
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ pub(super) fn login_of(number: u64) -> StoredLogin {
 }
 
 /// A step that contains its number; some have a text so large that it is stored in a separate file.
-pub(super) fn step_of(number: u64) -> Step {
+pub(super) fn step_of(number: u64) -> ConversationStep {
     let text = |bytes: usize| format!("{number} ").repeat(bytes / 8);
     let message = match number % 5 {
         0 => ChatMessage::user(text(128 << 10)),
@@ -241,5 +241,5 @@ pub(super) fn step_of(number: u64) -> Step {
         }
         _ => ChatMessage::user(text(200)),
     };
-    Step { at: number, what: What::Message { message } }
+    ConversationStep { at: number, event: StepEvent::Message { message } }
 }

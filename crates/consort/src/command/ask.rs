@@ -1,6 +1,6 @@
 //! `consort ask`: sends one prompt to a model that can use the offered tools.
 
-use consort_agent::Status;
+use consort_agent::RunStatus;
 use consort_models::ChatMessage;
 
 use crate::cli::{Ask, Common};
@@ -57,7 +57,7 @@ pub(super) async fn answered(
         audience.settle(&kept.conversation).await?;
     }
     // A run that completed before is not shown again, except for its answer.
-    let told = input.is_empty() && kept.conversation.over() == Some(Status::Completed);
+    let told = input.is_empty() && kept.conversation.outcome() == Some(RunStatus::Completed);
     match audience.follow(&stage.agent, &kept.conversation, input).await {
         Ok(report) if told && !audience.show.is_json() => {
             line(escaped(&report.text));

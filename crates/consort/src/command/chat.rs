@@ -5,7 +5,7 @@ mod orders;
 mod source;
 mod typed;
 
-use consort_agent::{Report, Status};
+use consort_agent::{RunReport, RunStatus};
 use consort_models::{ChatMessage, MessageRole, TokenUsage};
 
 use crate::cli::{Chat, Common};
@@ -87,7 +87,7 @@ impl Chatting<'_> {
                 format!("{} messages; the last: {}", messages.len(), shortened(&said, GLIMPSE));
             self.note(&text);
         }
-        let waiting = self.kept.conversation.waiting();
+        let waiting = self.kept.conversation.open_questions();
         let offer = match waiting.first() {
             Some(question) => {
                 let message = question.params["message"].as_str().unwrap_or_default();
@@ -198,7 +198,7 @@ impl Chatting<'_> {
             return Ok(());
         };
         self.used.add(&report);
-        if report.status == Status::Cancelled {
+        if report.status == RunStatus::Cancelled {
             self.note("stopped; the conversation goes on");
         }
         let json = self.setup.audience.show.is_json();
@@ -224,7 +224,7 @@ impl Chatting<'_> {
 }
 
 impl Used {
-    fn add(&mut self, report: &Report) {
+    fn add(&mut self, report: &RunReport) {
         self.turns += report.turns;
         self.calls += report.calls;
         self.usage += report.usage;

@@ -6,7 +6,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use consort_agent::StoreError;
-use consort_agent::store::{Id, State, Store, Summary};
+use consort_agent::store::{
+    ConversationId, ConversationState, ConversationStore, ConversationSummary,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -25,7 +27,7 @@ pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit,
     let folder = options.folder.or_else(folder).ok_or_else(|| {
         Failure::usage("there is no home folder to look in").hint("name a folder with --folder")
     })?;
-    let store = Store::new(folder);
+    let store = ConversationStore::new(folder);
     match options.command {
         ConversationsCommand::List => list(common, &store),
         ConversationsCommand::Show { id } => show(common, &store, &id),
@@ -64,11 +66,11 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn list(common: &Common, store: &Store) -> Result<Exit, Failure> {
+fn list(common: &Common, store: &ConversationStore) -> Result<Exit, Failure> {
     #[derive(Serialize)]
     struct Listed<'a> {
         #[serde(flatten)]
-        summary: &'a Summary,
+        summary: &'a ConversationSummary,
         #[serde(skip_serializing_if = "Option::is_none")]
         damage: Option<&'a str>,
     }
@@ -90,14 +92,14 @@ fn list(common: &Common, store: &Store) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn damage(summary: &Summary) -> Option<&str> {
+fn damage(summary: &ConversationSummary) -> Option<&str> {
     match &summary.state {
-        State::Damaged(reason) => Some(reason),
+        ConversationState::Damaged(reason) => Some(reason),
         _ => None,
     }
 }
 
-fn cells(summary: &Summary) -> [Cell; 6] {
+fn cells(summary: &ConversationSummary) -> [Cell; 6] {
     let id = Cell::from(summary.id.as_str());
     if let Some(damage) = damage(summary) {
         let state = Cell::styled(Styled::Bad, summary.state.as_str());
@@ -124,7 +126,7 @@ fn time(at: u64) -> String {
     consort_core::utc(at / 1000).replace('T', " ").replace('Z', "")
 }
 
-fn show(common: &Common, store: &Store, name: &str) -> Result<Exit, Failure> {
+fn show(common: &Common, store: &ConversationStore, name: &str) -> Result<Exit, Failure> {
     let (head, steps) = store.read(&store.find(name)?)?;
     if common.json {
         let (id, title, created, forked) = (&head.id, &head.title, head.created, &head.forked);
@@ -139,11 +141,12 @@ fn show(common: &Common, store: &Store, name: &str) -> Result<Exit, Failure> {
 
 async fn delete(
     common: &Common,
-    store: &Store,
+    store: &ConversationStore,
     names: &[String],
     yes: bool,
 ) -> Result<Exit, Failure> {
-    let mut ids = names.iter().map(|name| store.find(name)).collect::<Result<Vec<Id>, _>>()?;
+    let mut ids =
+        names.iter().map(|name| store.find(name)).collect::<Result<Vec<ConversationId>, _>>()?;
     ids.sort_unstable();
     ids.dedup();
     if !yes {

@@ -3,7 +3,7 @@
 mod file;
 mod output;
 
-use consort_agent::Task;
+use consort_agent::AgentTask;
 
 use super::ask::answered;
 use crate::cli::{Common, Run, Talk};
@@ -17,7 +17,7 @@ pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
     let prompt = file.prompt(&run.set)?;
     let output = file.output.as_ref().map(Output::new).transpose()?;
     let talk = merged(run.talk, &file);
-    let task = Task {
+    let task = AgentTask {
         id: file.id(&run.file),
         kind: file.kind.clone(),
         description: prompt,
@@ -33,7 +33,7 @@ pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
 async fn perform(
     setup: &mut Setup,
     file: &TaskFile,
-    task: Task,
+    task: AgentTask,
     output: Option<Output>,
 ) -> Result<Exit, Failure> {
     if setup.reach(&task.tools).await?.is_none() {

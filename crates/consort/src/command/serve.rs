@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use consort::config::{Config, Options, STDIN, System};
-use consort_agent::sub::Roster;
+use consort_agent::sub_agent::AgentRegistry;
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
@@ -64,7 +64,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
             return Err(failure);
         }
     };
-    let roster = Arc::<Roster>::default();
+    let roster = Arc::<AgentRegistry>::default();
     let approvals = shaping.approvals();
     let desk = (!serve.no_console && !serve.stdio).then(Arc::<Desk>::default);
     let parts = Parts {
@@ -141,7 +141,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
 }
 
 /// Shuts down the gateway, the console, the agents and the hub, in this order.
-async fn end(gateway: Gateway, console: Option<Console>, roster: &Roster, hub: &Hub) {
+async fn end(gateway: Gateway, console: Option<Console>, roster: &AgentRegistry, hub: &Hub) {
     gateway.end().await;
     if let Some(console) = console {
         console.end().await;

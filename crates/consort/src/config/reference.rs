@@ -101,7 +101,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
             fields.source.split_once(&format!("const {name}: usize = ")).expect("it is there");
         rest.split(';').next().unwrap_or_default().replace('_', ",")
     };
-    let run = consort_agent::Limits::default();
+    let run = consort_agent::RunLimits::default();
     let patience = consort_models::ProviderTimeouts::default();
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
@@ -109,10 +109,10 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time")
         | ("consort.serve", "ledger_days") => "no limit".to_owned(),
         ("consort.agents.NAME", "summary_tokens") => {
-            consort_agent::Settings::SUMMARY_TOKENS.to_string()
+            consort_agent::AgentSettings::SUMMARY_TOKENS.to_string()
         }
         ("consort.agents.NAME", "context_tries") => {
-            consort_agent::Settings::CONTEXT_TRIES.to_string()
+            consort_agent::AgentSettings::CONTEXT_TRIES.to_string()
         }
         ("consort.transforms.result", "preview_bytes") => constant("PREVIEW"),
         ("consort.exposure", "budget") => constant("BUDGET"),

@@ -141,7 +141,7 @@ fn close(schema: &mut Value) {
 
 /// Sets the effective defaults of keys.
 fn defaults(definitions: &mut Map<String, Value>) {
-    let (run, patience) = (consort_agent::Limits::default(), ProviderTimeouts::default());
+    let (run, patience) = (consort_agent::RunLimits::default(), ProviderTimeouts::default());
     let silence = Period::new(patience.idle).map(|period| period.to_string());
     let defaults = [
         ("Options", "naming", json!("auto")),
@@ -149,8 +149,8 @@ fn defaults(definitions: &mut Map<String, Value>) {
         ("Options", "validate", json!("warn")),
         ("AgentConfig", "max_turns", json!(run.turns)),
         ("AgentConfig", "max_calls", json!(run.calls)),
-        ("AgentConfig", "summary_tokens", json!(consort_agent::Settings::SUMMARY_TOKENS)),
-        ("AgentConfig", "context_tries", json!(consort_agent::Settings::CONTEXT_TRIES)),
+        ("AgentConfig", "summary_tokens", json!(consort_agent::AgentSettings::SUMMARY_TOKENS)),
+        ("AgentConfig", "context_tries", json!(consort_agent::AgentSettings::CONTEXT_TRIES)),
         ("ProviderConfig", "silence", json!(silence.unwrap_or_default())),
         ("ProviderConfig", "tries", json!(patience.max_attempts)),
         ("ServeConfig", "metrics_by_tool", json!(false)),

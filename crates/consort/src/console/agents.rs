@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_agent::{Agent, Consent, Sampling};
+use consort_agent::{Agent, SamplingConsent, SamplingSettings};
 use consort_core::Caller;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -99,7 +99,7 @@ pub(super) async fn find(askable: &Askable, name: &str, caller: &Caller) -> Resu
 pub(super) fn at_work(mut agent: Agent, caller: &Caller) -> Agent {
     let settings = &mut agent.settings;
     settings.caller = caller.clone();
-    settings.person = true;
-    settings.sampling = Sampling::new(Consent::Ask, settings.work.sampling_tokens);
+    settings.has_user = true;
+    settings.sampling = SamplingSettings::new(SamplingConsent::Ask, settings.work.sampling_tokens);
     agent
 }

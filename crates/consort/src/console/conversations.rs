@@ -11,8 +11,13 @@ mod waiting;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use consort_agent::store::{Head, Id, State, Summary};
-use consort_agent::{Conversation as InHand, Run, Status, Step, Store, StoreError, What};
+use consort_agent::store::{
+    ConversationHead, ConversationId, ConversationState, ConversationSummary,
+};
+use consort_agent::{
+    Conversation as InHand, ConversationStep, ConversationStore, RunState, RunStatus, StepEvent,
+    StoreError,
+};
 use consort_core::{Emitting, utc};
 use consort_models::ChatMessage;
 use http::StatusCode;
@@ -87,7 +92,7 @@ struct New {
 }
 
 impl Conversation {
-    fn of(summary: Summary, running: bool) -> Self {
+    fn of(summary: ConversationSummary, running: bool) -> Self {
         Self {
             id: summary.id.to_string(),
             title: summary.title,
@@ -102,18 +107,23 @@ impl Conversation {
     }
 
     /// Builds the summary from the steps.
-    fn read(head: &Head, steps: &[Step], run: &Run, running: bool) -> Self {
+    fn read(
+        head: &ConversationHead,
+        steps: &[ConversationStep],
+        run: &RunState,
+        running: bool,
+    ) -> Self {
         let (mut input, mut output) = (0, 0);
         for step in steps {
-            if let What::Said { reply } = &step.what {
+            if let StepEvent::Reply { reply } = &step.event {
                 input += reply.usage.input;
                 output += reply.usage.output;
             }
         }
-        let state = match run.over() {
-            _ if run.is_unfinished() => State::Unfinished,
-            Some(status) => State::Over(status),
-            None => State::New,
+        let state = match run.outcome() {
+            _ if run.is_unfinished() => ConversationState::Unfinished,
+            Some(status) => ConversationState::Over(status),
+            None => ConversationState::New,
         };
         Self {
             id: head.id.to_string(),
@@ -151,16 +161,15 @@ impl From<StoreError> for Refusal {
 }
 
 /// The refusal while a run is in progress in the conversation.
-fn busy(id: &Id) -> Refusal {
+fn busy(id: &ConversationId) -> Refusal {
     let error = format!("a run is on in conversation `{id}`");
     Refusal::new(StatusCode::CONFLICT, error).hint("wait for its end, or stop it")
 }
 
 /// Parses the id of the requested conversation.
-fn meant(asked: &Asked) -> Result<Id, Refusal> {
+fn meant(asked: &Asked) -> Result<ConversationId, Refusal> {
     let name = asked.at.first().map(String::as_str).unwrap_or_default();
-    name.parse()
-        .map_err(|error: consort_agent::store::InvalidId| Refusal::missing(error.to_string()))
+    name.parse::<ConversationId>().map_err(|error| Refusal::missing(error.to_string()))
 }
 
 /// Runs file operations on a blocking thread.
@@ -192,7 +201,7 @@ async fn detail(console: Console, asked: Asked, _: Nothing) -> Result<Told<Detai
     let (of, from) = (id.clone(), store.clone());
     let (head, steps, run) = blocking(move || {
         let (head, steps) = from.read(&of)?;
-        let run = Run::of(&steps);
+        let run = RunState::from_steps(&steps);
         Ok((head, steps, run))
     })
     .await?;
@@ -203,9 +212,9 @@ async fn detail(console: Console, asked: Asked, _: Nothing) -> Result<Told<Detai
     let ours = |question: &Question| question.conversation.as_deref() == Some(id.as_str());
     let messages = run.messages();
     let shown = base.map_or(messages.len(), |base| base.min(messages.len()));
-    let began = run.began();
+    let began = run.parameters();
     let price = began.and_then(|began| console.scene().askable.price(&began.model));
-    let over = run.over().filter(|_| live.is_none());
+    let over = run.outcome().filter(|_| live.is_none());
     Ok(Told(Detail {
         listed: Conversation::read(&head, &steps, &run, live.is_some()),
         agent: began.map(|began| began.agent.clone()),
@@ -260,7 +269,7 @@ async fn begin(console: Console, asked: Asked, first: First) -> Result<Made<New>
     let id = surely(&console, async move {
         let about = title(&first.text);
         let (id, journal) = blocking(move || store.create(&about)).await?;
-        let conversation = InHand::kept(&[], Box::new(journal));
+        let conversation = InHand::with_journal(&[], Box::new(journal));
         there.run(id.clone(), conversation, agent, input, place);
         Ok(id)
     })
@@ -284,7 +293,7 @@ async fn say(console: Console, asked: Asked, next: Next) -> Result<Begun, Refusa
         let askable = Arc::clone(&there.scene().askable);
         let agent = match &next.agent {
             Some(name) => agents::find(&askable, name, &caller).await?,
-            None => before(&askable, &conversation.run(), &caller).await?,
+            None => before(&askable, &conversation.state(), &caller).await?,
         };
         there.run(id, conversation, agent, input, place);
         Ok(Begun)
@@ -293,22 +302,23 @@ async fn say(console: Console, asked: Asked, next: Next) -> Result<Begun, Refusa
 }
 
 /// Opens a conversation to resume it. While it is open, nobody else can.
-async fn open(store: &Store, id: &Id) -> Result<InHand, Refusal> {
+async fn open(store: &ConversationStore, id: &ConversationId) -> Result<InHand, Refusal> {
     let (store, id) = (store.clone(), id.clone());
     let opened = blocking(move || store.open(&id)).await?;
-    Ok(InHand::kept(&opened.steps, Box::new(opened.journal)))
+    Ok(InHand::with_journal(&opened.steps, Box::new(opened.journal)))
 }
 
 /// Fails if there is nothing to resume.
 fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
     let refusal = |error: &str| Refusal::new(StatusCode::CONFLICT, error);
-    if conversation.over() == Some(Status::Waiting) && !conversation.waiting().is_empty() {
+    let outcome = conversation.outcome();
+    if outcome == Some(RunStatus::Waiting) && !conversation.open_questions().is_empty() {
         return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
     }
     let said = conversation.messages().last().is_none_or(|last| {
         last.role == consort_models::MessageRole::Assistant && last.calls().next().is_none()
     });
-    if conversation.over() == Some(Status::Completed) || said && !conversation.is_unfinished() {
+    if outcome == Some(RunStatus::Completed) || said && !conversation.is_unfinished() {
         return Err(refusal("there is nothing to go on with").hint("say more"));
     }
     Ok(())
@@ -317,10 +327,10 @@ fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
 /// The agent of the last run; its model with all tools if it was not an agent of the config.
 async fn before(
     askable: &Askable,
-    run: &Run,
+    run: &RunState,
     caller: &consort_core::Caller,
 ) -> Result<consort_agent::Agent, Refusal> {
-    let Some(began) = run.began() else {
+    let Some(began) = run.parameters() else {
         let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
         return Err(refusal.hint("say who is to answer as `agent`"));
     };
@@ -354,10 +364,10 @@ async fn stop(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refusa
 }
 
 /// Fails if the conversation does not exist.
-async fn exists(store: &Store, id: &Id) -> Result<(), Refusal> {
+async fn exists(store: &ConversationStore, id: &ConversationId) -> Result<(), Refusal> {
     let (store, id) = (store.clone(), id.clone());
     blocking(move || {
-        let ids: BTreeSet<Id> = store.ids()?.into_iter().collect();
+        let ids: BTreeSet<ConversationId> = store.ids()?.into_iter().collect();
         let unknown = || StoreError::Unknown { name: id.to_string(), nearest: Vec::new() };
         ids.contains(&id).then_some(()).ok_or_else(unknown)
     })

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use consort_agent::{Report, RequestObservation, RunObservation, RunObserver, RunStart, Status};
+use consort_agent::{
+    RequestObservation, RunObservation, RunObserver, RunReport, RunStart, RunStatus,
+};
 use consort_core::{BoxFuture, CallingAgent};
 use consort_gateway::ledger::{Class, Cost, ModelUsage};
 use consort_gateway::{ModelRequestRecord, Records, RunRecord};
@@ -48,11 +50,11 @@ impl RunObservation for RecordedRun {
         self.context.clone()
     }
 
-    fn end(&self, report: &Report) {
+    fn end(&self, report: &RunReport) {
         let record = self.record.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(record) = record else { return };
         // A run that waits for a person or for its client's tools is no failure.
-        let is_fine = matches!(report.status, Status::Completed | Status::Waiting);
+        let is_fine = matches!(report.status, RunStatus::Completed | RunStatus::Waiting);
         let kind = serde_json::to_value(report.status);
         let kind = kind.ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
         let error = (!is_fine).then(|| (kind, report.reason.clone()));

@@ -1,6 +1,6 @@
 //! Stored conversations.
 
-use consort_agent::{Conversation, Store};
+use consort_agent::{Conversation, ConversationStore};
 
 use crate::command::conversations;
 use crate::exit::Failure;
@@ -11,7 +11,7 @@ const TITLE: usize = 80;
 
 /// Store of conversations, if they are stored.
 #[derive(Debug)]
-pub(crate) struct Keeping(Option<Store>);
+pub(crate) struct Keeping(Option<ConversationStore>);
 
 /// A conversation, and its id in the store.
 #[derive(Debug, Default)]
@@ -39,14 +39,14 @@ impl Keeping {
             Failure::usage("there is no home folder to keep the conversation in")
                 .hint("keep nothing with --no-store")
         })?;
-        Ok(Self(Some(Store::new(folder))))
+        Ok(Self(Some(ConversationStore::new(folder))))
     }
 
     /// Starts a conversation about this.
     pub(crate) fn begin(&self, about: &str) -> Result<Kept, Failure> {
         let Some(store) = &self.0 else { return Ok(Kept::default()) };
         let (id, journal) = store.create(&title(about))?;
-        let conversation = Conversation::kept(&[], Box::new(journal));
+        let conversation = Conversation::with_journal(&[], Box::new(journal));
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
@@ -55,10 +55,13 @@ impl Keeping {
         let store = self.store()?;
         let id = store.find(id)?;
         let opened = store.open(&id)?;
-        if opened.torn > 0 {
-            note(format!("warning: {} bytes at the end of `{id}` were not whole", opened.torn));
+        if opened.torn_bytes > 0 {
+            note(format!(
+                "warning: {} bytes at the end of `{id}` were not whole",
+                opened.torn_bytes
+            ));
         }
-        let conversation = Conversation::kept(&opened.steps, Box::new(opened.journal));
+        let conversation = Conversation::with_journal(&opened.steps, Box::new(opened.journal));
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
@@ -83,7 +86,7 @@ impl Keeping {
         Ok(listed.collect())
     }
 
-    fn store(&self) -> Result<&Store, Failure> {
+    fn store(&self) -> Result<&ConversationStore, Failure> {
         self.0
             .as_ref()
             .ok_or_else(|| Failure::usage("no conversation is kept").hint("leave out --no-store"))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_agent::Event;
+use consort_agent::RunEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(crate) enum Form {
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
-    event: &'a Event,
+    event: &'a RunEvent,
     sequence_id: u64,
     timestamp: String,
 }
@@ -73,10 +73,10 @@ impl Lines {
     }
 
     /// An event as a line, without its line end.
-    pub(crate) fn line(&mut self, event: &Event) -> Option<String> {
+    pub(crate) fn line(&mut self, event: &RunEvent) -> Option<String> {
         self.sequence += 1;
         let (sequence_id, timestamp) = (self.sequence, now());
-        if let Event::Called { call, tool } = event {
+        if let RunEvent::CallStarted { call, tool } = event {
             self.tools.insert(call.id.clone(), tool.clone());
         }
         let told = if self.form == Form::Chunks { told(event) } else { None };
@@ -96,7 +96,7 @@ impl Lines {
                 })
             }
         };
-        if let Event::Result { result, .. } = event {
+        if let RunEvent::Result { result, .. } = event {
             self.tools.remove(&result.call);
         }
         written.inspect_err(|error| note(format!("cannot write JSON: {error}"))).ok()
@@ -104,24 +104,24 @@ impl Lines {
 }
 
 /// Converts an event to a chunk, if it is about a tool.
-fn told(event: &Event) -> Option<Told<'_>> {
+fn told(event: &RunEvent) -> Option<Told<'_>> {
     Some(match event {
-        Event::Called { call, .. } => {
+        RunEvent::CallStarted { call, .. } => {
             let content = json!({ "name": call.name, "arguments": call.arguments.as_str() });
             ("called", &call.id, "call", Content::Made(content), false)
         }
-        Event::Progress { call, progress, total, message } => {
+        RunEvent::Progress { call, progress, total, message } => {
             let content = json!({ "progress": progress, "total": total, "message": message });
             ("progress", call, "progress", Content::Made(content), false)
         }
-        Event::Log { call, log } => ("log", call, "log", Content::Json(log), false),
-        Event::Question { question, .. } => {
+        RunEvent::Log { call, log } => ("log", call, "log", Content::Json(log), false),
+        RunEvent::Question { question, .. } => {
             let content = json!({
                 "id": question.id, "kind": question.kind, "params": question.params,
             });
             ("question", &question.call, "question", Content::Made(content), false)
         }
-        Event::Result { result, error, took } => {
+        RunEvent::Result { result, error, duration_ms: took } => {
             let kind = if error.is_some() { "error" } else { "complete" };
             let content = json!({
                 "parts": result.parts, "is_error": result.is_error, "kind": error, "took": took,
@@ -138,7 +138,7 @@ mod tests {
     use consort_core::Json;
     use consort_models::{MessagePart, ToolCall, ToolCallResult};
 
-    fn lines(form: Form, events: &[Event]) -> Vec<Value> {
+    fn lines(form: Form, events: &[RunEvent]) -> Vec<Value> {
         let mut lines = Lines::new(form);
         let lines = events.iter().map(|event| lines.line(event).unwrap());
         lines
@@ -151,7 +151,7 @@ mod tests {
             .collect()
     }
 
-    fn events() -> Vec<Event> {
+    fn events() -> Vec<RunEvent> {
         let call =
             ToolCall { id: "1".into(), name: "search".into(), arguments: r#"{"q":1}"#.into() };
         let log = Json::parse(r#"{"level":"info","data":12345678901234567890}"#).unwrap();
@@ -161,11 +161,11 @@ mod tests {
             is_error: false,
         };
         vec![
-            Event::Asking { turn: 1 },
-            Event::Called { call, tool: "web.search".into() },
-            Event::Progress { call: "1".into(), progress: 1.0, total: Some(2.0), message: None },
-            Event::Log { call: "1".into(), log },
-            Event::Result { result, error: None, took: 5 },
+            RunEvent::Requesting { turn: 1 },
+            RunEvent::CallStarted { call, tool: "web.search".into() },
+            RunEvent::Progress { call: "1".into(), progress: 1.0, total: Some(2.0), message: None },
+            RunEvent::Log { call: "1".into(), log },
+            RunEvent::Result { result, error: None, duration_ms: 5 },
         ]
     }
 

@@ -7,8 +7,8 @@ use consort::agents::{self, AgentError};
 use consort::config::{AgentConfig, Config};
 use consort::models::Models;
 use consort::shaping::{Layers, Shaping};
-use consort_agent::sub::{AGENTS, Roster, tool_name};
-use consort_agent::{Agent, Bound, Consent, Limits, RunObserver, Sampling};
+use consort_agent::sub_agent::{AGENTS, AgentRegistry, tool_name};
+use consort_agent::{Agent, RunLimits, RunObserver, RunTools, SamplingConsent, SamplingSettings};
 use consort_core::{Pattern, Problem, Toolbox, nearest};
 
 use super::model::{chained, model, typed};
@@ -107,7 +107,7 @@ impl Stage {
         let caller = &self.agent.settings.caller;
         let catalog = self.agent.toolbox.catalog(caller);
         let whole = self.running.hub.catalog(caller);
-        let bound = Bound::chosen(&catalog, tools, Some(&whole))?;
+        let bound = RunTools::select(&catalog, tools, Some(&whole))?;
         self.agent.settings.tools = Some(bound.ids());
         Ok(bound.denied)
     }
@@ -184,9 +184,10 @@ async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failu
     settings.limits = limits(talk, &settings.limits);
     // What is played costs nothing.
     settings.observer = running.records.observer().filter(|_| !tape.is_playing());
-    settings.person = tape.person().unwrap_or(Person::there() || talk.wait);
+    settings.has_user = tape.person().unwrap_or(Person::there() || talk.wait);
     if Person::there() {
-        settings.sampling = Sampling::new(Consent::Ask, settings.work.sampling_tokens);
+        settings.sampling =
+            SamplingSettings::new(SamplingConsent::Ask, settings.work.sampling_tokens);
     }
     Ok(Made { agent, models, unexposed, described: chosen })
 }
@@ -200,7 +201,7 @@ fn folder(config: Option<&Config>) -> &Path {
 struct Team<'a> {
     /// The layers, with all of them as tools.
     shaping: Shaping,
-    roster: Arc<Roster>,
+    roster: Arc<AgentRegistry>,
     models: &'a Models,
     config: Option<&'a Config>,
     observer: Option<Arc<dyn RunObserver>>,
@@ -214,7 +215,7 @@ impl<'a> Team<'a> {
             let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
             (name.clone(), agent.description.clone().unwrap_or_else(usual))
         });
-        let roster = Arc::<Roster>::default();
+        let roster = Arc::<AgentRegistry>::default();
         let shaping = running.shaping.clone().with_agents(told.collect(), Arc::clone(&roster));
         Self { shaping, roster, models, config, observer: running.records.observer() }
     }
@@ -268,8 +269,8 @@ fn wrong(error: &AgentError) -> Failure {
 }
 
 /// The limits of the command line, with defaults.
-fn limits(talk: &Talk, usual: &Limits) -> Limits {
-    Limits {
+fn limits(talk: &Talk, usual: &RunLimits) -> RunLimits {
+    RunLimits {
         turns: talk.max_turns.unwrap_or(usual.turns),
         calls: talk.max_calls.unwrap_or(usual.calls),
         tokens: talk.max_tokens.or(usual.tokens),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_agent::{Event, Report};
+use consort_agent::{RunEvent, RunReport};
 use consort_core::Json;
 use consort_models::{ChatMessage, MessagePart, PartContent, ReplyDelta, ToolCallResult};
 
@@ -28,7 +28,7 @@ pub(crate) struct Show {
     /// True if part of the current answer was shown.
     begun: bool,
     /// Events held back while a question is shown.
-    held: Option<Vec<Event>>,
+    held: Option<Vec<RunEvent>>,
 }
 
 /// Display options.
@@ -85,7 +85,7 @@ impl Show {
     /// Shows a warning; programs get it as a note.
     pub(crate) fn warn(&mut self, text: String) {
         if self.is_json() {
-            self.event(Event::Note { text });
+            self.event(RunEvent::Note { text });
         } else {
             self.write(format!("warning: {}", escaped_line(&text)));
         }
@@ -114,10 +114,10 @@ impl Show {
     }
 
     /// Shows an event.
-    pub(crate) fn event(&mut self, event: Event) {
+    pub(crate) fn event(&mut self, event: RunEvent) {
         if let Some(held) = &mut self.held {
             // Of a call's progress the last will do.
-            if let (Event::Progress { call, .. }, Some(Event::Progress { call: last, .. })) =
+            if let (RunEvent::Progress { call, .. }, Some(RunEvent::Progress { call: last, .. })) =
                 (&event, held.last())
                 && call == last
             {
@@ -133,27 +133,31 @@ impl Show {
             return;
         }
         match event {
-            Event::Asking { .. } => {
+            RunEvent::Requesting { .. } => {
                 self.begun = false;
                 self.live.wait("asking the model");
             }
-            Event::Delta { delta } => self.delta(delta),
-            Event::Again { error, after } => {
+            RunEvent::Delta { delta } => self.delta(delta),
+            RunEvent::Retrying { error, wait_ms: after } => {
                 self.say(Styled::Warning, &format!("{error}; asking again in {}", time(after)));
             }
-            Event::Said { message, .. } => self.said(&message),
-            Event::Called { call, tool } => self.called(call.id, tool, call.arguments.as_str()),
-            Event::Progress { call, progress, total, message } => {
+            RunEvent::Reply { message, .. } => self.said(&message),
+            RunEvent::CallStarted { call, tool } => {
+                self.called(call.id, tool, call.arguments.as_str())
+            }
+            RunEvent::Progress { call, progress, total, message } => {
                 self.progress(&call, progress, total, message.as_deref().unwrap_or_default());
             }
-            Event::Log { call, log } => self.log(&call, &log),
-            Event::Question { question, .. } => {
+            RunEvent::Log { call, log } => self.log(&call, &log),
+            RunEvent::Question { question, .. } => {
                 let message = question.params["message"].as_str().unwrap_or_default();
                 self.say(Styled::Warning, &format!("a person is asked: {message}"));
             }
-            Event::Result { result, error, took } => self.result(&result, error.as_deref(), took),
-            Event::Note { text } => self.say(Styled::Faint, &text),
-            Event::Over { report } => self.over(&report),
+            RunEvent::Result { result, error, duration_ms: took } => {
+                self.result(&result, error.as_deref(), took)
+            }
+            RunEvent::Note { text } => self.say(Styled::Faint, &text),
+            RunEvent::Ended { report } => self.over(&report),
             // That it began, and whatever else there will be.
             _ => {}
         }
@@ -275,7 +279,7 @@ impl Show {
         }
     }
 
-    fn over(&mut self, report: &Report) {
+    fn over(&mut self, report: &RunReport) {
         // A call that was broken off has no end of its own.
         self.clear();
         if self.wishes.cost {
@@ -302,7 +306,7 @@ impl Show {
 }
 
 /// Returns the usage and cost of a run, in a few words.
-pub(crate) fn cost(report: &Report) -> String {
+pub(crate) fn cost(report: &RunReport) -> String {
     let count = |count: u32, what: &str| {
         let ending = if count == 1 { "" } else { "s" };
         format!("{count} {what}{ending}")
@@ -313,7 +317,7 @@ pub(crate) fn cost(report: &Report) -> String {
         words.push(format!("{} tokens read, {} written", usage.input, usage.output));
     }
     words.extend(report.cost.map(|cost| format!("${cost:.4}")));
-    words.push(time(report.took));
+    words.push(time(report.duration_ms));
     words.join(", ")
 }
 

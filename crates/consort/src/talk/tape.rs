@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use consort_agent::bound::ASK_USER;
-use consort_agent::record::{RecordError, Recorder, Redactor, Replayer};
+use consort_agent::recording::{Recorder, RecordingError, Redactor, Replayer};
+use consort_agent::run_tools::ASK_USER;
 use consort_core::{Toolbox, secret};
 use consort_models::REPLAYED;
 use consort_models::{Model, ModelFacts};
@@ -66,7 +66,7 @@ impl Tape {
     /// Returns true if the recorded model could ask a person; `None` without a replay.
     pub(crate) fn person(&self) -> Option<bool> {
         match self {
-            Self::Playing(replayer) => Some(replayer.offers(ASK_USER)),
+            Self::Playing(replayer) => Some(replayer.lists_tool(ASK_USER)),
             Self::Absent | Self::Recording(_) => None,
         }
     }
@@ -87,8 +87,8 @@ impl Tape {
     }
 }
 
-impl From<RecordError> for Failure {
-    fn from(error: RecordError) -> Self {
+impl From<RecordingError> for Failure {
+    fn from(error: RecordingError) -> Self {
         Self::usage(escaped(&super::model::chained(&error)))
     }
 }

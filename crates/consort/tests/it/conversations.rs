@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use consort_agent::store::{Id, Store};
-use consort_agent::{Began, Journal, Question, Status, Step, What, Why};
+use consort_agent::store::{ConversationId, ConversationStore};
+use consort_agent::{
+    ConversationStep, QuestionOrigin, RunParameters, RunStatus, StepEvent, StepJournal,
+    UserQuestion,
+};
 use consort_models::{
     ChatMessage, MediaSource, MessagePart, MessageRole, ModelReply, PartContent, StopReason,
     TokenUsage, ToolCall, ToolCallResult,
@@ -15,42 +18,44 @@ use crate::Home;
 
 const AT: u64 = 1_794_760_000_000;
 
-fn said(parts: Vec<MessagePart>, stop: StopReason) -> What {
+fn said(parts: Vec<MessagePart>, stop: StopReason) -> StepEvent {
     let usage = TokenUsage { input: 120, output: 30, ..TokenUsage::default() };
     let message = ChatMessage::new(MessageRole::Assistant, parts);
-    What::Said { reply: ModelReply { message, stop, usage, model: "m".into(), id: "1".into() } }
+    StepEvent::Reply {
+        reply: ModelReply { message, stop, usage, model: "m".into(), id: "1".into() },
+    }
 }
 
-fn run() -> Vec<What> {
+fn run() -> Vec<StepEvent> {
     let call = |id: &str, arguments: &str| {
         let (id, name) = (id.to_owned(), "web.fetch".to_owned());
         MessagePart::from(PartContent::ToolCall(ToolCall { id, name, arguments: arguments.into() }))
     };
-    let result = |call: &str, text: String, is_error| What::Result {
+    let result = |call: &str, text: String, is_error| StepEvent::Result {
         result: ToolCallResult {
             call: call.into(),
             parts: vec![MessagePart::text(text)],
             is_error,
         },
         error: is_error.then(|| "denied".to_owned()),
-        whole: None,
-        took: 12,
+        full_text: None,
+        duration_ms: 12,
     };
     let image = MediaSource::Data { mime: "image/png".into(), data: "A".repeat(5000) };
-    let question = Question {
+    let question = UserQuestion {
         id: "q".into(),
         call: "2".into(),
-        kind: Why::Approval,
+        kind: QuestionOrigin::Approval,
         params: json!({ "message": "May it fetch b?" }),
     };
-    let began = Began {
+    let began = RunParameters {
         run: "r".into(),
         agent: "a".into(),
         model: "some:model".into(),
         tools: vec!["web.fetch".into()],
     };
     vec![
-        What::Message {
+        StepEvent::Message {
             message: ChatMessage::new(
                 MessageRole::User,
                 vec![
@@ -59,7 +64,7 @@ fn run() -> Vec<What> {
                 ],
             ),
         },
-        What::Began(began),
+        StepEvent::RunStarted(began),
         said(
             vec![
                 PartContent::Thinking { text: "hm".into(), redacted: false }.into(),
@@ -68,36 +73,36 @@ fn run() -> Vec<What> {
             ],
             StopReason::ToolCalls,
         ),
-        What::Called { call: "1".into(), tool: "web.fetch".into(), arguments: None },
-        What::Asked { question },
-        What::Answered { question: "q".into(), answer: json!({ "action": "decline" }) },
+        StepEvent::CallSent { call: "1".into(), tool: "web.fetch".into(), arguments: None },
+        StepEvent::Question { question },
+        StepEvent::Answer { question: "q".into(), answer: json!({ "action": "decline" }) },
         result("2", "denied by a person".into(), true),
         result("1", format!("\u{202e}<html>{}", "x".repeat(500)), false),
-        What::Cut { before: 1 },
+        StepEvent::Cut { before: 1 },
         said(vec![MessagePart::text("It is fine.")], StopReason::End),
-        What::Over { status: Status::Completed, reason: String::new() },
+        StepEvent::RunEnded { status: RunStatus::Completed, reason: String::new() },
     ]
 }
 
 /// A home with a conversation in it, in the default place.
-fn home() -> (Home, Store, Id) {
+fn home() -> (Home, ConversationStore, ConversationId) {
     let home = Home::new();
-    let store = Store::new(home.path(".local/share/consort/conversations"));
+    let store = ConversationStore::new(home.path(".local/share/consort/conversations"));
     let (id, mut journal) = store.create("a \u{1b}[31mtitle").unwrap();
     for (number, what) in (0..).zip(run()) {
-        journal.keep(&Step { at: AT + number * 1000, what }).unwrap();
+        journal.record(&ConversationStep { at: AT + number * 1000, event: what }).unwrap();
     }
     (home, store, id)
 }
 
-fn file(store: &Store, id: &Id) -> PathBuf {
+fn file(store: &ConversationStore, id: &ConversationId) -> PathBuf {
     store.folder().join(format!("{id}.jsonl"))
 }
 
 #[test]
 fn conversations_are_listed_with_damaged_ones() {
     let (home, store, id) = home();
-    let garbage: Id = "20200101-000000-0000".parse().unwrap();
+    let garbage: ConversationId = "20200101-000000-0000".parse().unwrap();
     std::fs::write(file(&store, &garbage), "garbage").unwrap();
     let ran = home.run(&["conversations", "list"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
@@ -158,7 +163,7 @@ fn a_conversation_is_shown_with_nothing_a_terminal_would_obey() {
     "#);
     let ran = home.run(&["conversations", "show", &id.as_str()[16..], "--json"]);
     let shown: Value = serde_json::from_str(&ran.out).unwrap();
-    let steps: Vec<Step> = serde_json::from_value(shown["steps"].clone()).unwrap();
+    let steps: Vec<ConversationStep> = serde_json::from_value(shown["steps"].clone()).unwrap();
     assert_eq!(steps, store.read(&id).unwrap().1);
     assert_eq!((&shown["id"], &shown["forked"]), (&json!(id), &Value::Null));
 }
@@ -168,7 +173,7 @@ fn a_copy_is_made_at_a_message() {
     let (home, store, id) = home();
     let ran = home.run(&["conversations", "fork", id.as_str(), "--at", "2"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
-    let copy: Id = ran.out.trim().parse().unwrap();
+    let copy: ConversationId = ran.out.trim().parse().unwrap();
     assert_eq!(store.read(&copy).unwrap().1.len(), 3);
     let ran = home.run(&["conversations", "show", copy.as_str()]);
     assert!(ran.out.contains(&format!("a copy of {id}, up to message 2")), "{}", ran.out);

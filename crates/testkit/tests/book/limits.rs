@@ -170,7 +170,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "gateway/src/ledger/store.rs OPENING",
             "hub/src/probation.rs PROBATION_WAIT",
             "wire/src/client/questions.rs SETTLE",
-            "agent/src/agent/call.rs PAUSE",
+            "agent/src/agent/call.rs RETRY_PAUSE",
             "gateway/src/health.rs PAUSE",
             "gateway/src/http.rs RELIEF",
             "gateway/src/ledger/writer.rs LAST_TRIES",
@@ -185,7 +185,7 @@ const OTHERS: &[(&str, &[&str])] = &[
         "the time for something at the end of a process, a connection or a file that nobody waits for",
         &[
             "models/src/http.rs TRAILER_WAIT",
-            "agent/src/store/remove.rs HALF_MADE",
+            "agent/src/store/remove.rs DRAFT_AGE",
             "consort/src/console/conversations/runs.rs GRACE",
             "consort/src/console/conversations/runs.rs PUT_OFF",
             "files/src/lib.rs STALE_AGE",
@@ -215,7 +215,7 @@ const OTHERS: &[(&str, &[&str])] = &[
         "the size of a text that is shown, compared or reported",
         &[
             "models/src/error_classifier.rs LONGEST",
-            "agent/src/record/redact.rs SHORTEST",
+            "agent/src/recording/redact.rs SHORTEST",
             "consort/src/command/doctor.rs LONGEST_NAME",
             "consort/src/config.rs MOST_ERRORS",
             "gateway/src/feed/call.rs LONGEST",

@@ -82,7 +82,7 @@ fn agent(wire: WireFormat, peer: &Peer) -> Agent {
         Arc::new(HttpProvider::new(wire, endpoint, ProviderTimeouts::default()).unwrap());
     let (id, name) = ("some:model".to_owned(), "model".to_owned());
     let model = Model { id, name, provider, facts: ModelFacts::default() };
-    Agent::new(model, Arc::new(Fake::new()), Settings::new("tester"))
+    Agent::new(model, Arc::new(Fake::new()), AgentSettings::new("tester"))
 }
 
 /// A long conversation between a user and a model.
@@ -98,13 +98,13 @@ fn long() -> Vec<ChatMessage> {
     messages
 }
 
-async fn run(agent: &Agent, input: Vec<ChatMessage>) -> (Report, usize) {
+async fn run(agent: &Agent, input: Vec<ChatMessage>) -> (RunReport, usize) {
     let mut events = agent.run(&Conversation::new(), input);
     let mut again = 0;
     loop {
         match events.next().await.unwrap() {
-            Event::Over { report } => return (report, again),
-            Event::Again { .. } => again += 1,
+            RunEvent::Ended { report } => return (report, again),
+            RunEvent::Retrying { .. } => again += 1,
             _ => {}
         }
     }
@@ -118,7 +118,7 @@ async fn what_is_too_long_is_sent_again_with_less() {
         let (report, again) = run(&agent(wire, &peer), long()).await;
         assert_eq!(
             (report.status, &*report.text),
-            (Status::Completed, "It fits."),
+            (RunStatus::Completed, "It fits."),
             "{wire}: {report:?}"
         );
         assert_eq!((report.turns, again), (1, 1), "{wire}");
@@ -150,7 +150,7 @@ async fn a_result_that_is_too_long_is_shown_in_part() {
     let does = vec![refusal(status, &body), words(wire, "It fits.")];
     let peer = Peer::start(does, usize::MAX).await;
     let (report, _) = run(&agent(wire, &peer), input).await;
-    assert_eq!(report.status, Status::Completed, "{report:?}");
+    assert_eq!(report.status, RunStatus::Completed, "{report:?}");
     let seen = peer.seen();
     assert!(seen[1].body.len() * 2 < seen[0].body.len());
     assert!(seen[1].body.contains("bytes shown; call `read_result`"));
@@ -163,7 +163,7 @@ async fn what_cannot_be_made_shorter_is_told() {
     let peer = Peer::start(vec![refusal(status, &body)], usize::MAX).await;
     let input = vec![ChatMessage::user("many words ".repeat(9000))];
     let (report, again) = run(&agent(wire, &peer), input).await;
-    assert_eq!((report.status, again, peer.seen().len()), (Status::Error, 0, 1), "{report:?}");
+    assert_eq!((report.status, again, peer.seen().len()), (RunStatus::Error, 0, 1), "{report:?}");
     assert!(report.reason.contains("longer than the model reads (9100 of 8192 tokens)"));
     assert!(report.hint.is_some());
 }
@@ -174,7 +174,7 @@ async fn it_is_given_up_when_nothing_is_short_enough() {
     let does = (0..9).map(|_| refusal(status, &body)).collect();
     let peer = Peer::start(does, usize::MAX).await;
     let (report, _) = run(&agent(wire, &peer), long()).await;
-    assert_eq!(report.status, Status::Error);
+    assert_eq!(report.status, RunStatus::Error);
     assert!((2..=4).contains(&peer.seen().len()), "{}", peer.seen().len());
 }
 
@@ -192,11 +192,11 @@ async fn what_is_left_out_is_summarized_where_that_is_wanted() {
         let conversation = Conversation::new();
         let mut events = agent.run(&conversation, long());
         let report = loop {
-            if let Event::Over { report } = events.next().await.unwrap() {
+            if let RunEvent::Ended { report } = events.next().await.unwrap() {
                 break report;
             }
         };
-        assert_eq!((report.status, report.turns), (Status::Completed, 1), "{wire}: {report:?}");
+        assert_eq!((report.status, report.turns), (RunStatus::Completed, 1), "{wire}: {report:?}");
         let seen = peer.seen();
         assert_eq!(seen.len(), 3, "{wire}");
         assert!(seen[1].body.contains("Assistant: answer 0"), "{wire}");
@@ -215,5 +215,5 @@ async fn without_a_summary_the_run_goes_on_all_the_same() {
     let mut agent = agent(wire, &peer);
     agent.settings.summarize = true;
     let (report, _) = run(&agent, long()).await;
-    assert_eq!((report.status, &*report.text), (Status::Completed, "It fits."), "{report:?}");
+    assert_eq!((report.status, &*report.text), (RunStatus::Completed, "It fits."), "{report:?}");
 }

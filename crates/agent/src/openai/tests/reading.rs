@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::responses;
-use crate::step::{Report, Status};
+use crate::step::{RunReport, RunStatus};
 use consort_models::{
     MediaSource, MessagePart, MessageRole, PartContent, ReasoningEffort, ToolCallResult,
 };
@@ -32,7 +32,7 @@ fn everything_a_client_may_say_is_read() {
             { "role": "tool", "tool_call_id": "2", "content": [{ "type": "text", "text": "two" }] },
         ],
     });
-    let asked = Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap();
+    let asked = ApiRequest::parse(ApiFormat::Chat, body.to_string().as_bytes()).unwrap();
     let result = |call: &str, text: &str| ToolCallResult {
         call: call.into(),
         parts: vec![MessagePart::text(text)],
@@ -45,13 +45,13 @@ fn everything_a_client_may_say_is_read() {
     assert_eq!(asked.messages[3], ChatMessage::results([result("1", "one"), result("2", "two")]));
     assert_eq!((asked.max_tokens, asked.temperature), (Some(9), Some(0.5)));
     assert_eq!(asked.reasoning, Some(ReasoningAmount::Effort(ReasoningEffort::Low)));
-    let wishes = Wishes {
+    let wishes = RequestOptions {
         choice: ToolChoice::Named("beep".into()),
         calls: ParallelCalls::One,
         stop: vec!["end".into()],
         response: None,
     };
-    assert_eq!(asked.wishes, wishes);
+    assert_eq!(asked.options, wishes);
 }
 
 #[test]
@@ -83,37 +83,37 @@ fn what_a_response_showed_of_our_calls_is_read_back() {
 #[test]
 fn what_is_wrong_with_a_request_is_told() {
     let wrong = |format, body: Value| {
-        let error = Asked::read(format, body.to_string().as_bytes()).unwrap_err();
+        let error = ApiRequest::parse(format, body.to_string().as_bytes()).unwrap_err();
         format!("{} {} {}", error.status, error.param.clone().unwrap_or_default(), error)
     };
     let said = json!([{ "role": "user", "content": "go" }]);
     let told = [
-        wrong(Format::Chat, json!([])),
-        wrong(Format::Chat, json!({ "messages": said })),
-        wrong(Format::Chat, json!({ "model": 1, "messages": said })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": [] })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "robot" }] })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "user" }] })),
+        wrong(ApiFormat::Chat, json!([])),
+        wrong(ApiFormat::Chat, json!({ "messages": said })),
+        wrong(ApiFormat::Chat, json!({ "model": 1, "messages": said })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": [] })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": [{ "role": "robot" }] })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": [{ "role": "user" }] })),
         wrong(
-            Format::Chat,
+            ApiFormat::Chat,
             json!({ "model": "a", "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "data:oops" } }] }] }),
         ),
-        wrong(Format::Chat, json!({ "model": "a", "messages": said, "n": 2 })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": said, "stream": "yes" })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": said, "n": 2 })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": said, "stream": "yes" })),
         wrong(
-            Format::Chat,
+            ApiFormat::Chat,
             json!({ "model": "a", "messages": said, "tools": [{ "type": "custom" }] }),
         ),
         wrong(
-            Format::Responses,
+            ApiFormat::Responses,
             json!({ "model": "a", "input": "go", "previous_response_id": "resp_1" }),
         ),
         wrong(
-            Format::Responses,
+            ApiFormat::Responses,
             json!({ "model": "a", "input": [{ "type": "item_reference", "id": "x" }] }),
         ),
         wrong(
-            Format::Responses,
+            ApiFormat::Responses,
             json!({ "model": "a", "input": "go", "tools": [{ "type": "web_search" }] }),
         ),
     ];
@@ -137,31 +137,31 @@ fn what_is_wrong_with_a_request_is_told() {
 #[test]
 fn whose_fault_it_is_decides_the_status() {
     use consort_models::{ProviderError, ProviderErrorKind};
-    let report = Report {
+    let report = RunReport {
         run: String::new(),
-        status: Status::Error,
+        status: RunStatus::Error,
         reason: "no".into(),
         hint: None,
         text: String::new(),
         turns: 1,
         calls: 2,
-        failed: 0,
+        failed_calls: 0,
         usage: consort_models::TokenUsage::default(),
         cost: None,
-        took: 0,
-        waiting: Vec::new(),
+        duration_ms: 0,
+        open_questions: Vec::new(),
     };
     let status = |cause| {
         let error = ProviderError::new(cause, "");
-        ApiError::of_run(&report, Some(&error)).status
+        ApiError::from_run(&report, Some(&error)).status
     };
     assert_eq!(status(ProviderErrorKind::Authentication { variable: None }), 502);
     assert_eq!(status(ProviderErrorKind::RateLimited), 429);
     assert_eq!(status(ProviderErrorKind::ContextTooLong { most: None, given: None }), 400);
     assert_eq!(status(ProviderErrorKind::UnknownModel { model: "m".into() }), 404);
     assert_eq!(status(ProviderErrorKind::Overloaded), 503);
-    let error = ApiError::of_run(&report, None);
-    assert_eq!((error.status, error.acted), (500, true));
+    let error = ApiError::from_run(&report, None);
+    assert_eq!((error.status, error.has_side_effects), (500, true));
     let shape = json!({ "error": { "message": "no", "type": "server_error", "param": null, "code": null } });
     assert_eq!(error.json(), shape);
 }

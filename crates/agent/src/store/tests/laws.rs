@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::*;
 use super::{kept, run, steps_of, store};
-use crate::step::{Began, Question, Status, What, Why};
+use crate::step::{QuestionOrigin, RunParameters, RunStatus, StepEvent, UserQuestion};
 use consort_models::{
     ChatMessage, MediaSource, MessagePart as Piece, MessageRole, ModelReply, PartContent,
     ResourceContent, StopReason, TokenUsage, ToolCall, ToolCallResult,
@@ -64,7 +64,7 @@ fn pieces() -> impl Strategy<Value = Piece> {
     })
 }
 
-fn whats() -> impl Strategy<Value = What> {
+fn events() -> impl Strategy<Value = StepEvent> {
     let role = prop::sample::select(vec![
         MessageRole::System,
         MessageRole::User,
@@ -81,29 +81,40 @@ fn whats() -> impl Strategy<Value = What> {
     ];
     let result = (texts(), prop::collection::vec(pieces(), 0..3), any::<bool>())
         .prop_map(|(call, parts, is_error)| ToolCallResult { call, parts, is_error });
-    let why = prop::sample::select(vec![Why::Approval, Why::Model, Why::Server, Why::Sampling]);
-    let status =
-        prop::sample::select(vec![Status::Completed, Status::LimitReached, Status::Waiting]);
+    let why = prop::sample::select(vec![
+        QuestionOrigin::Approval,
+        QuestionOrigin::Model,
+        QuestionOrigin::Server,
+        QuestionOrigin::Sampling,
+    ]);
+    let status = prop::sample::select(vec![
+        RunStatus::Completed,
+        RunStatus::LimitReached,
+        RunStatus::Waiting,
+    ]);
     prop_oneof![
         (texts(), texts(), prop::collection::vec(texts(), 0..3)).prop_map(|(run, model, tools)| {
-            What::Began(Began { run, agent: String::new(), model, tools })
+            StepEvent::RunStarted(RunParameters { run, agent: String::new(), model, tools })
         }),
-        message.clone().prop_map(|message| What::Message { message }),
+        message.clone().prop_map(|message| StepEvent::Message { message }),
         (message, stop, any::<u32>()).prop_map(|(message, stop, input)| {
             let usage = TokenUsage { input: input.into(), ..TokenUsage::default() };
             let (model, id) = (String::new(), String::new());
-            What::Said { reply: ModelReply { message, stop, usage, model, id } }
+            StepEvent::Reply { reply: ModelReply { message, stop, usage, model, id } }
         }),
         (texts(), texts(), prop::option::of(values().prop_filter("none", |it| !it.is_null())))
-            .prop_map(|(call, tool, arguments)| What::Called { call, tool, arguments }),
-        (texts(), texts(), why, values()).prop_map(|(id, call, kind, params)| What::Asked {
-            question: Question { id, call, kind, params }
+            .prop_map(|(call, tool, arguments)| StepEvent::CallSent { call, tool, arguments }),
+        (texts(), texts(), why, values()).prop_map(|(id, call, kind, params)| {
+            StepEvent::Question { question: UserQuestion { id, call, kind, params } }
         }),
-        (texts(), values()).prop_map(|(question, answer)| What::Answered { question, answer }),
-        (result, prop::option::of(texts()), any::<u64>())
-            .prop_map(|(result, error, took)| What::Result { result, error, whole: None, took }),
-        any::<usize>().prop_map(|before| What::Cut { before }),
-        (status, texts()).prop_map(|(status, reason)| What::Over { status, reason }),
+        (texts(), values()).prop_map(|(question, answer)| StepEvent::Answer { question, answer }),
+        (result, prop::option::of(texts()), any::<u64>()).prop_map(
+            |(result, error, duration_ms)| {
+                StepEvent::Result { result, error, full_text: None, duration_ms }
+            }
+        ),
+        any::<usize>().prop_map(|before| StepEvent::Cut { before }),
+        (status, texts()).prop_map(|(status, reason)| StepEvent::RunEnded { status, reason }),
     ]
 }
 
@@ -111,14 +122,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_step_comes_back_as_it_was(whats in prop::collection::vec((any::<u64>(), whats()), 0..6)) {
+    fn every_step_comes_back_as_it_was(events in prop::collection::vec((any::<u64>(), events()), 0..6)) {
         let (_folder, store) = store();
-        let steps: Vec<Step> = whats.into_iter().map(|(at, what)| Step { at, what }).collect();
+        let steps: Vec<ConversationStep> = events.into_iter().map(|(at, event)| ConversationStep { at, event }).collect();
         let id = kept(&store, &steps);
         prop_assert_eq!(&store.open(&id).unwrap().steps, &steps);
         let copy = store.fork(&id, None).unwrap();
         prop_assert_eq!(&steps_of(&store, &copy), &steps);
-        let messages = crate::Run::of(&steps).messages().len();
+        let messages = crate::RunState::from_steps(&steps).messages().len();
         for listed in store.list().unwrap() {
             prop_assert_eq!(listed.messages, messages);
         }

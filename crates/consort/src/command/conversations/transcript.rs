@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use consort_agent::store::{Head, numbers};
-use consort_agent::{Status, Step, What};
+use consort_agent::store::{ConversationHead, message_numbers};
+use consort_agent::{ConversationStep, RunStatus, StepEvent};
 use consort_models::{
     ChatMessage, MediaSource, MessagePart, MessageRole, ModelReply, PartContent, ToolCallResult,
 };
@@ -19,7 +19,7 @@ const ARGUMENTS: usize = 160;
 const RESULT: usize = 240;
 
 /// Transcript of a conversation: messages in full, calls and results shortened.
-pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
+pub(super) fn of(head: &ConversationHead, steps: &[ConversationStep]) -> TerminalText {
     let mut transcript = Transcript::default();
     let title = escaped_line(&head.title);
     transcript.line(styled(Styled::Heading, format!("{}  {title}", head.id).trim_end()));
@@ -27,7 +27,7 @@ pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
         let at = forked.at.map(|at| format!(", up to message {at}")).unwrap_or_default();
         transcript.aside(format!("a copy of {}{at}", forked.from));
     }
-    for (step, number) in steps.iter().zip(numbers(steps)) {
+    for (step, number) in steps.iter().zip(message_numbers(steps)) {
         transcript.step(step, number.unwrap_or_default());
     }
     TerminalText::join(transcript.lines, "\n")
@@ -43,9 +43,9 @@ struct Transcript {
 }
 
 impl Transcript {
-    fn step(&mut self, step: &Step, number: usize) {
-        match &step.what {
-            What::Began(began) => {
+    fn step(&mut self, step: &ConversationStep, number: usize) {
+        match &step.event {
+            StepEvent::RunStarted(began) => {
                 if number > self.message {
                     self.head(number, "results", "some calls have none");
                 }
@@ -57,48 +57,48 @@ impl Transcript {
                 self.line("");
                 self.aside(format!("{}: a run of {model} with {tools}", time(step.at)));
             }
-            What::Message { message } => {
+            StepEvent::Message { message } => {
                 self.head(number, role(message.role), "");
                 self.message(message);
             }
-            What::Said { reply } => self.said(reply, number),
-            What::Called { arguments: None, .. } => {}
-            What::Called { tool, arguments: Some(arguments), .. } => {
+            StepEvent::Reply { reply } => self.said(reply, number),
+            StepEvent::CallSent { arguments: None, .. } => {}
+            StepEvent::CallSent { tool, arguments: Some(arguments), .. } => {
                 let arguments = shortened(&arguments.to_string(), ARGUMENTS);
                 self.text(format!("sent as {} {arguments}", escaped_line(tool)));
             }
-            What::Asked { question } => {
+            StepEvent::Question { question } => {
                 let message = question.params.get("message").and_then(Value::as_str);
                 let asked = format!("? {}", message.unwrap_or("(a question without words)"));
                 self.text(styled(Styled::Warning, escaped(&asked)));
             }
-            What::Answered { answer, .. } => {
+            StepEvent::Answer { answer, .. } => {
                 self.text(format!("! {}", shortened(&answer.to_string(), ARGUMENTS)));
             }
-            What::Result { result, error, took, .. } => {
+            StepEvent::Result { result, error, duration_ms: took, .. } => {
                 if number != self.message {
                     self.head(number, "results", "");
                 }
                 self.result(result, error.as_deref(), *took);
             }
-            What::Cut { before } => {
+            StepEvent::Cut { before } => {
                 self.aside(format!(
                     "the model sees little of what is before message {} from here on",
                     before + 1
                 ));
             }
-            What::Summarized { text, .. } => {
+            StepEvent::Summary { text, .. } => {
                 self.aside("the model sees this instead:".to_owned());
                 self.text(escaped(text));
             }
-            What::Shortened { result_bytes } => {
+            StepEvent::Truncation { result_bytes } => {
                 self.aside(format!("the model sees {result_bytes} bytes of each result so far"));
             }
-            What::Charged { cost, .. } => {
+            StepEvent::AgentCost { cost, .. } => {
                 let dollars = cost.dollars;
                 self.aside(format!("agents used {} tokens (${dollars:.4})", cost.tokens));
             }
-            What::Over { status, reason } => {
+            StepEvent::RunEnded { status, reason } => {
                 let (style, word) = over(*status);
                 let reason = escaped_line(reason);
                 let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
@@ -201,13 +201,13 @@ fn role(role: MessageRole) -> &'static str {
     }
 }
 
-fn over(status: Status) -> (Styled, &'static str) {
+fn over(status: RunStatus) -> (Styled, &'static str) {
     match status {
-        Status::Completed => (Styled::Good, "completed"),
-        Status::LimitReached => (Styled::Bad, "limit reached"),
-        Status::Error => (Styled::Bad, "error"),
-        Status::Cancelled => (Styled::Warning, "cancelled"),
-        Status::Denied => (Styled::Bad, "denied"),
-        Status::Waiting => (Styled::Warning, "waiting for a person"),
+        RunStatus::Completed => (Styled::Good, "completed"),
+        RunStatus::LimitReached => (Styled::Bad, "limit reached"),
+        RunStatus::Error => (Styled::Bad, "error"),
+        RunStatus::Cancelled => (Styled::Warning, "cancelled"),
+        RunStatus::Denied => (Styled::Bad, "denied"),
+        RunStatus::Waiting => (Styled::Warning, "waiting for a person"),
     }
 }

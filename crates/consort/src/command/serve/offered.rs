@@ -8,7 +8,7 @@ use consort::agents::agent;
 use consort::config::{AgentConfig, Options};
 use consort::models::Models;
 use consort::shaping::Shaping;
-use consort_agent::sub::{AGENTS, Roster, tool_name};
+use consort_agent::sub_agent::{AGENTS, AgentRegistry, tool_name};
 use consort_agent::{Agent, RunObserver};
 use consort_core::{Caller, Problem, ServerId, Target, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
@@ -68,7 +68,7 @@ pub(super) struct Parts<'a> {
     pub(super) file: Option<PathBuf>,
     /// The profile that is served alone, if one is.
     pub(super) only: Option<&'a str>,
-    pub(super) roster: &'a Arc<Roster>,
+    pub(super) roster: &'a Arc<AgentRegistry>,
     /// Pending requests for users of the console, if there is one.
     pub(super) desk: Option<&'a Arc<Desk>>,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use consort::config::AgentLimits;
-use consort_agent::openai::{ApiError, Asked, Format, HandedOut, Listed};
+use consort_agent::openai::{ApiError, ApiFormat, ApiRequest, ModelListing, PendingToolCalls};
 use consort_core::{BoxFuture, Caller};
 use consort_gateway::{Site, SiteBody, Visit};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
@@ -26,14 +26,15 @@ pub(super) struct OpenAi(Arc<Inner>);
 
 struct Inner {
     askable: RwLock<Arc<Askable>>,
-    handed_out: HandedOut,
+    handed_out: PendingToolCalls,
     /// Time limit for the first token of a streamed answer. An error within it is sent with its HTTP status.
     first_word: Duration,
 }
 
 impl OpenAi {
     pub(super) fn new(askable: Arc<Askable>, limits: AgentLimits) -> Self {
-        let (askable, handed_out) = (RwLock::new(askable), HandedOut::new(limits.handed_calls));
+        let (askable, handed_out) =
+            (RwLock::new(askable), PendingToolCalls::new(limits.handed_calls));
         Self(Arc::new(Inner { askable, handed_out, first_word: limits.first_word }))
     }
 
@@ -64,14 +65,14 @@ impl OpenAi {
             let error = ApiError::refused(405, format!("use {method}"));
             return Err(Refusal { allow: Some(method), ..error.into() });
         }
-        let listed = || -> Vec<Listed> {
+        let listed = || -> Vec<ModelListing> {
             let listed = askable.listed(profile, &caller).into_iter();
             listed.map(|(id, description)| listing(id, description)).collect()
         };
         match what {
-            What::Models => Ok(json(StatusCode::OK, &Listed::list(&listed()))),
+            What::Models => Ok(json(StatusCode::OK, &ModelListing::list_json(&listed()))),
             What::Model(id) => match listed().into_iter().find(|listed| listed.id == id) {
-                Some(listed) => Ok(json(StatusCode::OK, &listed.json())),
+                Some(listed) => Ok(json(StatusCode::OK, &listed.to_json())),
                 None => Err(ApiError::no_model(&id, None).into()),
             },
             What::Ask(format) => {
@@ -136,21 +137,21 @@ fn nothing_there() -> ApiError {
     ApiError::refused(404, format!("nothing is served here: there are {paths}"))
 }
 
-fn read(format: Format, request: &Request<Bytes>) -> Result<Asked, ApiError> {
+fn read(format: ApiFormat, request: &Request<Bytes>) -> Result<ApiRequest, ApiError> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(ApiError::refused(415, "send `Content-Type: application/json`"));
     }
-    Asked::read(format, request.body())
+    ApiRequest::parse(format, request.body())
 }
 
-fn listing(id: String, description: Option<String>) -> Listed {
+fn listing(id: String, description: Option<String>) -> ModelListing {
     let owner = match id.split_once(':') {
         Some((provider, _)) => provider.to_owned(),
         None => "consort".to_owned(),
     };
-    Listed { id, owner, description }
+    ModelListing { id, owner, description }
 }
 
 /// An error response.
@@ -160,7 +161,7 @@ fn refused(error: &ApiError) -> Response<SiteBody> {
     if let Some(wait) = error.wait {
         response.headers_mut().insert(RETRY_AFTER, wait.into());
     }
-    if error.acted {
+    if error.has_side_effects {
         // Clients repeat what failed with such a status on their own; what was called would be called
         // again.
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));

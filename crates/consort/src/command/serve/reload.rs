@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use consort::config::{Config, Options, System};
-use consort_agent::sub::Roster;
+use consort_agent::sub_agent::AgentRegistry;
 use consort_core::{Problem, Severity};
 use consort_gateway::{Access, Gateway, Records};
 use consort_hub::{Hub, Settings};
@@ -44,7 +44,7 @@ pub(super) struct Following<'a> {
     pub(super) approvals: Arc<SharedApprovals>,
     pub(super) openai: &'a OpenAi,
     pub(super) console: Option<&'a Console>,
-    pub(super) roster: &'a Arc<Roster>,
+    pub(super) roster: &'a Arc<AgentRegistry>,
     /// Resolver of references. It remembers user input, so that it is requested once.
     pub(super) resolve: &'a System,
     pub(super) handle: &'a ReloadHandle,

@@ -115,13 +115,13 @@ fn of_models() -> Vec<Row> {
         ),
         (
             "`agents.NAME.context_tries`",
-            consort_agent::Settings::CONTEXT_TRIES.to_string(),
+            consort_agent::AgentSettings::CONTEXT_TRIES.to_string(),
             "Attempts with less of a conversation that is too long for the model",
             "the run ends with the error of the provider",
         ),
         (
             "`agents.NAME.summary_tokens`",
-            consort_agent::Settings::SUMMARY_TOKENS.to_string(),
+            consort_agent::AgentSettings::SUMMARY_TOKENS.to_string(),
             "Tokens of a summary",
             "the summary ends there",
         ),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use consort_agent::{Conversation, Event, Why};
+use consort_agent::{Conversation, QuestionOrigin, RunEvent};
 use consort_core::{Emitting, Reply};
 use tokio::sync::watch;
 
@@ -59,7 +59,7 @@ enum Piece {
 /// A pending request of the run.
 struct Open {
     call: String,
-    kind: Why,
+    kind: QuestionOrigin,
     slip: Slip,
 }
 
@@ -105,10 +105,10 @@ impl Live {
     }
 
     /// Stores an event.
-    pub(super) fn tell(&self, happened: Event) {
+    pub(super) fn tell(&self, happened: RunEvent) {
         let mut state = self.lock();
         match happened {
-            Event::Delta { delta } if words(&delta).is_some() => {
+            RunEvent::Delta { delta } if words(&delta).is_some() => {
                 let Some((kind, text)) = words(&delta) else { return };
                 state.flow(kind, text);
             }
@@ -121,7 +121,7 @@ impl Live {
     /// Adds a pending request, and an event for it. `asks` builds the request, given the name of its tool.
     pub(super) fn ask(
         &self,
-        question: &consort_agent::Question,
+        question: &consort_agent::UserQuestion,
         reply: Reply,
         asks: impl FnOnce(Option<&str>) -> Question,
     ) {
@@ -141,7 +141,8 @@ impl Live {
         let mut state = self.lock();
         let desk = &self.desk;
         state.questions.retain(|open| desk.waits(&open.slip.question.id));
-        let keeps = |open: &Open| matches!(open.kind, Why::Approval | Why::Model);
+        let keeps =
+            |open: &Open| matches!(open.kind, QuestionOrigin::Approval | QuestionOrigin::Model);
         if state.questions.is_empty() || !state.questions.iter().all(keeps) {
             return false;
         }
@@ -161,7 +162,7 @@ impl Live {
     }
 
     /// Sends an optional last event and ends the stream of subscribers.
-    pub(super) fn end(&self, last: Option<Event>) {
+    pub(super) fn end(&self, last: Option<RunEvent>) {
         if let Some(last) = last.and_then(told) {
             self.lock().put(Piece::Told(event(&last)));
         }
@@ -230,13 +231,13 @@ impl Live {
 
 impl State {
     /// Stores an event, and drops those that it supersedes.
-    fn take(&mut self, happened: Event) {
+    fn take(&mut self, happened: RunEvent) {
         let messages = self.conversation.as_ref().map(|conversation| conversation.messages().len());
         let at = self.pieces.len();
         match &happened {
-            Event::Began { .. } => self.base = messages,
-            Event::Asking { .. } => self.turn = at,
-            Event::Said { .. } => {
+            RunEvent::Started { .. } => self.base = messages,
+            RunEvent::Requesting { .. } => self.turn = at,
+            RunEvent::Reply { .. } => {
                 for piece in self.turn..at {
                     if matches!(self.pieces[piece], Piece::Words(..)) {
                         self.forget(piece);
@@ -248,15 +249,15 @@ impl State {
                     (0..at).for_each(|piece| self.forget(piece));
                 }
             }
-            Event::Called { call, tool } => {
+            RunEvent::CallStarted { call, tool } => {
                 self.tools.insert(call.id.clone(), tool.clone());
             }
-            Event::Progress { call, .. } => {
+            RunEvent::Progress { call, .. } => {
                 if let Some(before) = self.progress.insert(call.clone(), at) {
                     self.forget(before);
                 }
             }
-            Event::Log { .. } => {
+            RunEvent::Log { .. } => {
                 self.logs.push_back(at);
                 if self.logs.len() > LOGS
                     && let Some(first) = self.logs.pop_front()
@@ -264,7 +265,7 @@ impl State {
                     self.forget(first);
                 }
             }
-            Event::Result { result, .. } => {
+            RunEvent::Result { result, .. } => {
                 if let Some(progress) = self.progress.remove(&result.call) {
                     self.forget(progress);
                 }
@@ -321,8 +322,8 @@ mod tests {
         Arc::new(Live::new(Conversation::new(), Arc::default()))
     }
 
-    fn text(text: &str) -> Event {
-        Event::Delta { delta: ReplyDelta::Text(text.to_owned()) }
+    fn text(text: &str) -> RunEvent {
+        RunEvent::Delta { delta: ReplyDelta::Text(text.to_owned()) }
     }
 
     fn read(live: &Live, cursor: &mut Cursor) -> String {
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn words_are_told_once_however_they_are_read() {
         let (live, mut early, mut late) = (live(), Cursor::default(), Cursor::default());
-        live.tell(Event::Asking { turn: 1 });
+        live.tell(RunEvent::Requesting { turn: 1 });
         live.tell(text("Good "));
         assert!(read(&live, &mut early).contains("\"Good \""));
         live.tell(text("morn"));
@@ -343,7 +344,7 @@ mod tests {
         assert_eq!(read(&live, &mut early), "");
         assert!(read(&live, &mut late).contains("Good morning"));
         let message = Arc::new(ChatMessage::assistant("Good morning"));
-        live.tell(Event::Said { turn: 1, message, usage: TokenUsage::default() });
+        live.tell(RunEvent::Reply { turn: 1, message, usage: TokenUsage::default() });
         assert!(read(&live, &mut early).starts_with("event: said"));
         // Whoever comes now reads it once.
         let told = read(&live, &mut Cursor::default());
@@ -353,7 +354,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_run_has_a_bound() {
         let live = live();
-        let progress = |done: f64| Event::Progress {
+        let progress = |done: f64| RunEvent::Progress {
             call: "c".to_owned(),
             progress: done,
             total: None,
@@ -364,9 +365,9 @@ mod tests {
         assert_eq!(told, "event: progress\ndata: {\"call\":\"c\",\"progress\":999.0}\n\n");
         let large = "x".repeat(LARGE);
         for turn in 1..4 {
-            live.tell(Event::Asking { turn });
+            live.tell(RunEvent::Requesting { turn });
             let message = Arc::new(ChatMessage::assistant(&large));
-            live.tell(Event::Said { turn, message, usage: TokenUsage::default() });
+            live.tell(RunEvent::Reply { turn, message, usage: TokenUsage::default() });
         }
         assert!(live.lock().size < 2 * LARGE + 1000);
         assert!(live.base().is_some());
@@ -375,10 +376,10 @@ mod tests {
     #[tokio::test]
     async fn those_who_follow_hear_all_of_it_and_then_the_end() {
         let live = live();
-        live.tell(Event::Asking { turn: 1 });
+        live.tell(RunEvent::Requesting { turn: 1 });
         let mut followed = live.follow();
         assert!(followed.next().await.unwrap().starts_with(b"event: asking"));
-        let note = Event::Note { text: "hm".to_owned() };
+        let note = RunEvent::Note { text: "hm".to_owned() };
         live.end(Some(note));
         assert!(followed.next().await.unwrap().starts_with(b"event: note"));
         assert!(followed.next().await.is_none());

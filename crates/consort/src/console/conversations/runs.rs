@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use consort_agent::store::{Id, State};
-use consort_agent::{Agent, Conversation, Event, Question as Asked, Store, Why};
+use consort_agent::store::{ConversationId, ConversationState};
+use consort_agent::{
+    Agent, Conversation, ConversationStore, QuestionOrigin, RunEvent, UserQuestion as Asked,
+};
 use consort_core::{Caller, Reply};
 use consort_models::ChatMessage;
 use http::StatusCode;
@@ -34,10 +36,10 @@ const WAITING: &str = "waiting";
 pub(in crate::console) struct Runs {
     /// The runtime for runs, apart from the threads that serve requests.
     pub(super) handle: Handle,
-    store: Option<Store>,
-    live: Mutex<HashMap<Id, Arc<Live>>>,
+    store: Option<ConversationStore>,
+    live: Mutex<HashMap<ConversationId, Arc<Live>>>,
     /// Pending requests of conversations without a run, by their ids there.
-    kept: Mutex<BTreeMap<Id, Vec<(String, Slip)>>>,
+    kept: Mutex<BTreeMap<ConversationId, Vec<(String, Slip)>>>,
     places: Arc<Semaphore>,
     /// Limit of concurrent runs.
     most: usize,
@@ -50,7 +52,7 @@ impl Runs {
     pub(in crate::console) fn new(most: usize) -> Self {
         Self {
             handle: Handle::current(),
-            store: conversations::folder().map(Store::new),
+            store: conversations::folder().map(ConversationStore::new),
             live: Mutex::default(),
             kept: Mutex::default(),
             places: Arc::new(Semaphore::new(most)),
@@ -60,7 +62,7 @@ impl Runs {
     }
 
     /// Returns the store of conversations.
-    pub(super) fn store(&self) -> Result<Store, Refusal> {
+    pub(super) fn store(&self) -> Result<ConversationStore, Refusal> {
         let nowhere = || {
             let error = "there is no home folder to keep conversations in";
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error).hint("set `HOME` and start again")
@@ -86,20 +88,20 @@ impl Runs {
     }
 
     /// The run in progress in a conversation.
-    pub(super) fn live(&self, id: &Id) -> Option<Arc<Live>> {
+    pub(super) fn live(&self, id: &ConversationId) -> Option<Arc<Live>> {
         self.lock().get(id).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Live>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<Id, Vec<(String, Slip)>>> {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<ConversationId, Vec<(String, Slip)>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Withdraws the pending requests of a conversation.
-    pub(super) fn forget(&self, id: &Id) {
+    pub(super) fn forget(&self, id: &ConversationId) {
         let slips = self.kept().remove(id);
         drop(slips);
     }
@@ -108,9 +110,9 @@ impl Runs {
 /// Guard of a run: it counts as in progress until this is dropped, also by a panic.
 struct OnStage {
     console: Console,
-    id: Id,
+    id: ConversationId,
     live: Arc<Live>,
-    last: Option<Event>,
+    last: Option<RunEvent>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -125,8 +127,8 @@ impl Drop for OnStage {
             live.len()
         };
         let state = match &self.last {
-            Some(Event::Over { report }) => State::Over(report.status),
-            _ => State::Unfinished,
+            Some(RunEvent::Ended { report }) => ConversationState::Over(report.status),
+            _ => ConversationState::Unfinished,
         };
         self.live.end(self.last.take());
         runs.count.send_replace(count);
@@ -138,7 +140,7 @@ impl Console {
     /// Runs an agent on a conversation in the background.
     pub(super) fn run(
         &self,
-        id: Id,
+        id: ConversationId,
         conversation: Conversation,
         agent: Agent,
         input: Vec<ChatMessage>,
@@ -156,13 +158,18 @@ impl Console {
     }
 
     /// Publishes the state of a conversation.
-    fn news(&self, id: &Id, state: &str) {
+    fn news(&self, id: &ConversationId, state: &str) {
         // Nobody may be listening.
         let _ = self.0.news.send((id.to_string(), state.to_owned()));
     }
 
     /// Adds the pending requests of a conversation, if no run is in progress in it.
-    pub(super) fn wait_for(&self, id: &Id, caller: &Caller, waiting: Vec<(Asked, Option<String>)>) {
+    pub(super) fn wait_for(
+        &self,
+        id: &ConversationId,
+        caller: &Caller,
+        waiting: Vec<(Asked, Option<String>)>,
+    ) {
         let runs = &self.0.runs;
         let mut gone = Vec::new();
         let mut kept = runs.kept();
@@ -243,13 +250,13 @@ impl OnStage {
                 // First, so that there is something to stop.
                 biased;
                 event = events.next() => match event {
-                    Some(over @ Event::Over { .. }) => {
+                    Some(over @ RunEvent::Ended { .. }) => {
                         self.last = Some(over);
                         // The conversation is free with the last of these.
                         drop((events, conversation, agent));
                         return;
                     }
-                    Some(Event::Question { question, answer: Some(answer) }) => {
+                    Some(RunEvent::Question { question, answer: Some(answer) }) => {
                         self.ask(&caller, &question, answer);
                     }
                     Some(event) => self.live.tell(event),
@@ -278,12 +285,12 @@ impl OnStage {
 }
 
 /// Converts a request of a run to a pending request.
-fn put(id: &Id, caller: &Caller, asked: &Asked, tool: Option<&str>) -> Question {
+fn put(id: &ConversationId, caller: &Caller, asked: &Asked, tool: Option<&str>) -> Question {
     let kind = match asked.kind {
-        Why::Approval => Kind::Approval,
-        Why::Model => Kind::Model,
-        Why::Server => Kind::Server,
-        Why::Sampling => Kind::Sampling,
+        QuestionOrigin::Approval => Kind::Approval,
+        QuestionOrigin::Model => Kind::Model,
+        QuestionOrigin::Server => Kind::Server,
+        QuestionOrigin::Sampling => Kind::Sampling,
     };
     let params = consort_core::Json::from(asked.params.clone()).to_object();
     let params = params.unwrap_or_else(consort_core::Object::empty);

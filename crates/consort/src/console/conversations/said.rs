@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use consort_agent::store::State;
+use consort_agent::store::ConversationState;
 use consort_models::{ChatMessage, MediaSource, MessagePart, MessageRole, PartContent};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,20 +98,20 @@ pub(super) struct Report {
     took_ms: u64,
 }
 
-impl From<consort_agent::Report> for Report {
-    fn from(report: consort_agent::Report) -> Self {
+impl From<consort_agent::RunReport> for Report {
+    fn from(report: consort_agent::RunReport) -> Self {
         Self {
-            status: State::Over(report.status).as_str(),
+            status: ConversationState::Over(report.status).as_str(),
             reason: Some(report.reason).filter(|reason| !reason.is_empty()),
             hint: report.hint,
             text: report.text,
             turns: report.turns,
             calls: report.calls,
-            failed: report.failed,
+            failed: report.failed_calls,
             input: report.usage.input,
             output: report.usage.output,
             cost: report.cost,
-            took_ms: report.took,
+            took_ms: report.duration_ms,
         }
     }
 }

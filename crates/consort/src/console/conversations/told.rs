@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use consort_agent::Event;
+use consort_agent::RunEvent;
 use consort_models::ReplyDelta;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -128,36 +128,36 @@ pub(super) fn words(delta: &ReplyDelta) -> Option<(Words, &str)> {
 
 /// Converts an event for subscribers; `None` if it is not shown. Text and pending requests are sent by the code that
 /// stores them.
-pub(super) fn told(event: Event) -> Option<Told> {
+pub(super) fn told(event: RunEvent) -> Option<Told> {
     let nobody = HashMap::new();
     Some(match event {
-        Event::Began { model, tools, .. } => Told::Began { model, tools },
-        Event::Asking { turn } => Told::Asking { turn },
-        Event::Delta { delta: ReplyDelta::ToolCallStarted { .. } } => Told::Delta(Flow::Other),
-        Event::Again { error, after } => Told::Again { error, after_ms: after },
-        Event::Said { message, .. } => Told::Said { message: entry(&message, &nobody) },
-        Event::Called { call, tool } => {
+        RunEvent::Started { model, tools, .. } => Told::Began { model, tools },
+        RunEvent::Requesting { turn } => Told::Asking { turn },
+        RunEvent::Delta { delta: ReplyDelta::ToolCallStarted { .. } } => Told::Delta(Flow::Other),
+        RunEvent::Retrying { error, wait_ms: after } => Told::Again { error, after_ms: after },
+        RunEvent::Reply { message, .. } => Told::Said { message: entry(&message, &nobody) },
+        RunEvent::CallStarted { call, tool } => {
             let arguments = arguments(&call);
             Told::Called { call: call.id, name: call.name, tool, arguments }
         }
-        Event::Progress { call, progress, total, message } => {
+        RunEvent::Progress { call, progress, total, message } => {
             Told::Progress { call, progress, total, message }
         }
-        Event::Log { call, log } => {
+        RunEvent::Log { call, log } => {
             let log = log.to_object();
             let level = log.as_ref().and_then(|log| log.text("level"));
             let data = log.and_then(|log| log.get("data")?.read().ok()).unwrap_or_default();
             Told::Log { call, level, data }
         }
-        Event::Result { result, error, took } => Told::Result {
+        RunEvent::Result { result, error, duration_ms: took } => Told::Result {
             parts: pieces(&result.parts, &nobody),
             is_error: result.is_error,
             call: result.call,
             error,
             took_ms: took,
         },
-        Event::Note { text } => Told::Note { text },
-        Event::Over { report } => Told::Over(report.into()),
+        RunEvent::Note { text } => Told::Note { text },
+        RunEvent::Ended { report } => Told::Over(report.into()),
         _ => return None,
     })
 }

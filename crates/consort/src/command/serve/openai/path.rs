@@ -1,6 +1,6 @@
 //! Routing of request paths.
 
-use consort_agent::openai::Format;
+use consort_agent::openai::ApiFormat;
 
 /// A route: that of everything, or of a profile.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum What {
     /// One agent or model.
     Model(String),
     /// A completion.
-    Ask(Format),
+    Ask(ApiFormat),
 }
 
 impl Place {
@@ -33,8 +33,8 @@ impl Place {
         };
         let what = match rest.strip_prefix("v1/")? {
             "models" => What::Models,
-            "chat/completions" => What::Ask(Format::Chat),
-            "responses" => What::Ask(Format::Responses),
+            "chat/completions" => What::Ask(ApiFormat::Chat),
+            "responses" => What::Ask(ApiFormat::Responses),
             other => What::Model(decoded(other.strip_prefix("models/")?)?),
         };
         Some(Self { profile, what })
@@ -67,10 +67,10 @@ mod tests {
         let place = |path| Place::of(path).map(|place| (place.profile, place.what));
         assert_eq!(place("/v1/models"), Some((None, What::Models)));
         assert_eq!(place("/v1/models/a%3Ab/c"), Some((None, What::Model("a:b/c".into()))));
-        assert_eq!(place("/v1/chat/completions/"), Some((None, What::Ask(Format::Chat))));
+        assert_eq!(place("/v1/chat/completions/"), Some((None, What::Ask(ApiFormat::Chat))));
         let profile = Some("dev".to_owned());
         let responses = "/profiles/dev/v1/responses";
-        assert_eq!(place(responses), Some((profile, What::Ask(Format::Responses))));
+        assert_eq!(place(responses), Some((profile, What::Ask(ApiFormat::Responses))));
         for nothing in
             ["/v1", "/v1/embeddings", "/profiles/dev", "/profiles//v2/models", "/v1/models/%f"]
         {

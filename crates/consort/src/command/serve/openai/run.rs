@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_agent::openai::{Answer, ApiError, Asked, Handed, Wishful};
-use consort_agent::{Agent, Conversation, Event, Report, Status};
+use consort_agent::openai::{ApiError, ApiRequest, ApiResponse, OptionsProvider, SuspendedRun};
+use consort_agent::{Agent, Conversation, RunEvent, RunReport, RunStatus};
 use consort_core::{Caller, Emitting, IdentityId};
 use consort_gateway::SiteBody;
 use consort_models::ReplyDelivery;
@@ -17,32 +17,33 @@ use super::{OpenAi, id, json, now};
 pub(super) struct Running {
     site: OpenAi,
     client: IdentityId,
-    asked: Asked,
+    asked: ApiRequest,
     /// Number of input messages given to the agent.
     given: usize,
     conversation: Conversation,
-    provider: Wishful,
-    events: Emitting<Event>,
-    answer: Answer,
+    provider: OptionsProvider,
+    events: Emitting<RunEvent>,
+    answer: ApiResponse,
 }
 
 impl Running {
     /// Starts an agent for the caller, with the client's parameters and tools.
-    pub(super) fn start(site: OpenAi, mut agent: Agent, caller: Caller, asked: Asked) -> Self {
-        let provider = Wishful::new(Arc::clone(&agent.model.provider), asked.wishes.clone());
+    pub(super) fn start(site: OpenAi, mut agent: Agent, caller: Caller, asked: ApiRequest) -> Self {
+        let provider =
+            OptionsProvider::new(Arc::clone(&agent.model.provider), asked.options.clone());
         agent.model.provider = Arc::new(provider.clone());
         let settings = &mut agent.settings;
         settings.max_tokens = asked.max_tokens.or(settings.max_tokens);
         settings.temperature = asked.temperature.or(settings.temperature);
         settings.reasoning = asked.reasoning.or(settings.reasoning);
-        settings.foreign.clone_from(&asked.tools);
+        settings.client_tools.clone_from(&asked.tools);
         settings.tools = without(&asked, &agent.toolbox.catalog(&caller));
         let client = caller.id().clone();
         settings.caller = caller;
-        let said = site.0.handed_out.restored(client.as_str(), &asked.messages);
+        let said = site.0.handed_out.restore(client.as_str(), &asked.messages);
         let (given, conversation) = (said.len(), Conversation::new());
         let events = agent.run(&conversation, said);
-        let answer = Answer::new(&asked, id(), now());
+        let answer = ApiResponse::new(&asked, id(), now());
         Self { site, client, asked, given, conversation, provider, events, answer }
     }
 
@@ -51,13 +52,13 @@ impl Running {
         if self.asked.delivery == ReplyDelivery::Whole {
             let report = loop {
                 match self.events.next().await {
-                    Some(Event::Over { report }) => break report,
-                    Some(event) => drop(self.answer.tell(&event)),
+                    Some(RunEvent::Ended { report }) => break report,
+                    Some(event) => drop(self.answer.push_event(&event)),
                     None => unreachable!("an end comes before nothing"),
                 }
             };
             return match self.over(&report) {
-                None => Ok(json(StatusCode::OK, &self.answer.whole(&report))),
+                None => Ok(json(StatusCode::OK, &self.answer.to_json(&report))),
                 Some(error) => Err(error),
             };
         }
@@ -66,7 +67,7 @@ impl Running {
         let ended = match begun {
             Ok(Some(report)) => match self.over(&report) {
                 Some(error) => return Err(error),
-                None => Some(self.answer.end(&report, None)),
+                None => Some(self.answer.finish(&report, None)),
             },
             Ok(None) | Err(_) => None,
         };
@@ -77,12 +78,12 @@ impl Running {
             emitter.emit(Bytes::from(first)).await;
             loop {
                 match self.events.next().await {
-                    Some(Event::Over { report }) => {
+                    Some(RunEvent::Ended { report }) => {
                         let error = self.over(&report);
-                        return self.answer.end(&report, error.as_ref()).into();
+                        return self.answer.finish(&report, error.as_ref()).into();
                     }
                     Some(event) => {
-                        let told = self.answer.tell(&event);
+                        let told = self.answer.push_event(&event);
                         if !told.is_empty() {
                             emitter.emit(told.into()).await;
                         }
@@ -98,15 +99,17 @@ impl Running {
     }
 
     /// Waits for the first output or tool call; returns the report if the run ends before.
-    async fn begun(&mut self, first: &mut String) -> Option<Report> {
+    async fn begun(&mut self, first: &mut String) -> Option<RunReport> {
         loop {
             match self.events.next().await {
-                Some(Event::Over { report }) => return Some(report),
+                Some(RunEvent::Ended { report }) => return Some(report),
                 Some(event) => {
-                    first.push_str(&self.answer.tell(&event));
+                    first.push_str(&self.answer.push_event(&event));
                     let said = matches!(
                         event,
-                        Event::Delta { .. } | Event::Said { .. } | Event::Called { .. }
+                        RunEvent::Delta { .. }
+                            | RunEvent::Reply { .. }
+                            | RunEvent::CallStarted { .. }
                     );
                     if said {
                         return None;
@@ -118,21 +121,23 @@ impl Running {
     }
 
     /// Finishes a run: stores the tool calls handed to the client, and returns the error if the run failed.
-    fn over(&self, report: &Report) -> Option<ApiError> {
-        if report.status == Status::Waiting {
+    fn over(&self, report: &RunReport) -> Option<ApiError> {
+        if report.status == RunStatus::Waiting {
             let said = self.asked.messages.clone();
-            if let Some((calls, handed)) = Handed::of(&self.conversation.run(), self.given, said) {
-                self.site.0.handed_out.keep(self.client.as_str(), &calls, handed);
+            if let Some((calls, handed)) =
+                SuspendedRun::from_run(&self.conversation.state(), self.given, said)
+            {
+                self.site.0.handed_out.store(self.client.as_str(), &calls, handed);
             }
         }
-        let failed = matches!(report.status, Status::Error | Status::Cancelled);
-        failed.then(|| ApiError::of_run(report, self.provider.failed().as_ref()))
+        let failed = matches!(report.status, RunStatus::Error | RunStatus::Cancelled);
+        failed.then(|| ApiError::from_run(report, self.provider.failed().as_ref()))
     }
 }
 
 /// Names of all tools except those that share a name with one of the client's tools, which take precedence; `None` if
 /// no name is shared.
-fn without(asked: &Asked, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
+fn without(asked: &ApiRequest, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
     let theirs: Vec<String> = asked.tools.iter().map(consort_core::Tool::name).collect();
     let entries = catalog.tools.entries();
     if !entries.iter().any(|entry| theirs.contains(&entry.name)) {
