@@ -77,14 +77,14 @@ impl ApiRequest {
     /// Parses the body of a request.
     ///
     /// ```
-    /// use consort_agent::openai::{Asked, Format};
+    /// use consort_agent::openai::{ApiFormat, ApiRequest};
     ///
     /// let body = r#"{"model": "helper", "messages": [{"role": "user", "content": "Hello"}]}"#;
-    /// let asked = Asked::read(Format::Chat, body.as_bytes()).unwrap();
-    /// assert_eq!((&*asked.model, asked.messages[0].text()), ("helper", "Hello".to_owned()));
+    /// let request = ApiRequest::parse(ApiFormat::Chat, body.as_bytes()).unwrap();
+    /// assert_eq!((&*request.model, request.messages[0].text()), ("helper", "Hello".to_owned()));
     ///
-    /// let wrong = Asked::read(Format::Chat, br#"{"model": "helper"}"#).unwrap_err();
-    /// assert_eq!((wrong.status, wrong.param.as_deref()), (400, Some("messages")));
+    /// let error = ApiRequest::parse(ApiFormat::Chat, br#"{"model": "helper"}"#).unwrap_err();
+    /// assert_eq!((error.status, error.param.as_deref()), (400, Some("messages")));
     /// ```
     pub fn parse(format: ApiFormat, body: &[u8]) -> Result<Self, ApiError> {
         let body: Value = serde_json::from_slice(body)

@@ -80,20 +80,20 @@ fn the_same_steps_come_to_the_same_state_whatever_they_went_through() {
     assert_eq!(read, steps);
     assert_eq!(RunState::from_steps(&read), RunState::from_steps(&steps));
     insta::assert_snapshot!(nexts(&steps).join("\n"), @"
-    Ask
-    Ask
+    Request
+    Request
     1,2
     1
     1
     Waiting
     Waiting
-    Rest
+    Idle
     2
     Waiting
-    Ask
-    Ask
+    Request
+    Request
     Completed
-    Rest
+    Idle
     ");
     insta::assert_snapshot!(kept.join("\n"), @r#"
     {"at":0,"step":"began","run":"r","agent":"","model":"","tools":[]}
