@@ -45,13 +45,13 @@ pub struct ContextLimit {
 
 impl ContextLimit {
     /// Returns the maximum tokens of a request.
-    pub fn sent(self) -> u64 {
+    pub fn request_tokens(self) -> u64 {
         self.window.saturating_sub(self.answer)
     }
 
     /// Returns the tokens above which messages are left out.
-    pub(crate) fn full(self) -> u64 {
-        self.sent() * 85 / 100
+    pub(crate) fn cut_threshold(self) -> u64 {
+        self.request_tokens() * 85 / 100
     }
 }
 
@@ -134,7 +134,7 @@ pub struct TokenGauge {
     instructions: u64,
     /// Tokens of the definitions of tools.
     tools: u64,
-    counted: Vec<CountedMessage>,
+    messages: Vec<CountedMessage>,
     /// Tokens that the provider counts for one of the estimate.
     ratio: f64,
     #[cfg(test)]
@@ -162,7 +162,7 @@ impl TokenGauge {
         let mut gauge = Self {
             instructions: tokens(&ChatMessage::system(instructions)),
             tools: 0,
-            counted: Vec::new(),
+            messages: Vec::new(),
             ratio: 1.0,
             #[cfg(test)]
             work: 0,
@@ -196,7 +196,7 @@ impl TokenGauge {
     }
 
     /// Returns the next cut, given the last one; `None` if none is needed or possible.
-    pub fn cut(
+    pub fn next_cut(
         &mut self,
         messages: &[Arc<ChatMessage>],
         before: usize,
@@ -204,7 +204,7 @@ impl TokenGauge {
     ) -> Option<usize> {
         self.count(messages);
         let now = self.scaled(self.at(before));
-        if now <= limit.full() {
+        if now <= limit.cut_threshold() {
             return None;
         }
         let goal = self.goal(limit);
@@ -227,12 +227,12 @@ impl TokenGauge {
 
     /// Returns the tokens to remain after a cut.
     fn goal(&self, limit: ContextLimit) -> u64 {
-        let first = self.counted.last().and_then(|last| last.first);
-        let first = first.map_or(0, |at| self.counted[at].tokens);
-        let system = self.counted.last().map_or(0, |last| last.system);
+        let first = self.messages.last().and_then(|last| last.first);
+        let first = first.map_or(0, |at| self.messages[at].tokens);
+        let system = self.messages.last().map_or(0, |last| last.system);
         let base = self.scaled(self.fixed() + first + system + NOTE);
-        let half = base + limit.full().saturating_sub(base) / 2;
-        half.max(limit.sent() / 2)
+        let half = base + limit.cut_threshold().saturating_sub(base) / 2;
+        half.max(limit.request_tokens() / 2)
     }
 
     /// Counts new messages. Messages are only appended; one that was replaced is counted again.
@@ -240,11 +240,11 @@ impl TokenGauge {
         let same = |(at, one): (usize, &CountedMessage)| {
             messages.get(at).is_some_and(|message| Arc::ptr_eq(message, &one.message))
         };
-        while self.counted.iter().enumerate().next_back().is_some_and(|last| !same(last)) {
-            self.counted.pop();
+        while self.messages.iter().enumerate().next_back().is_some_and(|last| !same(last)) {
+            self.messages.pop();
         }
-        for (at, message) in messages.iter().enumerate().skip(self.counted.len()) {
-            let last = self.counted.last();
+        for (at, message) in messages.iter().enumerate().skip(self.messages.len()) {
+            let last = self.messages.last();
             let first = last.and_then(|last| last.first);
             let is_system = last.is_some_and(|last| last.message.role == MessageRole::System);
             let next = CountedMessage {
@@ -257,7 +257,7 @@ impl TokenGauge {
                     if is_user(&last.message) { at.checked_sub(1) } else { last.last }
                 }),
             };
-            self.counted.push(next);
+            self.messages.push(next);
             #[cfg(test)]
             {
                 self.work += 1;
@@ -267,12 +267,12 @@ impl TokenGauge {
 
     /// Returns the uncorrected estimate of a request, in constant time.
     fn at(&self, before: usize) -> u64 {
-        let Some(end) = self.counted.last() else { return self.fixed() };
+        let Some(end) = self.messages.last() else { return self.fixed() };
         let all = end.before + end.tokens;
-        let Some(cut) = self.counted.get(before).filter(|_| before > 0) else {
+        let Some(cut) = self.messages.get(before).filter(|_| before > 0) else {
             return self.fixed() + all;
         };
-        let of = |at: Option<usize>| at.map_or(0, |at| self.counted[at].tokens);
+        let of = |at: Option<usize>| at.map_or(0, |at| self.messages[at].tokens);
         let first = cut.first.filter(|first| *first < before);
         let current = cut.last.filter(|last| !is_user(&cut.message) && Some(*last) != first);
         self.fixed() + all - cut.before + cut.system + of(first) + of(current) + NOTE

@@ -12,7 +12,7 @@ use crate::limits::RunLimits;
 pub(crate) struct RunMeter {
     tokens: Option<u64>,
     dollars: Option<f64>,
-    spent: Mutex<ModelCost>,
+    cost: Mutex<ModelCost>,
     /// The meter of the run that called this agent.
     outer: Option<Arc<dyn CostMeter>>,
 }
@@ -25,7 +25,7 @@ impl RunMeter {
         outer: Option<Arc<dyn CostMeter>>,
     ) -> Arc<Self> {
         let (tokens, dollars) = (limits.tokens, limits.cost);
-        Arc::new(Self { tokens, dollars, spent: Mutex::new(spent), outer })
+        Arc::new(Self { tokens, dollars, cost: Mutex::new(spent), outer })
     }
 
     /// Returns the limit of an outer run that is reached. The run's own limits are enforced by its steps.
@@ -37,14 +37,14 @@ impl RunMeter {
 
 impl CostMeter for RunMeter {
     fn charge(&self, tokens: u64, dollars: Option<f64>) {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        self.cost.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
         if let Some(outer) = &self.outer {
             outer.charge(tokens, dollars);
         }
     }
 
     fn exceeded(&self) -> Option<String> {
-        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let spent = *self.cost.lock().unwrap_or_else(PoisonError::into_inner);
         let limits = RunLimits { tokens: self.tokens, cost: self.dollars, ..RunLimits::default() };
         let own = limits.spent_limit(spent.tokens, Some(spent.dollars));
         own.or_else(|| self.outer.as_ref()?.exceeded())
@@ -58,23 +58,23 @@ impl CostMeter for RunMeter {
 /// The meter of one call: the cost of the agents behind it.
 #[derive(Debug)]
 pub(crate) struct CallMeter {
-    spent: Mutex<ModelCost>,
+    cost: Mutex<ModelCost>,
     run: Arc<RunMeter>,
 }
 
 impl CallMeter {
     pub(crate) fn new(run: &Arc<RunMeter>) -> Arc<Self> {
-        Arc::new(Self { spent: Mutex::default(), run: Arc::clone(run) })
+        Arc::new(Self { cost: Mutex::default(), run: Arc::clone(run) })
     }
 
-    pub(crate) fn spent(&self) -> ModelCost {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn cost(&self) -> ModelCost {
+        *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CostMeter for CallMeter {
     fn charge(&self, tokens: u64, dollars: Option<f64>) {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        self.cost.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
         self.run.charge(tokens, dollars);
     }
 

@@ -64,13 +64,13 @@ pub struct ApiRequest {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestOptions {
     /// Tool choice.
-    pub choice: ToolChoice,
+    pub tool_choice: ToolChoice,
     /// Limit of parallel calls in one answer.
-    pub calls: ParallelCalls,
+    pub parallel_calls: ParallelCalls,
     /// Stop sequences.
     pub stop: Vec<String>,
     /// JSON Schema of the final answer.
-    pub response: Option<ResponseSchema>,
+    pub response_schema: Option<ResponseSchema>,
 }
 
 impl ApiRequest {

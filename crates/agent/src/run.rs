@@ -26,7 +26,7 @@ const NOT_MADE: &str = "not made: the conversation went on without it";
 pub struct RunState {
     messages: Vec<Arc<ChatMessage>>,
     /// Index of the first message that is shown; those before are left out.
-    cut: usize,
+    first_shown: usize,
     /// The model's summary of the messages left out.
     summary: Option<Arc<str>>,
     /// Index before which results are truncated, and the bytes shown of each.
@@ -138,7 +138,7 @@ impl RunState {
                 self.close_if_done();
             }
             StepEvent::Cut { before } => {
-                self.cut = (*before).min(self.messages.len());
+                self.first_shown = (*before).min(self.messages.len());
                 self.summary = None;
             }
             StepEvent::Summary { text, usage } => {
@@ -282,8 +282,8 @@ impl RunState {
     }
 
     /// Returns the number of leading messages that are no longer shown.
-    pub fn cut(&self) -> usize {
-        self.cut
+    pub fn first_shown(&self) -> usize {
+        self.first_shown
     }
 
     /// Returns the parameters that the run began with, if one did.

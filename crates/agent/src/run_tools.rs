@@ -32,7 +32,7 @@ pub struct RunTool {
     /// True if its name alone begins with the name of another server, so it is listed by its id only.
     is_disguised: bool,
     /// Index of its definition.
-    place: usize,
+    index: usize,
 }
 
 impl RunTools {
@@ -42,12 +42,12 @@ impl RunTools {
     }
 
     /// Resolves these names: friendly ones, full ones, or patterns such as `files.*`. An unknown name is an error,
-    /// unless `whole`, the catalog without restrictions, has it: then it is left out and named in
+    /// unless `unrestricted`, the catalog without restrictions, has it: then it is left out and named in
     /// [`denied`](Self::denied).
     pub fn select(
         catalog: &Catalog,
         names: &[String],
-        whole: Option<&Catalog>,
+        unrestricted: Option<&Catalog>,
     ) -> Result<Self, Unresolved> {
         let mut chosen: Vec<&Entry> = Vec::new();
         let mut denied = Vec::new();
@@ -66,7 +66,7 @@ impl RunTools {
             }
             match catalog.resolve(name) {
                 Ok(entry) => chosen.push(entry),
-                Err(_) if whole.is_some_and(|whole| whole.resolve(name).is_ok()) => {
+                Err(_) if unrestricted.is_some_and(|catalog| catalog.resolve(name).is_ok()) => {
                     denied.push(name.clone());
                 }
                 Err(error) => return Err(error),
@@ -92,8 +92,8 @@ impl RunTools {
             let with_server = counts[&*entry.name] > 1 || own || is_disguised;
             let name = if with_server { id.clone() } else { entry.name.clone() };
             definitions.push(with_name(&entry.tool(), &name));
-            let place = definitions.len() - 1;
-            names.insert(name, RunTool { id, target: entry.into(), is_disguised, place });
+            let index = definitions.len() - 1;
+            names.insert(name, RunTool { id, target: entry.into(), is_disguised, index });
         }
         Self { definitions: definitions.into(), names, denied: Vec::new() }
     }
@@ -110,7 +110,7 @@ impl RunTools {
             self.names.values().find(|bound| bound.id == name)
         });
         match found {
-            Some(bound) => Ok((bound, &self.definitions[bound.place])),
+            Some(bound) => Ok((bound, &self.definitions[bound.index])),
             None => Err(self.nearest(name)),
         }
     }

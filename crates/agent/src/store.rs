@@ -100,25 +100,26 @@ impl ConversationStore {
     pub fn open(&self, id: &ConversationId) -> Result<OpenConversation, StoreError> {
         let (path, file) = self.lock_file(id)?;
         let bytes = fs::read(&path).map_err(StoreError::unusable(&path))?;
-        let ParsedFile { head, steps, whole, ends } = self.parse(id, &bytes)?;
+        let ParsedFile { head, steps, complete_bytes, ends_with_newline } =
+            self.parse(id, &bytes)?;
         let mut sum = StepTotals::default();
         for step in &steps {
             sum.add(&step.event);
         }
-        let mended = || -> io::Result<u64> {
-            if whole < bytes.len() {
-                file.0.set_len(whole as u64)?;
+        let repair = || -> io::Result<u64> {
+            if complete_bytes < bytes.len() {
+                file.0.set_len(complete_bytes as u64)?;
             }
-            if !ends {
+            if !ends_with_newline {
                 (&file.0).write_all(b"\n")?;
             }
             file.0.sync_data()?;
-            Ok(whole as u64 + u64::from(!ends))
+            Ok(complete_bytes as u64 + u64::from(!ends_with_newline))
         };
-        let length = mended().map_err(StoreError::unusable(&path))?;
-        let torn = (bytes.len() - whole) as u64;
+        let length = repair().map_err(StoreError::unusable(&path))?;
+        let torn_bytes = (bytes.len() - complete_bytes) as u64;
         let journal = ConversationJournal::new(file, length, sum, self.blobs.clone());
-        Ok(OpenConversation { head, steps, torn_bytes: torn, journal })
+        Ok(OpenConversation { head, steps, torn_bytes, journal })
     }
 
     /// Returns the steps of a conversation, also while another process writes to it.
@@ -141,7 +142,7 @@ impl ConversationStore {
         // Until the copy is there, what it refers to must not be removed with the original.
         let _using = self.lock_blobs()?;
         let bytes = self.bytes(id)?;
-        let mut lines = lines(&bytes);
+        let mut lines = split_lines(&bytes);
         let (head, from) = lines.next().unwrap_or((&bytes, bytes.len()));
         let head = ConversationHead::read(head).map_err(|wrong| damaged(id, 1, wrong))?;
         let (mut sum, mut end) = (StepTotals::default(), from);
@@ -235,7 +236,7 @@ impl ConversationStore {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
-            let mut whole = head.line();
+            let mut whole = head.to_line();
             whole.extend_from_slice(lines);
             let written = || -> io::Result<bool> {
                 // Only now: whoever had the same draft before us is done with it.
@@ -319,7 +320,7 @@ impl ConversationStore {
     }
 
     fn parse(&self, id: &ConversationId, bytes: &[u8]) -> Result<ParsedFile, StoreError> {
-        let mut lines = lines(bytes);
+        let mut lines = split_lines(bytes);
         let (line, mut whole) = lines.next().unwrap_or((bytes, bytes.len()));
         let head = ConversationHead::read(line).map_err(|wrong| damaged(id, 1, wrong))?;
         let mut steps = Vec::new();
@@ -332,7 +333,12 @@ impl ConversationStore {
             }
             whole = behind;
         }
-        Ok(ParsedFile { head, steps, whole, ends: bytes[whole - 1] == b'\n' })
+        Ok(ParsedFile {
+            head,
+            steps,
+            complete_bytes: whole,
+            ends_with_newline: bytes[whole - 1] == b'\n',
+        })
     }
 }
 
@@ -341,13 +347,13 @@ struct ParsedFile {
     head: ConversationHead,
     steps: Vec<ConversationStep>,
     /// Bytes of complete lines.
-    whole: usize,
+    complete_bytes: usize,
     /// True if the last of them ends with a line break.
-    ends: bool,
+    ends_with_newline: bool,
 }
 
 /// Returns the lines of a file, each with the offset after it.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
+fn split_lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let mut at = 0;
     bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {
         at += line.len();

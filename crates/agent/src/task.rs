@@ -46,17 +46,17 @@ impl AgentTask {
         }
     }
 
-    /// Resolves its tools. An unknown one is an error with the most similar names. One that `whole`, the catalog
+    /// Resolves its tools. An unknown one is an error with the most similar names. One that `unrestricted`, the catalog
     /// without restrictions, has and this catalog has not is left out and named in [`RunTools::denied`].
     pub fn resolve(
         self,
         catalog: &Catalog,
-        whole: Option<&Catalog>,
+        unrestricted: Option<&Catalog>,
     ) -> Result<ResolvedTask, Unresolved> {
         let tools = if self.tools.is_empty() {
             RunTools::from_catalog(catalog)
         } else {
-            RunTools::select(catalog, &self.tools, whole)?
+            RunTools::select(catalog, &self.tools, unrestricted)?
         };
         Ok(ResolvedTask { task: self, tools })
     }

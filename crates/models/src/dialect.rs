@@ -105,7 +105,7 @@ pub enum StrictMode {
     #[default]
     AsDefined,
     /// All whose schema qualifies.
-    Wanted,
+    Qualifying,
 }
 
 /// The form of Gemini's schemas.
@@ -204,7 +204,7 @@ fn parameters(
     // Merging adds levels, and what we write must be read again.
     let Some(schema) = whole.filter(|schema| cleanup::depth(schema) <= DEPTH) else {
         losses.record(
-            LossKind::Cut,
+            LossKind::Replaced,
             &SchemaPointer::root(),
             "the schema is left out",
             "it is larger or deeper than any provider takes",

@@ -80,7 +80,7 @@ impl ProviderEndpoint {
     ) -> Vec<RequestHeader> {
         let accept = match delivery {
             ReplyDelivery::Stream => "text/event-stream",
-            ReplyDelivery::Whole => "application/json",
+            ReplyDelivery::Complete => "application/json",
         };
         let mut headers = vec![
             RequestHeader::plain("content-type", "application/json"),

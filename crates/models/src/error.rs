@@ -42,9 +42,11 @@ pub enum ProviderErrorKind {
     /// The request exceeds the model's context window.
     ContextTooLong {
         /// The context window in tokens, if reported.
-        most: Option<u64>,
+        #[serde(rename = "most")]
+        limit: Option<u64>,
         /// The tokens of the request, if reported.
-        given: Option<u64>,
+        #[serde(rename = "given")]
+        requested: Option<u64>,
     },
     /// A rate limit was reached.
     RateLimited,
@@ -220,11 +222,11 @@ impl fmt::Display for ProviderErrorKind {
                 f.write_str("the provider has no such model")
             }
             Self::UnknownModel { model } => write!(f, "the provider has no model `{model}`"),
-            Self::ContextTooLong { most, given } => {
+            Self::ContextTooLong { limit, requested } => {
                 f.write_str("the conversation is longer than the model reads")?;
-                match (most, given) {
-                    (Some(most), Some(given)) => write!(f, " ({given} of {most} tokens)"),
-                    (Some(most), None) => write!(f, " ({most} tokens)"),
+                match (limit, requested) {
+                    (Some(limit), Some(requested)) => write!(f, " ({requested} of {limit} tokens)"),
+                    (Some(limit), None) => write!(f, " ({limit} tokens)"),
                     _ => Ok(()),
                 }
             }

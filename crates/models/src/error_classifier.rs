@@ -76,8 +76,8 @@ impl ErrorClassifier {
             return ProviderErrorKind::OutOfCredit;
         }
         if is(&["context_length_exceeded"]) || status != 429 && says(&TOO_LONG) {
-            let (most, given) = sizes(&reported.message);
-            return ProviderErrorKind::ContextTooLong { most, given };
+            let (limit, requested) = sizes(&reported.message);
+            return ProviderErrorKind::ContextTooLong { limit, requested };
         }
         if status == 401
             || is(&[

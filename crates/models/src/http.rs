@@ -177,7 +177,7 @@ impl ProviderInner {
         let mut request = sending(&model_request)?;
         let silence = match model_request.delivery {
             ReplyDelivery::Stream => self.timeouts.idle,
-            ReplyDelivery::Whole => self.timeouts.idle_whole,
+            ReplyDelivery::Complete => self.timeouts.idle_whole,
         };
         let waits = RequestDeadlines { idle: silence, until };
         let mut attempts = 0;

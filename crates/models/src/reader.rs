@@ -40,7 +40,7 @@ pub struct ResponseReader {
 enum BodyForm {
     Unknown(Vec<u8>),
     Events(Box<Events>),
-    Whole(Vec<u8>),
+    Complete(Vec<u8>),
 }
 
 impl WireFormat {
@@ -137,7 +137,7 @@ impl ResponseReader {
         let stop = match self.failure.take() {
             Some(failure) => Err(failure),
             None if !self.head.is_success() => {
-                let (BodyForm::Unknown(body) | BodyForm::Whole(body)) = &self.body else {
+                let (BodyForm::Unknown(body) | BodyForm::Complete(body)) = &self.body else {
                     return Err(self.error(DecodeError::Malformed(String::new())));
                 };
                 return Err(self.classifier.classify_response(&self.head, body));
@@ -210,13 +210,13 @@ impl ResponseReader {
                     self.body = BodyForm::Events(Box::new(events));
                     return self.drain();
                 }
-                self.body = BodyForm::Whole(start);
+                self.body = BodyForm::Complete(start);
             }
             BodyForm::Events(events) => {
                 events.push(bytes);
                 return self.drain();
             }
-            BodyForm::Whole(body) => body.extend_from_slice(bytes),
+            BodyForm::Complete(body) => body.extend_from_slice(bytes),
         }
         Ok(())
     }
@@ -277,7 +277,7 @@ impl ResponseReader {
                     other => other,
                 };
             }
-            BodyForm::Unknown(body) | BodyForm::Whole(body) => std::mem::take(body),
+            BodyForm::Unknown(body) | BodyForm::Complete(body) => std::mem::take(body),
         };
         if whole.trim_ascii().is_empty() {
             return Ok(());

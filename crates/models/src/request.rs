@@ -17,9 +17,9 @@ pub struct ModelRequest {
     /// Tools that the model may call, under Consort's names.
     pub tools: Arc<[Tool]>,
     /// Tool choice.
-    pub choice: ToolChoice,
+    pub tool_choice: ToolChoice,
     /// Limit of parallel calls in one answer; Gemini has no such option.
-    pub calls: ParallelCalls,
+    pub parallel_calls: ParallelCalls,
     /// Maximum output tokens.
     pub max_tokens: Option<u32>,
     /// Sampling temperature.
@@ -29,7 +29,7 @@ pub struct ModelRequest {
     /// Reasoning effort; `None` leaves it to the provider.
     pub reasoning: Option<ReasoningAmount>,
     /// JSON Schema of the answer.
-    pub response: Option<ResponseSchema>,
+    pub response_schema: Option<ResponseSchema>,
     /// Marks for prompt caching, where the provider requires them.
     pub cache: CacheMarks,
     /// Handling of images and other media.
@@ -47,15 +47,15 @@ impl ModelRequest {
             model: model.into(),
             messages: messages.into_iter().map(Arc::new).collect(),
             tools: Arc::default(),
-            choice: ToolChoice::Auto,
-            calls: ParallelCalls::Several,
+            tool_choice: ToolChoice::Auto,
+            parallel_calls: ParallelCalls::Several,
             max_tokens: None,
             temperature: None,
             stop: Vec::new(),
             reasoning: None,
-            response: None,
+            response_schema: None,
             cache: CacheMarks::Set,
-            images: MediaHandling::Shown,
+            images: MediaHandling::Sent,
             delivery: ReplyDelivery::Stream,
             dialect: DialectOptions::default(),
         }
@@ -149,9 +149,9 @@ pub enum CacheMarks {
 pub enum MediaHandling {
     /// Sent wherever the provider accepts them.
     #[default]
-    Shown,
+    Sent,
     /// Replaced by a text that names them: for models that take text only.
-    Named,
+    Described,
 }
 
 /// Delivery of an answer.
@@ -161,5 +161,5 @@ pub enum ReplyDelivery {
     #[default]
     Stream,
     /// As one body.
-    Whole,
+    Complete,
 }

@@ -96,7 +96,7 @@ impl ModelProvider for ModelScript {
         let is_said = |message: &&Arc<ChatMessage>| message.role == MessageRole::Assistant;
         let number = request.messages.iter().filter(is_said).count();
         let mut played = self.turn(number, &request.messages);
-        if request.delivery == ReplyDelivery::Whole {
+        if request.delivery == ReplyDelivery::Complete {
             played.deltas.clear();
             if let Err(error) = &mut played.end {
                 error.mid_answer = false;
@@ -271,7 +271,7 @@ mod tests {
         let request = ModelRequest::new(SCRIPTED, messages);
         assert_eq!(heard(&script, request.clone()).await.1.unwrap_err().retry(), RetryDecision::No);
         let (deltas, end) =
-            heard(&script, ModelRequest { delivery: ReplyDelivery::Whole, ..request }).await;
+            heard(&script, ModelRequest { delivery: ReplyDelivery::Complete, ..request }).await;
         assert_eq!((deltas, end.unwrap_err().mid_answer), (0, false));
     }
 

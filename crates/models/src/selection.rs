@@ -17,11 +17,11 @@ use crate::timeouts::ProviderTimeouts;
 use crate::wire_format::WireFormat;
 
 mod error;
-mod known;
 mod ollama;
+mod well_known;
 
 pub use error::ModelSelectionError;
-use known::{KNOWN, WellKnownProvider, provider_of};
+use well_known::{WELL_KNOWN, WellKnownProvider, provider_of};
 
 /// Environment variable with the default model.
 pub const MODEL_VARIABLE: &str = "CONSORT_MODEL";
@@ -120,7 +120,7 @@ impl ProviderRegistry {
             return scripted_model(name);
         }
         if !self.is_known(provider) {
-            let names = KNOWN.iter().map(|known| known.name);
+            let names = WELL_KNOWN.iter().map(|known| known.name);
             let names = names.chain(self.configured.keys().map(String::as_str)).chain([SCRIPTED]);
             let near = nearest(provider, names).into_iter().map(str::to_owned).collect();
             return Err(ModelSelectionError::UnknownProvider { name: provider.to_owned(), near });
@@ -162,7 +162,7 @@ impl ProviderRegistry {
     fn first_ready(&self) -> Option<String> {
         let configured = self.configured.iter().filter(|(_, spec)| spec.model.is_some());
         let configured = configured.map(|(name, _)| name.as_str());
-        let known = KNOWN.iter().filter(|known| self.first(known.keys).is_some());
+        let known = WELL_KNOWN.iter().filter(|known| self.first(known.keys).is_some());
         let mut names = configured.chain(known.map(|known| known.name));
         let is_ready = |name: &&str| {
             !matches!(
@@ -225,7 +225,7 @@ impl ProviderRegistry {
     fn base_of(&self, known: &WellKnownProvider) -> Option<String> {
         let (_, base) = self.first(known.bases)?;
         Some(if known.name == "ollama" {
-            known::ollama_base_url(&base)
+            well_known::ollama_base_url(&base)
         } else {
             base.trim().to_owned()
         })

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use consort_core::{Catalog, Json, ServerId, Tool};
 
 mod merge;
-mod pieces;
+mod pretokenizer;
 
 use merge::TokenTable;
 
@@ -84,7 +84,7 @@ pub struct UnknownVocabulary(String);
 /// ```
 pub fn count(vocabulary: TokenVocabulary, text: &str) -> usize {
     let mut counter = vocabulary.table().counter();
-    pieces::of(vocabulary, text).map(|piece| counter.count(piece.as_bytes())).sum()
+    pretokenizer::split(vocabulary, text).map(|piece| counter.count(piece.as_bytes())).sum()
 }
 
 /// Returns true if texts have at most `budget` tokens together. Where their length alone decides, as
@@ -287,7 +287,7 @@ mod tests {
         #[test]
         fn pieces_are_the_whole_text(text in texts()) {
             for vocabulary in TokenVocabulary::ALL {
-                let pieces: Vec<&str> = pieces::of(vocabulary, &text).collect();
+                let pieces: Vec<&str> = pretokenizer::split(vocabulary, &text).collect();
                 prop_assert!(pieces.iter().all(|piece| !piece.is_empty()));
                 prop_assert_eq!(pieces.concat(), text.as_str());
             }

@@ -8,7 +8,6 @@ use crate::url::{origin_of, parse_url};
 
 /// Metadata of an authorization server (RFC 8414).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the names are those of the document")]
 pub(crate) struct IssuerMetadata {
     pub(crate) issuer: String,
     #[serde(default)]

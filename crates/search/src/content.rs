@@ -1,7 +1,7 @@
 //! The words of texts without stop words.
 
 use crate::english::is_stop_word;
-use crate::words::{WordKind, each_word};
+use crate::tokenizer::{WordKind, each_word};
 
 /// The words of texts without stop words.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::content::ContentWords;
 use crate::limits::SearchLimits;
-use crate::words::WordKind;
+use crate::tokenizer::WordKind;
 
 /// A search document: a tool's texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

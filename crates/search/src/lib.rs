@@ -10,8 +10,8 @@ mod postings;
 mod query;
 mod rank;
 mod stem;
+mod tokenizer;
 mod typo;
-mod words;
 
 pub use document::ToolDocument;
 pub use english::is_stop_word;

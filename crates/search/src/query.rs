@@ -4,7 +4,7 @@ use crate::content::ContentWords;
 use crate::english::is_question_word;
 use crate::limits::SearchLimits;
 use crate::stem::stem;
-use crate::words::WordKind;
+use crate::tokenizer::WordKind;
 
 /// Weight of a question word.
 const QUESTION_WORD_WEIGHT: f32 = 0.25;

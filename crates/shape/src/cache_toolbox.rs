@@ -83,7 +83,7 @@ struct CachedResults {
 }
 
 enum CacheSlot {
-    Done {
+    Stored {
         result: ToolResult,
         until: Instant,
     },
@@ -167,7 +167,7 @@ enum CacheLookup {
 fn look_up(results: &Mutex<CachedResults>, key: &CacheKey) -> CacheLookup {
     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
     match results.results.get(key) {
-        Some(CacheSlot::Done { result, until }) if *until > Instant::now() => {
+        Some(CacheSlot::Stored { result, until }) if *until > Instant::now() => {
             CacheLookup::Hit(result.clone())
         }
         Some(CacheSlot::InFlight(other)) => CacheLookup::InFlight(other.clone()),
@@ -194,7 +194,7 @@ fn store_result(
     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
     results.make_room(bytes, limits);
     let until = Instant::now() + time;
-    results.results.insert(key.clone(), CacheSlot::Done { result: result.clone(), until });
+    results.results.insert(key.clone(), CacheSlot::Stored { result: result.clone(), until });
     results.bytes += bytes;
 }
 
@@ -220,7 +220,7 @@ impl Drop for InFlightCall<'_> {
 
 impl CachedResults {
     fn remove(&mut self, key: &CacheKey) {
-        if let Some(CacheSlot::Done { result, .. }) = self.results.remove(key) {
+        if let Some(CacheSlot::Stored { result, .. }) = self.results.remove(key) {
             self.bytes -= size(&result);
         }
     }
@@ -230,7 +230,7 @@ impl CachedResults {
         let now = Instant::now();
         while self.bytes + bytes > limits.cached_bytes || self.results.len() > limits.cached {
             let done = self.results.iter().filter_map(|(key, slot)| match slot {
-                CacheSlot::Done { until, .. } => Some((*until, key)),
+                CacheSlot::Stored { until, .. } => Some((*until, key)),
                 CacheSlot::InFlight(_) => None,
             });
             let mut over: Vec<(Instant, CacheKey)> =
@@ -371,7 +371,7 @@ mod tests {
             .results
             .values()
             .map(|slot| match slot {
-                CacheSlot::Done { result, .. } => size(result),
+                CacheSlot::Stored { result, .. } => size(result),
                 CacheSlot::InFlight(_) => 0,
             })
             .sum();

@@ -33,7 +33,8 @@ pub struct ExplanationStep {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExplainedChange {
     /// `name`, or a member of the definition; `arguments` and `results` for changes to calls.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub member: String,
     /// Before.
     pub from: Option<String>,
     /// After.
@@ -86,7 +87,7 @@ fn changes(before: &ToolDraft, after: &ToolDraft) -> Vec<ExplainedChange> {
     let mut changes = Vec::new();
     let mut note = |what: &str, from: Option<String>, to: Option<String>| {
         if from != to {
-            changes.push(ExplainedChange { what: what.to_owned(), from, to });
+            changes.push(ExplainedChange { member: what.to_owned(), from, to });
         }
     };
     note("name", Some(before.name.clone()), Some(after.name.clone()));
@@ -134,7 +135,7 @@ mod tests {
             .flat_map(|step| {
                 let told = |change: &ExplainedChange| {
                     let (from, to) = (change.from.as_deref(), change.to.as_deref());
-                    let what = &change.what;
+                    let what = &change.member;
                     format!("{}: {what} {from:?} -> {to:?}", step.rule)
                 };
                 step.changes.iter().map(told).collect::<Vec<_>>()

@@ -128,9 +128,9 @@ impl fmt::Debug for ExposureToolbox {
 /// The listing made of a catalog.
 struct ExposedListing {
     /// The whole catalog.
-    whole: Arc<Catalog>,
+    full_catalog: Arc<Catalog>,
     /// The catalog that is shown.
-    shown: Arc<Catalog>,
+    listed_catalog: Arc<Catalog>,
     /// The kind of each shown tool, by position.
     kinds: Vec<ListedKind>,
     index: OnceLock<Arc<ToolIndex>>,
@@ -177,7 +177,7 @@ impl ExposureToolbox {
         } else {
             let cost = |exposure: &Exposure| {
                 // Names of tools in a description save more than they cost: they spare a look.
-                let shown = self.make(*exposure, Arc::clone(&catalog), 0).shown;
+                let shown = self.make(*exposure, Arc::clone(&catalog), 0).listed_catalog;
                 tokens::costs(vocabulary, &shown).iter().map(|cost| cost.tokens).sum::<usize>()
             };
             let others = [Exposure::Search, Exposure::PerServer];
@@ -224,7 +224,12 @@ impl ExposureToolbox {
         } else {
             shown.tools.entries().iter().map(kind).collect()
         };
-        ExposedListing { whole, shown: Arc::new(shown), kinds, index: OnceLock::new() }
+        ExposedListing {
+            full_catalog: whole,
+            listed_catalog: Arc::new(shown),
+            kinds,
+            index: OnceLock::new(),
+        }
     }
 
     /// Returns an index of all tools the caller may see.
@@ -232,10 +237,11 @@ impl ExposureToolbox {
         listing.index.get_or_init(|| {
             let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
             let index = match &*last {
-                Some(last) => last.with_catalog(&listing.whole),
-                None => {
-                    ToolIndex::from_catalog(&listing.whole, self.settings.limits.search.clone())
-                }
+                Some(last) => last.with_catalog(&listing.full_catalog),
+                None => ToolIndex::from_catalog(
+                    &listing.full_catalog,
+                    self.settings.limits.search.clone(),
+                ),
             };
             let index = Arc::new(index);
             *last = Some(Arc::clone(&index));
@@ -258,7 +264,7 @@ impl Toolbox for ExposureToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         match self.exposure(caller) {
             Exposure::Individual => self.inner.catalog(caller),
-            exposure => Arc::clone(&self.listing(caller, exposure).shown),
+            exposure => Arc::clone(&self.listing(caller, exposure).listed_catalog),
         }
     }
 
@@ -268,13 +274,13 @@ impl Toolbox for ExposureToolbox {
             return self.inner.call(call);
         };
         let listing = self.listing(&call.caller, exposure);
-        match call.position(&listing.shown).map(|at| &listing.kinds[at]) {
+        match call.position(&listing.listed_catalog).map(|at| &listing.kinds[at]) {
             Ok(ListedKind::Direct) => self.inner.call(call),
             Ok(ListedKind::Server(server)) => self.server(&listing, server, call),
             Ok(ListedKind::Find) => self.find_tools(&listing, &call),
             Ok(ListedKind::Call) => self.call_tool(&listing, call),
             // A tool that was found may be called as if it were listed.
-            Err(_) if call.find(&listing.whole).is_some() => self.inner.call(call),
+            Err(_) if call.find(&listing.full_catalog).is_some() => self.inner.call(call),
             Err(error) => {
                 self.inner.refused(&call.refused(None, &target.to_string()));
                 Events::ended(Err(error))
@@ -300,7 +306,7 @@ impl Toolbox for ExposureToolbox {
             _ => "call `mcp_SERVER` to list the tools of a server".to_owned(),
         };
         let listing = self.listing(caller, exposure);
-        let found = listing.whole.resolve(text);
+        let found = listing.full_catalog.resolve(text);
         Some(found.map(Target::from).map_err(|error| error.hint().unwrap_or_else(usual)))
     }
 

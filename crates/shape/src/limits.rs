@@ -40,16 +40,21 @@ pub struct ApprovalLimits {
     /// Time that a person has to answer.
     pub answer: Duration,
     /// Bytes of the arguments that the question shows.
-    pub shown: usize,
+    pub shown_bytes: usize,
     /// Bytes of arguments that can be edited in the form.
-    pub editable: usize,
+    pub editable_bytes: usize,
     /// Approvals kept for one session, and sessions.
     pub stored: usize,
 }
 
 impl Default for ApprovalLimits {
     fn default() -> Self {
-        Self { answer: Duration::from_mins(5), shown: 4000, editable: 16 << 10, stored: 1000 }
+        Self {
+            answer: Duration::from_mins(5),
+            shown_bytes: 4000,
+            editable_bytes: 16 << 10,
+            stored: 1000,
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl CallAttempt<'_> {
         let began = Instant::now();
         let meter = CallMeter::new(&self.worker.meter);
         let completion = self.complete(&meter).await?;
-        let cost = meter.spent();
+        let cost = meter.cost();
         if !cost.is_zero() {
             let step = StepEvent::AgentCost { call: self.call.id.clone(), cost };
             self.conversation.record(step).map_err(|error| storage_failure(&error))?;

@@ -49,14 +49,14 @@ impl CallAttempt<'_> {
         &self,
         run_tool: &RunTool,
         arguments: &Object,
-        asked: Asked,
+        request: Asked,
     ) -> Result<bool, RunEnd> {
-        let Some(reply) = asked.reply else { return Ok(true) };
+        let Some(reply) = request.reply else { return Ok(true) };
         if !self.worker.agent.settings.has_user {
             reply.send(Err(Refusal { code: -32603, message: "nobody can be asked".to_owned() }));
             return Ok(true);
         }
-        let params: Value = asked.params.json().read().unwrap_or_default();
+        let params: Value = request.params.json().read().unwrap_or_default();
         // An answer given before counts if it was to the same question.
         let before = self.earlier_answer.filter(|(question, _)| question.params == params);
         let answer = match before {

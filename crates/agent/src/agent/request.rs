@@ -60,8 +60,11 @@ impl RunWorker {
         request.max_tokens = self.agent.settings.max_tokens;
         request.temperature = self.agent.settings.temperature;
         request.reasoning = self.agent.settings.reasoning;
-        request.images =
-            if self.agent.model.facts.images { MediaHandling::Shown } else { MediaHandling::Named };
+        request.images = if self.agent.model.facts.images {
+            MediaHandling::Sent
+        } else {
+            MediaHandling::Described
+        };
         Ok(request)
     }
 

@@ -37,7 +37,7 @@ impl RunWorker {
         conversation: &LockedConversation,
         error: &ProviderError,
     ) -> Result<bool, RunEnd> {
-        let ProviderErrorKind::ContextTooLong { most, given } = error.kind else {
+        let ProviderErrorKind::ContextTooLong { limit: most, requested: given } = error.kind else {
             return Ok(false);
         };
         if error.mid_answer {

@@ -50,21 +50,21 @@ impl ContextWindow {
         conversation: &LockedConversation,
         settings: &AgentSettings,
         tools: &Arc<[Tool]>,
-        (most, given): (Option<u64>, Option<u64>),
+        (reported, requested): (Option<u64>, Option<u64>),
     ) -> Option<usize> {
         conversation.read(|run| {
             let gauge =
                 self.gauge.get_or_insert_with(|| TokenGauge::new(&settings.instructions, tools));
-            if let Some(given) = given {
-                gauge.correct(run.messages(), run.cut(), given);
+            if let Some(requested) = requested {
+                gauge.correct(run.messages(), run.first_shown(), requested);
             }
-            let sent = gauge.estimate(run.messages(), run.cut());
+            let sent = gauge.estimate(run.messages(), run.first_shown());
             // Where the provider does not tell, or its count is not ours: less than what was too long.
             let less = sent * 3 / 4 + answer_tokens(settings, sent);
-            let window = most.unwrap_or(less).min(less).min(self.window.unwrap_or(u64::MAX));
+            let window = reported.unwrap_or(less).min(less).min(self.window.unwrap_or(u64::MAX));
             self.window = Some(window);
             let limit = ContextLimit { window, answer: answer_tokens(settings, window) };
-            gauge.cut(run.messages(), run.cut(), limit)
+            gauge.next_cut(run.messages(), run.first_shown(), limit)
         })
     }
 
@@ -77,18 +77,18 @@ impl ContextWindow {
         limit: ContextLimit,
     ) -> Option<usize> {
         let bytes = self.request_bytes(run.messages(), tools, settings);
-        if self.gauge.is_none() && bytes <= limit.full() {
+        if self.gauge.is_none() && bytes <= limit.cut_threshold() {
             return None;
         }
         let gauge =
             self.gauge.get_or_insert_with(|| TokenGauge::new(&settings.instructions, tools));
-        gauge.cut(run.messages(), run.cut(), limit)
+        gauge.next_cut(run.messages(), run.first_shown(), limit)
     }
 
     /// Corrects the estimate by the provider's count, before its answer is added.
     pub(super) fn correct(&mut self, conversation: &LockedConversation, input: u64) {
         if let Some(gauge) = &mut self.gauge {
-            conversation.read(|run| gauge.correct(run.messages(), run.cut(), input));
+            conversation.read(|run| gauge.correct(run.messages(), run.first_shown(), input));
         }
     }
 

@@ -85,7 +85,7 @@ proptest! {
         let limit = ContextLimit { window, answer: 100 };
         let mut before = 0;
         for end in 1..=messages.len() {
-            if let Some(cut) = gauge.cut(&messages[..end], before, limit) {
+            if let Some(cut) = gauge.next_cut(&messages[..end], before, limit) {
                 prop_assert!(cut > before && cut < end);
                 before = cut;
                 prop_assert!(messages[cut].role != MessageRole::Tool && messages[cut].role != MessageRole::System);
@@ -100,7 +100,7 @@ proptest! {
         let limit = ContextLimit { window, answer: 100 };
         let (mut before, mut last) = (0, Vec::new());
         for end in 1..=messages.len() {
-            let cut = gauge.cut(&messages[..end], before, limit);
+            let cut = gauge.next_cut(&messages[..end], before, limit);
             let now = shown_messages(&messages[..end], cut.unwrap_or(before));
             if cut.is_none() {
                 prop_assert_eq!(&now[..last.len()], &last[..]);
@@ -116,11 +116,11 @@ proptest! {
         let limit = ContextLimit { window, answer: 100 };
         let now = gauge.estimate(&messages, 0);
         let least = cut_points(&messages, 0).into_iter().map(|at| gauge.estimate(&messages, at)).min();
-        match gauge.cut(&messages, 0, limit) {
-            None => prop_assert!(now <= limit.full() || least.is_none_or(|least| least >= now)),
+        match gauge.next_cut(&messages, 0, limit) {
+            None => prop_assert!(now <= limit.cut_threshold() || least.is_none_or(|least| least >= now)),
             Some(cut) => {
                 let after = gauge.estimate(&messages, cut);
-                prop_assert!(now > limit.full() && after < now);
+                prop_assert!(now > limit.cut_threshold() && after < now);
                 prop_assert!(after <= gauge.goal(limit) || Some(after) == least);
             }
         }
@@ -202,10 +202,10 @@ fn a_thousand_turns_cost_a_thousand_times_one() {
         messages.push(said(&words(20), &call));
         messages.push(results(&call, &words(100)));
         let limit = ContextLimit { window: 20_000, answer: 4000 };
-        if let Some(cut) = gauge.cut(&messages, before, limit) {
+        if let Some(cut) = gauge.next_cut(&messages, before, limit) {
             (before, cuts) = (cut, cuts + 1);
         }
-        assert!(gauge.estimate(&messages, before) <= limit.full());
+        assert!(gauge.estimate(&messages, before) <= limit.cut_threshold());
     }
     assert!((10..40).contains(&cuts), "{cuts}");
     // Each message is counted once and looked at once more when it goes.

@@ -21,9 +21,9 @@ pub(super) fn read(body: &Value) -> Result<ApiRequest, ApiError> {
     body.without("functions", "send `tools`")?;
     body.without("audio", "answers are text")?;
     let mut options = request_options(&body)?;
-    options.choice = choice(&body)?;
+    options.tool_choice = choice(&body)?;
     if let Some(format) = body.get("response_format") {
-        options.response = response(&format, Some("json_schema"))?;
+        options.response_schema = response(&format, Some("json_schema"))?;
     }
     let most = body.optional_count("max_completion_tokens")?;
     let most = most.map_or_else(|| body.optional_count("max_tokens"), |most| Ok(Some(most)))?;
@@ -40,7 +40,7 @@ pub(super) fn read(body: &Value) -> Result<ApiRequest, ApiError> {
         max_tokens: most,
         temperature: body.optional_number("temperature")?,
         reasoning: body.get("reasoning_effort").map(|at| effort(&at)).transpose()?,
-        delivery: if stream { ReplyDelivery::Stream } else { ReplyDelivery::Whole },
+        delivery: if stream { ReplyDelivery::Stream } else { ReplyDelivery::Complete },
         include_usage,
         echoed: json!({}),
     })

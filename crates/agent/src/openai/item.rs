@@ -12,7 +12,7 @@ pub(super) enum ResponseItem {
     /// Text of a refusal.
     Refusal(String),
     /// A call of one of Consort's tools, made by Consort.
-    Own(ServerCall),
+    ServerCall(ServerCall),
     /// A call of one of the client's tools, made by the client.
     ClientCall(ToolCall),
 }
@@ -29,7 +29,7 @@ pub(super) struct ServerCall {
 /// Stage of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemStage {
-    Begun,
+    Started,
     Done,
 }
 
@@ -38,7 +38,7 @@ impl ResponseItem {
     pub(super) fn id(&self, response: &str, index: usize) -> String {
         match self {
             Self::Text(_) | Self::Refusal(_) => format!("msg_{response}_{index}"),
-            Self::Own(own) => format!("mcp_{}", own.call.id),
+            Self::ServerCall(own) => format!("mcp_{}", own.call.id),
             Self::ClientCall(call) => format!("fc_{}", call.id),
         }
     }
@@ -56,7 +56,7 @@ impl ResponseItem {
                     "content": content,
                 })
             }
-            Self::Own(own) => {
+            Self::ServerCall(own) => {
                 let failed = own.result.as_ref().is_some_and(|result| result.is_error);
                 let told = own.result.as_ref().map(result_text).filter(|_| done);
                 let (output, error) = if failed { (None, told) } else { (told, None) };
@@ -85,7 +85,7 @@ impl ResponseItem {
             Self::Text(text) => {
                 json!({ "type": "output_text", "text": said(text), "annotations": [], "logprobs": [] })
             }
-            Self::Own(_) | Self::ClientCall(_) => Value::Null,
+            Self::ServerCall(_) | Self::ClientCall(_) => Value::Null,
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct OptionsProvider {
 
 impl std::fmt::Debug for OptionsProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OptionsProvider").field("wishes", &self.options).finish_non_exhaustive()
+        f.debug_struct("OptionsProvider").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
@@ -30,32 +30,33 @@ impl OptionsProvider {
     }
 
     /// Returns the last error, if there was one.
-    pub fn failed(&self) -> Option<ProviderError> {
+    pub fn last_error(&self) -> Option<ProviderError> {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl ModelProvider for OptionsProvider {
     fn request(&self, mut request: ModelRequest) -> Emitting<ProviderEvent> {
-        let RequestOptions { choice, calls, stop, response } = self.options.clone();
-        // Whoever must call has done so once there are results; else it would never come to an end.
+        let RequestOptions { tool_choice, parallel_calls, stop, response_schema } =
+            self.options.clone();
+        // With results present, a required call was made: requiring another would never end.
         let called = request.messages.last().is_some_and(|last| last.role == MessageRole::Tool);
-        request.choice =
-            if called && choice != ToolChoice::None { ToolChoice::Auto } else { choice };
-        request.calls = calls;
+        request.tool_choice =
+            if called && tool_choice != ToolChoice::None { ToolChoice::Auto } else { tool_choice };
+        request.parallel_calls = parallel_calls;
         request.stop = stop;
-        request.response = response;
-        let mut said = self.inner.request(request);
-        let failed = Arc::clone(&self.last_error);
+        request.response_schema = response_schema;
+        let mut events = self.inner.request(request);
+        let last_error = Arc::clone(&self.last_error);
         Emitting::new(|emitter| async move {
             loop {
-                match said.next().await {
+                match events.next().await {
                     Some(ProviderEvent::End(end)) => {
                         let error = end.as_ref().err().cloned();
-                        *failed.lock().unwrap_or_else(PoisonError::into_inner) = error;
+                        *last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
                         return ProviderEvent::End(end);
                     }
-                    Some(said) => emitter.emit(said).await,
+                    Some(event) => emitter.emit(event).await,
                     None => unreachable!("an end comes before nothing"),
                 }
             }

@@ -17,7 +17,7 @@ pub struct SuspendedRun {
     /// Messages of the model and results of Consort's calls, up to the message with the calls.
     hidden: Vec<Arc<ChatMessage>>,
     /// Results of Consort's calls beside those that were handed out.
-    done: Vec<ToolCallResult>,
+    results: Vec<ToolCallResult>,
 }
 
 impl SuspendedRun {
@@ -38,7 +38,7 @@ impl SuspendedRun {
             _ => None,
         });
         let hidden = run.messages().get(received..)?.to_vec();
-        let suspended = Self { hidden, done: done.collect(), before: client_messages };
+        let suspended = Self { hidden, results: done.collect(), before: client_messages };
         (!calls.is_empty()).then_some((calls, suspended))
     }
 }
@@ -102,7 +102,7 @@ impl PendingToolCalls {
             match suspended.filter(|suspended| suspended.before == messages[..at]) {
                 Some(suspended) => {
                     made.extend(suspended.hidden.iter().map(|hidden| ChatMessage::clone(hidden)));
-                    owed.clone_from(&suspended.done);
+                    owed.clone_from(&suspended.results);
                 }
                 None if message.role == MessageRole::Tool && !owed.is_empty() => {
                     let mine = owed

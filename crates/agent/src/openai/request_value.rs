@@ -165,5 +165,9 @@ pub(super) fn named_choice(at: &RequestValue<'_>) -> Result<Option<ToolChoice>, 
 
 /// Parses the options that both formats share.
 pub(super) fn request_options(body: &RequestValue<'_>) -> Result<RequestOptions, ApiError> {
-    Ok(RequestOptions { calls: calls(body), stop: stop(body)?, ..RequestOptions::default() })
+    Ok(RequestOptions {
+        parallel_calls: calls(body),
+        stop: stop(body)?,
+        ..RequestOptions::default()
+    })
 }

@@ -76,7 +76,7 @@ impl ApiResponse {
             echoed: asked.echoed.clone(),
             items: Vec::new(),
             open: false,
-            text_emission: match asked.options.response {
+            text_emission: match asked.options.response_schema {
                 Some(_) => TextEmission::Last,
                 None => TextEmission::Now,
             },
@@ -112,7 +112,7 @@ impl ApiResponse {
             RunEvent::Reply { message, .. } => self.push_message(message, &mut out),
             RunEvent::CallStarted { call, tool } => {
                 let own = ServerCall { call: call.clone(), tool: Some(tool.clone()), result: None };
-                self.items.push(ResponseItem::Own(own));
+                self.items.push(ResponseItem::ServerCall(own));
                 self.emit(&ResponseUpdate::CallStarted(self.items.len() - 1), &mut out);
             }
             RunEvent::Progress { call, .. } => {
@@ -214,13 +214,13 @@ impl ApiResponse {
                     return;
                 };
                 let own = ServerCall { call: call.clone(), tool: None, result: None };
-                self.items.push(ResponseItem::Own(own));
+                self.items.push(ResponseItem::ServerCall(own));
                 let at = self.items.len() - 1;
                 self.emit(&ResponseUpdate::CallStarted(at), out);
                 at
             }
         };
-        if let ResponseItem::Own(own) = &mut self.items[at] {
+        if let ResponseItem::ServerCall(own) = &mut self.items[at] {
             own.result = Some(result.clone());
         }
         let mut told = json!({
@@ -234,7 +234,7 @@ impl ApiResponse {
 
     /// Returns the call of Consort with this id that has no result yet.
     fn open_call(&self, id: &str) -> Option<usize> {
-        let open = |item: &ResponseItem| matches!(item, ResponseItem::Own(own) if own.call.id == id && own.result.is_none());
+        let open = |item: &ResponseItem| matches!(item, ResponseItem::ServerCall(own) if own.call.id == id && own.result.is_none());
         self.items.iter().position(open)
     }
 

@@ -34,9 +34,9 @@ pub(super) fn read(body: &Value) -> Result<ApiRequest, ApiError> {
     body.without("background", "the answer comes while you wait")?;
     body.without("prompt", "send `instructions` and `input`")?;
     let mut options = request_options(&body)?;
-    options.choice = choice(&body)?;
+    options.tool_choice = choice(&body)?;
     if let Some(format) = body.get("text").and_then(|text| text.get("format")) {
-        options.response = response(&format, None)?;
+        options.response_schema = response(&format, None)?;
     }
     let mut messages = Vec::new();
     if let Some(instructions) = body.optional_text("instructions")? {
@@ -55,7 +55,7 @@ pub(super) fn read(body: &Value) -> Result<ApiRequest, ApiError> {
         max_tokens: body.optional_count("max_output_tokens")?,
         temperature: body.optional_number("temperature")?,
         reasoning: thinks.map(|at| effort(&at)).transpose()?,
-        delivery: if stream { ReplyDelivery::Stream } else { ReplyDelivery::Whole },
+        delivery: if stream { ReplyDelivery::Stream } else { ReplyDelivery::Complete },
         include_usage: true,
         echoed: Value::Object(echoed.map(|(name, at)| (name, at.value.clone())).collect()),
     })

@@ -8,7 +8,7 @@ use super::redact::without_numbers;
 const AROUND: usize = 24;
 
 /// Characters shown of a value.
-const SHOWN: usize = 120;
+const MAX_SHOWN: usize = 120;
 
 /// Returns the first difference between a model request and the recorded one.
 pub(super) fn compare_requests(
@@ -96,7 +96,7 @@ fn around(old: &str, new: &str) -> (String, String) {
 /// Returns a value, truncated.
 pub(super) fn truncate(value: &Value) -> String {
     let text = value.to_string();
-    let mut short: String = text.chars().take(SHOWN).collect();
+    let mut short: String = text.chars().take(MAX_SHOWN).collect();
     if short.len() < text.len() {
         short.push('…');
     }

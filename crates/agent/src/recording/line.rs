@@ -54,7 +54,8 @@ pub(super) struct RecordedModelRequest {
     /// The remaining messages.
     pub(super) messages: Vec<Value>,
     pub(super) tools: Vec<String>,
-    pub(super) said: Vec<RecordedDelta>,
+    #[serde(rename = "said")]
+    pub(super) deltas: Vec<RecordedDelta>,
     /// Absent if the request was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<RecordedFinish>,
@@ -64,7 +65,11 @@ pub(super) struct RecordedModelRequest {
 #[serde(rename_all = "snake_case")]
 pub(super) enum RecordedDelta {
     Delta(ReplyDelta),
-    Again { error: ProviderError, after_ms: u64 },
+    #[serde(rename = "again")]
+    Retry {
+        error: ProviderError,
+        after_ms: u64,
+    },
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,7 +85,8 @@ pub(super) struct RecordedCall {
     /// Number of the call, from 1, in the order in which they begin.
     pub(super) number: usize,
     pub(super) request: RecordedOperation,
-    pub(super) happened: Vec<RecordedEvent>,
+    #[serde(rename = "happened")]
+    pub(super) events: Vec<RecordedEvent>,
     /// Absent if the call was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<RecordedEnd>,
@@ -90,7 +96,8 @@ pub(super) struct RecordedCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RecordedOperation {
     /// The tool; for any other request the server and the method.
-    pub(super) what: String,
+    #[serde(rename = "what")]
+    pub(super) name: String,
     pub(super) arguments: Value,
 }
 
@@ -100,7 +107,7 @@ impl RecordedOperation {
     pub(super) fn of(call: &Call) -> Self {
         if let Some(target) = call.tool_target() {
             let arguments = call.arguments().read().unwrap_or(Value::Null);
-            return Self { what: target.to_string(), arguments };
+            return Self { name: target.to_string(), arguments };
         }
         let mut params: Value = call.params.json().read().unwrap_or(Value::Null);
         if let Value::Object(members) = &mut params {
@@ -112,7 +119,7 @@ impl RecordedOperation {
             }
             members.remove("_meta");
         }
-        Self { what: format!("{} {}", call.server(), call.method()), arguments: params }
+        Self { name: format!("{} {}", call.server(), call.method()), arguments: params }
     }
 }
 
@@ -141,8 +148,10 @@ pub(super) struct RecordedQuestion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RecordedAnswer {
-    Given(Value),
-    Refused { code: i64, message: String },
+    #[serde(rename = "given")]
+    Result(Value),
+    #[serde(rename = "refused")]
+    Error { code: i64, message: String },
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -262,9 +271,12 @@ impl RecordedFailure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RecordedCatalog {
     pub(super) caller: String,
-    pub(super) asked: usize,
+    #[serde(rename = "asked")]
+    pub(super) model_requests: usize,
     servers: Vec<RecordedServer>,
-    shelves: BTreeMap<String, Vec<RecordedItem>>,
+    /// By the member of a listing: `tools`, `prompts`, ….
+    #[serde(rename = "shelves")]
+    items: BTreeMap<String, Vec<RecordedItem>>,
 }
 
 /// A server's description of itself.
@@ -292,7 +304,7 @@ impl RecordedCatalog {
     /// Removes only known secrets: here, a member with the name of a secret is a parameter.
     pub(super) fn of(
         caller: &Caller,
-        asked: usize,
+        model_requests: usize,
         catalog: &Catalog,
         redactor: &Redactor,
     ) -> Self {
@@ -300,7 +312,7 @@ impl RecordedCatalog {
             let clean = redactor.text(json.as_str());
             RawJson(Json::parse(clean).unwrap_or(Json::NULL))
         };
-        let mut shelves = BTreeMap::new();
+        let mut items = BTreeMap::new();
         let mut servers: BTreeMap<ServerId, Option<&About>> =
             catalog.abouts().iter().map(|(server, about)| (server.clone(), Some(about))).collect();
         for kind in ShelfKind::ALL {
@@ -310,11 +322,12 @@ impl RecordedCatalog {
                 name: entry.name.clone(),
                 definition: raw(entry.definition.json()),
             };
-            let items: Vec<RecordedItem> = catalog.shelf(kind).entries().iter().map(item).collect();
-            for item in &items {
+            let of_kind: Vec<RecordedItem> =
+                catalog.shelf(kind).entries().iter().map(item).collect();
+            for item in &of_kind {
                 servers.entry(item.server.clone()).or_default();
             }
-            shelves.insert(kind.member().to_owned(), items);
+            items.insert(kind.member().to_owned(), of_kind);
         }
         let said = |(server, about): (ServerId, Option<&About>)| RecordedServer {
             local: catalog.is_local(&server),
@@ -324,12 +337,12 @@ impl RecordedCatalog {
             server,
         };
         let servers = servers.into_iter().map(said).collect();
-        Self { caller: name_of(caller), asked, servers, shelves }
+        Self { caller: name_of(caller), model_requests, servers, items }
     }
 
     /// Returns true if the catalogs are the same.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.servers == other.servers && self.shelves == other.shelves
+        self.servers == other.servers && self.items == other.items
     }
 
     pub(super) fn play(self) -> Arc<Catalog> {
@@ -346,7 +359,7 @@ impl RecordedCatalog {
             (said.server, offer)
         };
         let mut catalog = Catalog::build(&self.servers.into_iter().map(offer).collect());
-        let mut shelves = self.shelves;
+        let mut shelves = self.items;
         for kind in ShelfKind::ALL {
             let items = shelves.remove(kind.member()).unwrap_or_default();
             let entry = |item: RecordedItem| {

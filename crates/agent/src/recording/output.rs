@@ -27,13 +27,13 @@ struct Inner {
     out: Box<dyn Write + Send>,
     failed: Option<io::Error>,
     /// Number of model requests.
-    asked: usize,
+    model_requests: usize,
     /// Number of calls.
-    called: usize,
+    calls: usize,
     /// Messages of the last recorded model request.
     last: Vec<(Arc<ChatMessage>, Value)>,
     /// Last catalog of each caller.
-    shown: HashMap<Caller, (Arc<Catalog>, RecordedCatalog)>,
+    catalogs: HashMap<Caller, (Arc<Catalog>, RecordedCatalog)>,
 }
 
 impl RecordingOutput {
@@ -41,10 +41,10 @@ impl RecordingOutput {
         let inner = Inner {
             out: Box::new(out),
             failed: None,
-            asked: 0,
-            called: 0,
+            model_requests: 0,
+            calls: 0,
             last: Vec::new(),
-            shown: HashMap::new(),
+            catalogs: HashMap::new(),
         };
         let output = Self { redactor, inner: Mutex::new(inner) };
         let format = line::FORMAT.to_owned();
@@ -72,16 +72,16 @@ impl RecordingOutput {
     /// Records a caller's catalog, if it is new.
     fn record_catalog(&self, caller: &Caller, catalog: &Arc<Catalog>) {
         let mut inner = self.lock();
-        let last = inner.shown.get(caller);
+        let last = inner.catalogs.get(caller);
         if last.is_some_and(|(last, _)| Arc::ptr_eq(last, catalog)) {
             return;
         }
-        let shown = RecordedCatalog::of(caller, inner.asked, catalog, &self.redactor);
+        let shown = RecordedCatalog::of(caller, inner.model_requests, catalog, &self.redactor);
         let is_new = last.is_none_or(|(_, last)| !last.is_same(&shown));
         if is_new {
             inner.write(&RecordLine::Catalog(shown.clone()));
         }
-        inner.shown.insert(caller.clone(), (Arc::clone(catalog), shown));
+        inner.catalogs.insert(caller.clone(), (Arc::clone(catalog), shown));
     }
 }
 
@@ -112,7 +112,7 @@ impl ModelProvider for RecordingProvider {
             model: request.model.clone(),
             messages: request.messages.clone(),
             tools: request.tools.iter().map(consort_core::Tool::name).collect(),
-            said: Vec::new(),
+            deltas: Vec::new(),
             end: None,
         };
         let mut said = self.inner.request(request);
@@ -146,15 +146,15 @@ struct ModelRecording {
     model: String,
     messages: Vec<Arc<ChatMessage>>,
     tools: Vec<String>,
-    said: Vec<RecordedDelta>,
+    deltas: Vec<RecordedDelta>,
     end: Option<RecordedFinish>,
 }
 
 impl ModelRecording {
     fn begin(&mut self) {
         let mut inner = self.output.lock();
-        inner.asked += 1;
-        self.turn = Some(inner.asked);
+        inner.model_requests += 1;
+        self.turn = Some(inner.model_requests);
     }
 
     /// Takes an item of the answer. Deltas are joined: half a secret cannot be recognized.
@@ -164,7 +164,7 @@ impl ModelRecording {
                 let is_usage = |said: &&mut RecordedDelta| {
                     matches!(said, RecordedDelta::Delta(ReplyDelta::Usage(_)))
                 };
-                let earlier = self.said.iter_mut().rev().skip_while(is_usage);
+                let earlier = self.deltas.iter_mut().rev().skip_while(is_usage);
                 // Arguments of several calls may come side by side, words do not.
                 let far = if matches!(delta, ReplyDelta::ToolCallArguments { .. }) {
                     usize::MAX
@@ -172,12 +172,12 @@ impl ModelRecording {
                     1
                 };
                 if !earlier.take(far).any(|last| append_delta(last, delta)) {
-                    self.said.push(RecordedDelta::Delta(delta.clone()));
+                    self.deltas.push(RecordedDelta::Delta(delta.clone()));
                 }
             }
             ProviderEvent::Retry { error, after } => {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                self.said.push(RecordedDelta::Again { error: error.clone(), after_ms });
+                self.deltas.push(RecordedDelta::Retry { error: error.clone(), after_ms });
             }
             ProviderEvent::End(_) => {}
         }
@@ -205,7 +205,7 @@ impl Drop for ModelRecording {
         // Never read, never asked.
         let Some(turn) = self.turn else { return };
         let redactor = &self.output.redactor;
-        let said = self.output.clean_all(std::mem::take(&mut self.said));
+        let said = self.output.clean_all(std::mem::take(&mut self.deltas));
         let end = self.end.take().and_then(|end| redactor.clean(end));
         let mut inner = self.output.lock();
         let mut messages = Vec::with_capacity(self.messages.len());
@@ -223,7 +223,7 @@ impl Drop for ModelRecording {
             same,
             messages: messages[same..].iter().map(|(_, value)| value.clone()).collect(),
             tools: std::mem::take(&mut self.tools),
-            said,
+            deltas: said,
             end,
         };
         inner.last = messages;
@@ -281,8 +281,8 @@ impl CallObserver for CallRecording {
     /// Assigns the number on the first read: a call whose events are never read is never made.
     fn begin(&mut self) {
         let mut inner = self.output.lock();
-        inner.called += 1;
-        self.number = Some(inner.called);
+        inner.calls += 1;
+        self.number = Some(inner.calls);
     }
 
     fn event(&mut self, event: &mut Event) {
@@ -329,10 +329,10 @@ impl CallRecording {
             let happened = Arc::clone(&self.happened);
             Answering::new(move |answer| {
                 let noted = match &answer {
-                    Ok(given) => RecordedAnswer::Given(given.read().unwrap_or_default()),
+                    Ok(given) => RecordedAnswer::Result(given.read().unwrap_or_default()),
                     Err(refusal) => {
                         let (code, message) = (refusal.code, refusal.message.clone());
-                        RecordedAnswer::Refused { code, message }
+                        RecordedAnswer::Error { code, message }
                     }
                 };
                 let mut happened = happened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -359,7 +359,7 @@ impl CallRecording {
             self.output.lock().write(&RecordLine::Call(RecordedCall {
                 number,
                 request,
-                happened,
+                events: happened,
                 end,
             }));
         }

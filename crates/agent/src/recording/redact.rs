@@ -20,7 +20,7 @@ const SHORTEST: usize = 4;
 pub struct Redactor {
     /// Longest first: one may be part of another.
     secrets: Vec<SecretString>,
-    seen: Mutex<HashMap<String, usize>>,
+    numbers: Mutex<HashMap<String, usize>>,
 }
 
 impl Redactor {
@@ -33,7 +33,7 @@ impl Redactor {
         let mut secrets: Vec<SecretString> = secrets.into_iter().map(bare).collect();
         secrets.retain(|secret| secret.expose_secret().len() >= SHORTEST);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
-        Self { secrets, seen: Mutex::default() }
+        Self { secrets, numbers: Mutex::default() }
     }
 
     /// Returns a text without the given secrets and without well-known keys.
@@ -126,7 +126,7 @@ impl Redactor {
             }
             Value::Null | Value::Bool(_) | Value::Object(_) => return false,
         };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let next = seen.len() + 1;
         let number = *seen.entry(secret).or_insert(next);
         *value = Value::String(format!("{HIDDEN}{number}"));

@@ -31,11 +31,11 @@ pub(super) struct RecordingPlayer {
 #[derive(Default)]
 struct Inner {
     /// Recorded model requests, in order.
-    asks: Vec<ReplayTurn>,
+    turns: Vec<ReplayTurn>,
     /// Number of model requests in this run.
-    asked: usize,
+    model_requests: usize,
     calls: Vec<ReplayCall>,
-    shown: Vec<(String, usize, Arc<Catalog>)>,
+    catalogs: Vec<(String, usize, Arc<Catalog>)>,
     /// First difference from the recorded run.
     diverged: Option<String>,
 }
@@ -43,7 +43,7 @@ struct Inner {
 impl Inner {
     /// Notes a difference; returns the first one.
     fn diverge(&mut self, difference: &str) -> String {
-        let turn = self.asked;
+        let turn = self.model_requests;
         self.diverged.get_or_insert_with(|| format!("turn {turn}: {difference}")).clone()
     }
 }
@@ -53,14 +53,14 @@ struct ReplayTurn {
     messages: Vec<Value>,
     tools: Vec<String>,
     /// Absent once it was replayed.
-    said: Option<(VecDeque<RecordedDelta>, Option<RecordedFinish>)>,
+    reply: Option<(VecDeque<RecordedDelta>, Option<RecordedFinish>)>,
 }
 
 struct ReplayCall {
     number: usize,
     request: RecordedOperation,
     played: bool,
-    happened: Vec<RecordedEvent>,
+    events: Vec<RecordedEvent>,
     end: Option<line::RecordedEnd>,
 }
 
@@ -68,7 +68,7 @@ impl RecordingPlayer {
     /// Returns true if a tool of this name was listed to the model.
     pub(super) fn lists_tool(&self, tool: &str) -> bool {
         let inner = self.lock();
-        inner.asks.iter().any(|turn| turn.tools.iter().any(|known| known == tool))
+        inner.turns.iter().any(|turn| turn.tools.iter().any(|known| known == tool))
     }
 
     pub(super) fn new(lines: impl IntoIterator<Item = RecordLine>, redactor: Redactor) -> Self {
@@ -78,26 +78,32 @@ impl RecordingPlayer {
             match line {
                 RecordLine::Head { .. } => {}
                 RecordLine::Catalog(shown) => {
-                    let RecordedCatalog { caller, asked, .. } = &shown;
+                    let RecordedCatalog { caller, model_requests: asked, .. } = &shown;
                     let (caller, asked) = (caller.clone(), *asked);
-                    inner.shown.push((caller, asked, shown.play()));
+                    inner.catalogs.push((caller, asked, shown.play()));
                 }
                 RecordLine::Ask(ask) => {
                     last.truncate(ask.same);
                     last.extend(ask.messages);
-                    inner.asks.push(ReplayTurn {
+                    inner.turns.push(ReplayTurn {
                         number: ask.turn,
                         messages: last.clone(),
                         tools: ask.tools,
-                        said: Some((ask.said.into(), ask.end)),
+                        reply: Some((ask.deltas.into(), ask.end)),
                     });
                 }
-                RecordLine::Call(RecordedCall { number, request, happened, end }) => {
-                    inner.calls.push(ReplayCall { number, request, played: false, happened, end });
+                RecordLine::Call(RecordedCall { number, request, events: happened, end }) => {
+                    inner.calls.push(ReplayCall {
+                        number,
+                        request,
+                        played: false,
+                        events: happened,
+                        end,
+                    });
                 }
             }
         }
-        inner.asks.sort_by_key(|turn| turn.number);
+        inner.turns.sort_by_key(|turn| turn.number);
         inner.calls.sort_by_key(|call| call.number);
         Self { redactor, inner: Mutex::new(inner) }
     }
@@ -107,12 +113,12 @@ impl RecordingPlayer {
         let inner = self.lock();
         let diverged = inner.diverged.clone();
         let turn = || {
-            let left = inner.asks.iter().find(|turn| turn.said.is_some())?;
+            let left = inner.turns.iter().find(|turn| turn.reply.is_some())?;
             Some(format!("turn {}: the model was not asked this time", left.number))
         };
         let call = || {
             let left = inner.calls.iter().find(|call| !call.played)?;
-            Some(format!("`{}` was not called this time", left.request.what))
+            Some(format!("`{}` was not called this time", left.request.name))
         };
         diverged.or_else(turn).or_else(call)
     }
@@ -130,26 +136,26 @@ impl RecordingPlayer {
             ask.messages.iter().map(|message| clean_message(message, &self.redactor)).collect();
         let tools: Vec<String> = ask.tools.iter().map(consort_core::Tool::name).collect();
         let mut inner = self.lock();
-        inner.asked += 1;
+        inner.model_requests += 1;
         if let Some(diverged) = &inner.diverged {
             return Err(diverged.clone());
         }
         let differs = |turn: &ReplayTurn| {
             difference::compare_requests((&turn.messages, &turn.tools), (&now, &tools))
         };
-        let open = |turn: &&mut ReplayTurn| turn.said.is_some();
+        let open = |turn: &&mut ReplayTurn| turn.reply.is_some();
         // In order; or, where several ask side by side, whichever it is.
-        let found = inner.asks.iter_mut().filter(open).find(|turn| differs(turn).is_none());
-        let same = found.and_then(|turn| turn.said.take());
+        let found = inner.turns.iter_mut().filter(open).find(|turn| differs(turn).is_none());
+        let same = found.and_then(|turn| turn.reply.take());
         if let Some(said) = same {
             return Ok(said);
         }
-        let next = inner.asks.iter().find(|turn| turn.said.is_some());
+        let next = inner.turns.iter().find(|turn| turn.reply.is_some());
         let difference = match next {
             None => format!(
                 "turn {}: the model is asked once more than the {} times that were recorded",
-                inner.asked,
-                inner.asks.len()
+                inner.model_requests,
+                inner.turns.len()
             ),
             Some(turn) => {
                 let difference = differs(turn).unwrap_or_default();
@@ -165,13 +171,13 @@ impl RecordingPlayer {
         &self,
         request: RecordedOperation,
     ) -> Result<(Vec<RecordedEvent>, Option<line::RecordedEnd>), String> {
-        let what = request.what.clone();
+        let what = request.name.clone();
         let request = self.redactor.clean(request).ok_or("it cannot be compared")?;
         let mut inner = self.lock();
         let hidden = |request: &RecordedOperation| without_numbers(&request.arguments.to_string());
         let exact = |call: &ReplayCall| call.request == request;
         let same = |call: &ReplayCall| {
-            call.request.what == what && hidden(&call.request) == hidden(&request)
+            call.request.name == what && hidden(&call.request) == hidden(&request)
         };
         let open = |call: &ReplayCall| !call.played;
         let calls = &mut inner.calls;
@@ -180,10 +186,10 @@ impl RecordingPlayer {
         if let Some(at) = found {
             let call = &mut calls[at];
             call.played = true;
-            return Ok((std::mem::take(&mut call.happened), call.end.take()));
+            return Ok((std::mem::take(&mut call.events), call.end.take()));
         }
         let times = calls.iter().filter(|call| same(call)).count();
-        let other = calls.iter().find(|call| open(call) && call.request.what == what);
+        let other = calls.iter().find(|call| open(call) && call.request.name == what);
         let difference = match other {
             _ if times > 0 => {
                 format!(
@@ -222,9 +228,9 @@ impl RecordingPlayer {
         });
         emitter.emit(event(Question { method: method.clone(), params, reply: Some(reply) })).await;
         let given = match given.await {
-            Ok(Ok(given)) => RecordedAnswer::Given(given.read().unwrap_or_default()),
+            Ok(Ok(given)) => RecordedAnswer::Result(given.read().unwrap_or_default()),
             Ok(Err(refusal)) => {
-                RecordedAnswer::Refused { code: refusal.code, message: refusal.message }
+                RecordedAnswer::Error { code: refusal.code, message: refusal.message }
             }
             Err(_) => return Ok(()),
         };
@@ -306,7 +312,7 @@ impl ModelProvider for ReplayProvider {
             for saying in said {
                 let said = match saying {
                     RecordedDelta::Delta(delta) => ProviderEvent::Delta(delta),
-                    RecordedDelta::Again { error, after_ms } => {
+                    RecordedDelta::Retry { error, after_ms } => {
                         ProviderEvent::Retry { error, after: Duration::from_millis(after_ms) }
                     }
                 };
@@ -336,9 +342,9 @@ impl Toolbox for ReplayToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         let inner = self.0.lock();
         let name = name_of(caller);
-        let seen = |(_, asked, _): &&(String, usize, Arc<Catalog>)| *asked <= inner.asked;
-        let own = inner.shown.iter().filter(|(caller, ..)| *caller == name).rfind(seen);
-        let found = own.or_else(|| inner.shown.iter().rfind(seen));
+        let seen = |(_, asked, _): &&(String, usize, Arc<Catalog>)| *asked <= inner.model_requests;
+        let own = inner.catalogs.iter().filter(|(caller, ..)| *caller == name).rfind(seen);
+        let found = own.or_else(|| inner.catalogs.iter().rfind(seen));
         found.map(|(_, _, catalog)| Arc::clone(catalog)).unwrap_or_default()
     }
 

@@ -24,7 +24,7 @@ impl RunState {
 
     /// Returns the messages that the model sees.
     pub fn shown_messages(&self) -> Vec<Arc<ChatMessage>> {
-        let mut shown = context::shown_messages(&self.messages, self.cut);
+        let mut shown = context::shown_messages(&self.messages, self.first_shown);
         if let Some((before, most)) = self.truncation {
             let late = self.messages.len().saturating_sub(before);
             let early = shown.len().saturating_sub(late);

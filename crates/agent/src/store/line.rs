@@ -86,7 +86,7 @@ impl ConversationHead {
         Self { format, version, id, created, title, forked }
     }
 
-    pub(super) fn line(&self) -> Vec<u8> {
+    pub(super) fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("texts and numbers always serialise");
         line.push(b'\n');
         line

@@ -7,7 +7,7 @@ use std::{fs, io};
 use consort_files::sync;
 
 use super::blobs::TextDigest;
-use super::{ConversationId, ConversationStore, DRAFT, StoreError, is_missing, line, lines};
+use super::{ConversationId, ConversationStore, DRAFT, StoreError, is_missing, line, split_lines};
 
 /// Age from which an unfinished draft is removed: creating one never takes longer.
 const DRAFT_AGE: Duration = Duration::from_hours(1);
@@ -54,7 +54,7 @@ impl ConversationStore {
                 Err(error) if is_missing(&error) => continue,
                 read => read?,
             };
-            for (line, _) in lines(&bytes) {
+            for (line, _) in split_lines(&bytes) {
                 // What is damaged may refer to anything: better to keep too much.
                 match line::digests(line) {
                     Ok(digests) => used.extend(digests.into_values()),

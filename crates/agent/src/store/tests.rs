@@ -245,7 +245,7 @@ fn a_conversation_is_found_by_its_beginning_its_end_and_as_the_last() {
         ["20261115-164500-3f9a", "20261115-164501-0b1c", "20261116-090000-77aa"]
             .map(|id| id.parse().unwrap());
     for (id, hour) in ids.iter().zip([2, 3, 1]) {
-        let id_text = ConversationHead::new(id.clone(), 0, "", None).line();
+        let id_text = ConversationHead::new(id.clone(), 0, "", None).to_line();
         fs::create_dir_all(store.folder()).unwrap();
         fs::write(store.path(id), id_text).unwrap();
         let file = File::options().write(true).open(store.path(id)).unwrap();

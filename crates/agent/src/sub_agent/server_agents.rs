@@ -19,7 +19,7 @@ use crate::settings::AgentSettings;
 use consort_models::Model;
 
 /// Maximum tools that a description names.
-const NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// A toolbox that lists one tool `ask_SERVER` for each server.
 pub struct ServerAgentToolbox {
@@ -124,9 +124,9 @@ impl ServerAgentToolbox {
 
     fn description(&self, server: &ServerId, names: &[&str]) -> String {
         let about = self.about.get(server).map(|about| format!("{about}\n\n")).unwrap_or_default();
-        let more = names.len().saturating_sub(NAMED);
+        let more = names.len().saturating_sub(MAX_NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
         format!(
             "{about}Asks an agent that uses the tools of `{server}` for you and answers in words. \
              Its tools: {named}{more}."

@@ -53,7 +53,7 @@ pub(super) async fn run(
                 None => "-".to_owned(),
             };
             let (from, to) = (text(&change.from), text(&change.to));
-            line(format!("    {}: {from} -> {to}", escaped_line(&change.what)));
+            line(format!("    {}: {from} -> {to}", escaped_line(&change.member)));
         }
     }
     if steps.is_empty() {

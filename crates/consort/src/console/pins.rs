@@ -96,7 +96,7 @@ impl From<DiffLine> for Signed {
         let sign = match line.mark {
             DiffMark::Added => "+",
             DiffMark::Removed => "-",
-            DiffMark::Place | DiffMark::Note => " ",
+            DiffMark::Location | DiffMark::Note => " ",
         };
         Self { sign, text: line.text }
     }
@@ -130,7 +130,7 @@ impl Difference {
             Differs::ServerChanged { .. } => ("launch", None, Change::Changed),
             Differs::Changed { kind, name, .. } => (word(*kind), Some(name), Change::Changed),
             Differs::New { kind, name, .. } => (word(*kind), Some(name), Change::Added),
-            Differs::Gone { kind, name, .. } => (word(*kind), Some(name), Change::Removed),
+            Differs::Removed { kind, name, .. } => (word(*kind), Some(name), Change::Removed),
         };
         let found = differences::findings(difference);
         let mut warnings: Vec<String> = found.iter().map(ScanFinding::to_string).collect();

@@ -140,7 +140,7 @@ struct Change {
 
 impl From<ExplainedChange> for Change {
     fn from(changed: ExplainedChange) -> Self {
-        let ExplainedChange { what, from, to } = changed;
+        let ExplainedChange { member: what, from, to } = changed;
         Self { what, from, to }
     }
 }

@@ -130,7 +130,7 @@ impl SchemaCleanup<'_> {
                 let value = self.schema(value, &here);
                 tidy.insert(name, value);
             } else {
-                self.losses.record(LossKind::Cut, &here, "written as anything", MALFORMED);
+                self.losses.record(LossKind::Replaced, &here, "written as anything", MALFORMED);
                 tidy.insert(name, json!({}));
             }
         }
@@ -232,7 +232,7 @@ impl ReferenceCleanup<'_> {
             } else {
                 "it leads out of the schema, and nothing is fetched"
             };
-            self.losses.record(LossKind::Cut, at, "`$ref` left out", why);
+            self.losses.record(LossKind::Replaced, at, "`$ref` left out", why);
             map.remove("$ref");
         }
         for (key, value) in map.iter_mut() {

@@ -16,9 +16,9 @@ pub struct ProjectionLoss {
     /// Kind of change.
     pub kind: LossKind,
     /// Description of the change.
-    pub what: String,
+    pub description: String,
     /// Reason of the change.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 impl fmt::Display for ProjectionLoss {
@@ -26,7 +26,7 @@ impl fmt::Display for ProjectionLoss {
         if !self.pointer.is_empty() {
             write!(f, "{}: ", self.pointer.escape_debug())?;
         }
-        write!(f, "{}: {}", self.what, self.why)
+        write!(f, "{}: {}", self.description, self.reason)
     }
 }
 
@@ -42,9 +42,9 @@ pub enum LossKind {
     /// A value that was allowed no longer is.
     Narrowed,
     /// A part is replaced by a schema that allows anything.
-    Cut,
+    Replaced,
     /// An option that the definition requests is not set.
-    Refused,
+    OptionDropped,
 }
 
 impl LossKind {
@@ -55,8 +55,8 @@ impl LossKind {
             Self::Rewritten => "rewritten",
             Self::Widened => "widened",
             Self::Narrowed => "narrowed",
-            Self::Cut => "cut",
-            Self::Refused => "refused",
+            Self::Replaced => "cut",
+            Self::OptionDropped => "refused",
         }
     }
 }
@@ -87,7 +87,12 @@ impl LossLog {
             // An error is the end of the room.
             let _ = write!(pointer, "{at}");
             let _ = short.write_str(&what.into());
-            self.reported.push(ProjectionLoss { pointer: pointer.0, kind, what: short.0, why });
+            self.reported.push(ProjectionLoss {
+                pointer: pointer.0,
+                kind,
+                description: short.0,
+                reason: why,
+            });
         } else {
             self.unreported += 1;
         }
@@ -98,8 +103,8 @@ impl LossLog {
             self.reported.push(ProjectionLoss {
                 pointer: String::new(),
                 kind: LossKind::Widened,
-                what: format!("{} more changes", self.unreported),
-                why: "only the first are told one by one",
+                description: format!("{} more changes", self.unreported),
+                reason: "only the first are told one by one",
             });
         }
         self.reported

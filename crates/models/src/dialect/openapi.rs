@@ -48,7 +48,7 @@ impl OpenApiWalk<'_> {
         let Value::Object(map) = schema else { return self.anything() };
         if depth > DEPTH || self.bytes < ONE {
             let why = "the schema is too deep or too large when it is written out";
-            self.losses.record(LossKind::Cut, at, "written as anything", why);
+            self.losses.record(LossKind::Replaced, at, "written as anything", why);
             return json!({ "type": "string" });
         }
         self.bytes -= ONE;
@@ -78,7 +78,7 @@ impl OpenApiWalk<'_> {
         let mut written = match target {
             Some(_) if self.open.iter().any(|open| open == leads) => {
                 let what = format!("`{leads}` within itself written as any object");
-                self.losses.record(LossKind::Cut, at, what, NO_REFERENCES);
+                self.losses.record(LossKind::Replaced, at, what, NO_REFERENCES);
                 json!({ "type": "object" })
             }
             Some(target) => {
@@ -128,7 +128,7 @@ impl OpenApiWalk<'_> {
             parts.retain(|part| leads(part).is_none_or(|leads| !self.open.contains(&leads)));
             if parts.len() < count {
                 let what = format!("in `{key}`, what it is itself within left out");
-                self.losses.record(LossKind::Cut, at, what, NO_REFERENCES);
+                self.losses.record(LossKind::Replaced, at, what, NO_REFERENCES);
             }
             self.open.extend(parts.iter().filter_map(leads));
         }

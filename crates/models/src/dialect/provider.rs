@@ -16,10 +16,10 @@ use super::{DialectOptions, StrictMode, ToolDialect, qualifies_for_strict};
 pub const PROVIDER: &str = "consort/provider";
 
 /// The most bytes of provider options of one tool.
-const LARGEST: usize = 16 * 1024;
+const MAX_OPTION_BYTES: usize = 16 * 1024;
 
 /// Members that the definition determines, and `strict`, which depends on the schema.
-const OURS: [&str; 8] = [
+const RESERVED_MEMBERS: [&str; 8] = [
     "type",
     "name",
     "description",
@@ -53,7 +53,7 @@ pub(super) fn strict(
     });
     let wanted = match requested {
         Some(requested) => requested == &json!(true),
-        None => options.strict == StrictMode::Wanted,
+        None => options.strict == StrictMode::Qualifying,
     };
     if !wanted {
         return not;
@@ -68,7 +68,7 @@ pub(super) fn strict(
                 _ => format!("`strict` left out ({first}; and {more} more)"),
             };
             losses.record(
-                LossKind::Refused,
+                LossKind::OptionDropped,
                 &SchemaPointer::root(),
                 what,
                 "the schema does not qualify for it",
@@ -120,10 +120,10 @@ fn add(into: &mut Map<String, Value>, key: String, value: Value, losses: &mut Lo
     if key == "strict" && !into.contains_key("input_schema") {
         return;
     }
-    if OURS.contains(&&*key) && key != "strict" || key == "function" {
+    if RESERVED_MEMBERS.contains(&&*key) && key != "strict" || key == "function" {
         let what = format!("the option `{key}` left out");
         losses.record(
-            LossKind::Refused,
+            LossKind::OptionDropped,
             &SchemaPointer::root(),
             what,
             "the definition itself says it",
@@ -153,11 +153,11 @@ fn options(tool: &Tool, dialect: ToolDialect, losses: &mut LossLog) -> Option<Ma
     };
     let all = tool.definition().get("_meta")?.to_object()?.get(PROVIDER)?;
     let json = all.to_object()?.get(provider)?;
-    let options = (json.as_bytes().len() <= LARGEST).then(|| json.read().ok()).flatten();
+    let options = (json.as_bytes().len() <= MAX_OPTION_BYTES).then(|| json.read().ok()).flatten();
     if options.is_none() {
         let what = format!("options for `{provider}` left out");
         let why = "they must be an object of at most 16 KiB";
-        losses.record(LossKind::Refused, &SchemaPointer::root(), what, why);
+        losses.record(LossKind::OptionDropped, &SchemaPointer::root(), what, why);
     }
     options
 }

@@ -13,41 +13,41 @@ const PARTS: usize = 256;
 /// The most nested combinations that are merged; a schema may be an alternative to itself.
 const WITHIN: usize = 4;
 
-const WHY: &str = "the root is one plain object there";
+const ROOT_REASON: &str = "the root is one plain object there";
 
 /// The whole schema with a plain object at its root.
 pub(super) fn object(schema: &Value, dialect: ToolDialect, losses: &mut LossLog) -> Value {
     let at = SchemaPointer::root();
     let Value::Object(map) = schema else {
-        losses.record(LossKind::Rewritten, &at, "anything written as an object", WHY);
+        losses.record(LossKind::Rewritten, &at, "anything written as an object", ROOT_REASON);
         return json!({ "type": "object" });
     };
     let mut bytes = 4 * LARGEST;
     let mut map = match reference::resolve(schema, map, &mut bytes) {
         Some(found) => {
             if map.contains_key("$ref") {
-                losses.record(LossKind::Rewritten, &at, "`$ref` written out", WHY);
+                losses.record(LossKind::Rewritten, &at, "`$ref` written out", ROOT_REASON);
             }
             found
         }
         None => {
-            losses.record(LossKind::Cut, &at, "`$ref` left out", "it leads nowhere");
+            losses.record(LossKind::Replaced, &at, "`$ref` left out", "it leads nowhere");
             map.iter().filter(|(key, _)| *key != "$ref").map(clone_member).collect()
         }
     };
     if map.contains_key("allOf") || map.contains_key("anyOf") || map.contains_key("oneOf") {
-        map = SchemaCombination::new(schema, bytes).plain(map, &at, WHY, losses);
+        map = SchemaCombination::new(schema, bytes).plain(map, &at, ROOT_REASON, losses);
     }
     if map.get("type") != Some(&json!("object")) {
         let harmless = map.get("type").is_none_or(has_object);
-        let kind = if harmless { LossKind::Rewritten } else { LossKind::Cut };
-        losses.record(kind, &at, "`type` written as `object`", WHY);
+        let kind = if harmless { LossKind::Rewritten } else { LossKind::Replaced };
+        losses.record(kind, &at, "`type` written as `object`", ROOT_REASON);
         map.insert("type".to_owned(), json!("object"));
     }
     if dialect.is_openai() {
         for key in ["not", "enum", "const"] {
             if map.remove(key).is_some() {
-                losses.record(LossKind::Widened, &at, format!("`{key}` left out"), WHY);
+                losses.record(LossKind::Widened, &at, format!("`{key}` left out"), ROOT_REASON);
             }
         }
     }
@@ -136,7 +136,7 @@ impl<'a> SchemaCombination<'a> {
             match followed {
                 Some(part) => parts.push(part),
                 None => losses.record(
-                    LossKind::Cut,
+                    LossKind::Replaced,
                     &at.item(item),
                     "left out",
                     "it is no schema, leads nowhere, or is one too many",

@@ -54,7 +54,7 @@ pub struct StrictViolation {
     /// Location in the schema: a JSON pointer, empty for the root.
     pub pointer: String,
     /// Description of the violation.
-    pub what: String,
+    pub description: String,
 }
 
 impl fmt::Display for StrictViolation {
@@ -62,7 +62,7 @@ impl fmt::Display for StrictViolation {
         if !self.pointer.is_empty() {
             write!(f, "{}: ", self.pointer.escape_debug())?;
         }
-        f.write_str(&self.what)
+        f.write_str(&self.description)
     }
 }
 
@@ -99,7 +99,8 @@ struct StrictCheck<'a> {
 impl StrictCheck<'_> {
     fn reason(&mut self, at: &SchemaPointer<'_>, what: impl Into<String>) {
         if self.reasons.len() < REASONS {
-            self.reasons.push(StrictViolation { pointer: at.to_string(), what: what.into() });
+            self.reasons
+                .push(StrictViolation { pointer: at.to_string(), description: what.into() });
         }
     }
 

@@ -48,7 +48,7 @@ fn hold(schema: &Value) -> Result<(), String> {
             // What was cut where room ended may have more or less room the next time.
             if losses
                 .iter()
-                .any(|loss| loss.why.contains("too large") || loss.why.contains("first"))
+                .any(|loss| loss.reason.contains("too large") || loss.reason.contains("first"))
             {
                 continue;
             }
@@ -268,7 +268,7 @@ fn strict_is_given_only_where_it_was_asked_for_and_can_be() {
     let closed = json!({
         "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"], "additionalProperties": false,
     });
-    let wanted = DialectOptions { strict: StrictMode::Wanted, ..DialectOptions::default() };
+    let wanted = DialectOptions { strict: StrictMode::Qualifying, ..DialectOptions::default() };
     let strict = |schema: &Value, dialect, options| {
         let ProjectedTool { tool, losses } = project(&tool(schema), dialect, options);
         let function = tool.get("function").unwrap_or(&tool);

@@ -33,7 +33,7 @@ pub(crate) fn body(request: &ModelRequest, names: &ToolNameMap) -> Map<String, V
         let (role, blocks) = match turn {
             // The wire has one place for them, whenever they were said.
             ConversationTurn::System(parts) => {
-                system.extend(blocks(parts.iter().copied(), MediaHandling::Named));
+                system.extend(blocks(parts.iter().copied(), MediaHandling::Described));
                 continue;
             }
             ConversationTurn::User(parts) => {
@@ -141,7 +141,7 @@ fn output(request: &ModelRequest, version: ClaudeVersion<'_>) -> Option<Value> {
         },
         None => None,
     };
-    let format = request.response.as_ref().map(|response| {
+    let format = request.response_schema.as_ref().map(|response| {
         let schema: Value = response.schema.read().unwrap_or_default();
         json!({ "type": "json_schema", "schema": schema })
     });
@@ -150,14 +150,14 @@ fn output(request: &ModelRequest, version: ClaudeVersion<'_>) -> Option<Value> {
 }
 
 fn choice(request: &ModelRequest, names: &ToolNameMap) -> Option<Value> {
-    let mut choice = match &request.choice {
-        ToolChoice::Auto if request.calls == ParallelCalls::Several => return None,
+    let mut choice = match &request.tool_choice {
+        ToolChoice::Auto if request.parallel_calls == ParallelCalls::Several => return None,
         ToolChoice::Auto => json!({ "type": "auto" }),
         ToolChoice::None => return Some(json!({ "type": "none" })),
         ToolChoice::Required => json!({ "type": "any" }),
         ToolChoice::Named(name) => json!({ "type": "tool", "name": names.provider_name(name) }),
     };
-    if request.calls == ParallelCalls::One {
+    if request.parallel_calls == ParallelCalls::One {
         choice["disable_parallel_tool_use"] = json!(true);
     }
     Some(choice)
@@ -234,7 +234,7 @@ fn assistant(part: &MessagePart, names: &ToolNameMap) -> Option<Value> {
         PartContent::Foreign => {
             part.opaque.get(OPAQUE_KEY).filter(|block| block.is_object()).cloned()
         }
-        _ => block(PartView::Text(PartView::of(part, MediaHandling::Named)?.into_text())),
+        _ => block(PartView::Text(PartView::of(part, MediaHandling::Described)?.into_text())),
     }
 }
 

@@ -45,10 +45,10 @@ pub(crate) fn body(
     present_members([
         ("model", Some(json!(request.model))),
         ("messages", Some(messages.into())),
-        ("tool_choice", has_tools.then(|| choice(&request.choice, names)).flatten()),
+        ("tool_choice", has_tools.then(|| choice(&request.tool_choice, names)).flatten()),
         (
             "parallel_tool_calls",
-            (has_tools && request.calls == ParallelCalls::One).then_some(json!(false)),
+            (has_tools && request.parallel_calls == ParallelCalls::One).then_some(json!(false)),
         ),
         (max, request.max_tokens.map(Into::into)),
         ("temperature", request.temperature.map(Into::into)),
@@ -61,7 +61,7 @@ pub(crate) fn body(
         ),
         (
             "response_format",
-            request.response.as_ref().map(|response| {
+            request.response_schema.as_ref().map(|response| {
                 let schema = schema(response);
                 json!({ "type": "json_schema", "json_schema": schema })
             }),

@@ -34,7 +34,7 @@ pub(crate) fn path(request: &ModelRequest) -> String {
     let folder = if model.contains('/') { "" } else { "models/" };
     match request.delivery {
         ReplyDelivery::Stream => format!("/{folder}{model}:streamGenerateContent?alt=sse"),
-        ReplyDelivery::Whole => format!("/{folder}{model}:generateContent"),
+        ReplyDelivery::Complete => format!("/{folder}{model}:generateContent"),
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn body(request: &ModelRequest, names: &ToolNameMap) -> Map<String, V
     present_members([
         ("systemInstruction", (!system.is_empty()).then(|| json!({ "parts": system }))),
         ("contents", Some(contents.into())),
-        ("toolConfig", has_tools.then(|| choice(&request.choice, names)).flatten()),
+        ("toolConfig", has_tools.then(|| choice(&request.tool_choice, names)).flatten()),
         ("generationConfig", (!generation.is_empty()).then(|| generation.into())),
     ])
 }
@@ -101,7 +101,7 @@ fn knows_minimal(model: &str) -> bool {
 
 fn generation_config(request: &ModelRequest) -> Map<String, Value> {
     let schema =
-        request.response.as_ref().and_then(|response| response.schema.read::<Value>().ok());
+        request.response_schema.as_ref().and_then(|response| response.schema.read::<Value>().ok());
     present_members([
         ("maxOutputTokens", request.max_tokens.map(Into::into)),
         ("temperature", request.temperature.map(Into::into)),
@@ -248,7 +248,7 @@ fn model(parts: &[&MessagePart], is_new: bool, names: &ToolNameMap) -> Vec<Value
                 ]);
                 json!({ "functionCall": function })
             }
-            _ => match PartView::of(part, MediaHandling::Shown) {
+            _ => match PartView::of(part, MediaHandling::Sent) {
                 Some(view) => match media_part(&view) {
                     Some(medium) => medium,
                     None => json!({ "text": view.into_text() }),

@@ -53,8 +53,8 @@ impl<'a> PartView<'a> {
             }
         };
         Some(match images {
-            MediaHandling::Shown => view,
-            MediaHandling::Named => Self::Text(view.into_text()),
+            MediaHandling::Sent => view,
+            MediaHandling::Described => Self::Text(view.into_text()),
         })
     }
 
@@ -98,7 +98,7 @@ impl<'a> From<&'a MediaSource> for BorrowedMedia<'a> {
 
 /// Returns the text of all parts that have some, line by line.
 pub(crate) fn text_of<'a>(parts: impl IntoIterator<Item = &'a MessagePart>) -> String {
-    let views = parts.into_iter().filter_map(|part| PartView::of(part, MediaHandling::Named));
+    let views = parts.into_iter().filter_map(|part| PartView::of(part, MediaHandling::Described));
     let lines: Vec<Cow<'_, str>> =
         views.map(PartView::into_text).filter(|text| !text.is_empty()).collect();
     lines.join("\n")

@@ -40,17 +40,17 @@ pub(crate) fn body(request: &ModelRequest, names: &ToolNameMap) -> Map<String, V
         ("model", Some(json!(request.model))),
         ("instructions", instructions.pop().filter(|text| !text.is_empty()).map(Into::into)),
         ("input", Some(input.into())),
-        ("tool_choice", has_tools.then(|| choice(&request.choice, names)).flatten()),
+        ("tool_choice", has_tools.then(|| choice(&request.tool_choice, names)).flatten()),
         (
             "parallel_tool_calls",
-            (has_tools && request.calls == ParallelCalls::One).then_some(json!(false)),
+            (has_tools && request.parallel_calls == ParallelCalls::One).then_some(json!(false)),
         ),
         ("max_output_tokens", request.max_tokens.map(Into::into)),
         ("temperature", request.temperature.map(Into::into)),
         ("reasoning", reasoning),
         (
             "text",
-            request.response.as_ref().map(|response| {
+            request.response_schema.as_ref().map(|response| {
                 let mut format = schema(response);
                 format["type"] = json!("json_schema");
                 json!({ "format": format })
@@ -173,7 +173,7 @@ fn assistant(parts: &[&MessagePart], names: &ToolNameMap, input: &mut Vec<Value>
                 None
             }
             PartContent::Refusal { text } => Some(json!({ "type": "refusal", "refusal": text })),
-            _ => match PartView::of(part, MediaHandling::Named).map(PartView::into_text) {
+            _ => match PartView::of(part, MediaHandling::Described).map(PartView::into_text) {
                 Some(text) if !text.is_empty() => {
                     Some(json!({ "type": "output_text", "text": text }))
                 }

@@ -261,7 +261,7 @@ impl ScriptedError {
                 ProviderErrorKind::UnknownModel { model: SCRIPTED.to_owned() }
             }
             ScriptedCause::ContextTooLong => {
-                ProviderErrorKind::ContextTooLong { most: None, given: None }
+                ProviderErrorKind::ContextTooLong { limit: None, requested: None }
             }
             ScriptedCause::RateLimited => ProviderErrorKind::RateLimited,
             ScriptedCause::OutOfCredit => ProviderErrorKind::OutOfCredit,

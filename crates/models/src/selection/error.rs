@@ -3,7 +3,7 @@
 use std::io;
 
 use super::MODEL_VARIABLE;
-use super::known::{KNOWN, WellKnownProvider};
+use super::well_known::{WELL_KNOWN, WellKnownProvider};
 use crate::http::EndpointError;
 use crate::scripted::ScriptError;
 
@@ -72,7 +72,7 @@ impl ModelSelectionError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::UnknownProvider { name, near } if near.is_empty() => {
-                let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+                let names: Vec<&str> = WELL_KNOWN.iter().map(|known| known.name).collect();
                 format!(
                     "there are {}, those of the config and `scripted`; for a model of Ollama write `ollama:{name}:…`",
                     names.join(", ")

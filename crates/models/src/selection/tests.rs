@@ -32,9 +32,9 @@ fn refused(providers: &ProviderRegistry, requested: &str) -> (String, Option<Str
 
 #[test]
 fn known_providers_are_where_everybody_knows() {
-    let all = KNOWN.iter().flat_map(|known| known.keys).map(|name| (*name, "k3y"));
+    let all = WELL_KNOWN.iter().flat_map(|known| known.keys).map(|name| (*name, "k3y"));
     let providers = providers(&all.collect::<Vec<_>>());
-    let ways: Vec<String> = KNOWN
+    let ways: Vec<String> = WELL_KNOWN
         .iter()
         .map(|known| {
             let (url, wire, variable) = way(&providers, &format!("{}:m", known.name));

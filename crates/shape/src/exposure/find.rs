@@ -23,7 +23,8 @@ const SERVERS: usize = 300;
 pub(super) const FIND: &str = "find its name with `find_tools`";
 
 /// The parameters of `call_tool`.
-const PARAMETERS: ToolParameters<'static> = ToolParameters { inputs: "arguments", own: &["name"] };
+const PARAMETERS: ToolParameters<'static> =
+    ToolParameters { inputs: "arguments", others: &["name"] };
 
 /// The two tools.
 pub(super) fn tools(
@@ -97,19 +98,21 @@ impl ExposureToolbox {
         let query = query.as_ref().and_then(Json::text).unwrap_or_default();
         let server = argument("server");
         let server = server.as_ref().and_then(Json::text).filter(|server| !server.is_empty());
-        let all = listing.whole.tools.entries();
+        let all = listing.full_catalog.tools.entries();
         if let Some(server) = &server
             && !all.iter().any(|entry| entry.route.server.as_str() == server.as_ref())
         {
-            return Events::answered(ToolResult::error(no_server(&listing.whole, server)));
+            return Events::answered(ToolResult::error(no_server(&listing.full_catalog, server)));
         }
         if query.trim().is_empty() {
             return Events::answered(match &server {
-                Some(server) => result(&names(&listing.whole, server, self.settings.limits.names)),
+                Some(server) => {
+                    result(&names(&listing.full_catalog, server, self.settings.limits.names))
+                }
                 None => ToolResult::error(format!(
                     "`query` is missing: say what is to be done, or give `server` for the names of its tools; \
                      there are {}",
-                    extent(&listing.whole)
+                    extent(&listing.full_catalog)
                 )),
             });
         }
@@ -131,7 +134,7 @@ impl ExposureToolbox {
             let hint = format!(
                 "nothing fits: use other or fewer words{elsewhere}, or give `server` with an empty `query` for \
                  the names of its tools; there are {}",
-                extent(&listing.whole)
+                extent(&listing.full_catalog)
             );
             writer.text("hint", &hint);
         }
@@ -151,7 +154,7 @@ impl ExposureToolbox {
             let hint = unresolved.hint().unwrap_or_else(|| FIND.to_owned());
             format!("{unresolved}; {hint}")
         };
-        match listing.whole.resolve(&name) {
+        match listing.full_catalog.resolve(&name) {
             Ok(entry) => match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
                 Ok(inputs) => self.execute(entry, inputs, call),
                 Err(reason) => failed(reason),
@@ -162,7 +165,7 @@ impl ExposureToolbox {
             }
             Err(unresolved) => {
                 let (caller, kind) = (call.caller.clone(), ShelfKind::Tools);
-                let missing = MissingName::new(&listing.whole, caller, kind, &name);
+                let missing = MissingName::new(&listing.full_catalog, caller, kind, &name);
                 let otherwise = ToolResult::error(explained(&unresolved));
                 let (name, arguments) = (name.into_owned(), arguments.clone());
                 let sought = DeferredCall { call, missing, otherwise };

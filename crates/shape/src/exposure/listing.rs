@@ -23,7 +23,7 @@ pub(super) struct ToolParameters<'a> {
     /// The parameter that holds the inputs of that other tool.
     pub(super) inputs: &'a str,
     /// The other parameters.
-    pub(super) own: &'a [&'a str],
+    pub(super) others: &'a [&'a str],
 }
 
 impl ToolParameters<'_> {
@@ -47,13 +47,13 @@ impl ToolParameters<'_> {
         let is_empty = inside.to_object().is_none_or(|inside| inside.members().next().is_none());
         if is_empty {
             let mut writer = Writer::new();
-            let meant = |key: &str| !self.own.contains(&key) || key == "query" && takes(key);
+            let meant = |key: &str| !self.others.contains(&key) || key == "query" && takes(key);
             for (key, value) in beside.iter().filter(|(key, _)| meant(key)) {
                 writer.raw(key, value.as_bytes());
             }
             return Ok(writer.finish());
         }
-        match beside.iter().find(|(key, _)| !self.own.contains(&&**key)) {
+        match beside.iter().find(|(key, _)| !self.others.contains(&&**key)) {
             None => Ok(inside),
             Some((key, _)) => {
                 let (key, inputs) = (key.escape_debug(), self.inputs);
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn inputs_are_read_inside_their_parameter_or_beside_the_others() {
         let tool = Tool::new("t", "", &json!({ "properties": { "query": {}, "x": {} } }).into());
-        let parameters = ToolParameters { inputs: "inputs", own: &["action", "name", "query"] };
+        let parameters = ToolParameters { inputs: "inputs", others: &["action", "name", "query"] };
         let read = |given: Value| {
             let given = Json::from(given).to_object();
             parameters.read(given.as_ref(), &tool).map(|json| json.read::<Value>().unwrap())

@@ -100,7 +100,7 @@ fn implied_action(tool_name: Option<&str>, has_inputs: bool) -> &'static str {
 
 /// The parameters of the tool that stands for a server.
 const PARAMETERS: ToolParameters<'static> =
-    ToolParameters { inputs: "tool_inputs", own: &["action", "tool_name", "query", "cursor"] };
+    ToolParameters { inputs: "tool_inputs", others: &["action", "tool_name", "query", "cursor"] };
 
 impl ExposureToolbox {
     /// Answers a call of the tool that stands for a server.
@@ -133,7 +133,7 @@ impl ExposureToolbox {
                         names(listing, server)
                     ));
                 };
-                let Some(entry) = find_named(&listing.whole, server, &name) else {
+                let Some(entry) = find_named(&listing.full_catalog, server, &name) else {
                     let unknown = unknown(listing, server, &name);
                     if action != "execute" {
                         self.inner.refused(&call.refused(Some(server), &name));
@@ -180,10 +180,10 @@ impl ExposureToolbox {
         query: Option<&str>,
         cursor: Option<&str>,
     ) -> Result<Json, String> {
-        let all = listing.whole.tools.entries();
+        let all = listing.full_catalog.tools.entries();
         let mine = |at: usize| all[at].route.server == *server;
         let entries: Vec<&Entry> = match query.filter(|query| !query.trim().is_empty()) {
-            None => listing.whole.tools.of(server).collect(),
+            None => listing.full_catalog.tools.of(server).collect(),
             Some(query) => {
                 let hits = self.index(listing).search_among(query, usize::MAX, mine);
                 hits.iter().map(|hit| &all[hit.position]).collect()
@@ -219,7 +219,7 @@ impl ExposureToolbox {
         let mut writer = Writer::new();
         writer.text("server", server.as_str());
         if from == 0
-            && let Some(about) = listing.whole.abouts().get(server)
+            && let Some(about) = listing.full_catalog.abouts().get(server)
             && let Some(instructions) = &about.instructions
         {
             writer.text("instructions", instructions);
@@ -248,7 +248,7 @@ fn find_named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option
 
 fn unknown(listing: &ExposedListing, server: &ServerId, name: &str) -> String {
     let known: Vec<&str> =
-        listing.whole.tools.of(server).map(|entry| entry.name.as_str()).collect();
+        listing.full_catalog.tools.of(server).map(|entry| entry.name.as_str()).collect();
     let near = nearest(name, known.iter().copied());
     let near = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let all = names(listing, server);
@@ -259,7 +259,7 @@ fn unknown(listing: &ExposedListing, server: &ServerId, name: &str) -> String {
 /// Returns the names of a server's tools, up to the limit.
 fn names(listing: &ExposedListing, server: &ServerId) -> String {
     let known: Vec<String> =
-        listing.whole.tools.of(server).map(|entry| format!("`{}`", entry.name)).collect();
+        listing.full_catalog.tools.of(server).map(|entry| format!("`{}`", entry.name)).collect();
     let more = known.len().saturating_sub(NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", known.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", "))

@@ -30,7 +30,7 @@ const NO_MODEL: &str =
 )]
 pub enum ExposureSpec {
     /// A mode.
-    Word(ExposureModeSpec),
+    Mode(ExposureModeSpec),
     /// A mode with its settings.
     Table(ExposureTableSpec),
 }
@@ -83,10 +83,10 @@ impl ExposureSpec {
         &self,
         servers: &BTreeMap<ServerId, String>,
     ) -> Result<ExposureSettings, String> {
-        let (Self::Word(mode) | Self::Table(ExposureTableSpec { mode, .. })) = self;
+        let (Self::Mode(mode) | Self::Table(ExposureTableSpec { mode, .. })) = self;
         let usual = ExposureTableSpec::default();
         let table = match self {
-            Self::Word(_) => &usual,
+            Self::Mode(_) => &usual,
             Self::Table(table) => table,
         };
         if *mode != ExposureModeSpec::Auto && (table.budget.is_some() || table.vocabulary.is_some())

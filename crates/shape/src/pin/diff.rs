@@ -32,7 +32,7 @@ pub struct DefinitionChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffMark {
     /// Location of the lines below.
-    Place,
+    Location,
     /// A removed line.
     Removed,
     /// An added line.
@@ -53,7 +53,7 @@ pub struct DiffLine {
 impl std::fmt::Display for DiffLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.mark {
-            DiffMark::Place => write!(f, "{}", self.text),
+            DiffMark::Location => write!(f, "{}", self.text),
             DiffMark::Removed => write!(f, "  - {}", self.text),
             DiffMark::Added => write!(f, "  + {}", self.text),
             DiffMark::Note => write!(f, "    {}", self.text),
@@ -150,8 +150,10 @@ fn common<T: PartialEq>(old: &[T], new: &[T]) -> (usize, usize) {
 pub fn diff_lines(changes: &[DefinitionChange]) -> Vec<DiffLine> {
     let mut lines = Vec::new();
     for change in changes {
-        lines
-            .push(DiffLine { mark: DiffMark::Place, text: escape_hidden(&place(&change.pointer)) });
+        lines.push(DiffLine {
+            mark: DiffMark::Location,
+            text: escape_hidden(&location_line(&change.pointer)),
+        });
         match (&change.from, &change.to) {
             (Some(from), Some(to)) => match (from.text(), to.text()) {
                 (Some(from), Some(to)) => texts(&from, &to, &mut lines),
@@ -175,7 +177,7 @@ pub fn new_lines(definition: &Json) -> Vec<DiffLine> {
         Some(object) => {
             for (key, value) in object.members() {
                 let pointer = format!("/{}", escape_pointer(&code_units(key)));
-                lines.push(DiffLine { mark: DiffMark::Place, text: escape_hidden(&pointer) });
+                lines.push(DiffLine { mark: DiffMark::Location, text: escape_hidden(&pointer) });
                 whole(DiffMark::Added, &value, &mut lines);
             }
         }
@@ -184,7 +186,7 @@ pub fn new_lines(definition: &Json) -> Vec<DiffLine> {
     lines
 }
 
-fn place(pointer: &str) -> String {
+fn location_line(pointer: &str) -> String {
     if pointer.is_empty() { "all of it".to_owned() } else { pointer.to_owned() }
 }
 

@@ -57,7 +57,8 @@ pub enum LockDifference {
         to: PinnedItem,
     },
     /// An item that no longer exists.
-    Gone {
+    #[serde(rename = "gone")]
+    Removed {
         /// The server.
         server: ServerId,
         /// Kind of the item.
@@ -76,7 +77,7 @@ impl LockDifference {
             | Self::ServerGone { server }
             | Self::Changed { server, .. }
             | Self::New { server, .. }
-            | Self::Gone { server, .. } => server,
+            | Self::Removed { server, .. } => server,
         }
     }
 }
@@ -97,7 +98,7 @@ impl fmt::Display for LockDifference {
             Self::New { server, kind, name, .. } => {
                 write!(f, "{server}: {} is new", describe_item(*kind, name))
             }
-            Self::Gone { server, kind, name } => {
+            Self::Removed { server, kind, name } => {
                 write!(f, "{server}: {} is gone", describe_item(*kind, name))
             }
         }
@@ -126,7 +127,7 @@ pub(super) fn compare(
                 let (from, to) = (from.clone(), to.clone());
                 Some(LockDifference::Changed { server, kind, name, from, to })
             }
-            (Some(_), None) => Some(LockDifference::Gone { server, kind, name }),
+            (Some(_), None) => Some(LockDifference::Removed { server, kind, name }),
             (None, Some(to)) => Some(LockDifference::New { server, kind, name, to: to.clone() }),
             _ => None,
         });

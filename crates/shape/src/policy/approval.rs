@@ -102,7 +102,7 @@ impl ApprovalKey {
 /// All approvals in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalStore {
-    always: BTreeSet<ApprovalKey>,
+    permanent: BTreeSet<ApprovalKey>,
     sessions: BTreeMap<String, BTreeSet<ApprovalKey>>,
 }
 
@@ -140,7 +140,7 @@ impl ApprovalStore {
         match approval {
             ApprovalLifetime::Once => false,
             ApprovalLifetime::Always => {
-                self.always.insert(key);
+                self.permanent.insert(key);
                 true
             }
             ApprovalLifetime::Session => {
@@ -159,7 +159,7 @@ impl ApprovalStore {
 
     /// Returns the approval that covers a call, if there is one.
     pub fn find(&self, key: &ApprovalKey, session: &str) -> Option<ApprovalLifetime> {
-        if self.always.contains(key) {
+        if self.permanent.contains(key) {
             return Some(ApprovalLifetime::Always);
         }
         self.sessions.get(session)?.contains(key).then_some(ApprovalLifetime::Session)
@@ -167,7 +167,7 @@ impl ApprovalStore {
 
     /// Revokes an approval, in every session; returns true if there was one.
     pub fn revoke(&mut self, key: &ApprovalKey) -> bool {
-        let mut found = self.always.remove(key);
+        let mut found = self.permanent.remove(key);
         for keys in self.sessions.values_mut() {
             found |= keys.remove(key);
         }
@@ -180,13 +180,13 @@ impl ApprovalStore {
     }
 
     /// The permanent approvals, in order.
-    pub fn always(&self) -> impl Iterator<Item = &ApprovalKey> {
-        self.always.iter()
+    pub fn permanent(&self) -> impl Iterator<Item = &ApprovalKey> {
+        self.permanent.iter()
     }
 
     /// Serializes the approvals to store: the permanent ones.
     pub fn to_json(&self) -> Json {
-        let kept = StoredApprovals { version: VERSION, approvals: self.always.clone() };
+        let kept = StoredApprovals { version: VERSION, approvals: self.permanent.clone() };
         Json::from_value(&kept).expect("texts and a number always serialise")
     }
 
@@ -202,7 +202,7 @@ impl ApprovalStore {
             return Err(ApprovalStoreError::Version { found });
         }
         let kept: StoredApprovals = json.read().map_err(ApprovalStoreError::Read)?;
-        Ok(Self { always: kept.approvals, sessions: BTreeMap::new() })
+        Ok(Self { permanent: kept.approvals, sessions: BTreeMap::new() })
     }
 }
 
@@ -348,7 +348,7 @@ mod tests {
         let kept = approvals.to_json();
         insta::assert_snapshot!(kept, @r#"{"version":1,"approvals":[{"caller":"agent:coder","server":"github","tool":"create_issue","pin":"p","arguments":"{b:number}"}]}"#);
         let mut read = ApprovalStore::from_json(&kept).unwrap();
-        assert_eq!(read.always().collect::<Vec<_>>(), approvals.always().collect::<Vec<_>>());
+        assert_eq!(read.permanent().collect::<Vec<_>>(), approvals.permanent().collect::<Vec<_>>());
         assert!(read.revoke(&key(&b, "p", ArgumentBinding::Shape)));
         assert_eq!(read, ApprovalStore::default());
         let later = Json::parse(r#"{"version":2,"approvals":{}}"#).unwrap();

@@ -62,7 +62,7 @@ impl ApprovalForm {
         };
         arguments::read(&original)?;
         let text = original.as_str();
-        let editable = (text.len() <= limits.editable).then(|| display::json(text));
+        let editable = (text.len() <= limits.editable_bytes).then(|| display::json(text));
         let (reason, binding) = match &decision.effect {
             PolicyEffect::Ask { reason, binding } => (Some(reason), *binding),
             PolicyEffect::Allow | PolicyEffect::Deny { .. } => (None, ArgumentBinding::Shape),
@@ -79,7 +79,7 @@ impl ApprovalForm {
             message.push_str(&display::line(reason));
         }
         message.push_str("\n\n");
-        message.push_str(&display::json(&display::indent(text, limits.shown)));
+        message.push_str(&display::json(&display::indent(text, limits.shown_bytes)));
         let schema = schema(editable.as_deref(), binding, revision);
         Ok(Self { message, schema, revision, original, editable })
     }

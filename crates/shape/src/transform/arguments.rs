@@ -167,20 +167,20 @@ fn plain(name: &str) -> Cow<'_, str> {
 
 /// A tool's input schema, parsed as far as arguments need it.
 struct InputSchema {
-    whole: Object,
+    schema: Object,
     properties: Vec<(String, Json)>,
     required: Vec<String>,
 }
 
 impl InputSchema {
     fn of(draft: &ToolDraft) -> Self {
-        let whole = draft.object("inputSchema");
-        let properties = whole.get("properties").and_then(|json| json.to_object());
+        let schema = draft.object("inputSchema");
+        let properties = schema.get("properties").and_then(|json| json.to_object());
         let properties = properties.unwrap_or_else(Object::empty);
         let properties = properties.members().map(|(name, json)| (plain(name).into_owned(), json));
-        let required = whole.get("required").and_then(|json| json.to_items()).unwrap_or_default();
+        let required = schema.get("required").and_then(|json| json.to_items()).unwrap_or_default();
         let required = required.iter().filter_map(|name| Some(name.text()?.into_owned()));
-        Self { properties: properties.collect(), required: required.collect(), whole }
+        Self { properties: properties.collect(), required: required.collect(), schema }
     }
 
     fn has(&self, name: &str) -> bool {
@@ -212,7 +212,7 @@ impl InputSchema {
         for (name, about) in &self.properties {
             properties.raw(name, about.as_bytes());
         }
-        let schema = splice::replaced(&self.whole, "properties", &properties.finish());
+        let schema = splice::replaced(&self.schema, "properties", &properties.finish());
         if schema.get_bytes("required").is_none() && self.required.is_empty() {
             return schema.json().clone();
         }

@@ -91,7 +91,7 @@ impl ApiResponse {
             }
             ResponseUpdate::TextEnded(_) => {}
             ResponseUpdate::CallStarted(at) => {
-                if let ResponseItem::Own(own) = &self.items[*at] {
+                if let ResponseItem::ServerCall(own) = &self.items[*at] {
                     let called = json!({
                         "event": "called", "call": own.call.id, "name": own.call.name,
                         "tool": own.tool, "arguments": own.call.arguments.as_str(),
@@ -118,8 +118,8 @@ impl ApiResponse {
         match new {
             ResponseUpdate::Extension(_) | ResponseUpdate::ThinkingDelta(_) => {}
             ResponseUpdate::TextStarted(at) => {
-                self.emit_item("response.output_item.added", *at, ItemStage::Begun, out);
-                let part = self.items[*at].part(ItemStage::Begun);
+                self.emit_item("response.output_item.added", *at, ItemStage::Started, out);
+                let part = self.items[*at].part(ItemStage::Started);
                 self.emit_part("response.content_part.added", *at, [("part", part)], out);
             }
             ResponseUpdate::TextDelta(text) => {
@@ -145,7 +145,7 @@ impl ApiResponse {
                 self.emit_item("response.output_item.done", *at, ItemStage::Done, out);
             }
             ResponseUpdate::CallStarted(at) => {
-                self.emit_item("response.output_item.added", *at, ItemStage::Begun, out);
+                self.emit_item("response.output_item.added", *at, ItemStage::Started, out);
                 self.emit_part("response.mcp_call.in_progress", *at, [], out);
                 self.emit_arguments("mcp_call", *at, out);
             }
@@ -161,7 +161,7 @@ impl ApiResponse {
                 self.emit_item("response.output_item.done", *at, ItemStage::Done, out);
             }
             ResponseUpdate::ClientCall(at) => {
-                self.emit_item("response.output_item.added", *at, ItemStage::Begun, out);
+                self.emit_item("response.output_item.added", *at, ItemStage::Started, out);
                 self.emit_arguments("function_call", *at, out);
                 self.emit_item("response.output_item.done", *at, ItemStage::Done, out);
             }
@@ -174,8 +174,8 @@ impl ApiResponse {
 
     /// Emits the arguments of a call, which are known at once.
     fn emit_arguments(&mut self, kind: &str, at: usize, out: &mut String) {
-        let (ResponseItem::ClientCall(call) | ResponseItem::Own(super::ServerCall { call, .. })) =
-            &self.items[at]
+        let (ResponseItem::ClientCall(call)
+        | ResponseItem::ServerCall(super::ServerCall { call, .. })) = &self.items[at]
         else {
             return;
         };

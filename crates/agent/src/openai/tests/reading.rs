@@ -46,10 +46,10 @@ fn everything_a_client_may_say_is_read() {
     assert_eq!((asked.max_tokens, asked.temperature), (Some(9), Some(0.5)));
     assert_eq!(asked.reasoning, Some(ReasoningAmount::Effort(ReasoningEffort::Low)));
     let wishes = RequestOptions {
-        choice: ToolChoice::Named("beep".into()),
-        calls: ParallelCalls::One,
+        tool_choice: ToolChoice::Named("beep".into()),
+        parallel_calls: ParallelCalls::One,
         stop: vec!["end".into()],
-        response: None,
+        response_schema: None,
     };
     assert_eq!(asked.options, wishes);
 }
@@ -157,7 +157,7 @@ fn whose_fault_it_is_decides_the_status() {
     };
     assert_eq!(status(ProviderErrorKind::Authentication { variable: None }), 502);
     assert_eq!(status(ProviderErrorKind::RateLimited), 429);
-    assert_eq!(status(ProviderErrorKind::ContextTooLong { most: None, given: None }), 400);
+    assert_eq!(status(ProviderErrorKind::ContextTooLong { limit: None, requested: None }), 400);
     assert_eq!(status(ProviderErrorKind::UnknownModel { model: "m".into() }), 404);
     assert_eq!(status(ProviderErrorKind::Overloaded), 503);
     let error = ApiError::from_run(&report, None);

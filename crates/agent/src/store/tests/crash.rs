@@ -17,7 +17,7 @@ fn a_file_torn_at_any_byte_keeps_every_whole_step() {
     let steps = run();
     let id = kept(&store, &steps);
     let whole = fs::read(store.path(&id)).unwrap();
-    let ends: Vec<usize> = lines(&whole).map(|(_, behind)| behind).collect();
+    let ends: Vec<usize> = split_lines(&whole).map(|(_, behind)| behind).collect();
     for length in 0..=whole.len() {
         fs::write(store.path(&id), &whole[..length]).unwrap();
         store.list().unwrap();
@@ -46,7 +46,7 @@ fn zeros_in_place_of_the_last_line_are_cut_off_and_told() {
     let steps = run();
     let id = kept(&store, &steps);
     let whole = fs::read(store.path(&id)).unwrap();
-    let (_, last) = lines(&whole).nth(steps.len() - 1).unwrap();
+    let (_, last) = split_lines(&whole).nth(steps.len() - 1).unwrap();
     let mut zeros = whole.clone();
     zeros[last..whole.len() - 1].fill(0);
     for text in [&zeros[..], &zeros[..whole.len() - 1]] {

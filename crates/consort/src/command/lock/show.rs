@@ -125,7 +125,7 @@ fn lines(lines: &[DiffLine]) {
     for one in lines {
         let text = format!("  {one}");
         line(match one.mark {
-            DiffMark::Place => text.into(),
+            DiffMark::Location => text.into(),
             DiffMark::Removed => styled(Styled::Bad, text),
             DiffMark::Added => styled(Styled::Good, text),
             DiffMark::Note => styled(Styled::Faint, text),

@@ -81,7 +81,7 @@ impl ModelProvider for Formed {
         if !said.any(|message| message.text() == self.words) {
             return self.inner.request(ask);
         }
-        ask.response = Some(self.form.clone());
+        ask.response_schema = Some(self.form.clone());
         let (inner, schema) = (Arc::clone(&self.inner), self.form.schema.clone());
         Emitting::new(|emitter| async move {
             let first = heard(inner.request(ask.clone()), &emitter).await;
@@ -182,7 +182,7 @@ mod tests {
         struct Seen(Mutex<Vec<bool>>);
         impl ModelProvider for Seen {
             fn request(&self, ask: ModelRequest) -> Emitting<ProviderEvent> {
-                self.0.lock().unwrap().push(ask.response.is_some());
+                self.0.lock().unwrap().push(ask.response_schema.is_some());
                 Emitting::new(|_| std::future::pending())
             }
         }

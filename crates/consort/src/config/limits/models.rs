@@ -36,9 +36,9 @@ pub(super) const PEOPLE: &[Limit] = limits! {
     /// Time that a person has to approve a call.
     approval_timeout = approvals.answer, Time(1_000..=DAY), "denied";
     /// Bytes of the arguments that the question shows.
-    approval_shown_bytes = approvals.shown, Bytes(256..=MIB), "the middle is left out, and the question says so";
+    approval_shown_bytes = approvals.shown_bytes, Bytes(256..=MIB), "the middle is left out, and the question says so";
     /// Bytes of arguments that can be edited in the question's form.
-    approval_editable_bytes = approvals.editable, Bytes(0..=MIB), "they can be approved or denied, not changed";
+    approval_editable_bytes = approvals.editable_bytes, Bytes(0..=MIB), "they can be approved or denied, not changed";
     /// Approvals that are kept for one session, and sessions.
     session_approvals = approvals.stored, Count(1..=1_000_000), "people are asked again";
     /// Results that are cached at once.

@@ -129,7 +129,7 @@ proptest! {
     #[test]
     fn what_qualifies_for_strict_is_sent_as_it_is(schema in schemas()) {
         if qualifies_for_strict(&schema).is_ok() {
-            let options = DialectOptions { strict: StrictMode::Wanted, ..DialectOptions::default() };
+            let options = DialectOptions { strict: StrictMode::Qualifying, ..DialectOptions::default() };
             let projection = project(&tool(&schema), ToolDialect::OpenAiChat, options);
             prop_assert_eq!(&projection.tool["function"]["parameters"], &schema);
             prop_assert_eq!(projection.losses, Vec::new());

@@ -186,7 +186,7 @@ fn errors_by_status_are_understood() {
     };
     assert_eq!(
         cause(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
-        ProviderErrorKind::ContextTooLong { most: Some(200_000), given: Some(210_000) }
+        ProviderErrorKind::ContextTooLong { limit: Some(200_000), requested: Some(210_000) }
     );
     assert_eq!(
         cause(400, "invalid_request_error", "Your credit balance is too low"),
@@ -236,7 +236,7 @@ fn what_it_refuses_is_not_sent() {
 fn a_forced_call_and_thinking_exclude_one_another() {
     let mut request = ModelRequest {
         tools: tools(),
-        choice: ToolChoice::Required,
+        tool_choice: ToolChoice::Required,
         reasoning: Some(ReasoningAmount::Budget(10_000)),
         temperature: Some(1.0),
         ..ModelRequest::new("claude", vec![ChatMessage::user("hi")])
@@ -244,7 +244,7 @@ fn a_forced_call_and_thinking_exclude_one_another() {
     let sent =
         |request: &ModelRequest| serde_json::from_str::<Value>(&body(WIRE, request)).unwrap();
     assert_eq!(sent(&request).get("thinking"), None);
-    request.choice = ToolChoice::Auto;
+    request.tool_choice = ToolChoice::Auto;
     let with = sent(&request);
     assert_eq!(with["thinking"], json!({ "type": "enabled", "budget_tokens": 10_000 }));
     assert_eq!((with["max_tokens"].as_u64(), with.get("temperature")), (Some(18_192), None));
@@ -336,11 +336,11 @@ fn wishes_are_said_in_the_words_of_the_wire() {
     let thought = PartContent::Thinking { text: "unsigned".into(), redacted: false };
     let request = ModelRequest {
         tools: tools(),
-        calls: ParallelCalls::One,
+        parallel_calls: ParallelCalls::One,
         max_tokens: Some(100),
         stop: vec!["END".into()],
         reasoning: Some(ReasoningAmount::Effort(ReasoningEffort::Minimal)),
-        response: Some(response),
+        response_schema: Some(response),
         ..ModelRequest::new(
             "m",
             vec![

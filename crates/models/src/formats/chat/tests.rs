@@ -236,7 +236,7 @@ fn errors_by_status_are_understood() {
             400,
             r#"{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130,512 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}"#
         ),
-        ProviderErrorKind::ContextTooLong { most: Some(128_000), given: Some(130_512) }
+        ProviderErrorKind::ContextTooLong { limit: Some(128_000), requested: Some(130_512) }
     );
     assert_eq!(
         cause(

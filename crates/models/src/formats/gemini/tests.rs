@@ -161,7 +161,7 @@ fn errors_are_understood_alone_and_in_a_list() {
     );
     assert_eq!(
         error(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "[]").kind,
-        ProviderErrorKind::ContextTooLong { most: Some(1_048_576), given: Some(1_200_000) }
+        ProviderErrorKind::ContextTooLong { limit: Some(1_048_576), requested: Some(1_200_000) }
     );
     assert_eq!(
         error(
@@ -203,7 +203,7 @@ fn the_model_is_in_the_address() {
         "https://x/v1beta/models/gemini-3:streamGenerateContent?alt=sse"
     );
     assert_eq!(
-        url("tunedModels/a?b#c", ReplyDelivery::Whole),
+        url("tunedModels/a?b#c", ReplyDelivery::Complete),
         "https://x/v1beta/tunedModels/a%3Fb%23c:generateContent"
     );
 }
@@ -322,12 +322,12 @@ fn wishes_are_said_in_the_words_of_the_wire() {
     };
     let request = ModelRequest {
         tools: tools(),
-        choice: ToolChoice::Named("now".into()),
+        tool_choice: ToolChoice::Named("now".into()),
         max_tokens: Some(100),
         temperature: Some(0.5),
         stop: vec!["END".into()],
         reasoning: Some(ReasoningAmount::Effort(ReasoningEffort::Low)),
-        response: Some(response),
+        response_schema: Some(response),
         ..ModelRequest::new("m", vec![])
     };
     let mut body: Value = serde_json::from_str(&body(WIRE, &request)).unwrap();

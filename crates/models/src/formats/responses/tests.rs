@@ -283,12 +283,12 @@ fn wishes_are_said_in_the_words_of_the_wire() {
     let late = ChatMessage::new(MessageRole::System, vec![MessagePart::text("Now in French.")]);
     let request = ModelRequest {
         tools: tools(),
-        choice: ToolChoice::Required,
-        calls: ParallelCalls::One,
+        tool_choice: ToolChoice::Required,
+        parallel_calls: ParallelCalls::One,
         max_tokens: Some(100),
         reasoning: Some(ReasoningAmount::Budget(20_000)),
-        response: Some(response),
-        delivery: ReplyDelivery::Whole,
+        response_schema: Some(response),
+        delivery: ReplyDelivery::Complete,
         ..ModelRequest::new(
             "m",
             vec![ChatMessage::new(MessageRole::Assistant, vec![call("1", "now", "{}")]), late],

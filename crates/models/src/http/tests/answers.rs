@@ -21,7 +21,7 @@ async fn a_stream_says_the_same_wherever_it_is_split() {
 #[tokio::test]
 async fn an_answer_at_once_is_read_in_either_delivery() {
     for (wire, body) in wholes() {
-        for delivery in [ReplyDelivery::Whole, ReplyDelivery::Stream] {
+        for delivery in [ReplyDelivery::Complete, ReplyDelivery::Stream] {
             let said = answer(200, &[("content-type", "application/json")], &body);
             let peer = Peer::start(vec![Does::Say(said)], 11).await;
             let question = ModelRequest { delivery, ..model_request() };

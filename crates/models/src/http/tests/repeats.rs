@@ -91,7 +91,7 @@ async fn after_part_of_an_answer_nothing_is_asked_again() {
 async fn a_connection_that_breaks_before_the_answer_is_replaced() {
     let whole = wholes()[0].1.clone();
     let body = chat::tests::everything();
-    for delivery in [ReplyDelivery::Stream, ReplyDelivery::Whole] {
+    for delivery in [ReplyDelivery::Stream, ReplyDelivery::Complete] {
         let half = answer(200, &[], &whole);
         let mut does = vec![
             Does::Cut(Vec::new()),
@@ -100,7 +100,7 @@ async fn a_connection_that_breaks_before_the_answer_is_replaced() {
         ];
         does.push(match delivery {
             ReplyDelivery::Stream => Does::Say(events(&body)),
-            ReplyDelivery::Whole => Does::Say(half),
+            ReplyDelivery::Complete => Does::Say(half),
         });
         let peer = Peer::start(does, usize::MAX).await;
         let question = ModelRequest { delivery, ..model_request() };
@@ -138,7 +138,7 @@ async fn a_wait_that_is_too_long_is_not_waited() {
 
 #[tokio::test]
 async fn who_never_answers_is_not_waited_for_any_longer() {
-    for delivery in [ReplyDelivery::Stream, ReplyDelivery::Whole] {
+    for delivery in [ReplyDelivery::Stream, ReplyDelivery::Complete] {
         let does = vec![Does::Hang(Vec::new()), Does::Hang(begun(": still here\n\n"))];
         let peer = Peer::start(does, usize::MAX).await;
         let timeouts = ProviderTimeouts { max_attempts: 2, ..impatient() };

@@ -49,7 +49,7 @@ impl Running {
 
     /// The response, sent when the run ends or, for a stream, when output begins.
     pub(super) async fn respond(mut self) -> Result<Response<SiteBody>, ApiError> {
-        if self.asked.delivery == ReplyDelivery::Whole {
+        if self.asked.delivery == ReplyDelivery::Complete {
             let report = loop {
                 match self.events.next().await {
                     Some(RunEvent::Ended { report }) => break report,
@@ -131,7 +131,7 @@ impl Running {
             }
         }
         let failed = matches!(report.status, RunStatus::Error | RunStatus::Cancelled);
-        failed.then(|| ApiError::from_run(report, self.provider.failed().as_ref()))
+        failed.then(|| ApiError::from_run(report, self.provider.last_error().as_ref()))
     }
 }
 

@@ -92,14 +92,14 @@ fn wishes_are_said_in_the_words_of_the_wire() {
     };
     let request = ModelRequest {
         tools: tools(),
-        choice: ToolChoice::Named("web.get_weather".into()),
-        calls: ParallelCalls::One,
+        tool_choice: ToolChoice::Named("web.get_weather".into()),
+        parallel_calls: ParallelCalls::One,
         max_tokens: Some(100),
         temperature: Some(0.5),
         stop: vec!["END".into()],
         reasoning: Some(ReasoningAmount::Effort(ReasoningEffort::Max)),
-        response: Some(response),
-        delivery: ReplyDelivery::Whole,
+        response_schema: Some(response),
+        delivery: ReplyDelivery::Complete,
         ..ModelRequest::new(
             "m",
             vec![ChatMessage::new(MessageRole::Assistant, vec![call("1", "now", "{}")])],

@@ -8,7 +8,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 use super::TokenVocabulary;
 
 /// Splits a text into its pieces, in order, none of them empty and nothing left out.
-pub(super) fn of(vocabulary: TokenVocabulary, text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn split(vocabulary: TokenVocabulary, text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;

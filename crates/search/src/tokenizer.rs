@@ -9,7 +9,7 @@ pub(crate) enum WordKind {
     /// A word, a part of an identifier, or a pair of characters.
     Part,
     /// All parts of an identifier in one: `github` of `GitHub`.
-    Whole,
+    Joined,
     /// One character of several: for texts, so that a query of one character finds them.
     Character,
 }
@@ -62,7 +62,7 @@ fn each_part(run: &str, word: &mut String, each: &mut impl FnMut(&str, WordKind)
         before = Some(c);
     }
     let more = each(lower(&run[start..], word), WordKind::Part);
-    if parts > 0 && more { each(lower(run, word), WordKind::Whole) } else { more }
+    if parts > 0 && more { each(lower(run, word), WordKind::Joined) } else { more }
 }
 
 fn starts_part(before: char, c: char, after: Option<char>, rest: &str) -> bool {
@@ -134,7 +134,7 @@ mod tests {
         each_word(text, 100, &mut |word, kind| {
             words.push(match kind {
                 WordKind::Part => word.to_owned(),
-                WordKind::Whole => format!("={word}"),
+                WordKind::Joined => format!("={word}"),
                 WordKind::Character => format!("'{word}"),
             });
         });

@@ -18,7 +18,7 @@ pub(crate) struct WellKnownProvider {
 
 /// The providers, in the order in which one with a key is the default. The models are those of November 2026.
 #[rustfmt::skip]
-pub(crate) const KNOWN: &[WellKnownProvider] = &[
+pub(crate) const WELL_KNOWN: &[WellKnownProvider] = &[
     known("anthropic", WireFormat::Anthropic, "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], &["ANTHROPIC_BASE_URL"], Some("claude-sonnet-5-5")),
     known("openai", WireFormat::OpenAiResponses, "https://api.openai.com/v1", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], Some("gpt-6.1-sol")),
     known("openai-chat", WireFormat::OpenAiChat, "https://api.openai.com/v1", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], Some("gpt-6.1-sol")),
@@ -56,7 +56,7 @@ const fn known(
 
 impl WellKnownProvider {
     pub(crate) fn get(name: &str) -> Option<&'static Self> {
-        KNOWN.iter().find(|known| known.name == name)
+        WELL_KNOWN.iter().find(|known| known.name == name)
     }
 }
 
