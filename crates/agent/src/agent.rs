@@ -341,11 +341,11 @@ impl RunWorker {
 
 /// Sets the outcome of calls that were sent and whose result will not arrive to unknown.
 fn close_sent_calls(conversation: &LockedConversation) -> std::io::Result<()> {
-    let left = conversation.read(|run| {
-        let left = run.pending().iter().filter(|pending| pending.state == CallState::Sent);
-        left.map(|pending| pending.call.id.clone()).collect::<Vec<_>>()
+    let sent_calls = conversation.read(|run| {
+        let sent_calls = run.pending().iter().filter(|pending| pending.state == CallState::Sent);
+        sent_calls.map(|pending| pending.call.id.clone()).collect::<Vec<_>>()
     });
-    for call in left {
+    for call in sent_calls {
         let result = ToolCallResult::error(call, OUTCOME_UNKNOWN);
         let error = Some("outcome_unknown".to_owned());
         conversation.record(StepEvent::Result {

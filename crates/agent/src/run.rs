@@ -151,7 +151,7 @@ impl RunState {
                 self.agent_cost.dollars += cost.dollars;
             }
             StepEvent::RunEnded { status, reason } => {
-                self.outcome = Some((*status, reason.clone()))
+                self.outcome = Some((*status, reason.clone()));
             }
         }
     }

@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(event) = events.next().await {
         match event {
             RunEvent::CallStarted { call, .. } => {
-                println!("{} {}", call.name, call.arguments.as_str())
+                println!("{} {}", call.name, call.arguments.as_str());
             }
             RunEvent::Result { result, .. } => println!("-> {}", result.text()),
             RunEvent::Ended { report } => println!("{:?}: {}", report.status, report.text),

@@ -34,13 +34,13 @@ impl ReplyAssembly {
     pub(crate) fn add_part(&mut self, part: MessagePart) -> usize {
         match &part.content {
             PartContent::Text { text } if !text.is_empty() => {
-                self.emit(ReplyDelta::Text(text.clone()))
+                self.emit(ReplyDelta::Text(text.clone()));
             }
             PartContent::Thinking { text, .. } if !text.is_empty() => {
                 self.emit(ReplyDelta::Thinking(text.clone()));
             }
             PartContent::Refusal { text } if !text.is_empty() => {
-                self.emit(ReplyDelta::Refusal(text.clone()))
+                self.emit(ReplyDelta::Refusal(text.clone()));
             }
             _ => {}
         }

@@ -142,8 +142,8 @@ impl ProviderError {
             ProviderErrorKind::Failed
             | ProviderErrorKind::Truncated
             | ProviderErrorKind::MidStream
-            | ProviderErrorKind::IdleTimeout { .. } => Duration::from_secs(1),
-            ProviderErrorKind::Unreachable {
+            | ProviderErrorKind::IdleTimeout { .. }
+            | ProviderErrorKind::Unreachable {
                 barrier: Barrier::Name | Barrier::Silence | Barrier::Other,
                 ..
             } => Duration::from_secs(1),

@@ -39,9 +39,9 @@ const TRAILER_WAIT: Duration = Duration::from_millis(20);
 /// # async fn asks() -> Result<(), Box<dyn std::error::Error>> {
 /// let endpoint = ProviderEndpoint::new("http://127.0.0.1:11434/v1");
 /// let provider = HttpProvider::new(WireFormat::OpenAiChat, endpoint, ProviderTimeouts::default())?;
-/// let mut said = provider.request(ModelRequest::new("some-model", vec![ChatMessage::user("Hello")]));
-/// while let Some(said) = said.next().await {
-///     match said {
+/// let mut events = provider.request(ModelRequest::new("some-model", vec![ChatMessage::user("Hello")]));
+/// while let Some(event) = events.next().await {
+///     match event {
 ///         ProviderEvent::Delta(ReplyDelta::Text(text)) => print!("{text}"),
 ///         ProviderEvent::Delta(_) => {}
 ///         ProviderEvent::Retry { error, after } => eprintln!("{error}; again in {after:?}"),
@@ -308,8 +308,9 @@ impl ModelExchange {
             );
         }
         let headers = headers.iter();
-        let told = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        self.reader.head(status, told);
+        let headers =
+            headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        self.reader.head(status, headers);
         Ok(())
     }
 }

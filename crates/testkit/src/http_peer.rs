@@ -1,5 +1,7 @@
 //! A server on this machine that treats each request as its test requires, byte by byte.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -272,12 +272,12 @@ impl CallAttempt<'_> {
                     let log = params.json().clone();
                     self.emitter.emit(RunEvent::Log { call, log }).await;
                 }
-                Some(Happening::Approval(asked)) => {
-                    if !self.approve(run_tool, arguments, asked).await? {
+                Some(Happening::Approval(request)) => {
+                    if !self.approve(run_tool, arguments, request).await? {
                         return Ok(None);
                     }
                 }
-                Some(Happening::Question(asked)) => self.answer_server(asked).await,
+                Some(Happening::Question(request)) => self.answer_server(request).await,
                 Some(Happening::Skipped(count)) => {
                     let text = format!("{count} events of `{}` were not told", run_tool.id);
                     self.emitter.emit(RunEvent::Note { text }).await;

@@ -73,10 +73,10 @@ impl CallAttempt<'_> {
     }
 
     /// Answers a server's request, or lets a user do so.
-    pub(super) async fn answer_server(&self, asked: Asked) {
-        let Some(reply) = asked.reply else { return };
-        let params: Value = asked.params.json().read().unwrap_or_default();
-        let answer = match &*asked.method {
+    pub(super) async fn answer_server(&self, request: Asked) {
+        let Some(reply) = request.reply else { return };
+        let params: Value = request.params.json().read().unwrap_or_default();
+        let answer = match &*request.method {
             "elicitation/create" if self.worker.agent.settings.has_user => self
                 .ask_and_store(QuestionOrigin::Server, params)
                 .await
@@ -86,7 +86,7 @@ impl CallAttempt<'_> {
             "sampling/createMessage" => self.sample(&params).await,
             _ => None,
         };
-        reply.send(answer.ok_or_else(|| Refusal::not_offered(&asked.method)));
+        reply.send(answer.ok_or_else(|| Refusal::not_offered(&request.method)));
     }
 
     /// Asks a user on behalf of the model; returns `None` if that waits.

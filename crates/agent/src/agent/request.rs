@@ -109,10 +109,10 @@ impl RunWorker {
 impl PendingModelRequest {
     /// Returns the next item of the answer; the last is [`ProviderEvent::End`].
     pub(super) async fn next(&mut self) -> ProviderEvent {
-        let Some(said) = self.events.next().await else {
+        let Some(event) = self.events.next().await else {
             unreachable!("an end comes before nothing")
         };
-        match &said {
+        match &event {
             ProviderEvent::Delta(ReplyDelta::Usage(usage)) => {
                 if let Some(observed) = &mut self.observation {
                     observed.usage(*usage);
@@ -125,6 +125,6 @@ impl PendingModelRequest {
             }
             ProviderEvent::Delta(_) | ProviderEvent::Retry { .. } => {}
         }
-        said
+        event
     }
 }

@@ -37,7 +37,7 @@ impl RunWorker {
         conversation: &LockedConversation,
         error: &ProviderError,
     ) -> Result<bool, RunEnd> {
-        let ProviderErrorKind::ContextTooLong { limit: most, requested: given } = error.kind else {
+        let ProviderErrorKind::ContextTooLong { limit, requested } = error.kind else {
             return Ok(false);
         };
         if error.mid_answer {
@@ -48,7 +48,7 @@ impl RunWorker {
             conversation,
             &self.agent.settings,
             &tools,
-            (most, given),
+            (limit, requested),
         );
         if let Some(before) = cut {
             self.cut_messages(conversation, before)

@@ -38,7 +38,7 @@ impl ResponseItem {
     pub(super) fn id(&self, response: &str, index: usize) -> String {
         match self {
             Self::Text(_) | Self::Refusal(_) => format!("msg_{response}_{index}"),
-            Self::ServerCall(own) => format!("mcp_{}", own.call.id),
+            Self::ServerCall(server_call) => format!("mcp_{}", server_call.call.id),
             Self::ClientCall(call) => format!("fc_{}", call.id),
         }
     }
@@ -56,14 +56,14 @@ impl ResponseItem {
                     "content": content,
                 })
             }
-            Self::ServerCall(own) => {
-                let failed = own.result.as_ref().is_some_and(|result| result.is_error);
-                let told = own.result.as_ref().map(result_text).filter(|_| done);
-                let (output, error) = if failed { (None, told) } else { (told, None) };
+            Self::ServerCall(server_call) => {
+                let failed = server_call.result.as_ref().is_some_and(|result| result.is_error);
+                let text = server_call.result.as_ref().map(result_text).filter(|_| done);
+                let (output, error) = if failed { (None, text) } else { (text, None) };
                 json!({
-                    "id": id, "type": "mcp_call", "server_label": own.server(),
-                    "name": own.call.name, "approval_request_id": null,
-                    "arguments": if done { own.call.arguments.as_str() } else { "" },
+                    "id": id, "type": "mcp_call", "server_label": server_call.server(),
+                    "name": server_call.call.name, "approval_request_id": null,
+                    "arguments": if done { server_call.call.arguments.as_str() } else { "" },
                     "status": if done && failed { "failed" } else { status },
                     "output": output, "error": error,
                 })
@@ -78,12 +78,12 @@ impl ResponseItem {
 
     /// Returns the content of a message.
     pub(super) fn part(&self, stage: ItemStage) -> Value {
-        let said =
+        let shown_text =
             |text: &str| if stage == ItemStage::Done { text.to_owned() } else { String::new() };
         match self {
-            Self::Refusal(text) => json!({ "type": "refusal", "refusal": said(text) }),
+            Self::Refusal(text) => json!({ "type": "refusal", "refusal": shown_text(text) }),
             Self::Text(text) => {
-                json!({ "type": "output_text", "text": said(text), "annotations": [], "logprobs": [] })
+                json!({ "type": "output_text", "text": shown_text(text), "annotations": [], "logprobs": [] })
             }
             Self::ServerCall(_) | Self::ClientCall(_) => Value::Null,
         }

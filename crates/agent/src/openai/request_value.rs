@@ -146,7 +146,7 @@ pub(super) fn response(
 pub(super) fn push_result(messages: &mut Vec<ChatMessage>, result: ToolCallResult) {
     match messages.last_mut() {
         Some(last) if last.role == MessageRole::Tool => {
-            last.parts.push(PartContent::ToolResult(result).into())
+            last.parts.push(PartContent::ToolResult(result).into());
         }
         _ => messages.push(ChatMessage::results([result])),
     }

@@ -67,21 +67,21 @@ enum ResponseUpdate<'a> {
 
 impl ApiResponse {
     /// Creates a response with this id and time, in seconds since 1970.
-    pub fn new(asked: &ApiRequest, id: impl Into<String>, created: u64) -> Self {
+    pub fn new(request: &ApiRequest, id: impl Into<String>, created: u64) -> Self {
         Self {
-            format: asked.format,
+            format: request.format,
             id: id.into(),
             created,
-            model: asked.model.clone(),
-            echoed: asked.echoed.clone(),
+            model: request.model.clone(),
+            echoed: request.echoed.clone(),
             items: Vec::new(),
             open: false,
-            text_emission: match asked.options.response_schema {
+            text_emission: match request.options.response_schema {
                 Some(_) => TextEmission::Last,
                 None => TextEmission::Now,
             },
-            include_usage: asked.include_usage,
-            client_tools: asked.tools.iter().map(consort_core::Tool::name).collect(),
+            include_usage: request.include_usage,
+            client_tools: request.tools.iter().map(consort_core::Tool::name).collect(),
             has_output: false,
             calls: Vec::new(),
             emitted: 0,
@@ -111,8 +111,9 @@ impl ApiResponse {
             }
             RunEvent::Reply { message, .. } => self.push_message(message, &mut out),
             RunEvent::CallStarted { call, tool } => {
-                let own = ServerCall { call: call.clone(), tool: Some(tool.clone()), result: None };
-                self.items.push(ResponseItem::ServerCall(own));
+                let server_call =
+                    ServerCall { call: call.clone(), tool: Some(tool.clone()), result: None };
+                self.items.push(ResponseItem::ServerCall(server_call));
                 self.emit(&ResponseUpdate::CallStarted(self.items.len() - 1), &mut out);
             }
             RunEvent::Progress { call, .. } => {
@@ -213,28 +214,28 @@ impl ApiResponse {
                 let Some(call) = self.calls.iter().find(|call| call.id == result.call) else {
                     return;
                 };
-                let own = ServerCall { call: call.clone(), tool: None, result: None };
-                self.items.push(ResponseItem::ServerCall(own));
+                let server_call = ServerCall { call: call.clone(), tool: None, result: None };
+                self.items.push(ResponseItem::ServerCall(server_call));
                 let at = self.items.len() - 1;
                 self.emit(&ResponseUpdate::CallStarted(at), out);
                 at
             }
         };
-        if let ResponseItem::ServerCall(own) = &mut self.items[at] {
-            own.result = Some(result.clone());
+        if let ResponseItem::ServerCall(server_call) = &mut self.items[at] {
+            server_call.result = Some(result.clone());
         }
-        let mut told = json!({
+        let mut summary = json!({
             "event": "result", "call": result.call, "is_error": result.is_error, "took": took,
         });
         if let Some(error) = error {
-            told["error"] = error.into();
+            summary["error"] = error.into();
         }
-        self.emit(&ResponseUpdate::CallResult(at, told), out);
+        self.emit(&ResponseUpdate::CallResult(at, summary), out);
     }
 
     /// Returns the call of Consort with this id that has no result yet.
     fn open_call(&self, id: &str) -> Option<usize> {
-        let open = |item: &ResponseItem| matches!(item, ResponseItem::ServerCall(own) if own.call.id == id && own.result.is_none());
+        let open = |item: &ResponseItem| matches!(item, ResponseItem::ServerCall(server_call) if server_call.call.id == id && server_call.result.is_none());
         self.items.iter().position(open)
     }
 

@@ -84,7 +84,7 @@ fn item(at: &RequestValue<'_>, messages: &mut Vec<ChatMessage>) -> Result<(), Ap
             let parts = content(&at.require("content")?)?;
             match role.text()? {
                 "system" | "developer" => {
-                    messages.push(ChatMessage::new(MessageRole::System, parts))
+                    messages.push(ChatMessage::new(MessageRole::System, parts));
                 }
                 "user" => messages.push(ChatMessage::new(MessageRole::User, parts)),
                 "assistant" => parts.into_iter().for_each(|part| push_message(messages, part)),

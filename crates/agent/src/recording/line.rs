@@ -329,14 +329,14 @@ impl RecordedCatalog {
             }
             items.insert(kind.member().to_owned(), of_kind);
         }
-        let said = |(server, about): (ServerId, Option<&About>)| RecordedServer {
+        let server_record = |(server, about): (ServerId, Option<&About>)| RecordedServer {
             local: catalog.is_local(&server),
             revision: about.map(|about| about.revision.to_string()),
             capabilities: about.map(|about| raw(about.capabilities.json())),
             instructions: about.and_then(|about| Some(redactor.text(about.instructions.as_ref()?))),
             server,
         };
-        let servers = servers.into_iter().map(said).collect();
+        let servers = servers.into_iter().map(server_record).collect();
         Self { caller: name_of(caller), model_requests, servers, items }
     }
 
@@ -346,17 +346,17 @@ impl RecordedCatalog {
     }
 
     pub(super) fn play(self) -> Arc<Catalog> {
-        let offer = |said: RecordedServer| {
+        let offer = |server: RecordedServer| {
             let about = || {
                 Some(About {
-                    revision: said.revision.as_ref()?.parse().ok()?,
-                    capabilities: said.capabilities.as_ref()?.0.to_object()?,
-                    instructions: said.instructions.clone(),
+                    revision: server.revision.as_ref()?.parse().ok()?,
+                    capabilities: server.capabilities.as_ref()?.0.to_object()?,
+                    instructions: server.instructions.clone(),
                     list_changes: [0; 4],
                 })
             };
-            let offer = Offer { shelves: BTreeMap::new(), local: said.local, about: about() };
-            (said.server, offer)
+            let offer = Offer { shelves: BTreeMap::new(), local: server.local, about: about() };
+            (server.server, offer)
         };
         let mut catalog = Catalog::build(&self.servers.into_iter().map(offer).collect());
         let mut shelves = self.items;

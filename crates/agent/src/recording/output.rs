@@ -76,12 +76,12 @@ impl RecordingOutput {
         if last.is_some_and(|(last, _)| Arc::ptr_eq(last, catalog)) {
             return;
         }
-        let shown = RecordedCatalog::of(caller, inner.model_requests, catalog, &self.redactor);
-        let is_new = last.is_none_or(|(_, last)| !last.is_same(&shown));
+        let recorded = RecordedCatalog::of(caller, inner.model_requests, catalog, &self.redactor);
+        let is_new = last.is_none_or(|(_, last)| !last.is_same(&recorded));
         if is_new {
-            inner.write(&RecordLine::Catalog(shown.clone()));
+            inner.write(&RecordLine::Catalog(recorded.clone()));
         }
-        inner.catalogs.insert(caller.clone(), (Arc::clone(catalog), shown));
+        inner.catalogs.insert(caller.clone(), (Arc::clone(catalog), recorded));
     }
 }
 
@@ -115,11 +115,11 @@ impl ModelProvider for RecordingProvider {
             deltas: Vec::new(),
             end: None,
         };
-        let mut said = self.inner.request(request);
+        let mut events = self.inner.request(request);
         Emitting::new(|emitter| async move {
             recording.begin();
             loop {
-                match said.next().await {
+                match events.next().await {
                     Some(ProviderEvent::End(end)) => {
                         recording.end = Some(match &end {
                             Ok(reply) => RecordedFinish::Reply(reply.clone()),
@@ -128,9 +128,9 @@ impl ModelProvider for RecordingProvider {
                         drop(recording);
                         return ProviderEvent::End(end);
                     }
-                    Some(said) => {
-                        recording.record_event(&said);
-                        emitter.emit(said).await;
+                    Some(event) => {
+                        recording.record_event(&event);
+                        emitter.emit(event).await;
                     }
                     None => unreachable!("an end comes before nothing"),
                 }
@@ -158,11 +158,11 @@ impl ModelRecording {
     }
 
     /// Takes an item of the answer. Deltas are joined: half a secret cannot be recognized.
-    fn record_event(&mut self, said: &ProviderEvent) {
-        match said {
+    fn record_event(&mut self, event: &ProviderEvent) {
+        match event {
             ProviderEvent::Delta(delta) => {
-                let is_usage = |said: &&mut RecordedDelta| {
-                    matches!(said, RecordedDelta::Delta(ReplyDelta::Usage(_)))
+                let is_usage = |delta: &&mut RecordedDelta| {
+                    matches!(delta, RecordedDelta::Delta(ReplyDelta::Usage(_)))
                 };
                 let earlier = self.deltas.iter_mut().rev().skip_while(is_usage);
                 // Arguments of several calls may come side by side, words do not.
@@ -205,7 +205,7 @@ impl Drop for ModelRecording {
         // Never read, never asked.
         let Some(turn) = self.turn else { return };
         let redactor = &self.output.redactor;
-        let said = self.output.clean_all(std::mem::take(&mut self.deltas));
+        let deltas = self.output.clean_all(std::mem::take(&mut self.deltas));
         let end = self.end.take().and_then(|end| redactor.clean(end));
         let mut inner = self.output.lock();
         let mut messages = Vec::with_capacity(self.messages.len());
@@ -223,7 +223,7 @@ impl Drop for ModelRecording {
             same,
             messages: messages[same..].iter().map(|(_, value)| value.clone()).collect(),
             tools: std::mem::take(&mut self.tools),
-            deltas: said,
+            deltas,
             end,
         };
         inner.last = messages;
@@ -254,7 +254,7 @@ impl Toolbox for RecordingToolbox {
     fn call(&self, call: Call) -> Events {
         let (output, request) = (Arc::clone(&self.output), RecordedOperation::of(&call));
         let recording =
-            CallRecording { output, request, number: None, happened: Arc::default(), end: None };
+            CallRecording { output, request, number: None, events: Arc::default(), end: None };
         self.inner.call(call).observed(recording)
     }
 
@@ -273,7 +273,7 @@ struct CallRecording {
     request: RecordedOperation,
     /// Number of the call, once it began; `None` once it is recorded.
     number: Option<usize>,
-    happened: Arc<Mutex<Vec<RecordedEvent>>>,
+    events: Arc<Mutex<Vec<RecordedEvent>>>,
     end: Option<RecordedEnd>,
 }
 
@@ -297,9 +297,9 @@ impl CallObserver for CallRecording {
 
 impl CallRecording {
     fn record_event(&self, event: &mut Event) {
-        let mut happened = self.happened.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = happened.len();
-        happened.push(match event {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = events.len();
+        events.push(match event {
             Event::Progress(progress) => {
                 RecordedEvent::Progress(RawJson(progress.params().json().clone()))
             }
@@ -310,56 +310,60 @@ impl CallRecording {
                 RecordedEvent::Notification { method: method.clone(), params }
             }
             Event::Skipped(count) => RecordedEvent::Skipped(*count),
-            Event::Question(asked) => RecordedEvent::Question(self.request(at, asked)),
-            Event::Approval(asked) => RecordedEvent::Approval(self.request(at, asked)),
+            Event::Question(question) => {
+                RecordedEvent::Question(self.record_question(at, question))
+            }
+            Event::Approval(question) => {
+                RecordedEvent::Approval(self.record_question(at, question))
+            }
             // An end does not come here; what is added later is passed on and not recorded.
             _ => return,
         });
     }
 
     /// Records the answer to a question when it arrives.
-    fn request(&self, at: usize, asked: &mut Question) -> line::RecordedQuestion {
-        let question = line::RecordedQuestion {
-            method: asked.method.clone(),
-            params: RawJson(asked.params.json().clone()),
-            open: asked.reply.is_some(),
+    fn record_question(&self, at: usize, question: &mut Question) -> line::RecordedQuestion {
+        let recorded = line::RecordedQuestion {
+            method: question.method.clone(),
+            params: RawJson(question.params.json().clone()),
+            open: question.reply.is_some(),
             answer: None,
         };
-        asked.reply = asked.reply.take().map(|reply| {
-            let happened = Arc::clone(&self.happened);
+        question.reply = question.reply.take().map(|reply| {
+            let events = Arc::clone(&self.events);
             Answering::new(move |answer| {
-                let noted = match &answer {
-                    Ok(given) => RecordedAnswer::Result(given.read().unwrap_or_default()),
+                let recorded = match &answer {
+                    Ok(result) => RecordedAnswer::Result(result.read().unwrap_or_default()),
                     Err(refusal) => {
                         let (code, message) = (refusal.code, refusal.message.clone());
                         RecordedAnswer::Error { code, message }
                     }
                 };
-                let mut happened = happened.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(RecordedEvent::Question(it) | RecordedEvent::Approval(it)) =
-                    happened.get_mut(at)
+                    events.get_mut(at)
                 {
-                    it.answer = Some(noted);
+                    it.answer = Some(recorded);
                 }
-                drop(happened);
+                drop(events);
                 reply.send(answer);
             })
         });
-        question
+        recorded
     }
 
     /// Records the call, once.
     fn write(&mut self) {
-        let happened =
-            std::mem::take(&mut *self.happened.lock().unwrap_or_else(PoisonError::into_inner));
-        let happened = self.output.clean_all(happened);
+        let events =
+            std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner));
+        let events = self.output.clean_all(events);
         let end = self.end.take().and_then(|end| self.output.redactor.clean(end));
         let Some(number) = self.number.take() else { return };
         if let Some(request) = self.output.redactor.clean(self.request.clone()) {
             self.output.lock().write(&RecordLine::Call(RecordedCall {
                 number,
                 request,
-                events: happened,
+                events,
                 end,
             }));
         }

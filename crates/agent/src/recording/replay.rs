@@ -77,10 +77,10 @@ impl RecordingPlayer {
         for line in lines {
             match line {
                 RecordLine::Head { .. } => {}
-                RecordLine::Catalog(shown) => {
-                    let RecordedCatalog { caller, model_requests: asked, .. } = &shown;
-                    let (caller, asked) = (caller.clone(), *asked);
-                    inner.catalogs.push((caller, asked, shown.play()));
+                RecordLine::Catalog(catalog) => {
+                    let RecordedCatalog { caller, model_requests, .. } = &catalog;
+                    let (caller, model_requests) = (caller.clone(), *model_requests);
+                    inner.catalogs.push((caller, model_requests, catalog.play()));
                 }
                 RecordLine::Ask(ask) => {
                     last.truncate(ask.same);
@@ -92,14 +92,8 @@ impl RecordingPlayer {
                         reply: Some((ask.deltas.into(), ask.end)),
                     });
                 }
-                RecordLine::Call(RecordedCall { number, request, events: happened, end }) => {
-                    inner.calls.push(ReplayCall {
-                        number,
-                        request,
-                        played: false,
-                        events: happened,
-                        end,
-                    });
+                RecordLine::Call(RecordedCall { number, request, events, end }) => {
+                    inner.calls.push(ReplayCall { number, request, played: false, events, end });
                 }
             }
         }
@@ -113,12 +107,12 @@ impl RecordingPlayer {
         let inner = self.lock();
         let diverged = inner.diverged.clone();
         let turn = || {
-            let left = inner.turns.iter().find(|turn| turn.reply.is_some())?;
-            Some(format!("turn {}: the model was not asked this time", left.number))
+            let unplayed = inner.turns.iter().find(|turn| turn.reply.is_some())?;
+            Some(format!("turn {}: the model was not asked this time", unplayed.number))
         };
         let call = || {
-            let left = inner.calls.iter().find(|call| !call.played)?;
-            Some(format!("`{}` was not called this time", left.request.name))
+            let unplayed = inner.calls.iter().find(|call| !call.played)?;
+            Some(format!("`{}` was not called this time", unplayed.request.name))
         };
         diverged.or_else(turn).or_else(call)
     }
@@ -145,10 +139,10 @@ impl RecordingPlayer {
         };
         let open = |turn: &&mut ReplayTurn| turn.reply.is_some();
         // In order; or, where several ask side by side, whichever it is.
-        let found = inner.turns.iter_mut().filter(open).find(|turn| differs(turn).is_none());
-        let same = found.and_then(|turn| turn.reply.take());
-        if let Some(said) = same {
-            return Ok(said);
+        let turn = inner.turns.iter_mut().filter(open).find(|turn| differs(turn).is_none());
+        let same = turn.and_then(|turn| turn.reply.take());
+        if let Some(reply) = same {
+            return Ok(reply);
         }
         let next = inner.turns.iter().find(|turn| turn.reply.is_some());
         let difference = match next {
@@ -171,39 +165,39 @@ impl RecordingPlayer {
         &self,
         request: RecordedOperation,
     ) -> Result<(Vec<RecordedEvent>, Option<line::RecordedEnd>), String> {
-        let what = request.name.clone();
+        let name = request.name.clone();
         let request = self.redactor.clean(request).ok_or("it cannot be compared")?;
         let mut inner = self.lock();
         let hidden = |request: &RecordedOperation| without_numbers(&request.arguments.to_string());
         let exact = |call: &ReplayCall| call.request == request;
         let same = |call: &ReplayCall| {
-            call.request.name == what && hidden(&call.request) == hidden(&request)
+            call.request.name == name && hidden(&call.request) == hidden(&request)
         };
         let open = |call: &ReplayCall| !call.played;
         let calls = &mut inner.calls;
-        let found = calls.iter().position(|call| open(call) && exact(call));
-        let found = found.or_else(|| calls.iter().position(|call| open(call) && same(call)));
-        if let Some(at) = found {
+        let position = calls.iter().position(|call| open(call) && exact(call));
+        let position = position.or_else(|| calls.iter().position(|call| open(call) && same(call)));
+        if let Some(at) = position {
             let call = &mut calls[at];
             call.played = true;
             return Ok((std::mem::take(&mut call.events), call.end.take()));
         }
         let times = calls.iter().filter(|call| same(call)).count();
-        let other = calls.iter().find(|call| open(call) && call.request.name == what);
+        let other = calls.iter().find(|call| open(call) && call.request.name == name);
         let difference = match other {
             _ if times > 0 => {
                 format!(
-                    "`{what}` is called with the same arguments once more than the {times} times that were recorded"
+                    "`{name}` is called with the same arguments once more than the {times} times that were recorded"
                 )
             }
             Some(other) => {
                 let difference =
                     difference::compare_values(&other.request.arguments, &request.arguments, "");
-                format!("`{what}` is called with other arguments{}", difference.unwrap_or_default())
+                format!("`{name}` is called with other arguments{}", difference.unwrap_or_default())
             }
             None => {
                 let arguments = difference::truncate(&request.arguments);
-                format!("`{what}` is called with {arguments}, which was not recorded")
+                format!("`{name}` is called with {arguments}, which was not recorded")
             }
         };
         Err(inner.diverge(&difference))
@@ -222,12 +216,12 @@ impl RecordingPlayer {
             emitter.emit(event(Question { method, params, reply: None })).await;
             return Ok(());
         }
-        let (sender, given) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let reply = Answering::new(move |answer| {
             let _ = sender.send(answer);
         });
         emitter.emit(event(Question { method: method.clone(), params, reply: Some(reply) })).await;
-        let given = match given.await {
+        let given = match receiver.await {
             Ok(Ok(given)) => RecordedAnswer::Result(given.read().unwrap_or_default()),
             Ok(Err(refusal)) => {
                 RecordedAnswer::Error { code: refusal.code, message: refusal.message }
@@ -249,12 +243,12 @@ impl RecordingPlayer {
 
     async fn play(&self, request: RecordedOperation, emitter: &Emitter<Event>) -> Event {
         let refused = |reason: String| Event::End(Err(CallError::Denied { server: None, reason }));
-        let (happened, end) = match self.take_call(request) {
+        let (events, end) = match self.take_call(request) {
             Ok(taken) => taken,
             Err(difference) => return refused(difference),
         };
-        for happening in happened {
-            let asked = match happening {
+        for event in events {
+            let replayed = match event {
                 RecordedEvent::Question(question) => {
                     self.ask(question, emitter, Event::Question).await
                 }
@@ -268,7 +262,7 @@ impl RecordingPlayer {
                     Ok(())
                 }
             };
-            if let Err(difference) = asked {
+            if let Err(difference) = replayed {
                 return refused(difference);
             }
         }
@@ -305,18 +299,18 @@ impl ModelProvider for ReplayProvider {
             let refused = |difference: String| {
                 ProviderEvent::End(Err(ProviderError::new(ProviderErrorKind::Invalid, difference)))
             };
-            let (said, end) = match player.take_turn(&ask) {
+            let (deltas, end) = match player.take_turn(&ask) {
                 Ok(turn) => turn,
                 Err(difference) => return refused(difference),
             };
-            for saying in said {
-                let said = match saying {
+            for delta in deltas {
+                let event = match delta {
                     RecordedDelta::Delta(delta) => ProviderEvent::Delta(delta),
                     RecordedDelta::Retry { error, after_ms } => {
                         ProviderEvent::Retry { error, after: Duration::from_millis(after_ms) }
                     }
                 };
-                emitter.emit(said).await;
+                emitter.emit(event).await;
             }
             match end {
                 Some(RecordedFinish::Reply(reply)) => ProviderEvent::End(Ok(reply)),
@@ -342,10 +336,12 @@ impl Toolbox for ReplayToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         let inner = self.0.lock();
         let name = name_of(caller);
-        let seen = |(_, asked, _): &&(String, usize, Arc<Catalog>)| *asked <= inner.model_requests;
-        let own = inner.catalogs.iter().filter(|(caller, ..)| *caller == name).rfind(seen);
-        let found = own.or_else(|| inner.catalogs.iter().rfind(seen));
-        found.map(|(_, _, catalog)| Arc::clone(catalog)).unwrap_or_default()
+        let is_current = |(_, requests_before, _): &&(String, usize, Arc<Catalog>)| {
+            *requests_before <= inner.model_requests
+        };
+        let own = inner.catalogs.iter().filter(|(caller, ..)| *caller == name).rfind(is_current);
+        let catalog = own.or_else(|| inner.catalogs.iter().rfind(is_current));
+        catalog.map(|(_, _, catalog)| Arc::clone(catalog)).unwrap_or_default()
     }
 
     fn call(&self, call: consort_core::Call) -> Events {

@@ -90,7 +90,7 @@ async fn follow_run(mut events: Emitting<RunEvent>, emitter: &Emitter<Happening>
             let found = tools.iter().find(|(known, _)| known == call);
             found.map_or_else(|| "a tool".to_owned(), |(_, tool)| tool.clone())
         };
-        let told = match events.next().await {
+        let message = match events.next().await {
             Some(RunEvent::Ended { report }) => return report,
             Some(RunEvent::Requesting { turn }) => format!("turn {turn}"),
             Some(RunEvent::CallStarted { call, tool }) => {
@@ -113,7 +113,7 @@ async fn follow_run(mut events: Emitting<RunEvent>, emitter: &Emitter<Happening>
             None => unreachable!("an end comes before nothing"),
         };
         steps += 1.0;
-        emitter.emit(Happening::Progress(Progress::new(steps, None, Some(&told)))).await;
+        emitter.emit(Happening::Progress(Progress::new(steps, None, Some(&message)))).await;
     }
 }
 

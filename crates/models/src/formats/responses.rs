@@ -27,7 +27,7 @@ pub(crate) fn body(request: &ModelRequest, names: &ToolNameMap) -> Map<String, V
     for (place, turn) in turns(&request.messages).iter().enumerate() {
         match turn {
             ConversationTurn::System(parts) if place == 0 => {
-                instructions.push(text_of(parts.iter().copied()))
+                instructions.push(text_of(parts.iter().copied()));
             }
             turn => write_turn(turn, request.images, names, &mut input),
         }

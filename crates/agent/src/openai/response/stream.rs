@@ -75,7 +75,7 @@ impl ApiResponse {
                 self.emit_extension(aside.clone(), out);
             }
             ResponseUpdate::ThinkingDelta(text) => {
-                self.emit_chunk(&json!({ "reasoning_content": text }), out)
+                self.emit_chunk(&json!({ "reasoning_content": text }), out);
             }
             ResponseUpdate::TextDelta(text) => match self.items.last() {
                 Some(ResponseItem::Refusal(_)) => self.emit_chunk(&json!({ "refusal": text }), out),
@@ -91,10 +91,10 @@ impl ApiResponse {
             }
             ResponseUpdate::TextEnded(_) => {}
             ResponseUpdate::CallStarted(at) => {
-                if let ResponseItem::ServerCall(own) = &self.items[*at] {
+                if let ResponseItem::ServerCall(server_call) = &self.items[*at] {
                     let called = json!({
-                        "event": "called", "call": own.call.id, "name": own.call.name,
-                        "tool": own.tool, "arguments": own.call.arguments.as_str(),
+                        "event": "called", "call": server_call.call.id, "name": server_call.call.name,
+                        "tool": server_call.tool, "arguments": server_call.call.arguments.as_str(),
                     });
                     self.emit_extension(called, out);
                 }
@@ -153,10 +153,10 @@ impl ApiResponse {
                 let more = [("consort", progress.clone())];
                 self.emit_part("response.mcp_call.in_progress", *at, more, out);
             }
-            ResponseUpdate::CallResult(at, told) => {
-                let failed = told["is_error"] == true;
+            ResponseUpdate::CallResult(at, summary) => {
+                let failed = summary["is_error"] == true;
                 let kind = if failed { "failed" } else { "completed" };
-                let more = [("consort", told.clone())];
+                let more = [("consort", summary.clone())];
                 self.emit_part(&format!("response.mcp_call.{kind}"), *at, more, out);
                 self.emit_item("response.output_item.done", *at, ItemStage::Done, out);
             }

@@ -119,7 +119,7 @@ impl OpenApiWalk<'_> {
                 "additionalProperties" if *value == json!(true) => {}
                 silent if SILENT.contains(&silent) => {}
                 _ => {
-                    self.losses.record(LossKind::Widened, at, format!("`{key}` left out"), UNKNOWN)
+                    self.losses.record(LossKind::Widened, at, format!("`{key}` left out"), UNKNOWN);
                 }
             }
         }

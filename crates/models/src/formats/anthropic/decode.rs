@@ -180,13 +180,13 @@ impl AnthropicDecoder {
         };
         match (text(&delta["type"]), block) {
             ("text_delta", BlockTarget::Words(at)) => {
-                into.append_to_part(*at, text(&delta["text"]))
+                into.append_to_part(*at, text(&delta["text"]));
             }
             ("thinking_delta", BlockTarget::Words(at)) => {
-                into.append_to_part(*at, text(&delta["thinking"]))
+                into.append_to_part(*at, text(&delta["thinking"]));
             }
             ("signature_delta", BlockTarget::Words(at)) => {
-                sign(*at, text(&delta["signature"]), into)
+                sign(*at, text(&delta["signature"]), into);
             }
             ("input_json_delta", BlockTarget::Call(call)) => {
                 into.append_arguments(*call, text(&delta["partial_json"]))?;

@@ -167,10 +167,10 @@ impl ResponsesDecoder {
             for content in value["content"].as_array().into_iter().flatten() {
                 match content["type"].as_str() {
                     Some("output_text") => {
-                        emit_text(ReplyDelta::Text, text(&content["text"]), into)
+                        emit_text(ReplyDelta::Text, text(&content["text"]), into);
                     }
                     Some("refusal") => {
-                        emit_text(ReplyDelta::Refusal, text(&content["refusal"]), into)
+                        emit_text(ReplyDelta::Refusal, text(&content["refusal"]), into);
                     }
                     _ => {}
                 }
