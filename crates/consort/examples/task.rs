@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 println!("{at:.1} s: {}", message.unwrap_or_default());
             }
             RunEvent::Ended { report } => {
-                println!("{at:.1} s: {:?}, {}", report.status, report.text)
+                println!("{at:.1} s: {:?}, {}", report.status, report.text);
             }
             _ => {}
         }

@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(event) = events.next().await {
         match event {
             RunEvent::CallStarted { call, tool } => {
-                println!("call   {tool} {}", call.arguments.as_str())
+                println!("call   {tool} {}", call.arguments.as_str());
             }
             RunEvent::Result { result, .. } => {
                 println!("result is_error={} {}", result.is_error, result.text());

@@ -143,7 +143,7 @@ impl Show {
             }
             RunEvent::Reply { message, .. } => self.said(&message),
             RunEvent::CallStarted { call, tool } => {
-                self.called(call.id, tool, call.arguments.as_str())
+                self.called(call.id, tool, call.arguments.as_str());
             }
             RunEvent::Progress { call, progress, total, message } => {
                 self.progress(&call, progress, total, message.as_deref().unwrap_or_default());
@@ -154,7 +154,7 @@ impl Show {
                 self.say(Styled::Warning, &format!("a person is asked: {message}"));
             }
             RunEvent::Result { result, error, duration_ms: took } => {
-                self.result(&result, error.as_deref(), took)
+                self.result(&result, error.as_deref(), took);
             }
             RunEvent::Note { text } => self.say(Styled::Faint, &text),
             RunEvent::Ended { report } => self.over(&report),
@@ -166,7 +166,7 @@ impl Show {
     fn delta(&mut self, delta: ReplyDelta) {
         match delta {
             ReplyDelta::Text(text) | ReplyDelta::Refusal(text) if !self.wishes.whole => {
-                self.words(&text)
+                self.words(&text);
             }
             ReplyDelta::Thinking(text) if self.wishes.thinking && !self.wishes.whole => {
                 self.thoughts(&text);
