@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use consort_config::{Config, LimitSettings};
 use consort_core::{Caller, Entry, Problem, Toolbox};
-use consort_shape::pin::Lock;
-use consort_shape::policy::{Decision, Policy};
+use consort_shape::pin::PinLock;
+use consort_shape::policy::{Policy, PolicyDecision};
 use consort_shape::transform::Transform;
 
 use crate::served_agents::ServedAgents;
@@ -26,7 +26,7 @@ pub struct ActiveConfig {
     /// The transforms of the endpoint of everything.
     pub transforms: Vec<Arc<dyn Transform>>,
     /// The enforced lock.
-    pub lock: Option<Arc<Lock>>,
+    pub lock: Option<Arc<PinLock>>,
     /// Every tool by its name here, called from the console.
     pub tools: Arc<dyn Toolbox>,
     /// The same as exposed to models.
@@ -40,7 +40,7 @@ pub struct ActiveConfig {
 impl ActiveConfig {
     /// Returns the decision of the policy on a tool, before its arguments are known; `None` if the policy allows
     /// everything.
-    pub(crate) fn decision(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
+    pub(crate) fn decision(&self, caller: &Caller, entry: &Entry) -> Option<PolicyDecision> {
         self.policy.decide_on_entry(caller, self.only_profile.as_deref(), entry)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_agent::{Agent, Consent, Sampling};
+use consort_agent::{Agent, SamplingConsent, SamplingSettings};
 use consort_core::Caller;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -21,7 +21,8 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
 
 /// An agent of the config, or a model with all tools.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct AgentListing {
+#[schemars(rename = "AgentListing")]
+pub(crate) struct AgentRow {
     name: String,
     /// Description of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +40,7 @@ pub(crate) struct AgentListing {
     default: bool,
 }
 
-impl AgentListing {
+impl AgentRow {
     fn new(agent: &Agent, caller: &Caller) -> Self {
         // A server may have tools only for those who can be asked.
         let prepared = prepare_agent(agent.clone(), caller).caller();
@@ -59,20 +60,20 @@ async fn list(
     state: AdminState,
     context: RequestContext,
     _: NoInput,
-) -> Result<JsonResponse<Vec<AgentListing>>, AdminError> {
+) -> Result<JsonResponse<Vec<AgentRow>>, AdminError> {
     let (agents, caller) = (Arc::clone(&state.active().agents), context.caller()?);
-    let mut listed: Vec<AgentListing> = Vec::new();
+    let mut listed: Vec<AgentRow> = Vec::new();
     for (agent, description, profile) in agents.agents(&caller) {
-        listed.push(AgentListing { description, profile, ..AgentListing::new(&agent, &caller) });
+        listed.push(AgentRow { description, profile, ..AgentRow::new(&agent, &caller) });
     }
     let count = listed.len();
-    listed.extend(agents.named().iter().map(|agent| AgentListing::new(agent, &caller)));
+    listed.extend(agents.named().iter().map(|agent| AgentRow::new(agent, &caller)));
     let usual = if count > 0 { None } else { agents.default_agent().await };
     let default = match usual {
         Some(agent) => {
             let known = listed.iter().position(|listed| listed.name == agent.settings.name);
             known.unwrap_or_else(|| {
-                listed.push(AgentListing::new(&agent, &caller));
+                listed.push(AgentRow::new(&agent, &caller));
                 listed.len() - 1
             })
         }
@@ -109,7 +110,7 @@ pub(crate) async fn find_agent(
 pub(crate) fn prepare_agent(mut agent: Agent, caller: &Caller) -> Agent {
     let settings = &mut agent.settings;
     settings.caller = caller.clone();
-    settings.person = true;
-    settings.sampling = Sampling::new(Consent::Ask, settings.work.sampling_tokens);
+    settings.has_user = true;
+    settings.sampling = SamplingSettings::new(SamplingConsent::Ask, settings.work.sampling_tokens);
     agent
 }

@@ -169,7 +169,7 @@ impl std::fmt::Debug for ApprovalToolbox {
 mod tests {
     use consort_core::{CallError, ClientContext, Emitting, Offers, Outcome, ToolResult};
     use consort_shape::policy::{Policy, PolicySpec};
-    use consort_shape::{ApprovalLimits, Elsewhere, Guard, Guarded};
+    use consort_shape::{ApprovalLimits, OtherApprover, PolicySettings, PolicyToolbox};
     use serde_json::{Value, json};
 
     use super::*;
@@ -202,14 +202,14 @@ mod tests {
         catalog.set(ShelfKind::Tools, vec![entry]);
         let spec: PolicySpec = serde_json::from_value(json!({ "default": "ask" })).unwrap();
         let presence = Arc::clone(pending);
-        let guard = Guard {
+        let guard = PolicySettings {
             policy: Policy::compile(&spec).unwrap(),
             profile: None,
-            approved: Arc::default(),
+            approvals: Arc::default(),
             limits: ApprovalLimits::default(),
-            elsewhere: Elsewhere::new(move || presence.has_open_console()),
+            other_approver: OtherApprover::new(move || presence.has_open_console()),
         };
-        let guarded = Guarded::new(Arc::new(One(Arc::new(catalog))), guard);
+        let guarded = PolicyToolbox::new(Arc::new(One(Arc::new(catalog))), guard);
         let answer = ApprovalLimits::default().answer;
         ApprovalToolbox::new(Arc::new(guarded), Arc::clone(pending), answer)
     }

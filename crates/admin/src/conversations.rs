@@ -8,10 +8,16 @@ mod waiting;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use consort_agent::store::{Head, Id, State, Summary};
+use consort_agent::store::{
+    ConversationHead, ConversationId, ConversationState, ConversationSummary,
+};
 use consort_agent::transcript::{UNNAMED_AGENT, conversation_title};
-use consort_agent::{Conversation as InHand, Message, Run, Status, Step, Store, StoreError, What};
+use consort_agent::{
+    Conversation as InHand, ConversationStep, ConversationStore, RunState, RunStatus, StepEvent,
+    StoreError,
+};
 use consort_core::{Emitting, utc};
+use consort_models::ChatMessage;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +28,7 @@ use crate::route::{
     AcceptedResponse, AdminError, ApiRoute, CreatedResponse, EmptyResponse, EventStream,
     JsonResponse, NoInput, RequestContext, delete, encode_event, get, post,
 };
-use crate::runs::{self, MessageRow, RunReport, message_rows};
+use crate::runs::{self, MessageRow, RunReportRow, message_rows};
 use crate::served_agents::ServedAgents;
 use crate::state::AdminState;
 
@@ -53,7 +59,8 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
 
 /// Summary of a conversation.
 #[derive(Serialize, JsonSchema)]
-struct ConversationSummary {
+#[schemars(rename = "ConversationSummary")]
+struct ConversationRow {
     id: String,
     /// Title.
     title: String,
@@ -75,7 +82,7 @@ struct ConversationSummary {
 #[derive(Serialize, JsonSchema)]
 struct ConversationDetail {
     #[serde(flatten)]
-    summary: ConversationSummary,
+    summary: ConversationRow,
     /// Agent of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
@@ -85,7 +92,7 @@ struct ConversationDetail {
     pending: Vec<PendingRequest>,
     /// Report of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<RunReport>,
+    report: Option<RunReportRow>,
 }
 
 /// A created object.
@@ -94,8 +101,8 @@ struct CreatedConversation {
     id: String,
 }
 
-impl ConversationSummary {
-    fn of(summary: Summary, running: bool) -> Self {
+impl ConversationRow {
+    fn of(summary: ConversationSummary, running: bool) -> Self {
         Self {
             id: summary.id.to_string(),
             title: summary.title,
@@ -110,18 +117,23 @@ impl ConversationSummary {
     }
 
     /// Builds the summary from the steps.
-    fn read(head: &Head, steps: &[Step], run: &Run, running: bool) -> Self {
+    fn read(
+        head: &ConversationHead,
+        steps: &[ConversationStep],
+        run: &RunState,
+        running: bool,
+    ) -> Self {
         let (mut input, mut output) = (0, 0);
         for step in steps {
-            if let What::Said { reply } = &step.what {
+            if let StepEvent::Reply { reply } = &step.event {
                 input += reply.usage.input;
                 output += reply.usage.output;
             }
         }
-        let state = match run.over() {
-            _ if run.is_unfinished() => State::Unfinished,
-            Some(status) => State::Over(status),
-            None => State::New,
+        let state = match run.outcome() {
+            _ if run.is_unfinished() => ConversationState::Unfinished,
+            Some(status) => ConversationState::Over(status),
+            None => ConversationState::New,
         };
         Self {
             id: head.id.to_string(),
@@ -159,16 +171,15 @@ impl From<StoreError> for AdminError {
 }
 
 /// The refusal while a run is in progress in the conversation.
-fn busy(id: &Id) -> AdminError {
+fn busy(id: &ConversationId) -> AdminError {
     let error = format!("a run is on in conversation `{id}`");
     AdminError::new(StatusCode::CONFLICT, error).hint("wait for its end, or stop it")
 }
 
 /// Parses the id of the requested conversation.
-fn conversation_id(context: &RequestContext) -> Result<Id, AdminError> {
+fn conversation_id(context: &RequestContext) -> Result<ConversationId, AdminError> {
     let name = context.at.first().map(String::as_str).unwrap_or_default();
-    name.parse()
-        .map_err(|error: consort_agent::store::InvalidId| AdminError::not_found(error.to_string()))
+    name.parse::<ConversationId>().map_err(|error| AdminError::not_found(error.to_string()))
 }
 
 /// Runs file operations on a blocking thread.
@@ -184,7 +195,7 @@ async fn list(
     state: AdminState,
     _: RequestContext,
     _: NoInput,
-) -> Result<JsonResponse<Vec<ConversationSummary>>, AdminError> {
+) -> Result<JsonResponse<Vec<ConversationRow>>, AdminError> {
     let store = state.0.runs.store()?;
     let mut summaries = blocking(move || store.list()).await?;
     // The latest first, and of those of one second the later id.
@@ -192,7 +203,7 @@ async fn list(
     summaries.sort_by_key(|summary| std::cmp::Reverse(summary.last));
     let listed = summaries.into_iter().map(|summary| {
         let running = state.0.runs.live(&summary.id).is_some();
-        ConversationSummary::of(summary, running)
+        ConversationRow::of(summary, running)
     });
     Ok(JsonResponse(listed.collect()))
 }
@@ -209,7 +220,7 @@ async fn detail(
     let (of, from) = (id.clone(), store.clone());
     let (head, steps, run) = blocking(move || {
         let (head, steps) = from.read(&of)?;
-        let run = Run::of(&steps);
+        let run = RunState::from_steps(&steps);
         Ok((head, steps, run))
     })
     .await?;
@@ -220,11 +231,11 @@ async fn detail(
     let ours = |question: &PendingRequest| question.conversation.as_deref() == Some(id.as_str());
     let messages = run.messages();
     let shown = base.map_or(messages.len(), |base| base.min(messages.len()));
-    let began = run.began();
+    let began = run.parameters();
     let price = began.and_then(|began| state.active().agents.price(&began.model));
-    let over = run.over().filter(|_| live.is_none());
+    let over = run.outcome().filter(|_| live.is_none());
     Ok(JsonResponse(ConversationDetail {
-        summary: ConversationSummary::read(&head, &steps, &run, live.is_some()),
+        summary: ConversationRow::read(&head, &steps, &run, live.is_some()),
         agent: began.map(|began| began.agent.clone()),
         entries: message_rows(&messages[..shown]),
         pending: pending.filter(ours).collect(),
@@ -251,12 +262,12 @@ struct NextMessage {
     agent: Option<String>,
 }
 
-fn user_message(text: &str) -> Result<Vec<Message>, AdminError> {
+fn user_message(text: &str) -> Result<Vec<ChatMessage>, AdminError> {
     if text.trim().is_empty() {
         let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nothing is said");
         return Err(refusal.hint("write something as `text`"));
     }
-    Ok(vec![Message::user(text)])
+    Ok(vec![ChatMessage::user(text)])
 }
 
 /// Runs work that must complete even if the client disconnects.
@@ -281,7 +292,7 @@ async fn begin(
     let id = run_detached(&state, async move {
         let about = conversation_title(&first.text);
         let (id, journal) = blocking(move || store.create(&about)).await?;
-        let conversation = InHand::kept(&[], Box::new(journal));
+        let conversation = InHand::with_journal(&[], Box::new(journal));
         there.run(id.clone(), conversation, agent, input, place);
         Ok(id)
     })
@@ -309,7 +320,7 @@ async fn continue_conversation(
         let agents = Arc::clone(&there.active().agents);
         let agent = match &next.agent {
             Some(name) => agents::find_agent(&agents, name, &caller).await?,
-            None => previous_agent(&agents, &conversation.run(), &caller).await?,
+            None => previous_agent(&agents, &conversation.state(), &caller).await?,
         };
         there.run(id, conversation, agent, input, place);
         Ok(AcceptedResponse)
@@ -318,22 +329,23 @@ async fn continue_conversation(
 }
 
 /// Opens a conversation to resume it. While it is open, nobody else can.
-async fn open(store: &Store, id: &Id) -> Result<InHand, AdminError> {
+async fn open(store: &ConversationStore, id: &ConversationId) -> Result<InHand, AdminError> {
     let (store, id) = (store.clone(), id.clone());
     let opened = blocking(move || store.open(&id)).await?;
-    Ok(InHand::kept(&opened.steps, Box::new(opened.journal)))
+    Ok(InHand::with_journal(&opened.steps, Box::new(opened.journal)))
 }
 
 /// Fails if there is nothing to resume.
 fn can_go_on(conversation: &InHand) -> Result<(), AdminError> {
     let refusal = |error: &str| AdminError::new(StatusCode::CONFLICT, error);
-    if conversation.over() == Some(Status::Waiting) && !conversation.waiting().is_empty() {
+    let outcome = conversation.outcome();
+    if outcome == Some(RunStatus::Waiting) && !conversation.open_questions().is_empty() {
         return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
     }
     let said = conversation.messages().last().is_none_or(|last| {
-        last.role == consort_agent::Role::Assistant && last.calls().next().is_none()
+        last.role == consort_models::MessageRole::Assistant && last.calls().next().is_none()
     });
-    if conversation.over() == Some(Status::Completed) || said && !conversation.is_unfinished() {
+    if outcome == Some(RunStatus::Completed) || said && !conversation.is_unfinished() {
         return Err(refusal("there is nothing to go on with").hint("say more"));
     }
     Ok(())
@@ -342,10 +354,10 @@ fn can_go_on(conversation: &InHand) -> Result<(), AdminError> {
 /// The agent of the last run; its model with all tools if it was not an agent of the config.
 async fn previous_agent(
     agents: &ServedAgents,
-    run: &Run,
+    run: &RunState,
     caller: &consort_core::Caller,
 ) -> Result<consort_agent::Agent, AdminError> {
-    let Some(began) = run.began() else {
+    let Some(began) = run.parameters() else {
         let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
         return Err(refusal.hint("say who is to answer as `agent`"));
     };
@@ -364,13 +376,13 @@ async fn events(
     state: AdminState,
     context: RequestContext,
     _: NoInput,
-) -> Result<EventStream<runs::RunEvent>, AdminError> {
+) -> Result<EventStream<runs::RunStreamEvent>, AdminError> {
     let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
     if let Some(live) = state.0.runs.live(&id) {
         return Ok(EventStream::new(live.follow()));
     }
     exists(&store, &id).await?;
-    Ok(EventStream::new(Emitting::new(|_| async { encode_event(&runs::RunEvent::Idle {}) })))
+    Ok(EventStream::new(Emitting::new(|_| async { encode_event(&runs::RunStreamEvent::Idle {}) })))
 }
 
 async fn stop(
@@ -387,10 +399,10 @@ async fn stop(
 }
 
 /// Fails if the conversation does not exist.
-async fn exists(store: &Store, id: &Id) -> Result<(), AdminError> {
+async fn exists(store: &ConversationStore, id: &ConversationId) -> Result<(), AdminError> {
     let (store, id) = (store.clone(), id.clone());
     blocking(move || {
-        let ids: BTreeSet<Id> = store.ids()?.into_iter().collect();
+        let ids: BTreeSet<ConversationId> = store.ids()?.into_iter().collect();
         let unknown = || StoreError::Unknown { name: id.to_string(), nearest: Vec::new() };
         ids.contains(&id).then_some(()).ok_or_else(unknown)
     })

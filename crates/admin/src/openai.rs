@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use consort_agent::openai::{ApiError, Asked, Format, HandedOut, Listed};
+use consort_agent::openai::{ApiError, ApiFormat, ApiRequest, ModelListing, PendingToolCalls};
 use consort_config::AgentLimits;
 use consort_core::{BoxFuture, Caller};
 use consort_gateway::{Site, SiteBody, Visit};
@@ -26,7 +26,7 @@ pub struct OpenAiEndpoint(Arc<EndpointState>);
 
 struct EndpointState {
     agents: RwLock<Arc<ServedAgents>>,
-    pending_tool_calls: HandedOut,
+    pending_tool_calls: PendingToolCalls,
     /// Time limit for the first token of a streamed answer. An error within it is sent with its HTTP status.
     first_word: Duration,
 }
@@ -34,7 +34,8 @@ struct EndpointState {
 impl OpenAiEndpoint {
     /// Serves these agents and models.
     pub fn new(agents: Arc<ServedAgents>, limits: AgentLimits) -> Self {
-        let (agents, handed_out) = (RwLock::new(agents), HandedOut::new(limits.handed_calls));
+        let (agents, handed_out) =
+            (RwLock::new(agents), PendingToolCalls::new(limits.handed_calls));
         Self(Arc::new(EndpointState {
             agents,
             pending_tool_calls: handed_out,
@@ -69,14 +70,14 @@ impl OpenAiEndpoint {
             let error = ApiError::refused(405, format!("use {method}"));
             return Err(OpenAiError { allow: Some(method), ..error.into() });
         }
-        let listed = || -> Vec<Listed> {
+        let listed = || -> Vec<ModelListing> {
             let listed = agents.list(profile, &caller).into_iter();
             listed.map(|(id, description)| listing(id, description)).collect()
         };
         match what {
-            ApiResource::Models => Ok(json(StatusCode::OK, &Listed::list(&listed()))),
+            ApiResource::Models => Ok(json(StatusCode::OK, &ModelListing::list_json(&listed()))),
             ApiResource::Model(id) => match listed().into_iter().find(|listed| listed.id == id) {
-                Some(listed) => Ok(json(StatusCode::OK, &listed.json())),
+                Some(listed) => Ok(json(StatusCode::OK, &listed.to_json())),
                 None => Err(ApiError::no_model(&id, None).into()),
             },
             ApiResource::Completion(format) => {
@@ -141,21 +142,21 @@ fn unknown_path() -> ApiError {
     ApiError::refused(404, format!("nothing is served here: there are {paths}"))
 }
 
-fn read(format: Format, request: &Request<Bytes>) -> Result<Asked, ApiError> {
+fn read(format: ApiFormat, request: &Request<Bytes>) -> Result<ApiRequest, ApiError> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(ApiError::refused(415, "send `Content-Type: application/json`"));
     }
-    Asked::read(format, request.body())
+    ApiRequest::parse(format, request.body())
 }
 
-fn listing(id: String, description: Option<String>) -> Listed {
+fn listing(id: String, description: Option<String>) -> ModelListing {
     let owner = match id.split_once(':') {
         Some((provider, _)) => provider.to_owned(),
         None => "consort".to_owned(),
     };
-    Listed { id, owner, description }
+    ModelListing { id, owner, description }
 }
 
 /// An error response.
@@ -165,7 +166,7 @@ fn error_response(error: &ApiError) -> Response<SiteBody> {
     if let Some(wait) = error.wait {
         response.headers_mut().insert(RETRY_AFTER, wait.into());
     }
-    if error.acted {
+    if error.has_side_effects {
         // Clients repeat what failed with such a status on their own; what was called would be called
         // again.
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));

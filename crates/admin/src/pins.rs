@@ -7,8 +7,8 @@ use std::sync::{MutexGuard, PoisonError};
 use consort_config::lock::{self, DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::escape::escape_line;
 use consort_core::{Caller, Entry, Json, ServerId, Toolbox as _};
-use consort_shape::pin::{self, Item, Line, Lock, Locked, Mark, Pin};
-use consort_shape::scan::{Finding, Shadow};
+use consort_shape::pin::{self, DiffLine, DiffMark, LockedServer, Pin, PinLock, PinnedItem};
+use consort_shape::scan::{ScanFinding, ToolShadow};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub(crate) struct PinDifference {
     name: Option<String>,
     change: DifferenceKind,
     /// Diff, shortened for display.
-    lines: Vec<DiffLine>,
+    lines: Vec<DiffRow>,
     /// Findings in the new definition. They may be harmless.
     warnings: Vec<String>,
 }
@@ -83,7 +83,8 @@ enum DifferenceKind {
 
 /// A line of a diff.
 #[derive(Serialize, JsonSchema)]
-struct DiffLine {
+#[schemars(rename = "DiffLine")]
+struct DiffRow {
     /// `+` for a new line, `-` for an old one, a space for its position.
     #[schemars(extend("enum" = [" ", "+", "-"]))]
     sign: &'static str,
@@ -91,12 +92,12 @@ struct DiffLine {
     text: String,
 }
 
-impl From<Line> for DiffLine {
-    fn from(line: Line) -> Self {
+impl From<DiffLine> for DiffRow {
+    fn from(line: DiffLine) -> Self {
         let sign = match line.mark {
-            Mark::Added => "+",
-            Mark::Removed => "-",
-            Mark::Place | Mark::Note => " ",
+            DiffMark::Added => "+",
+            DiffMark::Removed => "-",
+            DiffMark::Location | DiffMark::Note => " ",
         };
         Self { sign, text: line.text }
     }
@@ -104,26 +105,26 @@ impl From<Line> for DiffLine {
 
 impl PinDifference {
     /// Converts a difference for display. A new server is shown with all its definitions.
-    fn all(difference: &pin::Difference, survey: &DefinitionSurvey) -> Vec<Self> {
-        let pin::Difference::ServerNew { server } = difference else {
+    fn all(difference: &pin::LockDifference, survey: &DefinitionSurvey) -> Vec<Self> {
+        let pin::LockDifference::ServerNew { server } = difference else {
             return vec![Self::new(difference, &survey.shadows)];
         };
         let mut first = Self::new(difference, &[]);
-        let Some(Locked { launch, items }) = survey.now.servers.get(server) else {
+        let Some(LockedServer { launch, items }) = survey.now.servers.get(server) else {
             return vec![first];
         };
-        first.lines = vec![DiffLine { sign: "+", text: lock::describe_launch(launch) }];
+        first.lines = vec![DiffRow { sign: "+", text: lock::describe_launch(launch) }];
         first.warnings.extend(launch.unpinned());
-        let item = |((kind, name), to): (&(pin::Kind, String), &Item)| {
+        let item = |((kind, name), to): (&(pin::PinnedKind, String), &PinnedItem)| {
             let (server, name, to) = (server.clone(), name.clone(), to.clone());
-            let new = pin::Difference::New { server, kind: *kind, name, to };
+            let new = pin::LockDifference::New { server, kind: *kind, name, to };
             Self::new(&new, &survey.shadows)
         };
         std::iter::once(first).chain(items.iter().map(item)).collect()
     }
 
-    fn new(difference: &pin::Difference, shadows: &[Shadow]) -> Self {
-        use pin::Difference as Differs;
+    fn new(difference: &pin::LockDifference, shadows: &[ToolShadow]) -> Self {
+        use pin::LockDifference as Differs;
         let (kind, name, change) = match difference {
             Differs::ServerNew { .. } => ("server", None, DifferenceKind::Added),
             Differs::ServerGone { .. } => ("server", None, DifferenceKind::Removed),
@@ -134,18 +135,19 @@ impl PinDifference {
             Differs::New { kind, name, .. } => {
                 (kind_name(*kind), Some(name), DifferenceKind::Added)
             }
-            Differs::Gone { kind, name, .. } => {
+            Differs::Removed { kind, name, .. } => {
                 (kind_name(*kind), Some(name), DifferenceKind::Removed)
             }
         };
         let found = lock::new_findings(difference);
-        let mut warnings: Vec<String> = found.iter().map(Finding::to_string).collect();
+        let mut warnings: Vec<String> = found.iter().map(ScanFinding::to_string).collect();
         if let Differs::ServerChanged { to, .. } = difference {
             warnings.extend(to.unpinned());
         }
         if let (Some(name), Differs::Changed { .. } | Differs::New { .. }) = (name, difference) {
-            let ours = |shadow: &&Shadow| {
-                let (Shadow::Mention { from, .. } | Shadow::LookAlike { from, .. }) = shadow;
+            let ours = |shadow: &&ToolShadow| {
+                let (ToolShadow::Mention { from, .. } | ToolShadow::LookAlike { from, .. }) =
+                    shadow;
                 kind == "tool" && from.server == *difference.server() && from.name == *name
             };
             let shadows = shadows.iter().filter(ours);
@@ -156,31 +158,31 @@ impl PinDifference {
             kind,
             name: name.filter(|name| !name.is_empty()).cloned(),
             change,
-            lines: lock::diff_lines(difference).into_iter().map(DiffLine::from).collect(),
+            lines: lock::diff_lines(difference).into_iter().map(DiffRow::from).collect(),
             warnings,
         }
     }
 }
 
-fn kind_name(kind: pin::Kind) -> &'static str {
+fn kind_name(kind: pin::PinnedKind) -> &'static str {
     match kind {
-        pin::Kind::Instructions => "instructions",
-        pin::Kind::Prompt => "prompt",
-        pin::Kind::Tool => "tool",
+        pin::PinnedKind::Instructions => "instructions",
+        pin::PinnedKind::Prompt => "prompt",
+        pin::PinnedKind::Tool => "tool",
     }
 }
 
 /// Returns the difference between a tool and its locked definition, if there is one.
-pub(crate) fn tool_difference(lock: &Lock, entry: &Entry) -> Option<PinDifference> {
+pub(crate) fn tool_difference(lock: &PinLock, entry: &Entry) -> Option<PinDifference> {
     let (server, name) = (entry.route.server.clone(), entry.route.name.clone());
-    let kind = pin::Kind::Tool;
-    let to = Item::new(entry.definition.json().clone());
+    let kind = pin::PinnedKind::Tool;
+    let to = PinnedItem::new(entry.definition.json().clone());
     let approved =
         lock.servers.get(&server).and_then(|locked| locked.items.get(&(kind, name.clone())));
     let difference = match approved {
         Some(from) if *from == to => return None,
-        Some(from) => pin::Difference::Changed { server, kind, name, from: from.clone(), to },
-        None => pin::Difference::New { server, kind, name, to },
+        Some(from) => pin::LockDifference::Changed { server, kind, name, from: from.clone(), to },
+        None => pin::LockDifference::New { server, kind, name, to },
     };
     Some(PinDifference::new(&difference, &[]))
 }
@@ -189,10 +191,10 @@ pub(crate) fn tool_difference(lock: &Lock, entry: &Entry) -> Option<PinDifferenc
 struct PinComparison {
     /// Path of the lock, existing or not; `None` without a config.
     path: Option<PathBuf>,
-    approved: Option<Lock>,
+    approved: Option<PinLock>,
     problem: Option<String>,
     survey: DefinitionSurvey,
-    differences: Vec<pin::Difference>,
+    differences: Vec<pin::LockDifference>,
 }
 
 impl PinComparison {
@@ -217,7 +219,7 @@ impl PinComparison {
             }
             (read, _) => (read.map_err(|error| lock_error(&error))?, None),
         };
-        let nothing = Lock::default();
+        let nothing = PinLock::default();
         // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
         let start = if approved.is_some() { SurveyScope::Agreed } else { SurveyScope::All };
         let known = approved.as_ref().unwrap_or(&nothing);
@@ -230,15 +232,15 @@ impl PinComparison {
 
     /// Digest of all differences, with the locked and the current definitions of their servers.
     fn digest(&self) -> String {
-        let items = |locked: &Locked| -> Vec<Value> {
-            let item = |((kind, name), item): (&(pin::Kind, String), &Item)| {
+        let items = |locked: &LockedServer| -> Vec<Value> {
+            let item = |((kind, name), item): (&(pin::PinnedKind, String), &PinnedItem)| {
                 json!([kind_name(*kind), name, item.pin().to_string()])
             };
             locked.items.iter().map(item).collect()
         };
-        let difference = |difference: &pin::Difference| {
+        let difference = |difference: &pin::LockDifference| {
             let server = difference.server();
-            let side = |lock: Option<&Lock>| {
+            let side = |lock: Option<&PinLock>| {
                 let locked = lock.and_then(|lock| lock.servers.get(server));
                 locked.map(|locked| json!([locked.launch.pin().to_string(), items(locked)]))
             };
@@ -255,7 +257,7 @@ impl PinComparison {
     }
 
     fn servers(&self) -> BTreeSet<&ServerId> {
-        self.differences.iter().map(pin::Difference::server).collect()
+        self.differences.iter().map(pin::LockDifference::server).collect()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{Caller, Catalog, Toolbox};
+use consort_models::tokens::TokenVocabulary;
 use consort_shape::exposure::{ExposureCost, exposure_costs};
-use consort_shape::tokens::Vocabulary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -85,7 +85,7 @@ fn exposures(view: &ProfileView, caller: &Caller) -> Vec<ExposureCost> {
     let configured = view.configured.catalog(caller);
     let exposed =
         view.exposed.iter().map(|(exposure, toolbox)| (*exposure, toolbox.catalog(caller)));
-    exposure_costs(Some(&configured), exposed, Vocabulary::default())
+    exposure_costs(Some(&configured), exposed, TokenVocabulary::default())
 }
 
 impl From<ExposureCost> for ExposureReport {

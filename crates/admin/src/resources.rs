@@ -80,14 +80,15 @@ struct ResourceQuery {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes what the server wrote")]
 struct ResourceContents {
-    contents: Vec<ResourceContent>,
+    contents: Vec<ResourceContentRow>,
 }
 
 /// One part of the contents.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes what the server wrote")]
-struct ResourceContent {
+#[schemars(rename = "ResourceContent")]
+struct ResourceContentRow {
     uri: String,
     mime_type: Option<String>,
     text: Option<String>,

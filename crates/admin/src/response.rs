@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// A response of a route.
-pub(crate) trait ApiResponse {
+pub(crate) trait RouteResponse {
     fn into_response(self) -> Response<SiteBody>;
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
 }
@@ -23,7 +23,7 @@ pub(crate) trait ApiResponse {
 /// A JSON response.
 pub(crate) struct JsonResponse<T>(pub(crate) T);
 
-impl<T: Serialize + JsonSchema> ApiResponse for JsonResponse<T> {
+impl<T: Serialize + JsonSchema> RouteResponse for JsonResponse<T> {
     fn into_response(self) -> Response<SiteBody> {
         json(StatusCode::OK, &self.0)
     }
@@ -39,7 +39,7 @@ pub(crate) struct WithCookie<T> {
     pub(crate) cookie: Option<String>,
 }
 
-impl<T: Serialize + JsonSchema> ApiResponse for WithCookie<T> {
+impl<T: Serialize + JsonSchema> RouteResponse for WithCookie<T> {
     fn into_response(self) -> Response<SiteBody> {
         let mut response = json(StatusCode::OK, &self.body);
         set_cookie(&mut response, self.cookie);
@@ -60,7 +60,7 @@ fn set_cookie(response: &mut Response<SiteBody>, cookie: Option<String>) {
 /// A response for a created resource (201).
 pub(crate) struct CreatedResponse<T>(pub(crate) T);
 
-impl<T: Serialize + JsonSchema> ApiResponse for CreatedResponse<T> {
+impl<T: Serialize + JsonSchema> RouteResponse for CreatedResponse<T> {
     fn into_response(self) -> Response<SiteBody> {
         json(StatusCode::CREATED, &self.0)
     }
@@ -73,7 +73,7 @@ impl<T: Serialize + JsonSchema> ApiResponse for CreatedResponse<T> {
 /// A response for work that continues in the background (202).
 pub(crate) struct AcceptedResponse;
 
-impl ApiResponse for AcceptedResponse {
+impl RouteResponse for AcceptedResponse {
     fn into_response(self) -> Response<SiteBody> {
         let mut response = Response::new(SiteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::ACCEPTED;
@@ -91,7 +91,7 @@ pub(crate) struct EmptyResponse {
     pub(crate) cookie: Option<String>,
 }
 
-impl ApiResponse for EmptyResponse {
+impl RouteResponse for EmptyResponse {
     fn into_response(self) -> Response<SiteBody> {
         let mut response = Response::new(SiteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -124,7 +124,7 @@ impl<E: Serialize> EventStream<E> {
     }
 }
 
-impl<E: JsonSchema> ApiResponse for EventStream<E> {
+impl<E: JsonSchema> RouteResponse for EventStream<E> {
     fn into_response(self) -> Response<SiteBody> {
         let body = if self.endless { SiteBody::Endless } else { SiteBody::Stream };
         let mut response = Response::new(body(self.stream));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub(crate) use crate::admin_error::AdminError;
 use crate::elicitation::console_capabilities;
 pub(crate) use crate::response::{
-    AcceptedResponse, ApiResponse, CreatedResponse, EmptyResponse, EventStream, JsonResponse,
+    AcceptedResponse, CreatedResponse, EmptyResponse, EventStream, JsonResponse, RouteResponse,
     WithCookie, encode_event,
 };
 use crate::state::AdminState;
@@ -97,7 +97,7 @@ impl RequestContext {
 pub(crate) fn get<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
     I: RouteInput,
-    O: ApiResponse,
+    O: RouteResponse,
     F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
     R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
@@ -108,7 +108,7 @@ where
 pub(crate) fn post<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
     I: RouteInput,
-    O: ApiResponse,
+    O: RouteResponse,
     F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
     R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
@@ -118,7 +118,7 @@ where
 /// A `DELETE` route.
 pub(crate) fn delete<O, F, R>(path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
-    O: ApiResponse,
+    O: RouteResponse,
     F: Fn(AdminState, RequestContext, NoInput) -> R + Send + Sync + 'static,
     R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
@@ -128,7 +128,7 @@ where
 fn route<I, O, F, R>(method: Method, path: &'static str, about: &'static str, run: F) -> ApiRoute
 where
     I: RouteInput,
-    O: ApiResponse,
+    O: RouteResponse,
     F: Fn(AdminState, RequestContext, I) -> R + Send + Sync + 'static,
     R: Future<Output = Result<O, AdminError>> + Send + 'static,
 {
@@ -142,7 +142,7 @@ where
             } else {
                 I::of_body(&context.headers, &body)?
             };
-            run(state, context, input).await.map(ApiResponse::into_response)
+            run(state, context, input).await.map(RouteResponse::into_response)
         })
     });
     ApiRoute { method, path, about, open: false, takes: I::schema, says: O::describe, run }

@@ -8,26 +8,26 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use consort_agent::Store;
-use consort_agent::store::Id;
+use consort_agent::ConversationStore;
+use consort_agent::store::ConversationId;
 use http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::admin_error::AdminError;
 use crate::pending_requests::PendingEntry;
-pub(crate) use events::RunEvent;
+pub(crate) use events::RunStreamEvent;
 pub(crate) use live::LiveRun;
-pub(crate) use messages::{MessageRow, RunReport, message_rows};
+pub(crate) use messages::{MessageRow, RunReportRow, message_rows};
 
 /// All runs in progress.
 pub(crate) struct RunRegistry {
     /// The runtime for runs, apart from the threads that serve requests.
     pub(crate) handle: Handle,
-    pub(crate) store: Option<Store>,
-    pub(crate) live: Mutex<HashMap<Id, Arc<LiveRun>>>,
+    pub(crate) store: Option<ConversationStore>,
+    pub(crate) live: Mutex<HashMap<ConversationId, Arc<LiveRun>>>,
     /// Pending requests of conversations without a run, by their ids there.
-    pub(crate) suspended: Mutex<BTreeMap<Id, Vec<(String, PendingEntry)>>>,
+    pub(crate) suspended: Mutex<BTreeMap<ConversationId, Vec<(String, PendingEntry)>>>,
     pub(crate) permits: Arc<Semaphore>,
     /// Limit of concurrent runs.
     pub(crate) max_runs: usize,
@@ -40,7 +40,7 @@ impl RunRegistry {
     pub(crate) fn new(max_runs: usize, folder: Option<PathBuf>) -> Self {
         Self {
             handle: Handle::current(),
-            store: folder.map(Store::new),
+            store: folder.map(ConversationStore::new),
             live: Mutex::default(),
             suspended: Mutex::default(),
             permits: Arc::new(Semaphore::new(max_runs)),
@@ -50,7 +50,7 @@ impl RunRegistry {
     }
 
     /// Returns the store of conversations.
-    pub(crate) fn store(&self) -> Result<Store, AdminError> {
+    pub(crate) fn store(&self) -> Result<ConversationStore, AdminError> {
         let nowhere = || {
             let error = "there is no home folder to keep conversations in";
             AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error)
@@ -77,20 +77,22 @@ impl RunRegistry {
     }
 
     /// The run in progress in a conversation.
-    pub(crate) fn live(&self, id: &Id) -> Option<Arc<LiveRun>> {
+    pub(crate) fn live(&self, id: &ConversationId) -> Option<Arc<LiveRun>> {
         self.lock().get(id).cloned()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<LiveRun>>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Arc<LiveRun>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn suspended(&self) -> MutexGuard<'_, BTreeMap<Id, Vec<(String, PendingEntry)>>> {
+    pub(crate) fn suspended(
+        &self,
+    ) -> MutexGuard<'_, BTreeMap<ConversationId, Vec<(String, PendingEntry)>>> {
         self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Withdraws the pending requests of a conversation.
-    pub(crate) fn withdraw_pending(&self, id: &Id) {
+    pub(crate) fn withdraw_pending(&self, id: &ConversationId) {
         let entries = self.suspended().remove(id);
         drop(entries);
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_agent::provider::Price;
-use consort_agent::sub::{AGENTS, tool_name};
-use consort_agent::{Agent, Model, RunObserver, Settings};
+use consort_agent::sub_agent::{AGENTS, tool_name};
+use consort_agent::{Agent, AgentSettings, RunObserver};
 use consort_core::{BoxFuture, Caller, ServerId, Target, Toolbox};
+use consort_models::Model;
+use consort_models::TokenPrice;
 
 /// The models of a config. The wiring of the gateway implements it, and [`ServedAgents`] calls it.
 pub trait ModelSource: Send + Sync {
@@ -17,7 +18,7 @@ pub trait ModelSource: Send + Sync {
     fn is_named(&self, name: &str) -> bool;
 
     /// Returns the settings of an agent of this name, with the limits of the config.
-    fn agent_settings(&self, name: &str) -> Settings;
+    fn agent_settings(&self, name: &str) -> AgentSettings;
 
     /// Returns the default model, if there is one.
     fn default_model(&self) -> BoxFuture<'_, Option<Model>>;
@@ -126,7 +127,7 @@ impl ServedAgents {
     }
 
     /// Returns the price of a model, if known.
-    pub(crate) fn price(&self, model: &str) -> Option<Price> {
+    pub(crate) fn price(&self, model: &str) -> Option<TokenPrice> {
         self.models.model(model)?.facts.price
     }
 

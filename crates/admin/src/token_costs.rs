@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{Catalog, Object};
-use consort_shape::tokens::{Vocabulary, count, text};
+use consort_models::tokens::{TokenVocabulary, count, definition_text};
 
 /// Token cost of each tool of the catalog requested last.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl TokenCosts {
             let place = (entry.route.server.as_str(), entry.name.as_str());
             match before.get(&place) {
                 Some((definition, tokens)) if **definition == entry.definition => *tokens,
-                _ => count(Vocabulary::default(), &text(&entry.tool())),
+                _ => count(TokenVocabulary::default(), &definition_text(&entry.tool())),
             }
         });
         let tokens: Arc<[usize]> = tokens.collect();

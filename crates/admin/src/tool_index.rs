@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{Caller, Catalog, Entry, Object, Route, ServerId, ShelfKind, Unresolved};
 use consort_gateway::Labelled;
-use consort_shape::pin::{Kind, Withheld};
+use consort_models::tokens::{TokenVocabulary, count, definition_text};
+use consort_search::{SearchLimits, ToolIndex};
+use consort_shape::pin::{PinnedKind, WithholdReason};
 use consort_shape::scan::scan;
-use consort_shape::search::{Index, Limits};
-use consort_shape::tokens::{Vocabulary, count, text};
-use consort_shape::{Fate, fate};
+use consort_shape::{TransformEffect, transform_effect};
 
 use crate::active_config::ActiveConfig;
 pub(crate) use row::{PinState, ToolRow, shorten_description, tool_hints};
@@ -44,11 +44,11 @@ impl IndexInputs {
 }
 
 /// All tools: by server, then in the server's order.
-pub(crate) struct ToolIndex {
+pub(crate) struct CallerToolIndex {
     of: IndexInputs,
     /// The offered catalog.
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) tools: Vec<IndexedTool>,
+    pub(crate) tools: Vec<ToolIndexEntry>,
     /// Index of each tool, by id.
     ids: HashMap<String, usize>,
     /// Index of each tool, by the name that clients see.
@@ -58,7 +58,7 @@ pub(crate) struct ToolIndex {
 }
 
 /// One tool.
-pub(crate) struct IndexedTool {
+pub(crate) struct ToolIndexEntry {
     pub(crate) tool: ToolRow,
     /// Its index in the offered catalog, if it is there.
     offered_index: Option<usize>,
@@ -68,7 +68,7 @@ pub(crate) struct IndexedTool {
 
 /// Search index over some of the tools.
 struct IndexSearch {
-    index: Index,
+    index: ToolIndex,
     /// Index among all tools of each entry of the search index.
     places: Vec<usize>,
 }
@@ -76,39 +76,39 @@ struct IndexSearch {
 /// Cache of the last list.
 #[derive(Default)]
 pub(crate) struct ToolIndexCache {
-    last: RwLock<Option<Arc<ToolIndex>>>,
+    last: RwLock<Option<Arc<CallerToolIndex>>>,
     /// Held while the next list is built.
     build_lock: Mutex<()>,
 }
 
 impl ToolIndexCache {
-    fn last(&self) -> Option<Arc<ToolIndex>> {
+    fn last(&self) -> Option<Arc<CallerToolIndex>> {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn get_if_current(&self, of: &IndexInputs) -> Option<Arc<ToolIndex>> {
+    pub(crate) fn get_if_current(&self, of: &IndexInputs) -> Option<Arc<CallerToolIndex>> {
         self.last().filter(|known| known.of.is_same(of))
     }
 
-    pub(crate) fn get_or_build(&self, of: IndexInputs) -> Arc<ToolIndex> {
+    pub(crate) fn get_or_build(&self, of: IndexInputs) -> Arc<CallerToolIndex> {
         let _alone = self.build_lock.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.get_if_current(&of) {
             return known;
         }
-        let known = Arc::new(ToolIndex::new(of, self.last().as_deref()));
+        let known = Arc::new(CallerToolIndex::new(of, self.last().as_deref()));
         *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
         known
     }
 }
 
-impl ToolIndex {
+impl CallerToolIndex {
     /// Builds the list, reusing unchanged parts of the last one.
     fn new(of: IndexInputs, last: Option<&Self>) -> Self {
         let catalog = of.active.tools.catalog(&of.caller);
         let mut tools =
             IndexBuilder { of: &of, catalog: &catalog, last, names: names(&of) }.tools();
         tools.sort_by(|a, b| a.tool.server.cmp(&b.tool.server));
-        let place = |(at, listed): (usize, &IndexedTool)| (listed.tool.id.clone(), at);
+        let place = |(at, listed): (usize, &ToolIndexEntry)| (listed.tool.id.clone(), at);
         let ids: HashMap<String, usize> = tools.iter().enumerate().map(place).collect();
         let labelled =
             tools.iter().enumerate().filter(|(_, listed)| listed.offered_index.is_some());
@@ -120,7 +120,7 @@ impl ToolIndex {
         hidden.set(ShelfKind::Tools, unseen.collect());
         let limits = &of.active.limits;
         let hits = limits.console.hits;
-        let limits = Limits { hits, ..limits.exposure.search.clone() };
+        let limits = SearchLimits { hits, ..limits.exposure.search.clone() };
         let offered = IndexSearch::new(&catalog, &ids, last.map(|last| &last.offered), &limits);
         let hidden = IndexSearch::new(&hidden, &ids, last.map(|last| &last.hidden), &limits);
         Self { of, catalog, tools, ids, names, offered, hidden }
@@ -128,7 +128,7 @@ impl ToolIndex {
 
     /// Finds a tool: by its id, by the name that clients see, or by its name here. A name that begins with that of a
     /// server means one of that server's tools.
-    pub(crate) fn find(&self, name: &str) -> Result<&IndexedTool, Unresolved> {
+    pub(crate) fn find(&self, name: &str) -> Result<&ToolIndexEntry, Unresolved> {
         let label = || self.names.get(name).filter(|_| !self.catalog.names_server(name));
         if let Some(&at) = self.ids.get(name).or_else(label) {
             return Ok(&self.tools[at]);
@@ -139,7 +139,7 @@ impl ToolIndex {
     }
 
     /// The tool of this id.
-    pub(crate) fn get(&self, id: &str) -> Option<&IndexedTool> {
+    pub(crate) fn get(&self, id: &str) -> Option<&ToolIndexEntry> {
         self.ids.get(id).map(|&at| &self.tools[at])
     }
 
@@ -157,9 +157,9 @@ impl ToolIndex {
     }
 }
 
-impl IndexedTool {
+impl ToolIndexEntry {
     /// The tool as clients see it; as its server wrote it if they do not.
-    pub(crate) fn entry<'a>(&self, known: &'a ToolIndex) -> &'a Entry {
+    pub(crate) fn entry<'a>(&self, known: &'a CallerToolIndex) -> &'a Entry {
         match (self.offered_index, self.server_index) {
             (Some(at), _) => &known.catalog.tools.entries()[at],
             (None, Some(at)) => &known.of.hub.tools.entries()[at],
@@ -168,7 +168,7 @@ impl IndexedTool {
     }
 
     /// The tool as its server wrote it, if a server did.
-    pub(crate) fn original<'a>(&self, known: &'a ToolIndex) -> Option<&'a Entry> {
+    pub(crate) fn original<'a>(&self, known: &'a CallerToolIndex) -> Option<&'a Entry> {
         self.server_index.map(|at| &known.of.hub.tools.entries()[at])
     }
 
@@ -189,11 +189,11 @@ impl IndexSearch {
         catalog: &Catalog,
         ids: &HashMap<String, usize>,
         last: Option<&Self>,
-        limits: &Limits,
+        limits: &SearchLimits,
     ) -> Self {
         let index = match last {
-            Some(last) => last.index.updated(catalog),
-            None => Index::of(catalog, limits.clone()),
+            Some(last) => last.index.with_catalog(catalog),
+            None => ToolIndex::from_catalog(catalog, limits.clone()),
         };
         let places = catalog.tools.entries().iter().map(|entry| ids[&tool_id(&entry.route)]);
         Self { index, places: places.collect() }
@@ -220,12 +220,12 @@ fn names(of: &IndexInputs) -> HashMap<Route, String> {
 struct IndexBuilder<'a> {
     of: &'a IndexInputs,
     catalog: &'a Catalog,
-    last: Option<&'a ToolIndex>,
+    last: Option<&'a CallerToolIndex>,
     names: HashMap<Route, String>,
 }
 
 impl IndexBuilder<'_> {
-    fn tools(&self) -> Vec<IndexedTool> {
+    fn tools(&self) -> Vec<ToolIndexEntry> {
         let offered = self.catalog.tools.entries();
         let mut places: HashMap<&Route, usize> =
             offered.iter().enumerate().map(|(at, entry)| (&entry.route, at)).collect();
@@ -240,7 +240,11 @@ impl IndexBuilder<'_> {
         tools
     }
 
-    fn build_entry(&self, place: Option<usize>, original: Option<(usize, &Entry)>) -> IndexedTool {
+    fn build_entry(
+        &self,
+        place: Option<usize>,
+        original: Option<(usize, &Entry)>,
+    ) -> ToolIndexEntry {
         let offered_entry = place.map(|at| &self.catalog.tools.entries()[at]);
         let original_entry = original.map(|(_, entry)| entry);
         let entry = offered_entry.or(original_entry).expect("it comes from one of them");
@@ -248,9 +252,11 @@ impl IndexBuilder<'_> {
         let before = self.previous_entry(&id);
         let pin = original_entry.map_or(PinState::Unlocked, |entry| self.pin(entry, before));
         let active = &self.of.active;
-        let fate = original_entry.map_or(Fate::Same, |entry| fate(entry, &active.transforms));
-        let hides =
-            |entry: &Entry| fate == Fate::Hidden || !active.is_visible(&self.of.caller, entry);
+        let fate = original_entry
+            .map_or(TransformEffect::Same, |entry| transform_effect(entry, &active.transforms));
+        let hides = |entry: &Entry| {
+            fate == TransformEffect::Hidden || !active.is_visible(&self.of.caller, entry)
+        };
         let open = matches!(pin, PinState::Agreed | PinState::Unlocked);
         let hidden = offered_entry.is_none() && (open || original_entry.is_some_and(hides));
         let tool = entry.tool();
@@ -264,21 +270,29 @@ impl IndexBuilder<'_> {
             annotations: tool_hints(tool.annotations()),
             pin,
             hidden,
-            changed: fate == Fate::Changed,
+            changed: fate == TransformEffect::Changed,
             findings: original_entry.map(|entry| self.findings(entry, before)).unwrap_or_default(),
             id,
         };
-        IndexedTool { tool: listed, offered_index: place, server_index: original.map(|(at, _)| at) }
+        ToolIndexEntry {
+            tool: listed,
+            offered_index: place,
+            server_index: original.map(|(at, _)| at),
+        }
     }
 
     /// Returns the tool in the last list.
-    fn previous_entry(&self, id: &str) -> Option<(&ToolIndex, &IndexedTool)> {
+    fn previous_entry(&self, id: &str) -> Option<(&CallerToolIndex, &ToolIndexEntry)> {
         let last = self.last?;
         Some((last, &last.tools[*last.ids.get(id)?]))
     }
 
     /// Returns suspicious passages in a server's definition; reused if it is unchanged.
-    fn findings(&self, entry: &Entry, before: Option<(&ToolIndex, &IndexedTool)>) -> Vec<String> {
+    fn findings(
+        &self,
+        entry: &Entry,
+        before: Option<(&CallerToolIndex, &ToolIndexEntry)>,
+    ) -> Vec<String> {
         if self.of.hub.is_local(&entry.route.server) {
             return Vec::new();
         }
@@ -294,7 +308,7 @@ impl IndexBuilder<'_> {
         }
     }
 
-    fn pin(&self, entry: &Entry, before: Option<(&ToolIndex, &IndexedTool)>) -> PinState {
+    fn pin(&self, entry: &Entry, before: Option<(&CallerToolIndex, &ToolIndexEntry)>) -> PinState {
         let Some(lock) = self.of.active.lock.as_ref() else { return PinState::Unlocked };
         let Route { server, name } = &entry.route;
         if self.of.hub.is_local(server) {
@@ -306,22 +320,25 @@ impl IndexBuilder<'_> {
         {
             return listed.tool.pin;
         }
-        match lock.withheld(server, Kind::Tool, name, entry.definition.json()) {
+        match lock.withheld(server, PinnedKind::Tool, name, entry.definition.json()) {
             None => PinState::Agreed,
-            Some(Withheld::Changed { .. }) => PinState::Changed,
-            Some(Withheld::New) => PinState::New,
-            Some(Withheld::ServerNew | Withheld::ServerChanged) => PinState::Withheld,
+            Some(WithholdReason::Changed { .. }) => PinState::Changed,
+            Some(WithholdReason::New) => PinState::New,
+            Some(WithholdReason::ServerNew | WithholdReason::ServerChanged) => PinState::Withheld,
         }
     }
 }
 
 /// Returns the token cost of a definition; reused if it is unchanged.
-pub(crate) fn tokens(definition: &Object, before: Option<(&ToolIndex, &IndexedTool)>) -> usize {
+pub(crate) fn tokens(
+    definition: &Object,
+    before: Option<(&CallerToolIndex, &ToolIndexEntry)>,
+) -> usize {
     match before {
         Some((last, listed)) if listed.entry(last).definition == *definition => listed.tool.tokens,
         _ => {
             let tool = consort_core::Tool::from_object(definition.clone());
-            count(Vocabulary::default(), &text(&tool))
+            count(TokenVocabulary::default(), &definition_text(&tool))
         }
     }
 }

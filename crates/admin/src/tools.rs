@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use consort_core::{Caller, Json, MissingName, ShelfKind, Toolbox as _, Unresolved};
-use consort_shape::{Changed, Explanation, explain};
+use consort_shape::{ExplainedChange, TransformExplanation, explain};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::blocking::run_blocking;
 use crate::pins::{self, PinDifference};
 use crate::route::{AdminError, ApiRoute, JsonResponse, RequestContext, get, parse_number};
 use crate::state::AdminState;
-use crate::tool_index::{IndexInputs, IndexedTool, ToolIndex, ToolRow, ToolView};
+use crate::tool_index::{CallerToolIndex, IndexInputs, ToolIndexEntry, ToolRow, ToolView};
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
@@ -75,9 +75,9 @@ struct RuleChange {
     to: Option<String>,
 }
 
-impl From<Changed> for RuleChange {
-    fn from(changed: Changed) -> Self {
-        let Changed { what, from, to } = changed;
+impl From<ExplainedChange> for RuleChange {
+    fn from(changed: ExplainedChange) -> Self {
+        let ExplainedChange { member: what, from, to } = changed;
         Self { member: what, from, to }
     }
 }
@@ -111,7 +111,7 @@ struct ViewQuery {
 /// A list of tools.
 enum ToolRows {
     /// From all tools, serialized without being copied.
-    Known { index: Arc<ToolIndex>, places: Vec<usize> },
+    Known { index: Arc<CallerToolIndex>, places: Vec<usize> },
     /// From a view.
     Seen(Vec<ToolRow>),
 }
@@ -164,7 +164,7 @@ async fn list(
         Some(query) => index.search(query, limit.unwrap_or(FOUND), server),
         None => {
             let of =
-                |listed: &IndexedTool| server.is_none_or(|server| listed.tool.server == server);
+                |listed: &ToolIndexEntry| server.is_none_or(|server| listed.tool.server == server);
             let all = index.tools.iter().enumerate().filter(|(_, listed)| of(listed));
             all.map(|(at, _)| at).take(limit.unwrap_or(usize::MAX)).collect()
         }
@@ -205,7 +205,7 @@ async fn show(
     tool.description = seen.description();
     let original = listed.original(&index);
     let explanation = original.map(|entry| explain(entry, &active.transforms));
-    let steps = explanation.map(|Explanation { steps, .. }| steps).unwrap_or_default();
+    let steps = explanation.map(|TransformExplanation { steps, .. }| steps).unwrap_or_default();
     let steps = steps.into_iter().map(|step| RuleEffect {
         rule: step.rule,
         hides: step.hides,
@@ -228,7 +228,10 @@ async fn show(
 
 impl AdminState {
     /// All tools, for a caller.
-    pub(crate) async fn tool_index(&self, caller: Caller) -> Result<Arc<ToolIndex>, AdminError> {
+    pub(crate) async fn tool_index(
+        &self,
+        caller: Caller,
+    ) -> Result<Arc<CallerToolIndex>, AdminError> {
         let labelled = self.0.labels.get().and_then(|labels| labels.now(&caller));
         let hub = self.0.hub.catalog(&caller);
         let of = IndexInputs { hub, active: self.active(), caller, labelled };
@@ -245,7 +248,7 @@ impl AdminState {
         &self,
         caller: Caller,
         name: &str,
-    ) -> Result<Arc<ToolIndex>, AdminError> {
+    ) -> Result<Arc<CallerToolIndex>, AdminError> {
         let index = self.tool_index(caller.clone()).await?;
         if matches!(index.find(name), Err(Unresolved::Unknown { .. })) {
             let kind = ShelfKind::Tools;

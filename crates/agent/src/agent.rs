@@ -2,12 +2,12 @@
 
 mod call;
 mod cost;
-mod fit;
-mod people;
+mod questions;
 mod request;
 mod sampling;
-mod shorter;
+mod shortening;
 mod tools;
+mod window;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,30 +17,29 @@ use std::time::Duration;
 use consort_core::{CallingAgent, ClientSession, Emitter, Emitting, Tool, Toolbox};
 use tokio::sync::Semaphore;
 
-use crate::bound::{self, Bound};
-use crate::conversation::{Conversation, ConversationError, Taken, now};
-use crate::event::Event;
-use crate::hook::{Moment, Verdict};
-use crate::message::{CallResult, Message};
+use crate::conversation::{Conversation, ConversationError, LockedConversation, now};
+use crate::event::RunEvent;
+use crate::hook::{HookMoment, HookVerdict};
 use crate::meter::RunMeter;
-use crate::observe::RunObservation;
-use crate::provider::{Ask, Images, Model, ProviderError, Reply};
-use crate::run::{CallState, Next, Run, UNKNOWN};
-use crate::settings::Settings;
-use crate::step::{Began, Report, Status, What};
-use crate::task::Ready;
+use crate::observer::RunObservation;
+use crate::run::{CallState, NextAction, OUTCOME_UNKNOWN, RunState};
+use crate::run_tools::RunTools;
+use crate::settings::AgentSettings;
+use crate::step::{RunParameters, RunReport, RunStatus, StepEvent};
+use crate::task::ResolvedTask;
+use consort_models::{ChatMessage, Model, ModelReply, ProviderError, ToolCallResult};
 
-use fit::Fit;
-pub use sampling::{Consent, Sampling};
+use window::ContextWindow;
 
 /// Status and reason of a run's end.
-type End = (Status, String);
+type RunEnd = (RunStatus, String);
 
 /// An agent: a model with a toolbox.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use consort_agent::{Agent, Conversation, Event, Message, Model, Script, Settings, Status};
+/// use consort_agent::{Agent, Conversation, RunEvent, AgentSettings, RunStatus};
+/// use consort_models::{ChatMessage, Model, ModelScript};
 /// # use consort_core::{Call, Caller, Catalog, Changes, Emitting, Events, Toolbox};
 /// # struct Nothing;
 /// # impl Toolbox for Nothing {
@@ -50,12 +49,12 @@ type End = (Status, String);
 /// # }
 /// # let toolbox = Arc::new(Nothing);
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let script = Script::parse(r#"{"turns": [{"text": "Good morning."}]}"#)?;
-/// let agent = Agent::new(Model::scripted(script), toolbox, Settings::new("greeter"));
-/// let mut events = agent.run(&Conversation::new(), vec![Message::user("Hello!")]);
+/// let script = ModelScript::parse(r#"{"turns": [{"text": "Good morning."}]}"#)?;
+/// let agent = Agent::new(Model::scripted(script), toolbox, AgentSettings::new("greeter"));
+/// let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Hello!")]);
 /// while let Some(event) = events.next().await {
-///     if let Event::Over { report } = event {
-///         assert_eq!((report.status, &*report.text), (Status::Completed, "Good morning."));
+///     if let RunEvent::Ended { report } = event {
+///         assert_eq!((report.status, &*report.text), (RunStatus::Completed, "Good morning."));
 ///     }
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -69,7 +68,7 @@ pub struct Agent {
     /// Tools that it may call.
     pub toolbox: Arc<dyn Toolbox>,
     /// Settings of its runs.
-    pub settings: Settings,
+    pub settings: AgentSettings,
 }
 
 impl std::fmt::Debug for Agent {
@@ -80,90 +79,94 @@ impl std::fmt::Debug for Agent {
 
 impl Agent {
     /// Creates an agent from a model and a toolbox.
-    pub fn new(model: Model, toolbox: Arc<dyn Toolbox>, settings: Settings) -> Self {
+    pub fn new(model: Model, toolbox: Arc<dyn Toolbox>, settings: AgentSettings) -> Self {
         Self { model, toolbox, settings }
     }
 
     /// Answers the input. The run proceeds while the stream is read; dropping the stream interrupts it and cancels its
     /// calls, and [`Conversation::stop`] ends it in order. Without input, a run that was interrupted, or that waited
     /// for a user, continues where it was, and one that completed reports its end again. The stream ends with exactly
-    /// one [`Event::Over`].
-    pub fn run(&self, conversation: &Conversation, input: Vec<Message>) -> Emitting<Event> {
-        self.go(conversation, input, None)
+    /// one [`RunEvent::Ended`].
+    pub fn run(&self, conversation: &Conversation, input: Vec<ChatMessage>) -> Emitting<RunEvent> {
+        self.start_run(conversation, input, None)
     }
 
     /// Performs a task, with its own tools and session.
-    pub fn perform(&self, conversation: &Conversation, ready: Ready) -> Emitting<Event> {
-        let Ready { task, tools } = ready;
+    pub fn perform(&self, conversation: &Conversation, ready: ResolvedTask) -> Emitting<RunEvent> {
+        let ResolvedTask { task, tools } = ready;
         let mut agent = self.clone();
         agent.settings.session = task.session.or(Some(task.id)).filter(|id| !id.is_empty());
-        agent.go(conversation, vec![Message::user(task.description)], Some(tools))
+        agent.start_run(conversation, vec![ChatMessage::user(task.description)], Some(tools))
     }
 
-    fn go(
+    fn start_run(
         &self,
         conversation: &Conversation,
-        input: Vec<Message>,
-        tools: Option<Bound>,
-    ) -> Emitting<Event> {
+        input: Vec<ChatMessage>,
+        tools: Option<RunTools>,
+    ) -> Emitting<RunEvent> {
         let (agent, conversation) = (self.clone(), conversation.clone());
         Emitting::new(|emitter| async move {
-            let report = match conversation.take() {
-                Some(taken) => Box::pin(agent.work(taken, input, tools, &emitter)).await,
-                None => Report {
-                    status: Status::Error,
+            let report = match conversation.lock_for_run() {
+                Some(conversation) => {
+                    Box::pin(agent.execute(conversation, input, tools, &emitter)).await
+                }
+                None => RunReport {
+                    status: RunStatus::Error,
                     reason: ConversationError::Busy.to_string(),
                     ..conversation.report()
                 },
             };
-            Event::Over { report }
+            RunEvent::Ended { report }
         })
     }
 
-    async fn work(
+    async fn execute(
         self,
-        taken: Taken,
-        input: Vec<Message>,
-        tools: Option<Bound>,
-        emitter: &Emitter<Event>,
-    ) -> Report {
+        conversation: LockedConversation,
+        input: Vec<ChatMessage>,
+        tools: Option<RunTools>,
+        emitter: &Emitter<RunEvent>,
+    ) -> RunReport {
         // What is done is done, also for those who did not hear of it.
-        if input.is_empty() && taken.look(|run| run.over() == Some(Status::Completed)) {
-            return taken.look(|run| run.report(self.model.facts.price));
+        if input.is_empty() && conversation.read(|run| run.outcome() == Some(RunStatus::Completed))
+        {
+            return conversation.read(|run| run.report(self.model.facts.price));
         }
         let (mut hint, mut observation) = (None, None);
-        let (status, reason) = match self.begin(&taken, &input, tools, emitter).await {
+        let (status, reason) = match self.begin(&conversation, &input, tools, emitter).await {
             Ok(mut worker) => {
                 observation.clone_from(&worker.observation);
                 let limit = self.settings.limits.time;
                 let working = async {
-                    let end = worker.work(&taken, emitter).await;
+                    let end = worker.run_steps(&conversation, emitter).await;
                     hint = worker.hint.take();
                     end
                 };
                 tokio::select! {
                     end = working => end,
-                    () = taken.stopped() => (Status::Cancelled, "it was stopped".to_owned()),
-                    () = pause(limit) => {
-                        (Status::LimitReached, self.settings.limits.time_reached())
+                    () = conversation.wait_for_stop() => (RunStatus::Cancelled, "it was stopped".to_owned()),
+                    () = sleep_for(limit) => {
+                        (RunStatus::LimitReached, self.settings.limits.time_reached())
                     }
                 }
             }
             Err(end) => end,
         };
         // What was on its way is no longer waited for.
-        let closed = close_left(&taken);
-        let kept = closed.and_then(|()| taken.step(What::Over { status, reason }));
-        let mut report = taken.look(|run| run.report(self.model.facts.price));
+        let closed = close_sent_calls(&conversation);
+        let kept =
+            closed.and_then(|()| conversation.record(StepEvent::RunEnded { status, reason }));
+        let mut report = conversation.read(|run| run.report(self.model.facts.price));
         report.hint = hint;
         if let Err(error) = kept {
-            (report.status, report.reason) = unkept(&error);
+            (report.status, report.reason) = storage_failure(&error);
         }
         if let Some(observation) = observation {
             observation.end(&report);
         }
         for hook in &self.settings.hooks {
-            hook.at(Moment::Over(&report)).await;
+            hook.check(HookMoment::End(&report)).await;
         }
         report
     }
@@ -171,70 +174,76 @@ impl Agent {
     /// Begins or resumes a run.
     async fn begin(
         &self,
-        taken: &Taken,
-        input: &[Message],
-        tools: Option<Bound>,
-        emitter: &Emitter<Event>,
-    ) -> Result<Worker, End> {
+        conversation: &LockedConversation,
+        input: &[ChatMessage],
+        tools: Option<RunTools>,
+        emitter: &Emitter<RunEvent>,
+    ) -> Result<RunWorker, RunEnd> {
         self.check_price()?;
-        let resumed = input.is_empty() && taken.look(Run::is_unfinished);
-        let began = taken.look(|run| run.began().cloned()).filter(|_| resumed);
+        let resumed = input.is_empty() && conversation.read(RunState::is_unfinished);
+        let began = conversation.read(|run| run.parameters().cloned()).filter(|_| resumed);
         let tools = match tools {
             Some(tools) => tools,
-            None => {
-                self.choose(began.as_ref()).await.map_err(|error| tools::unavailable(&error))?
-            }
+            None => self
+                .select_tools(began.as_ref())
+                .await
+                .map_err(|error| tools::tools_unavailable(&error))?,
         };
         let run = match began {
             Some(began) => {
-                close_left(taken).map_err(|error| unkept(&error))?;
+                close_sent_calls(conversation).map_err(|error| storage_failure(&error))?;
                 began.run
             }
             None => {
-                self.verdict(Moment::Input(input)).await?;
-                self.start(taken, input, &tools).map_err(|error| unkept(&error))?
+                self.run_hooks(HookMoment::Input(input)).await?;
+                self.start(conversation, input, &tools).map_err(|error| storage_failure(&error))?
             }
         };
         let model = self.model.id.clone();
         let observation = self.observe(&run);
         let calling = CallingAgent { name: self.settings.name.clone(), model: model.clone() };
-        emitter.emit(Event::Began { run: run.clone(), model, tools: tools.ids().len() }).await;
-        Ok(Worker {
-            fit: Fit::default(),
+        emitter.emit(RunEvent::Started { run: run.clone(), model, tools: tools.ids().len() }).await;
+        Ok(RunWorker {
+            window: ContextWindow::default(),
             agent: self.clone(),
             calling: Arc::new(calling),
             observation,
             tools,
             run,
             session: ClientSession::new(),
-            offered: None,
+            listed_tools: None,
             slots: HashMap::new(),
-            meter: self.meter(taken),
+            meter: self.meter(conversation),
             hint: None,
         })
     }
 
-    fn start(&self, taken: &Taken, input: &[Message], tools: &Bound) -> std::io::Result<String> {
-        let run = id();
-        taken.step(What::Began(Began {
+    fn start(
+        &self,
+        conversation: &LockedConversation,
+        input: &[ChatMessage],
+        tools: &RunTools,
+    ) -> std::io::Result<String> {
+        let run = new_run_id();
+        conversation.record(StepEvent::RunStarted(RunParameters {
             run: run.clone(),
             agent: self.settings.name.clone(),
             model: self.model.id.clone(),
             tools: tools.ids(),
         }))?;
         for message in input {
-            taken.step(What::Message { message: message.clone() })?;
+            conversation.record(StepEvent::Message { message: message.clone() })?;
         }
         Ok(run)
     }
 
     /// Calls the hooks at a moment at which all they can do is to stop the run.
-    async fn verdict(&self, moment: Moment<'_>) -> Result<(), End> {
+    async fn run_hooks(&self, moment: HookMoment<'_>) -> Result<(), RunEnd> {
         for hook in &self.settings.hooks {
-            match hook.at(moment).await {
-                Verdict::Go | Verdict::Edit(_) => {}
-                Verdict::Refuse(reason) | Verdict::Stop(reason) => {
-                    return Err((Status::Denied, reason));
+            match hook.check(moment).await {
+                HookVerdict::Continue | HookVerdict::Edit(_) => {}
+                HookVerdict::Refuse(reason) | HookVerdict::Stop(reason) => {
+                    return Err((RunStatus::Denied, reason));
                 }
             }
         }
@@ -243,43 +252,47 @@ impl Agent {
 }
 
 /// A run in progress.
-struct Worker {
+struct RunWorker {
     agent: Agent,
     /// The agent as named in calls.
     calling: Arc<CallingAgent>,
     observation: Option<Arc<dyn RunObservation>>,
-    tools: Bound,
+    tools: RunTools,
     run: String,
     /// The client session of the run at servers.
     session: ClientSession,
     /// Tools listed to the model last, and true if `read_result` was among them.
-    offered: Option<(bool, Arc<[Tool]>)>,
+    listed_tools: Option<(bool, Arc<[Tool]>)>,
     /// Limits of concurrent calls, by server.
     slots: HashMap<consort_core::ServerId, Arc<Semaphore>>,
     /// Cost of the run, with the agents it calls.
     meter: Arc<RunMeter>,
     /// Use of the model's context window.
-    fit: Fit,
+    window: ContextWindow,
     /// Advice about an error.
     hint: Option<String>,
 }
 
-impl Worker {
+impl RunWorker {
     /// Performs the next action until the run ends.
-    async fn work(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> End {
+    async fn run_steps(
+        &mut self,
+        conversation: &LockedConversation,
+        emitter: &Emitter<RunEvent>,
+    ) -> RunEnd {
         loop {
             let (limits, price) = (&self.agent.settings.limits, self.agent.model.facts.price);
-            let next = taken.look(|run| run.next(limits, price, now()));
-            if matches!(next, Next::Ask | Next::Call(_))
+            let next = conversation.read(|run| run.next(limits, price, now()));
+            if matches!(next, NextAction::Request | NextAction::Call(_))
                 && let Some(reached) = self.meter.exceeded_outside()
             {
-                return (Status::LimitReached, reached);
+                return (RunStatus::LimitReached, reached);
             }
             let done = match next {
-                Next::Ask => self.ask(taken, emitter).await,
-                Next::Call(calls) => Box::pin(self.call(taken, calls, emitter)).await,
-                Next::End(status, reason) => return (status, reason),
-                Next::Rest => return (Status::Error, "nothing was said".to_owned()),
+                NextAction::Request => self.request_reply(conversation, emitter).await,
+                NextAction::Call(calls) => Box::pin(self.call(conversation, calls, emitter)).await,
+                NextAction::End(status, reason) => return (status, reason),
+                NextAction::Idle => return (RunStatus::Error, "nothing was said".to_owned()),
             };
             if let Err(end) = done {
                 return end;
@@ -288,99 +301,68 @@ impl Worker {
     }
 
     /// Requests an answer of the model; again with less while the request exceeds the context window.
-    async fn ask(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> Result<(), End> {
-        let turn = taken.look(Run::turns) + 1;
+    async fn request_reply(
+        &mut self,
+        conversation: &LockedConversation,
+        emitter: &Emitter<RunEvent>,
+    ) -> Result<(), RunEnd> {
+        let turn = conversation.read(RunState::turns) + 1;
         let mut tries = 0;
         let reply = loop {
-            let ask = self.question(taken).await.map_err(|error| unkept(&error))?;
-            self.agent.verdict(Moment::Asking(&ask)).await?;
-            emitter.emit(Event::Asking { turn }).await;
-            let error = match self.hear(ask, emitter).await? {
+            let request =
+                self.build_request(conversation).await.map_err(|error| storage_failure(&error))?;
+            self.agent.run_hooks(HookMoment::BeforeRequest(&request)).await?;
+            emitter.emit(RunEvent::Requesting { turn }).await;
+            let error = match self.receive_reply(request, emitter).await? {
                 Ok(reply) => break reply,
                 Err(error) => error,
             };
             tries += 1;
             let most = self.agent.settings.context_tries;
-            if tries > most || !self.make_shorter(taken, &error).await? {
-                return Err(self.failed(&error));
+            if tries > most || !self.shorten(conversation, &error).await? {
+                return Err(self.provider_failure(&error));
             }
-            emitter.emit(Event::Again { error: error.to_string(), after: 0 }).await;
+            emitter.emit(RunEvent::Retrying { error: error.to_string(), wait_ms: 0 }).await;
         };
-        self.agent.verdict(Moment::Said(&reply)).await?;
-        let Reply { message, usage, .. } = reply.clone();
-        self.fit.sent(taken, usage.input);
+        self.agent.run_hooks(HookMoment::AfterReply(&reply)).await?;
+        let ModelReply { message, usage, .. } = reply.clone();
+        self.window.correct(conversation, usage.input);
         self.charge(&usage);
-        taken.step(What::Said { reply }).map_err(|error| unkept(&error))?;
-        emitter.emit(Event::Said { turn, message: message.into(), usage }).await;
+        conversation.record(StepEvent::Reply { reply }).map_err(|error| storage_failure(&error))?;
+        emitter.emit(RunEvent::Reply { turn, message: message.into(), usage }).await;
         Ok(())
     }
 
-    fn failed(&mut self, error: &ProviderError) -> End {
+    fn provider_failure(&mut self, error: &ProviderError) -> RunEnd {
         self.hint = error.hint();
-        (Status::Error, error.to_string())
-    }
-
-    /// Builds the next model request.
-    async fn question(&mut self, taken: &Taken) -> std::io::Result<Ask> {
-        let tools = self.offer(taken.look(Run::has_wholes));
-        let cut = self.fit.make(taken, &self.agent.model.facts, &self.agent.settings, &tools);
-        if let Some(before) = cut {
-            self.leave_out(taken, before).await?;
-        }
-        let settings = &self.agent.settings;
-        let mut ask = Ask::new(&self.agent.model.name, Vec::new());
-        if !settings.instructions.is_empty() {
-            ask.messages.push(Message::system(&settings.instructions).into());
-        }
-        ask.messages.extend(taken.look(Run::shown));
-        ask.tools = tools;
-        ask.max_tokens = self.agent.settings.max_tokens;
-        ask.temperature = self.agent.settings.temperature;
-        ask.reasoning = self.agent.settings.reasoning;
-        ask.images = if self.agent.model.facts.images { Images::Shown } else { Images::Named };
-        Ok(ask)
-    }
-
-    /// Returns the tools as the model sees them, in the same allocation as long as they are the same.
-    fn offer(&mut self, shortened: bool) -> Arc<[Tool]> {
-        if let Some((known, offered)) = &self.offered
-            && *known == shortened
-        {
-            return Arc::clone(offered);
-        }
-        let mut tools: Vec<Tool> = self.tools.definitions().to_vec();
-        tools.extend(self.agent.settings.foreign.iter().cloned());
-        if self.agent.settings.person {
-            tools.push(bound::ask_user());
-        }
-        if shortened {
-            tools.push(bound::read_result());
-        }
-        let offered: Arc<[Tool]> = tools.into();
-        self.offered = Some((shortened, Arc::clone(&offered)));
-        offered
+        (RunStatus::Error, error.to_string())
     }
 }
 
 /// Sets the outcome of calls that were sent and whose result will not arrive to unknown.
-fn close_left(taken: &Taken) -> std::io::Result<()> {
-    let left = taken.look(|run| {
-        let left = run.pending().iter().filter(|pending| pending.state == CallState::Left);
-        left.map(|pending| pending.call.id.clone()).collect::<Vec<_>>()
+fn close_sent_calls(conversation: &LockedConversation) -> std::io::Result<()> {
+    let sent_calls = conversation.read(|run| {
+        let sent_calls = run.pending().iter().filter(|pending| pending.state == CallState::Sent);
+        sent_calls.map(|pending| pending.call.id.clone()).collect::<Vec<_>>()
     });
-    for call in left {
-        let result = CallResult::error(call, UNKNOWN);
+    for call in sent_calls {
+        let result = ToolCallResult::error(call, OUTCOME_UNKNOWN);
         let error = Some("outcome_unknown".to_owned());
-        taken.step(What::Result { result, error, whole: None, took: 0 })?;
+        conversation.record(StepEvent::Result {
+            result,
+            error,
+            full_text: None,
+            duration_ms: 0,
+        })?;
     }
     Ok(())
 }
 
-fn unkept(error: &std::io::Error) -> End {
-    (Status::Error, format!("the conversation cannot be kept: {error}"))
+fn storage_failure(error: &std::io::Error) -> RunEnd {
+    (RunStatus::Error, format!("the conversation cannot be kept: {error}"))
 }
 
-async fn pause(limit: Option<Duration>) {
+async fn sleep_for(limit: Option<Duration>) {
     match limit {
         Some(limit) => tokio::time::sleep(limit).await,
         None => std::future::pending().await,
@@ -388,7 +370,7 @@ async fn pause(limit: Option<Duration>) {
 }
 
 /// Returns an id for a run: its time, and random digits.
-fn id() -> String {
+fn new_run_id() -> String {
     let millis = now();
     let when = consort_core::utc(millis / 1000).replace(['-', ':'], "").replace('T', "-");
     let random = RandomState::new().hash_one(millis) & 0xffff;

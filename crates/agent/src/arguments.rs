@@ -3,13 +3,13 @@
 use consort_core::{Json, Object};
 use serde_json::{Map, Value};
 
-use crate::message::Arguments;
+use consort_models::RawArguments;
 
 /// Returns the arguments of a call: an object, with members that were encoded twice decoded once. The error is written
 /// for the model.
-pub(crate) fn read(arguments: &Arguments, schema: &Json) -> Result<Object, String> {
+pub(crate) fn read(arguments: &RawArguments, schema: &Json) -> Result<Object, String> {
     if let Some(object) = arguments.object() {
-        return Ok(mended(&object, schema).unwrap_or(object));
+        return Ok(decode_members(&object, schema).unwrap_or(object));
     }
     // A text that is JSON of an object: encoded once too often.
     let inner = Json::parse(arguments.as_str().to_owned())
@@ -17,7 +17,7 @@ pub(crate) fn read(arguments: &Arguments, schema: &Json) -> Result<Object, Strin
         .and_then(|json| json.text().map(std::borrow::Cow::into_owned))
         .and_then(|text| Json::parse(text).ok()?.to_object());
     if let Some(object) = inner {
-        return Ok(mended(&object, schema).unwrap_or(object));
+        return Ok(decode_members(&object, schema).unwrap_or(object));
     }
     let what = match Json::parse(arguments.as_str().to_owned()) {
         Ok(_) => "they are not a JSON object".to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn read(arguments: &Arguments, schema: &Json) -> Result<Object, Strin
 
 /// Returns the object with members decoded that the schema declares as an object or array and that are a string of its
 /// JSON; `None` if there are none.
-fn mended(object: &Object, schema: &Json) -> Option<Object> {
+fn decode_members(object: &Object, schema: &Json) -> Option<Object> {
     // Only an object with a text that begins like JSON can have one.
     let suspect =
         |value: &Json| value.text().is_some_and(|text| text.trim_start().starts_with(['{', '[']));

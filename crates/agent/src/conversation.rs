@@ -6,9 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::message::Message;
-use crate::run::Run;
-use crate::step::{Journal, Question, Report, Status, Step, What};
+use crate::run::RunState;
+use crate::step::{ConversationStep, RunReport, RunStatus, StepEvent, StepJournal, UserQuestion};
+use consort_models::ChatMessage;
 
 /// A conversation. A handle: clones are the same conversation, and one run at a time is active in it.
 #[derive(Clone)]
@@ -18,8 +18,8 @@ pub struct Conversation {
 }
 
 struct Inner {
-    run: Run,
-    journal: Box<dyn Journal>,
+    run: RunState,
+    journal: Box<dyn StepJournal>,
     busy: bool,
 }
 
@@ -52,23 +52,23 @@ impl std::fmt::Debug for Conversation {
 impl Conversation {
     /// Creates a conversation that is not stored.
     pub fn new() -> Self {
-        Self::kept(&[], Box::new(Forgotten))
+        Self::with_journal(&[], Box::new(NullJournal))
     }
 
     /// Creates a conversation from its steps, with the journal that stores further ones.
-    pub fn kept(steps: &[Step], journal: Box<dyn Journal>) -> Self {
-        let inner = Inner { run: Run::of(steps), journal, busy: false };
+    pub fn with_journal(steps: &[ConversationStep], journal: Box<dyn StepJournal>) -> Self {
+        let inner = Inner { run: RunState::from_steps(steps), journal, busy: false };
         Self { inner: Arc::new(Mutex::new(inner)), stop: Arc::new(watch::Sender::new(false)) }
     }
 
     /// Returns all messages.
-    pub fn messages(&self) -> Vec<Arc<Message>> {
+    pub fn messages(&self) -> Vec<Arc<ChatMessage>> {
         self.lock().run.messages().to_vec()
     }
 
     /// Returns the questions to users that are not answered.
-    pub fn waiting(&self) -> Vec<Question> {
-        self.lock().run.waiting()
+    pub fn open_questions(&self) -> Vec<UserQuestion> {
+        self.lock().run.open_questions()
     }
 
     /// Returns true if a run was interrupted in it, or can continue because a user answered.
@@ -77,17 +77,17 @@ impl Conversation {
     }
 
     /// Returns the status of its last run, if it ended.
-    pub fn over(&self) -> Option<Status> {
-        self.lock().run.over()
+    pub fn outcome(&self) -> Option<RunStatus> {
+        self.lock().run.outcome()
     }
 
     /// Returns the report of its last run so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> RunReport {
         self.lock().run.report(None)
     }
 
     /// Returns a copy of its state.
-    pub fn run(&self) -> Run {
+    pub fn state(&self) -> RunState {
         self.lock().run.clone()
     }
 
@@ -97,11 +97,11 @@ impl Conversation {
         if inner.busy {
             return Err(ConversationError::Busy);
         }
-        if !inner.run.waiting().iter().any(|open| open.id == question) {
+        if !inner.run.open_questions().iter().any(|open| open.id == question) {
             return Err(ConversationError::NoQuestion(question.to_owned()));
         }
         let question = question.to_owned();
-        inner.take(What::Answered { question, answer })?;
+        inner.record(StepEvent::Answer { question, answer })?;
         Ok(())
     }
 
@@ -111,14 +111,14 @@ impl Conversation {
     }
 
     /// Locks the conversation for a run, if none is active.
-    pub(crate) fn take(&self) -> Option<Taken> {
+    pub(crate) fn lock_for_run(&self) -> Option<LockedConversation> {
         let mut inner = self.lock();
         if inner.busy {
             return None;
         }
         inner.busy = true;
         self.stop.send_replace(false);
-        Some(Taken(self.clone()))
+        Some(LockedConversation(self.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -127,47 +127,47 @@ impl Conversation {
 }
 
 impl Inner {
-    fn take(&mut self, what: What) -> std::io::Result<()> {
-        let step = Step { at: now(), what };
-        self.journal.keep(&step)?;
+    fn record(&mut self, event: StepEvent) -> std::io::Result<()> {
+        let step = ConversationStep { at: now(), event };
+        self.journal.record(&step)?;
         self.run.apply(&step);
         Ok(())
     }
 }
 
 /// A conversation locked by a run, until this is dropped.
-pub(crate) struct Taken(Conversation);
+pub(crate) struct LockedConversation(Conversation);
 
-impl Taken {
+impl LockedConversation {
     /// Stores a step, and then applies it.
-    pub(crate) fn step(&self, what: What) -> std::io::Result<()> {
-        self.0.lock().take(what)
+    pub(crate) fn record(&self, event: StepEvent) -> std::io::Result<()> {
+        self.0.lock().record(event)
     }
 
     /// Reads the state.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Run) -> T) -> T {
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&RunState) -> T) -> T {
         look(&self.0.lock().run)
     }
 
     /// Waits until the run is stopped.
-    pub(crate) async fn stopped(&self) {
+    pub(crate) async fn wait_for_stop(&self) {
         let mut stop = self.0.stop.subscribe();
         // The sender lives as long as the conversation, which is held here.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 }
 
-impl Drop for Taken {
+impl Drop for LockedConversation {
     fn drop(&mut self) {
         self.0.lock().busy = false;
     }
 }
 
 /// A journal that stores nothing.
-struct Forgotten;
+struct NullJournal;
 
-impl Journal for Forgotten {
-    fn keep(&mut self, _: &Step) -> std::io::Result<()> {
+impl StepJournal for NullJournal {
+    fn record(&mut self, _: &ConversationStep) -> std::io::Result<()> {
         Ok(())
     }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use consort_core::{Json, Reply as Answer};
 use serde::Serialize;
 
-use crate::message::{Call, CallResult, Message};
-use crate::provider::{Delta, Usage};
-use crate::step::{Question, Report};
+use crate::step::{RunReport, UserQuestion};
+use consort_models::{ChatMessage, ReplyDelta, TokenUsage, ToolCall, ToolCallResult};
 
 /// An event of a run, in order, up to exactly one end. Programs receive them as JSON lines.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Event {
+pub enum RunEvent {
     /// The run begins, or continues.
-    Began {
+    #[serde(rename = "began")]
+    Started {
         /// The run's id.
         run: String,
         /// The model, as `provider:name`.
@@ -24,35 +24,40 @@ pub enum Event {
         tools: usize,
     },
     /// The model request is sent.
-    Asking {
+    #[serde(rename = "asking")]
+    Requesting {
         /// Number of the turn, from 1.
         turn: u32,
     },
     /// A piece of the model's answer.
     Delta {
         /// The piece.
-        delta: Delta,
+        delta: ReplyDelta,
     },
     /// The model request is retried soon.
-    Again {
+    #[serde(rename = "again")]
+    Retrying {
         /// Error of the attempt.
         error: String,
         /// Wait in milliseconds.
-        after: u64,
+        #[serde(rename = "after")]
+        wait_ms: u64,
     },
     /// The model answered.
-    Said {
+    #[serde(rename = "said")]
+    Reply {
         /// Number of the turn, from 1.
         turn: u32,
         /// The whole message.
-        message: Arc<Message>,
+        message: Arc<ChatMessage>,
         /// Token usage of the answer.
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// A call begins.
-    Called {
+    #[serde(rename = "called")]
+    CallStarted {
         /// The call.
-        call: Call,
+        call: ToolCall,
         /// The tool under its server's names: `server.tool`.
         tool: String,
     },
@@ -79,7 +84,7 @@ pub enum Event {
     /// A user is asked. The consumer takes the handle and answers with it; if it is dropped unused, nobody answers.
     Question {
         /// The question.
-        question: Question,
+        question: UserQuestion,
         /// Handle for the answer.
         #[serde(skip)]
         answer: Option<Answer>,
@@ -87,12 +92,13 @@ pub enum Event {
     /// A call ended.
     Result {
         /// Its result.
-        result: CallResult,
+        result: ToolCallResult,
         /// Kind of the error if the tool gave no result; absent if it ran.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// Duration in milliseconds.
-        took: u64,
+        #[serde(rename = "took")]
+        duration_ms: u64,
     },
     /// Information that changes nothing.
     Note {
@@ -100,8 +106,9 @@ pub enum Event {
         text: String,
     },
     /// The run ended.
-    Over {
+    #[serde(rename = "over")]
+    Ended {
         /// Its report.
-        report: Report,
+        report: RunReport,
     },
 }

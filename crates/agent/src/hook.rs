@@ -2,54 +2,53 @@
 
 use consort_core::{BoxFuture, Object};
 
-use crate::message::{Call, CallResult, Message};
-use crate::provider::{Ask, Reply};
-use crate::step::Report;
+use crate::step::RunReport;
+use consort_models::{ChatMessage, ModelReply, ModelRequest, ToolCall, ToolCallResult};
 
 /// A hook of a run: for a log, or as a guardrail.
-pub trait Hook: Send + Sync {
+pub trait RunHook: Send + Sync {
     /// Returns the verdict for this moment. The run waits for it.
-    fn at<'a>(&'a self, moment: Moment<'a>) -> BoxFuture<'a, Verdict>;
+    fn check<'a>(&'a self, moment: HookMoment<'a>) -> BoxFuture<'a, HookVerdict>;
 }
 
 /// A moment of a run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Moment<'a> {
+pub enum HookMoment<'a> {
     /// The agent received input and is about to answer it.
-    Input(&'a [Message]),
+    Input(&'a [ChatMessage]),
     /// The model request is about to be sent.
-    Asking(&'a Ask),
+    BeforeRequest(&'a ModelRequest),
     /// The model answered.
-    Said(&'a Reply),
+    AfterReply(&'a ModelReply),
     /// A call is about to be sent.
-    Calling {
+    BeforeCall {
         /// The call.
-        call: &'a Call,
+        call: &'a ToolCall,
         /// The tool under its server's names: `server.tool`.
         tool: &'a str,
         /// The arguments.
         arguments: &'a Object,
     },
     /// A call ended.
-    Called {
+    AfterCall {
         /// The call.
-        call: &'a Call,
+        call: &'a ToolCall,
         /// Its result.
-        result: &'a CallResult,
+        result: &'a ToolCallResult,
     },
     /// The run ended.
-    Over(&'a Report),
+    End(&'a RunReport),
 }
 
 /// Verdict of a hook.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum HookVerdict {
     /// Continue.
-    Go,
-    /// Make the call with other arguments. At any moment but [`Moment::Calling`] the same as `Go`.
+    Continue,
+    /// Make the call with other arguments. At any moment but [`HookMoment::BeforeCall`] the same as `Continue`.
     Edit(Object),
-    /// Do not make the call; the model receives the reason. At any moment but [`Moment::Calling`] the same as `Stop`.
+    /// Do not make the call; the model receives the reason. At any moment but [`HookMoment::BeforeCall`] the same as `Stop`.
     Refuse(String),
     /// End the run as denied.
     Stop(String),

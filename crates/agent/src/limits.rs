@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::meter::ModelCost;
-use crate::provider::{Price, Usage};
+use crate::cost::ModelCost;
+use consort_models::{TokenPrice, TokenUsage};
 
 /// Limits of a run, after which it is ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct RunLimits {
     /// Model requests.
     pub turns: u32,
     /// Tool calls.
@@ -22,7 +22,7 @@ pub struct Limits {
     pub repeats: u32,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
         Self { turns: 50, calls: 200, tokens: None, cost: None, time: None, repeats: 3 }
     }
@@ -61,19 +61,19 @@ impl Default for WorkLimits {
     }
 }
 
-impl Limits {
+impl RunLimits {
     /// Returns the limit that is reached, as text.
-    pub(crate) fn exceeded(
+    pub(crate) fn exceeded_limit(
         &self,
-        usage: &Usage,
-        price: Option<Price>,
+        usage: &TokenUsage,
+        price: Option<TokenPrice>,
         agents: ModelCost,
         millis: u64,
     ) -> Option<String> {
         let tokens = usage.input + usage.output + agents.tokens;
         let own = price.map(|price| price.of(usage));
         let cost = own.map(|own| own + agents.dollars);
-        if let Some(reached) = self.spent(tokens, cost) {
+        if let Some(reached) = self.spent_limit(tokens, cost) {
             return Some(reached);
         }
         let time = self.time?;
@@ -81,7 +81,7 @@ impl Limits {
     }
 
     /// Returns the limit that is reached by this many tokens and US dollars, as text.
-    pub(crate) fn spent(&self, used: u64, cost: Option<f64>) -> Option<String> {
+    pub(crate) fn spent_limit(&self, used: u64, cost: Option<f64>) -> Option<String> {
         if let Some(tokens) = self.tokens.filter(|tokens| used >= *tokens) {
             return Some(format!("it used {used} of {tokens} tokens"));
         }

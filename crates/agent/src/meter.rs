@@ -3,37 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::CostMeter;
-use serde::{Deserialize, Serialize};
 
-use crate::limits::Limits;
-
-/// Cost of models: tokens, and US dollars as far as prices are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ModelCost {
-    /// Tokens, input and output.
-    pub tokens: u64,
-    /// US dollars.
-    pub dollars: f64,
-}
-
-impl ModelCost {
-    fn charge(&mut self, tokens: u64, dollars: Option<f64>) {
-        self.tokens = self.tokens.saturating_add(tokens);
-        self.dollars += dollars.unwrap_or_default();
-    }
-
-    /// Returns true if there is none.
-    pub fn is_zero(&self) -> bool {
-        *self == Self::default()
-    }
-}
+use crate::cost::ModelCost;
+use crate::limits::RunLimits;
 
 /// The meter of a run: its own cost and that of all agents it calls, also those still running.
 #[derive(Debug)]
 pub(crate) struct RunMeter {
     tokens: Option<u64>,
     dollars: Option<f64>,
-    spent: Mutex<ModelCost>,
+    cost: Mutex<ModelCost>,
     /// The meter of the run that called this agent.
     outer: Option<Arc<dyn CostMeter>>,
 }
@@ -41,12 +20,12 @@ pub(crate) struct RunMeter {
 impl RunMeter {
     /// Creates a meter that begins with the run's cost so far.
     pub(crate) fn new(
-        limits: &Limits,
+        limits: &RunLimits,
         spent: ModelCost,
         outer: Option<Arc<dyn CostMeter>>,
     ) -> Arc<Self> {
         let (tokens, dollars) = (limits.tokens, limits.cost);
-        Arc::new(Self { tokens, dollars, spent: Mutex::new(spent), outer })
+        Arc::new(Self { tokens, dollars, cost: Mutex::new(spent), outer })
     }
 
     /// Returns the limit of an outer run that is reached. The run's own limits are enforced by its steps.
@@ -58,16 +37,16 @@ impl RunMeter {
 
 impl CostMeter for RunMeter {
     fn charge(&self, tokens: u64, dollars: Option<f64>) {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        self.cost.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
         if let Some(outer) = &self.outer {
             outer.charge(tokens, dollars);
         }
     }
 
     fn exceeded(&self) -> Option<String> {
-        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let limits = Limits { tokens: self.tokens, cost: self.dollars, ..Limits::default() };
-        let own = limits.spent(spent.tokens, Some(spent.dollars));
+        let spent = *self.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        let limits = RunLimits { tokens: self.tokens, cost: self.dollars, ..RunLimits::default() };
+        let own = limits.spent_limit(spent.tokens, Some(spent.dollars));
         own.or_else(|| self.outer.as_ref()?.exceeded())
     }
 
@@ -79,23 +58,23 @@ impl CostMeter for RunMeter {
 /// The meter of one call: the cost of the agents behind it.
 #[derive(Debug)]
 pub(crate) struct CallMeter {
-    spent: Mutex<ModelCost>,
+    cost: Mutex<ModelCost>,
     run: Arc<RunMeter>,
 }
 
 impl CallMeter {
     pub(crate) fn new(run: &Arc<RunMeter>) -> Arc<Self> {
-        Arc::new(Self { spent: Mutex::default(), run: Arc::clone(run) })
+        Arc::new(Self { cost: Mutex::default(), run: Arc::clone(run) })
     }
 
-    pub(crate) fn spent(&self) -> ModelCost {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn cost(&self) -> ModelCost {
+        *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CostMeter for CallMeter {
     fn charge(&self, tokens: u64, dollars: Option<f64>) {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        self.cost.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
         self.run.charge(tokens, dollars);
     }
 

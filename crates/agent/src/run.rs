@@ -1,7 +1,7 @@
 //! The loop of a run as a value: the state after its steps, and the next action. Nothing here does I/O, reads a clock
 //! or waits, so the same steps always lead to the same state.
 
-mod shown;
+mod view;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::limits::Limits;
-use crate::message::{Call, CallResult, Message};
-use crate::meter::ModelCost;
-use crate::provider::{Price, Stop, Usage};
-use crate::step::{Began, Question, Report, Status, Step, What};
+use crate::cost::ModelCost;
+use crate::limits::RunLimits;
+use crate::step::{ConversationStep, RunParameters, RunReport, RunStatus, StepEvent, UserQuestion};
+use consort_models::{ChatMessage, StopReason, TokenPrice, TokenUsage, ToolCall, ToolCallResult};
 
 /// Result text of a call whose outcome is unknown.
-pub const UNKNOWN: &str = "outcome unknown: the call left and what became of it was not heard; \
+pub const OUTCOME_UNKNOWN: &str = "outcome unknown: the call left and what became of it was not heard; \
                            check before repeating";
 
 /// Result text of a call that was never made.
@@ -24,43 +23,43 @@ const NOT_MADE: &str = "not made: the conversation went on without it";
 
 /// The state of a conversation after its steps.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Run {
-    messages: Vec<Arc<Message>>,
+pub struct RunState {
+    messages: Vec<Arc<ChatMessage>>,
     /// Index of the first message that is shown; those before are left out.
-    cut: usize,
+    first_shown: usize,
     /// The model's summary of the messages left out.
     summary: Option<Arc<str>>,
     /// The maximum bytes shown of each earlier result, if less than usual.
-    shortened: Option<usize>,
+    truncation: Option<usize>,
     /// The messages before that was decided, with truncated results.
-    truncated: Vec<Arc<Message>>,
+    truncated: Vec<Arc<ChatMessage>>,
     /// Cost of the agents that were called.
-    agents: ModelCost,
-    began: Option<Began>,
-    since: u64,
-    last: u64,
+    agent_cost: ModelCost,
+    parameters: Option<RunParameters>,
+    started_at: u64,
+    last_step_at: u64,
     turns: u32,
     calls: u32,
-    failed: u32,
-    usage: Usage,
+    failed_calls: u32,
+    usage: TokenUsage,
     /// Token usage of the last answer.
-    latest: Usage,
+    last_usage: TokenUsage,
     /// Calls of the last answer, until all have a result.
-    pending: Vec<Pending>,
+    pending: Vec<UnfinishedCall>,
     /// Stop reason, once the model's answer is final.
-    said: Option<Stop>,
+    final_stop: Option<StopReason>,
     /// Hash of the last calls, and the number of times they were made in a row.
-    repeated: (u64, u32),
-    over: Option<(Status, String)>,
+    repetition: (u64, u32),
+    outcome: Option<(RunStatus, String)>,
     /// Full text of results that were truncated, by call.
-    wholes: HashMap<String, Arc<str>>,
+    full_texts: HashMap<String, Arc<str>>,
 }
 
 /// A call without a result yet, or one that waits for the results of others.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pending {
+pub struct UnfinishedCall {
     /// The call.
-    pub call: Call,
+    pub call: ToolCall,
     /// State of the call.
     pub state: CallState,
 }
@@ -71,31 +70,31 @@ pub enum CallState {
     /// It is to be made.
     Ready,
     /// It waits for a user.
-    Waiting(Question),
+    Waiting(UserQuestion),
     /// A user answered, and it is to be made.
-    Answered(Question, Value),
+    Answered(UserQuestion, Value),
     /// It was sent.
-    Left,
+    Sent,
     /// It has this result.
-    Done(CallResult),
+    Done(ToolCallResult),
 }
 
 /// Next action of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Next {
+pub enum NextAction {
     /// None: the run waits for input.
-    Rest,
+    Idle,
     /// Send a model request.
-    Ask,
+    Request,
     /// Make these calls.
-    Call(Vec<Pending>),
+    Call(Vec<UnfinishedCall>),
     /// End the run.
-    End(Status, String),
+    End(RunStatus, String),
 }
 
-impl Run {
+impl RunState {
     /// Returns the state after these steps.
-    pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
+    pub fn from_steps<'a>(steps: impl IntoIterator<Item = &'a ConversationStep>) -> Self {
         let mut run = Self::default();
         for step in steps {
             run.apply(step);
@@ -104,83 +103,85 @@ impl Run {
     }
 
     /// Applies a step. A step that does not fit the state changes nothing.
-    pub fn apply(&mut self, step: &Step) {
-        self.last = self.last.max(step.at);
-        match &step.what {
-            What::Began(began) => self.begin(began.clone(), step.at),
-            What::Message { message } => self.messages.push(Arc::new(message.clone())),
-            What::Said { reply } => {
+    pub fn apply(&mut self, step: &ConversationStep) {
+        self.last_step_at = self.last_step_at.max(step.at);
+        match &step.event {
+            StepEvent::RunStarted(began) => self.begin(began.clone(), step.at),
+            StepEvent::Message { message } => self.messages.push(Arc::new(message.clone())),
+            StepEvent::Reply { reply } => {
                 self.turns += 1;
                 self.usage += reply.usage;
-                self.latest = reply.usage;
+                self.last_usage = reply.usage;
                 self.pending = reply
                     .message
                     .calls()
-                    .map(|call| Pending { call: call.clone(), state: CallState::Ready })
+                    .map(|call| UnfinishedCall { call: call.clone(), state: CallState::Ready })
                     .collect();
-                self.said = match reply.stop {
+                self.final_stop = match reply.stop {
                     _ if !self.pending.is_empty() => None,
-                    Stop::Paused => None,
+                    StopReason::Paused => None,
                     ref stop => Some(stop.clone()),
                 };
                 self.repeat();
                 self.messages.push(Arc::new(reply.message.clone()));
             }
-            What::Called { call, .. } => self.set(call, CallState::Left),
-            What::Asked { question } => {
-                self.set(&question.call, CallState::Waiting(question.clone()));
+            StepEvent::CallSent { call, .. } => self.set_state(call, CallState::Sent),
+            StepEvent::Question { question } => {
+                self.set_state(&question.call, CallState::Waiting(question.clone()));
             }
-            What::Answered { question, answer } => self.answered(question, answer),
-            What::Result { result, error, whole, .. } => {
+            StepEvent::Answer { question, answer } => self.record_answer(question, answer),
+            StepEvent::Result { result, error, full_text: whole, .. } => {
                 self.calls += 1;
-                self.failed += u32::from(result.is_error || error.is_some());
+                self.failed_calls += u32::from(result.is_error || error.is_some());
                 if let Some(whole) = whole {
-                    self.wholes.insert(result.call.clone(), whole.as_str().into());
+                    self.full_texts.insert(result.call.clone(), whole.as_str().into());
                 }
-                self.set(&result.call, CallState::Done(result.clone()));
+                self.set_state(&result.call, CallState::Done(result.clone()));
                 self.close_if_done();
             }
-            What::Cut { before } => {
-                self.cut = (*before).min(self.messages.len());
+            StepEvent::Cut { before } => {
+                self.first_shown = (*before).min(self.messages.len());
                 self.summary = None;
             }
-            What::Summarized { text, usage } => {
+            StepEvent::Summary { text, usage } => {
                 self.summary = Some(text.as_str().into());
                 self.usage += *usage;
             }
-            What::Shortened { result_bytes } => self.shorten(*result_bytes),
-            What::Charged { cost, .. } => {
-                self.agents.tokens += cost.tokens;
-                self.agents.dollars += cost.dollars;
+            StepEvent::Truncation { result_bytes } => self.truncate_results(*result_bytes),
+            StepEvent::AgentCost { cost, .. } => {
+                self.agent_cost.tokens += cost.tokens;
+                self.agent_cost.dollars += cost.dollars;
             }
-            What::Over { status, reason } => self.over = Some((*status, reason.clone())),
+            StepEvent::RunEnded { status, reason } => {
+                self.outcome = Some((*status, reason.clone()));
+            }
         }
     }
 
     /// Begins a new run, and closes the calls that the last one left open.
-    fn begin(&mut self, began: Began, at: u64) {
+    fn begin(&mut self, began: RunParameters, at: u64) {
         for pending in &mut self.pending {
             let text = match &pending.state {
                 CallState::Done(_) => continue,
-                CallState::Left => UNKNOWN,
+                CallState::Sent => OUTCOME_UNKNOWN,
                 CallState::Ready | CallState::Waiting(_) | CallState::Answered(..) => NOT_MADE,
             };
-            pending.state = CallState::Done(CallResult::error(&pending.call.id, text));
+            pending.state = CallState::Done(ToolCallResult::error(&pending.call.id, text));
         }
         self.close_if_done();
-        self.began = Some(began);
-        (self.since, self.last) = (at, at);
-        (self.turns, self.calls, self.failed) = (0, 0, 0);
-        self.usage = Usage::default();
-        self.agents = ModelCost::default();
-        self.said = None;
-        self.repeated = (0, 0);
-        self.over = None;
+        self.parameters = Some(began);
+        (self.started_at, self.last_step_at) = (at, at);
+        (self.turns, self.calls, self.failed_calls) = (0, 0, 0);
+        self.usage = TokenUsage::default();
+        self.agent_cost = ModelCost::default();
+        self.final_stop = None;
+        self.repetition = (0, 0);
+        self.outcome = None;
     }
 
     /// Changes the first call of this id that has no result.
-    fn set(&mut self, call: &str, state: CallState) {
-        let open = |pending: &&mut Pending| {
+    fn set_state(&mut self, call: &str, state: CallState) {
+        let open = |pending: &&mut UnfinishedCall| {
             pending.call.id == call && !matches!(pending.state, CallState::Done(_))
         };
         if let Some(pending) = self.pending.iter_mut().find(open) {
@@ -188,14 +189,14 @@ impl Run {
         }
     }
 
-    fn answered(&mut self, id: &str, answer: &Value) {
+    fn record_answer(&mut self, id: &str, answer: &Value) {
         for pending in &mut self.pending {
             if let CallState::Waiting(question) = &pending.state
                 && question.id == id
             {
                 pending.state = CallState::Answered(question.clone(), answer.clone());
                 // Whoever waited goes on.
-                self.over.take_if(|(status, _)| *status == Status::Waiting);
+                self.outcome.take_if(|(status, _)| *status == RunStatus::Waiting);
                 return;
             }
         }
@@ -203,7 +204,7 @@ impl Run {
 
     /// Adds the results in the order of their calls, once all have arrived.
     fn close_if_done(&mut self) {
-        let done = |pending: &Pending| matches!(pending.state, CallState::Done(_));
+        let done = |pending: &UnfinishedCall| matches!(pending.state, CallState::Done(_));
         if self.pending.is_empty() || !self.pending.iter().all(done) {
             return;
         }
@@ -213,7 +214,7 @@ impl Run {
                 _ => None,
             }
         });
-        self.messages.push(Arc::new(Message::results(results)));
+        self.messages.push(Arc::new(ChatMessage::results(results)));
     }
 
     /// Counts identical calls in a row.
@@ -222,69 +223,74 @@ impl Run {
             return;
         }
         let mut hasher = DefaultHasher::new();
-        for Pending { call, .. } in &self.pending {
+        for UnfinishedCall { call, .. } in &self.pending {
             (&call.name, call.arguments.as_str()).hash(&mut hasher);
         }
         let signature = hasher.finish();
-        let times = if self.repeated.0 == signature { self.repeated.1 + 1 } else { 1 };
-        self.repeated = (signature, times);
+        let times = if self.repetition.0 == signature { self.repetition.1 + 1 } else { 1 };
+        self.repetition = (signature, times);
     }
 
     /// Returns the next action, at this time in milliseconds since 1970.
-    pub fn next(&self, limits: &Limits, price: Option<Price>, now: u64) -> Next {
-        if self.began.is_none() || self.over.is_some() {
-            return Next::Rest;
+    pub fn next(&self, limits: &RunLimits, price: Option<TokenPrice>, now: u64) -> NextAction {
+        if self.parameters.is_none() || self.outcome.is_some() {
+            return NextAction::Idle;
         }
         if let Some(reason) = self.exceeded(limits, price, now) {
-            return Next::End(Status::LimitReached, reason);
+            return NextAction::End(RunStatus::LimitReached, reason);
         }
         if self.pending.is_empty() {
-            return match &self.said {
+            return match &self.final_stop {
                 None if self.turns >= limits.turns => {
-                    Next::End(Status::LimitReached, limits.turns_reached())
+                    NextAction::End(RunStatus::LimitReached, limits.turns_reached())
                 }
-                None => Next::Ask,
-                Some(stop) => end(stop),
+                None => NextAction::Request,
+                Some(stop) => stopped_end(stop),
             };
         }
-        let ready = |pending: &&Pending| {
+        let ready = |pending: &&UnfinishedCall| {
             matches!(pending.state, CallState::Ready | CallState::Answered(..))
         };
-        let ready: Vec<Pending> = self.pending.iter().filter(ready).cloned().collect();
+        let ready: Vec<UnfinishedCall> = self.pending.iter().filter(ready).cloned().collect();
         if ready.is_empty() {
-            return Next::End(Status::Waiting, "a person is asked".to_owned());
+            return NextAction::End(RunStatus::Waiting, "a person is asked".to_owned());
         }
         if self.calls + u32::try_from(ready.len()).unwrap_or(u32::MAX) > limits.calls {
-            return Next::End(Status::LimitReached, limits.calls_reached());
+            return NextAction::End(RunStatus::LimitReached, limits.calls_reached());
         }
-        if self.repeated.1 > limits.repeats {
+        if self.repetition.1 > limits.repeats {
             let name = self.pending.first().map_or("", |pending| &pending.call.name);
-            return Next::End(Status::LimitReached, limits.repeats_reached(name));
+            return NextAction::End(RunStatus::LimitReached, limits.repeats_reached(name));
         }
-        Next::Call(ready)
+        NextAction::Call(ready)
     }
 
-    fn exceeded(&self, limits: &Limits, price: Option<Price>, now: u64) -> Option<String> {
+    fn exceeded(&self, limits: &RunLimits, price: Option<TokenPrice>, now: u64) -> Option<String> {
         // Whoever is done is done, whatever it cost.
-        if self.said.is_some() && self.pending.is_empty() {
+        if self.final_stop.is_some() && self.pending.is_empty() {
             return None;
         }
-        limits.exceeded(&self.usage, price, self.agents, now.saturating_sub(self.since))
+        limits.exceeded_limit(
+            &self.usage,
+            price,
+            self.agent_cost,
+            now.saturating_sub(self.started_at),
+        )
     }
 
     /// Returns all messages.
-    pub fn messages(&self) -> &[Arc<Message>] {
+    pub fn messages(&self) -> &[Arc<ChatMessage>] {
         &self.messages
     }
 
     /// Returns the number of leading messages that are no longer shown.
-    pub fn cut(&self) -> usize {
-        self.cut
+    pub fn first_shown(&self) -> usize {
+        self.first_shown
     }
 
     /// Returns the parameters that the run began with, if one did.
-    pub fn began(&self) -> Option<&Began> {
-        self.began.as_ref()
+    pub fn parameters(&self) -> Option<&RunParameters> {
+        self.parameters.as_ref()
     }
 
     /// Returns the number of model requests in this run.
@@ -293,42 +299,42 @@ impl Run {
     }
 
     /// Returns the token usage of the last answer.
-    pub fn latest(&self) -> &Usage {
-        &self.latest
+    pub fn last_usage(&self) -> &TokenUsage {
+        &self.last_usage
     }
 
     /// Returns the token usage of the run so far.
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &TokenUsage {
         &self.usage
     }
 
     /// Returns the calls of the last answer while not all have a result.
-    pub fn pending(&self) -> &[Pending] {
+    pub fn pending(&self) -> &[UnfinishedCall] {
         &self.pending
     }
 
     /// Returns the full text of a result that was truncated.
-    pub fn whole(&self, call: &str) -> Option<&Arc<str>> {
-        self.wholes.get(call)
+    pub fn full_text(&self, call: &str) -> Option<&Arc<str>> {
+        self.full_texts.get(call)
     }
 
     /// Returns true if a result was truncated.
-    pub fn has_wholes(&self) -> bool {
-        !self.wholes.is_empty()
+    pub fn has_full_texts(&self) -> bool {
+        !self.full_texts.is_empty()
     }
 
     /// Returns true if the run was interrupted, or can continue because a user answered.
     pub fn is_unfinished(&self) -> bool {
-        self.began.is_some() && self.over.is_none()
+        self.parameters.is_some() && self.outcome.is_none()
     }
 
     /// Returns the status of the last run, if it ended.
-    pub fn over(&self) -> Option<Status> {
-        self.over.as_ref().map(|(status, _)| *status)
+    pub fn outcome(&self) -> Option<RunStatus> {
+        self.outcome.as_ref().map(|(status, _)| *status)
     }
 
     /// Returns the questions to users that are not answered.
-    pub fn waiting(&self) -> Vec<Question> {
+    pub fn open_questions(&self) -> Vec<UserQuestion> {
         let waiting = self.pending.iter().filter_map(|pending| match &pending.state {
             CallState::Waiting(question) => Some(question.clone()),
             _ => None,
@@ -337,36 +343,39 @@ impl Run {
     }
 
     /// Returns the report of the run.
-    pub fn report(&self, price: Option<Price>) -> Report {
-        let (status, reason) = self.over.clone().unwrap_or((Status::Cancelled, String::new()));
+    pub fn report(&self, price: Option<TokenPrice>) -> RunReport {
+        let (status, reason) =
+            self.outcome.clone().unwrap_or((RunStatus::Cancelled, String::new()));
         let words = self.messages.iter().rev().map(|message| (message.role, message.text()));
-        let mut words = words.filter(|(role, _)| *role == crate::message::Role::Assistant);
-        Report {
-            run: self.began.as_ref().map(|began| began.run.clone()).unwrap_or_default(),
+        let mut words = words.filter(|(role, _)| *role == consort_models::MessageRole::Assistant);
+        RunReport {
+            run: self.parameters.as_ref().map(|began| began.run.clone()).unwrap_or_default(),
             status,
             reason,
             hint: None,
             text: words.next().map(|(_, text)| text).unwrap_or_default(),
             turns: self.turns,
             calls: self.calls,
-            failed: self.failed,
+            failed_calls: self.failed_calls,
             usage: self.usage,
-            cost: self.cost(price),
-            took: self.last.saturating_sub(self.since),
-            waiting: self.waiting(),
+            cost: self.dollars(price),
+            duration_ms: self.last_step_at.saturating_sub(self.started_at),
+            open_questions: self.open_questions(),
         }
     }
 }
 
 /// Returns the end of a run whose model stopped for this reason.
-fn end(stop: &Stop) -> Next {
+fn stopped_end(stop: &StopReason) -> NextAction {
     let (status, reason) = match stop {
-        Stop::Length => (Status::LimitReached, "the answer reached the most tokens it may have"),
-        Stop::Refusal => (Status::Completed, "the model refuses"),
-        Stop::ContentFilter => (Status::Error, "the provider held the answer back"),
-        _ => (Status::Completed, ""),
+        StopReason::Length => {
+            (RunStatus::LimitReached, "the answer reached the most tokens it may have")
+        }
+        StopReason::Refusal => (RunStatus::Completed, "the model refuses"),
+        StopReason::ContentFilter => (RunStatus::Error, "the provider held the answer back"),
+        _ => (RunStatus::Completed, ""),
     };
-    Next::End(status, reason.to_owned())
+    NextAction::End(status, reason.to_owned())
 }
 
 #[cfg(test)]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use consort_core::{Caller, CostMeter, Object, Tool};
 
-use crate::agent::Sampling;
-use crate::hook::Hook;
-use crate::limits::{Limits, WorkLimits};
-use crate::observe::RunObserver;
-use crate::provider::Reasoning;
+use crate::hook::RunHook;
+use crate::limits::{RunLimits, WorkLimits};
+use crate::observer::RunObserver;
+use crate::sampling::SamplingSettings;
+use consort_models::ReasoningAmount;
 
 /// Settings of an agent.
 #[derive(Clone)]
-pub struct Settings {
+pub struct AgentSettings {
     /// Name of the agent.
     pub name: String,
     /// Caller on whose account it calls.
@@ -23,10 +23,10 @@ pub struct Settings {
     /// Tools that it may call, by friendly name or pattern; all of the toolbox if absent.
     pub tools: Option<Vec<String>>,
     /// Tools that the agent's client runs: a run that calls one ends as waiting, with the call among
-    /// [`Run::pending`](crate::Run::pending).
-    pub foreign: Vec<Tool>,
+    /// [`RunState::pending`](crate::RunState::pending).
+    pub client_tools: Vec<Tool>,
     /// Limits of a run.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// Limits of attempts, chains of agents, summaries, results and sampling.
     pub work: WorkLimits,
     /// Maximum concurrent calls of one server.
@@ -34,12 +34,12 @@ pub struct Settings {
     /// Maximum bytes of a result's text that the model sees at once.
     pub result_bytes: usize,
     /// Handling of calls without a result.
-    pub on_error: OnError,
+    pub on_error: ErrorHandling,
     /// True if a user can answer questions, even later: otherwise calls that need an approval are refused, and
     /// `ask_user` is not listed.
-    pub person: bool,
+    pub has_user: bool,
     /// Sampling by servers.
-    pub sampling: Sampling,
+    pub sampling: SamplingSettings,
     /// Session id that servers receive in `_meta` as `consort/session`; the run's id if absent.
     pub session: Option<String>,
     /// Maximum output tokens of one answer.
@@ -47,7 +47,7 @@ pub struct Settings {
     /// Sampling temperature.
     pub temperature: Option<f64>,
     /// Reasoning effort.
-    pub reasoning: Option<Reasoning>,
+    pub reasoning: Option<ReasoningAmount>,
     /// True if the model summarizes the messages that are left out of a long conversation.
     pub summarize: bool,
     /// Maximum tokens of such a summary.
@@ -57,7 +57,7 @@ pub struct Settings {
     /// The meter of the run that calls this agent, if one does.
     pub meter: Option<Arc<dyn CostMeter>>,
     /// Hooks.
-    pub hooks: Vec<Arc<dyn Hook>>,
+    pub hooks: Vec<Arc<dyn RunHook>>,
     /// The observer of runs and model requests, if there is one.
     pub observer: Option<Arc<dyn RunObserver>>,
     /// The `_meta` of the request that runs answer, whose trace they continue.
@@ -67,21 +67,21 @@ pub struct Settings {
 /// Handling of calls without a result, by the kind of the error (see
 /// [`CallError::kind`](consort_core::CallError::kind)); an error of a kind that is not listed is reported to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OnError(pub HashMap<String, Treat>);
+pub struct ErrorHandling(pub HashMap<String, ErrorTreatment>);
 
 /// Handling of a call without a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Treat {
+pub enum ErrorTreatment {
     /// The model receives the error.
     #[default]
-    Tell,
+    Report,
     /// It is retried, by default up to twice, if it certainly never reached its server; then as `Tell`.
     Retry,
     /// The run ends with an error.
     Fail,
 }
 
-impl Settings {
+impl AgentSettings {
     /// Default tokens of a summary.
     pub const SUMMARY_TOKENS: u32 = 1024;
 
@@ -96,14 +96,14 @@ impl Settings {
             name,
             instructions: String::new(),
             tools: None,
-            foreign: Vec::new(),
-            limits: Limits::default(),
+            client_tools: Vec::new(),
+            limits: RunLimits::default(),
             work: WorkLimits::default(),
             parallel: 4,
             result_bytes: 48 << 10,
-            on_error: OnError::default(),
-            person: false,
-            sampling: Sampling::default(),
+            on_error: ErrorHandling::default(),
+            has_user: false,
+            sampling: SamplingSettings::default(),
             session: None,
             max_tokens: None,
             temperature: None,
@@ -119,8 +119,8 @@ impl Settings {
     }
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for AgentSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("AgentSettings").field("name", &self.name).finish_non_exhaustive()
     }
 }

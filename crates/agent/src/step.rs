@@ -4,38 +4,40 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::{CallResult, Message};
-use crate::meter::ModelCost;
-use crate::provider::{Reply, Usage};
+use crate::cost::ModelCost;
+use consort_models::{ChatMessage, ModelReply, TokenUsage, ToolCallResult};
 
 /// One step of a conversation. Its JSON form is stable: conversations are stored in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ConversationStep {
     /// Time in milliseconds since 1970.
     pub at: u64,
     /// The event.
     #[serde(flatten)]
-    pub what: What,
+    pub event: StepEvent,
 }
 
 /// Event of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-pub enum What {
+pub enum StepEvent {
     /// A run begins, to answer the messages.
-    Began(Began),
+    #[serde(rename = "began")]
+    RunStarted(RunParameters),
     /// A message of a user or of the agent's operator.
     Message {
         /// The message.
-        message: Message,
+        message: ChatMessage,
     },
     /// The model answers.
-    Said {
+    #[serde(rename = "said")]
+    Reply {
         /// Its answer.
-        reply: Reply,
+        reply: ModelReply,
     },
-    /// A call is sent. Stored before it is: without a later [`What::Result`], its outcome is unknown.
-    Called {
+    /// A call is sent. Stored before it is: without a later [`StepEvent::Result`], its outcome is unknown.
+    #[serde(rename = "called")]
+    CallSent {
         /// The call's id.
         call: String,
         /// The tool under its server's names: `server.tool`.
@@ -45,12 +47,14 @@ pub enum What {
         arguments: Option<Value>,
     },
     /// A user is asked. A call that waits for the answer was not sent.
-    Asked {
+    #[serde(rename = "asked")]
+    Question {
         /// The question.
-        question: Question,
+        question: UserQuestion,
     },
     /// A user answered.
-    Answered {
+    #[serde(rename = "answered")]
+    Answer {
         /// The question's id.
         question: String,
         /// The answer: the result of an `elicitation/create`.
@@ -59,15 +63,16 @@ pub enum What {
     /// A call ended.
     Result {
         /// Its result.
-        result: CallResult,
+        result: ToolCallResult,
         /// Kind of the error if the tool gave no result; absent if it ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// Its full text, if the model sees only the beginning.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        whole: Option<String>,
+        #[serde(rename = "whole", default, skip_serializing_if = "Option::is_none")]
+        full_text: Option<String>,
         /// Duration in milliseconds.
-        took: u64,
+        #[serde(rename = "took")]
+        duration_ms: u64,
     },
     /// Earlier messages are no longer shown to the model, because of its context window.
     Cut {
@@ -75,28 +80,32 @@ pub enum What {
         before: usize,
     },
     /// The model's summary of the messages that are left out.
-    Summarized {
+    #[serde(rename = "summarized")]
+    Summary {
         /// The summary.
         text: String,
         /// Token usage of the summary.
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// Earlier results are truncated for the model, because of its context window.
-    Shortened {
+    #[serde(rename = "shortened")]
+    Truncation {
         /// Bytes of text of each result.
         result_bytes: usize,
     },
     /// A call caused cost of other agents.
-    Charged {
+    #[serde(rename = "charged")]
+    AgentCost {
         /// The call's id.
         call: String,
         /// Their cost.
         cost: ModelCost,
     },
     /// The run ended.
-    Over {
+    #[serde(rename = "over")]
+    RunEnded {
         /// Its status.
-        status: Status,
+        status: RunStatus,
         /// The reason, as text.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
@@ -106,7 +115,7 @@ pub enum What {
 /// Parameters of a run at its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Began {
+pub struct RunParameters {
     /// The run's id.
     pub run: String,
     /// The agent's name.
@@ -119,13 +128,13 @@ pub struct Began {
 
 /// A question to a user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct UserQuestion {
     /// Id of the question, unique in the conversation.
     pub id: String,
     /// The call it is about.
     pub call: String,
     /// Origin of the question.
-    pub kind: Why,
+    pub kind: QuestionOrigin,
     /// The parameters of an `elicitation/create`: a message, and the schema of the answer.
     pub params: Value,
 }
@@ -133,7 +142,7 @@ pub struct Question {
 /// Origin of a question to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum QuestionOrigin {
     /// Approval of a call.
     Approval,
     /// The model asks, by `ask_user`.
@@ -147,7 +156,7 @@ pub enum Why {
 /// Status of a run at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum RunStatus {
     /// The model's answer is complete.
     Completed,
     /// A limit was reached.
@@ -164,11 +173,11 @@ pub enum Status {
 
 /// Report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct RunReport {
     /// The run's id.
     pub run: String,
     /// Its status.
-    pub status: Status,
+    pub status: RunStatus,
     /// The reason, as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -182,28 +191,30 @@ pub struct Report {
     /// Number of calls.
     pub calls: u32,
     /// Number of calls that failed.
-    pub failed: u32,
+    #[serde(rename = "failed")]
+    pub failed_calls: u32,
     /// Token usage.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Cost in US dollars, with the agents it called, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Duration in milliseconds.
-    pub took: u64,
+    #[serde(rename = "took")]
+    pub duration_ms: u64,
     /// Questions that it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<Question>,
+    #[serde(rename = "waiting", default, skip_serializing_if = "Vec::is_empty")]
+    pub open_questions: Vec<UserQuestion>,
 }
 
 /// Stores steps, before any action depends on them.
-pub trait Journal: Send {
+pub trait StepJournal: Send {
     /// Stores a step. On return, a step that must not be lost is durable.
-    fn keep(&mut self, step: &Step) -> std::io::Result<()>;
+    fn record(&mut self, step: &ConversationStep) -> std::io::Result<()>;
 }
 
 /// A journal in memory.
-impl Journal for Vec<Step> {
-    fn keep(&mut self, step: &Step) -> std::io::Result<()> {
+impl StepJournal for Vec<ConversationStep> {
+    fn record(&mut self, step: &ConversationStep) -> std::io::Result<()> {
         self.push(step.clone());
         Ok(())
     }

@@ -1,18 +1,19 @@
 //! Conversations stored as files: one for each, with one line per step.
 //!
-//! A step is durable on disk before [`Journal::keep`](crate::Journal::keep) returns. A process that is
+//! A step is durable on disk before [`StepJournal::record`](crate::StepJournal::record) returns. A process that is
 //! killed loses at most the step it was writing; a partial line is cut off when the conversation
 //! is opened again. Large texts are stored separately, once for all conversations.
 //!
 //! ```
-//! use consort_agent::{Journal, Message, Step, Store, What};
+//! use consort_agent::{StepJournal, ConversationStep, ConversationStore, StepEvent};
+//! use consort_models::ChatMessage;
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path().join("conversations");
-//! let store = Store::new(folder);
+//! let store = ConversationStore::new(folder);
 //! let (id, mut journal) = store.create("a greeting")?;
-//! let step = Step { at: 0, what: What::Message { message: Message::user("Hello") } };
-//! journal.keep(&step).unwrap();
+//! let step = ConversationStep { at: 0, event: StepEvent::Message { message: ChatMessage::user("Hello") } };
+//! journal.record(&step).unwrap();
 //! drop(journal);
 //! assert_eq!(store.find("last")?, id);
 //! assert_eq!(store.open(&id)?.steps, [step]);
@@ -22,9 +23,9 @@
 mod blobs;
 mod error;
 mod id;
+mod journal;
 mod line;
 mod list;
-mod log;
 mod remove;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -32,18 +33,18 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blobs::Blobs;
+use blobs::BlobStore;
 use consort_files::sync;
 pub use error::StoreError;
-pub use id::{Id, InvalidId};
-pub use line::{Forked, Head};
-use line::{Sum, Wrong};
-pub use list::{State, Summary, numbers};
-pub use log::Log;
-use log::Ours;
+pub use id::{ConversationId, InvalidConversationId};
+pub use journal::ConversationJournal;
+use journal::LockedFile;
+pub use line::{ConversationHead, ForkOrigin};
+use line::{LineError, StepTotals};
+pub use list::{ConversationState, ConversationSummary, message_numbers};
 
 use crate::conversation::now;
-use crate::step::Step;
+use crate::step::ConversationStep;
 
 /// File extension of conversations.
 const ENDING: &str = "jsonl";
@@ -56,29 +57,29 @@ const LAST: &str = "last";
 
 /// A folder of conversations. Several processes may use it at once.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct ConversationStore {
     folder: PathBuf,
-    blobs: Blobs,
+    blobs: BlobStore,
 }
 
 /// A conversation, open for writing.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenConversation {
     /// Its id, title and origin.
-    pub head: Head,
+    pub head: ConversationHead,
     /// All steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ConversationStep>,
     /// Bytes of a partial step at the end, which were removed: a process was killed while writing.
-    pub torn: u64,
+    pub torn_bytes: u64,
     /// Journal for further steps.
-    pub journal: Log,
+    pub journal: ConversationJournal,
 }
 
-impl Store {
+impl ConversationStore {
     /// Creates a store in a folder, which need not exist yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        Self { blobs: Blobs::new(&folder), folder }
+        Self { blobs: BlobStore::new(&folder), folder }
     }
 
     /// Returns the folder.
@@ -87,62 +88,73 @@ impl Store {
     }
 
     /// Creates a conversation.
-    pub fn create(&self, title: &str) -> Result<(Id, Log), StoreError> {
-        let (head, file, length) = self.begin(title, None, &[])?;
-        Ok((head.id, Log::new(file, length, Sum::default(), self.blobs.clone())))
+    pub fn create(&self, title: &str) -> Result<(ConversationId, ConversationJournal), StoreError> {
+        let (head, file, length) = self.create_file(title, None, &[])?;
+        Ok((
+            head.id,
+            ConversationJournal::new(file, length, StepTotals::default(), self.blobs.clone()),
+        ))
     }
 
     /// Opens a conversation to continue it.
-    pub fn open(&self, id: &Id) -> Result<Opened, StoreError> {
-        let (path, file) = self.locked(id)?;
+    pub fn open(&self, id: &ConversationId) -> Result<OpenConversation, StoreError> {
+        let (path, file) = self.lock_file(id)?;
         let bytes = fs::read(&path).map_err(StoreError::unusable(&path))?;
-        let Parsed { head, steps, whole, ends } = self.parse(id, &bytes)?;
-        let mut sum = Sum::default();
+        let ParsedFile { head, steps, complete_bytes, ends_with_newline } =
+            self.parse(id, &bytes)?;
+        let mut sum = StepTotals::default();
         for step in &steps {
-            sum.add(&step.what);
+            sum.add(&step.event);
         }
-        let mended = || -> io::Result<u64> {
-            if whole < bytes.len() {
-                file.0.set_len(whole as u64)?;
+        let repair = || -> io::Result<u64> {
+            if complete_bytes < bytes.len() {
+                file.0.set_len(complete_bytes as u64)?;
             }
-            if !ends {
+            if !ends_with_newline {
                 (&file.0).write_all(b"\n")?;
             }
             file.0.sync_data()?;
-            Ok(whole as u64 + u64::from(!ends))
+            Ok(complete_bytes as u64 + u64::from(!ends_with_newline))
         };
-        let length = mended().map_err(StoreError::unusable(&path))?;
-        let torn = (bytes.len() - whole) as u64;
-        let journal = Log::new(file, length, sum, self.blobs.clone());
-        Ok(Opened { head, steps, torn, journal })
+        let length = repair().map_err(StoreError::unusable(&path))?;
+        let torn_bytes = (bytes.len() - complete_bytes) as u64;
+        let journal = ConversationJournal::new(file, length, sum, self.blobs.clone());
+        Ok(OpenConversation { head, steps, torn_bytes, journal })
     }
 
     /// Returns the steps of a conversation, also while another process writes to it.
-    pub fn read(&self, id: &Id) -> Result<(Head, Vec<Step>), StoreError> {
-        let Parsed { head, steps, .. } = self.parse(id, &self.bytes(id)?)?;
+    pub fn read(
+        &self,
+        id: &ConversationId,
+    ) -> Result<(ConversationHead, Vec<ConversationStep>), StoreError> {
+        let ParsedFile { head, steps, .. } = self.parse(id, &self.bytes(id)?)?;
         Ok((head, steps))
     }
 
     /// Copies a conversation, up to and with its n-th message, counted from 1; all of it without `at`. A message of a
     /// user or a model counts as one, and so do the results of one turn together. Calls whose results are not in the
     /// copy have none.
-    pub fn fork(&self, id: &Id, at: Option<usize>) -> Result<Id, StoreError> {
+    pub fn fork(
+        &self,
+        id: &ConversationId,
+        at: Option<usize>,
+    ) -> Result<ConversationId, StoreError> {
         // Until the copy is there, what it refers to must not be removed with the original.
-        let _using = self.using()?;
+        let _using = self.lock_blobs()?;
         let bytes = self.bytes(id)?;
-        let mut lines = lines(&bytes);
+        let mut lines = split_lines(&bytes);
         let (head, from) = lines.next().unwrap_or((&bytes, bytes.len()));
-        let head = Head::read(head).map_err(|wrong| damaged(id, 1, wrong))?;
-        let (mut sum, mut end) = (Sum::default(), from);
+        let head = ConversationHead::read(head).map_err(|wrong| damaged(id, 1, wrong))?;
+        let (mut sum, mut end) = (StepTotals::default(), from);
         for (number, (line, behind)) in lines.enumerate() {
             if at.is_some_and(|at| at > 0 && sum.messages >= at) {
                 break;
             }
             let step = match line::read(line, |digest| self.blobs.get(digest)) {
-                Err(Wrong::Torn(_)) if behind == bytes.len() => break,
+                Err(LineError::Torn(_)) if behind == bytes.len() => break,
                 read => read.map_err(|wrong| damaged(id, number + 2, wrong))?,
             };
-            sum.add(&step.what);
+            sum.add(&step.event);
             end = behind;
         }
         if let Some(at) = at.filter(|at| *at == 0 || *at > sum.messages) {
@@ -152,28 +164,30 @@ impl Store {
         if steps.last().is_some_and(|byte| *byte != b'\n') {
             steps.push(b'\n');
         }
-        let forked = Forked { from: id.clone(), at };
-        let (head, ..) = self.begin(&head.title, Some(&forked), &steps)?;
+        let forked = ForkOrigin { from: id.clone(), at };
+        let (head, ..) = self.create_file(&head.title, Some(&forked), &steps)?;
         Ok(head.id)
     }
 
     /// Finds a conversation: by its id, by a unique prefix, by the four hex digits at its end, or by `last`, the one
     /// that was written to last.
-    pub fn find(&self, name: &str) -> Result<Id, StoreError> {
+    pub fn find(&self, name: &str) -> Result<ConversationId, StoreError> {
         let ids = self.ids()?;
         if name == LAST {
-            let written =
-                |id: &Id| fs::metadata(self.path(id)).and_then(|file| file.modified()).ok();
+            let written = |id: &ConversationId| {
+                fs::metadata(self.path(id)).and_then(|file| file.modified()).ok()
+            };
             let last = ids.into_iter().max_by_key(|id| (written(id), id.clone()));
             return last.ok_or(StoreError::Empty);
         }
-        let meant =
-            |id: &&Id| !name.is_empty() && (id.as_str().starts_with(name) || id.chance() == name);
-        let mut candidates: Vec<Id> = ids.iter().filter(meant).cloned().collect();
+        let meant = |id: &&ConversationId| {
+            !name.is_empty() && (id.as_str().starts_with(name) || id.chance() == name)
+        };
+        let mut candidates: Vec<ConversationId> = ids.iter().filter(meant).cloned().collect();
         match candidates.len() {
             1 => Ok(candidates.remove(0)),
             0 => {
-                let nearest = consort_core::nearest(name, ids.iter().map(Id::as_str));
+                let nearest = consort_core::nearest(name, ids.iter().map(ConversationId::as_str));
                 let nearest = nearest.into_iter().map(str::to_owned).collect();
                 Err(StoreError::Unknown { name: name.to_owned(), nearest })
             }
@@ -182,14 +196,14 @@ impl Store {
     }
 
     /// Returns the ids of all conversations, the oldest first.
-    pub fn ids(&self) -> Result<Vec<Id>, StoreError> {
+    pub fn ids(&self) -> Result<Vec<ConversationId>, StoreError> {
         let listed = || {
             let mut ids = Vec::new();
             for file in fs::read_dir(&self.folder)? {
                 let path = file?.path();
                 if path.extension().is_some_and(|ending| ending == ENDING) {
                     let name = path.file_stem().and_then(|name| name.to_str());
-                    ids.extend(name.and_then(|name| name.parse::<Id>().ok()));
+                    ids.extend(name.and_then(|name| name.parse::<ConversationId>().ok()));
                 }
             }
             ids.sort_unstable();
@@ -201,19 +215,20 @@ impl Store {
         }
     }
 
-    fn path(&self, id: &Id) -> PathBuf {
+    fn path(&self, id: &ConversationId) -> PathBuf {
         self.folder.join(format!("{id}.{ENDING}"))
     }
 
     /// Creates a file with a head and these lines, atomically; returns its length as well.
-    fn begin(
+    fn create_file(
         &self,
         title: &str,
-        forked: Option<&Forked>,
+        forked: Option<&ForkOrigin>,
         lines: &[u8],
-    ) -> Result<(Head, Ours, u64), StoreError> {
+    ) -> Result<(ConversationHead, LockedFile, u64), StoreError> {
         let made = || loop {
-            let head = Head::new(Id::new(now()), now(), title, forked.cloned());
+            let head =
+                ConversationHead::new(ConversationId::new(now()), now(), title, forked.cloned());
             let path = self.path(&head.id);
             let draft = path.with_extension(DRAFT);
             let mut options = OpenOptions::new();
@@ -221,7 +236,7 @@ impl Store {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
-            let mut whole = head.line();
+            let mut whole = head.to_line();
             whole.extend_from_slice(lines);
             let written = || -> io::Result<bool> {
                 // Only now: whoever had the same draft before us is done with it.
@@ -236,7 +251,7 @@ impl Store {
                 Ok(true)
             };
             match { written }() {
-                Ok(true) => return Ok((head, Ours(file), whole.len() as u64)),
+                Ok(true) => return Ok((head, LockedFile(file), whole.len() as u64)),
                 Ok(false) => fs::remove_file(&draft)?,
                 Err(error) => {
                     let _ = fs::remove_file(&draft);
@@ -261,7 +276,7 @@ impl Store {
     }
 
     /// Opens and locks a conversation's file.
-    fn locked(&self, id: &Id) -> Result<(PathBuf, Ours), StoreError> {
+    fn lock_file(&self, id: &ConversationId) -> Result<(PathBuf, LockedFile), StoreError> {
         let path = self.path(id);
         let opened = OpenOptions::new().append(true).open(&path);
         let file = opened.map_err(|source| self.missing(id, &path, source))?;
@@ -270,7 +285,7 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { id: id.clone() }),
             Err(TryLockError::Error(source)) => return Err(StoreError::Unusable { path, source }),
         }
-        let file = Ours(file);
+        let file = LockedFile(file);
         let ours = file.0.metadata().map_err(StoreError::unusable(&path))?;
         // Whoever had it may have removed it.
         match fs::metadata(&path) {
@@ -280,60 +295,65 @@ impl Store {
         }
     }
 
-    fn using(&self) -> Result<File, StoreError> {
+    fn lock_blobs(&self) -> Result<File, StoreError> {
         self.make_folder()?;
-        self.blobs.using().map_err(StoreError::unusable(&self.folder))
+        self.blobs.lock_shared().map_err(StoreError::unusable(&self.folder))
     }
 
-    fn bytes(&self, id: &Id) -> Result<Vec<u8>, StoreError> {
+    fn bytes(&self, id: &ConversationId) -> Result<Vec<u8>, StoreError> {
         let path = self.path(id);
         fs::read(&path).map_err(|source| self.missing(id, &path, source))
     }
 
-    fn missing(&self, id: &Id, path: &Path, source: io::Error) -> StoreError {
+    fn missing(&self, id: &ConversationId, path: &Path, source: io::Error) -> StoreError {
         if is_missing(&source) {
             return self.unknown(id);
         }
         StoreError::Unusable { path: path.to_owned(), source }
     }
 
-    fn unknown(&self, id: &Id) -> StoreError {
+    fn unknown(&self, id: &ConversationId) -> StoreError {
         match self.find(id.as_str()) {
             Err(error) => error,
             Ok(_) => StoreError::Unknown { name: id.to_string(), nearest: Vec::new() },
         }
     }
 
-    fn parse(&self, id: &Id, bytes: &[u8]) -> Result<Parsed, StoreError> {
-        let mut lines = lines(bytes);
+    fn parse(&self, id: &ConversationId, bytes: &[u8]) -> Result<ParsedFile, StoreError> {
+        let mut lines = split_lines(bytes);
         let (line, mut whole) = lines.next().unwrap_or((bytes, bytes.len()));
-        let head = Head::read(line).map_err(|wrong| damaged(id, 1, wrong))?;
+        let head = ConversationHead::read(line).map_err(|wrong| damaged(id, 1, wrong))?;
         let mut steps = Vec::new();
         for (number, (line, behind)) in lines.enumerate() {
             match line::read(line, |digest| self.blobs.get(digest)) {
                 Ok(step) => steps.push(step),
                 // The last line was not written to its end.
-                Err(Wrong::Torn(_)) if behind == bytes.len() => break,
+                Err(LineError::Torn(_)) if behind == bytes.len() => break,
                 Err(wrong) => return Err(damaged(id, number + 2, wrong)),
             }
             whole = behind;
         }
-        Ok(Parsed { head, steps, whole, ends: bytes[whole - 1] == b'\n' })
+        Ok(ParsedFile {
+            head,
+            steps,
+            complete_bytes: whole,
+            ends_with_newline: bytes[whole - 1] == b'\n',
+        })
     }
 }
 
 /// A parsed file.
-struct Parsed {
-    head: Head,
-    steps: Vec<Step>,
+struct ParsedFile {
+    head: ConversationHead,
+    steps: Vec<ConversationStep>,
     /// Bytes of complete lines.
-    whole: usize,
+    complete_bytes: usize,
     /// True if the last of them ends with a line break.
-    ends: bool,
+    ends_with_newline: bool,
 }
 
 /// Returns the lines of a file, each with the offset after it.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
+fn split_lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let mut at = 0;
     bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {
         at += line.len();
@@ -341,10 +361,10 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     })
 }
 
-fn damaged(id: &Id, line: usize, wrong: Wrong) -> StoreError {
+fn damaged(id: &ConversationId, line: usize, wrong: LineError) -> StoreError {
     match wrong {
-        Wrong::Later(version) => StoreError::Later { id: id.clone(), version },
-        Wrong::Torn(reason) | Wrong::Foreign(reason) => {
+        LineError::Later(version) => StoreError::Later { id: id.clone(), version },
+        LineError::Torn(reason) | LineError::Foreign(reason) => {
             StoreError::Damaged { id: id.clone(), line, reason }
         }
     }

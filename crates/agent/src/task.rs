@@ -3,12 +3,12 @@
 use consort_core::{Catalog, Unresolved};
 use serde::{Deserialize, Serialize};
 
-use crate::bound::Bound;
+use crate::run_tools::RunTools;
 
 /// A task, with the tools it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Task {
+pub struct AgentTask {
     /// Id of the task; servers receive it as the session, unless there is one.
     pub id: String,
     /// Kind of the task, for sorting.
@@ -24,14 +24,14 @@ pub struct Task {
 
 /// A task with its tools resolved. They stay the same when the catalog changes.
 #[derive(Clone, Debug)]
-pub struct Ready {
+pub struct ResolvedTask {
     /// The task.
-    pub task: Task,
+    pub task: AgentTask,
     /// Its tools, and the requested ones that are not permitted.
-    pub tools: Bound,
+    pub tools: RunTools,
 }
 
-impl Task {
+impl AgentTask {
     /// Creates a task with these tools.
     pub fn new<S: Into<String>>(
         id: impl Into<String>,
@@ -46,14 +46,18 @@ impl Task {
         }
     }
 
-    /// Resolves its tools. An unknown one is an error with the most similar names. One that `whole`, the catalog
-    /// without restrictions, has and this catalog has not is left out and named in [`Bound::denied`].
-    pub fn ready(self, catalog: &Catalog, whole: Option<&Catalog>) -> Result<Ready, Unresolved> {
+    /// Resolves its tools. An unknown one is an error with the most similar names. One that `unrestricted`, the catalog
+    /// without restrictions, has and this catalog has not is left out and named in [`RunTools::denied`].
+    pub fn resolve(
+        self,
+        catalog: &Catalog,
+        unrestricted: Option<&Catalog>,
+    ) -> Result<ResolvedTask, Unresolved> {
         let tools = if self.tools.is_empty() {
-            Bound::all(catalog)
+            RunTools::from_catalog(catalog)
         } else {
-            Bound::chosen(catalog, &self.tools, whole)?
+            RunTools::select(catalog, &self.tools, unrestricted)?
         };
-        Ok(Ready { task: self, tools })
+        Ok(ResolvedTask { task: self, tools })
     }
 }

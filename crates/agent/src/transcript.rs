@@ -2,7 +2,7 @@
 
 use consort_core::escape::shorten_line;
 
-use crate::message::{Kind, Media, Part};
+use consort_models::{MediaSource, MessagePart, PartContent};
 
 /// Name of an agent that is not in a config: a model with all tools.
 pub const UNNAMED_AGENT: &str = "consort";
@@ -19,24 +19,28 @@ pub fn conversation_title(message: &str) -> String {
 }
 
 /// Returns a message part as text; content that is not text is described in brackets.
-pub fn part_text(part: &Part) -> String {
-    let media = |kind: &str, media: &Media| match media {
-        Media::Data { mime, data } => format!("[{kind}, {mime}, {} bytes of base64]", data.len()),
-        Media::Url { url, .. } => format!("[{kind}, {url}]"),
+pub fn part_text(part: &MessagePart) -> String {
+    let media = |kind: &str, media: &MediaSource| match media {
+        MediaSource::Data { mime, data } => {
+            format!("[{kind}, {mime}, {} bytes of base64]", data.len())
+        }
+        MediaSource::Url { url, .. } => format!("[{kind}, {url}]"),
     };
-    match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Refusal { text } => format!("[refusal] {text}"),
-        Kind::Image(image) => media("image", image),
-        Kind::Audio(audio) => media("audio", audio),
-        Kind::Resource(resource) => match &resource.text {
+    match &part.content {
+        PartContent::Text { text } => text.clone(),
+        PartContent::Refusal { text } => format!("[refusal] {text}"),
+        PartContent::Image(image) => media("image", image),
+        PartContent::Audio(audio) => media("audio", audio),
+        PartContent::Resource(resource) => match &resource.text {
             Some(text) => format!("[{}] {text}", resource.uri),
             None => format!("[{}]", resource.uri),
         },
-        Kind::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
-        Kind::Thinking { text, .. } => format!("[thoughts] {}", shorten_line(text, REASONING)),
-        Kind::ToolCall(call) => format!("[call of {}]", call.name),
-        Kind::ToolResult(_) => "[a result]".to_owned(),
-        Kind::Foreign => "[something only its provider understands]".to_owned(),
+        PartContent::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
+        PartContent::Thinking { text, .. } => {
+            format!("[thoughts] {}", shorten_line(text, REASONING))
+        }
+        PartContent::ToolCall(call) => format!("[call of {}]", call.name),
+        PartContent::ToolResult(_) => "[a result]".to_owned(),
+        PartContent::Foreign => "[something only its provider understands]".to_owned(),
     }
 }

@@ -7,23 +7,22 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_agent::provider::{Http, Patience};
-use consort_agent::{
-    Agent, Ask, Conversation, Endpoint, Event, Facts, Message, Model, Provider, Reply, Said,
-    Settings, Stop, Usage, Wire,
-};
+use consort_agent::{Agent, AgentSettings, Conversation, RunEvent};
 use consort_core::{
     Call, Caller, Catalog, Changes, Emitting, Events, Json, Offer, ServerId, ShelfKind, Target,
     ToolResult, Toolbox, end,
 };
+use consort_models::{
+    ChatMessage, HttpProvider, Model, ModelFacts, ModelProvider, ModelReply, ModelRequest,
+    ProviderEndpoint, ProviderEvent, ProviderTimeouts, StopReason, TokenUsage, WireFormat,
+};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::Failure;
 use crate::options::{Format, USAGE, number};
 use crate::report::table;
-use crate::results;
 use crate::statistics::{in_turns, median, process_time};
+use crate::{Failure, results};
 
 /// Turns of one run.
 const TURNS: u32 = 10;
@@ -99,8 +98,9 @@ pub(crate) fn agent(options: &Options) -> Result<(), Failure> {
 
 fn measured(options: &Options) -> Result<Report, Failure> {
     let address = serve()?;
-    let endpoint = Endpoint::new(format!("http://{address}/v1"));
-    let provider = Http::new(Wire::OpenAiChat, endpoint.clone(), Patience::default())?;
+    let endpoint = ProviderEndpoint::new(format!("http://{address}/v1"));
+    let provider =
+        HttpProvider::new(WireFormat::OpenAiChat, endpoint.clone(), ProviderTimeouts::default())?;
     let tools: Arc<dyn Toolbox> = Arc::new(Tools::new(options.tools));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let over_http = agent_of(Arc::new(provider), &tools);
@@ -130,19 +130,19 @@ fn measured(options: &Options) -> Result<Report, Failure> {
     })
 }
 
-fn agent_of(provider: Arc<dyn Provider>, tools: &Arc<dyn Toolbox>) -> Agent {
-    let facts = Facts { window: Some(200_000), ..Facts::default() };
+fn agent_of(provider: Arc<dyn ModelProvider>, tools: &Arc<dyn Toolbox>) -> Agent {
+    let facts = ModelFacts { window: Some(200_000), ..ModelFacts::default() };
     let model = Model { id: "bench:model".into(), name: "model".into(), provider, facts };
-    let mut agent = Agent::new(model, Arc::clone(tools), Settings::new("bench"));
+    let mut agent = Agent::new(model, Arc::clone(tools), AgentSettings::new("bench"));
     agent.settings.limits.turns = TURNS;
     agent.settings.limits.repeats = u32::MAX;
     agent
 }
 
 async fn run(agent: &Agent) {
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("go")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("go")]);
     while let Some(event) = events.next().await {
-        if let Event::Over { report } = event {
+        if let RunEvent::Ended { report } = event {
             assert_eq!(report.turns, TURNS, "{report:?}");
         }
     }
@@ -154,9 +154,9 @@ async fn long(agent: &Agent) -> (f64, f64) {
     agent.settings.limits.turns = LONG;
     agent.settings.limits.calls = LONG;
     let mut marks = BTreeMap::new();
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("go")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("go")]);
     while let Some(event) = events.next().await {
-        if let Event::Asking { turn } = event {
+        if let RunEvent::Requesting { turn } = event {
             marks.insert(turn, process_time());
         }
     }
@@ -165,11 +165,11 @@ async fn long(agent: &Agent) -> (f64, f64) {
 }
 
 /// The body of a request as the agent would write it.
-fn prepared(tools: &Arc<dyn Toolbox>, endpoint: &Endpoint) -> Bytes {
+fn prepared(tools: &Arc<dyn Toolbox>, endpoint: &ProviderEndpoint) -> Bytes {
     let catalog = tools.catalog(&Caller::agent("bench"));
-    let mut ask = Ask::new("model", vec![Message::user("go")]);
+    let mut ask = ModelRequest::new("model", vec![ChatMessage::user("go")]);
     ask.tools = catalog.tools.entries().iter().map(consort_core::Entry::tool).collect();
-    Wire::OpenAiChat.request(&ask, endpoint).body.into()
+    WireFormat::OpenAiChat.request(&ask, endpoint).body.into()
 }
 
 /// Does the work of an agent's run without an agent.
@@ -248,22 +248,25 @@ fn answer(stream: TcpStream) -> io::Result<()> {
 /// A model in the process that always calls the same tool.
 struct Calling;
 
-impl Provider for Calling {
-    fn ask(&self, _: Ask) -> Emitting<Said> {
-        let call =
-            consort_agent::Call { id: "c1".into(), name: "tool_7".into(), arguments: "{}".into() };
-        let message = Message::new(
-            consort_agent::Role::Assistant,
-            vec![consort_agent::Kind::ToolCall(call).into()],
+impl ModelProvider for Calling {
+    fn request(&self, _: ModelRequest) -> Emitting<ProviderEvent> {
+        let call = consort_models::ToolCall {
+            id: "c1".into(),
+            name: "tool_7".into(),
+            arguments: "{}".into(),
+        };
+        let message = ChatMessage::new(
+            consort_models::MessageRole::Assistant,
+            vec![consort_models::PartContent::ToolCall(call).into()],
         );
-        let reply = Reply {
+        let reply = ModelReply {
             message,
-            stop: Stop::ToolCalls,
-            usage: Usage::default(),
+            stop: StopReason::ToolCalls,
+            usage: TokenUsage::default(),
             model: "m".into(),
             id: String::new(),
         };
-        Emitting::new(|_| std::future::ready(Said::End(Ok(reply))))
+        Emitting::new(|_| std::future::ready(ProviderEvent::End(Ok(reply))))
     }
 }
 

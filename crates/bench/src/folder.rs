@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-use consort_shape::search::{Document, Limits};
+use consort_search::{SearchLimits, ToolDocument};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub(crate) struct Folder {
 /// A tool: its texts, and its schema, whose parameters are read when an index is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool {
-    pub(crate) document: Document,
+    pub(crate) document: ToolDocument,
     pub(crate) category: Option<String>,
     pub(crate) schema: Value,
     /// The schema as it is written, its members in their order.
@@ -103,22 +103,22 @@ impl Folder {
 
 impl Tool {
     /// Its texts, those of its parameters included.
-    pub(crate) fn described(&self) -> Document {
+    pub(crate) fn described(&self) -> ToolDocument {
         let mut document = self.document.clone();
-        document.describe(&self.schema, &Limits::default());
+        document.describe(&self.schema, &SearchLimits::default());
         document
     }
 }
 
 impl From<ToolLine> for Tool {
     fn from(line: ToolLine) -> Self {
-        let document = Document {
+        let document = ToolDocument {
             id: line.id,
             name: line.name,
             server: line.server.unwrap_or_default(),
             title: line.title.unwrap_or_default(),
             description: line.description.unwrap_or_default(),
-            ..Document::default()
+            ..ToolDocument::default()
         };
         let written = line.input_schema;
         let schema = written.as_ref().map(|schema| serde_json::from_str(schema.get()));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use consort_shape::scan::{Finding, RuleSet, scan};
+use consort_shape::scan::{ScanFinding, ScanRuleSet, scan};
 use consort_wire::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ struct Share {
 }
 
 impl Share {
-    fn count(&mut self, findings: &[Finding]) {
+    fn count(&mut self, findings: &[ScanFinding]) {
         self.reported += usize::from(!findings.is_empty());
         self.all += 1;
     }
@@ -112,7 +112,7 @@ pub(crate) fn poisoned(options: &Options) -> Result<(), Failure> {
 
 fn measure(file: &Path) -> Result<Set, Failure> {
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let rules = RuleSet::without(&name);
+    let rules = ScanRuleSet::without(&name);
     let mut set = Set { name, seen: rules.is_some(), ..Set::default() };
     for line in fs::read_to_string(file)?.lines() {
         let sample: Sample =

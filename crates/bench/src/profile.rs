@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use consort_core::{Caller, ServerId, Toolbox as _};
 use consort_hub::{Hub, ServerSettings};
-use consort_shape::search::{Document, Index, Limits};
+use consort_search::{SearchLimits, ToolDocument, ToolIndex};
 use consort_wire::{Client, Endpoint, Era, Json, Request, Server};
 use serde_json::Map;
 use tempfile::TempDir;
@@ -292,22 +292,22 @@ async fn hub(until: Instant) -> Result<(), Failure> {
 }
 
 fn search(until: Instant) {
-    let documents: Vec<Document> = samples::tools(TOOLS)
+    let documents: Vec<ToolDocument> = samples::tools(TOOLS)
         .into_iter()
         .map(|tool| {
             let text = |member: &str| tool[member].as_str().unwrap_or_default().to_owned();
-            let mut document = Document {
+            let mut document = ToolDocument {
                 id: text("name"),
                 name: text("name"),
                 title: text("title"),
                 description: text("description"),
-                ..Document::default()
+                ..ToolDocument::default()
             };
-            document.describe(&tool["inputSchema"], &Limits::default());
+            document.describe(&tool["inputSchema"], &SearchLimits::default());
             document
         })
         .collect();
-    let index = Index::new(documents, Limits::default());
+    let index = ToolIndex::new(documents, SearchLimits::default());
     let asked =
         ["merge an invoice", "who may delete a customer", "export the dataset of a workspace"];
     while Instant::now() < until {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort_shape::search::{Index, Limits};
+use consort_search::{SearchLimits, ToolIndex};
 
 mod baseline;
 mod metrics;
@@ -102,8 +102,8 @@ fn measure(folder: &Folder) -> Set {
 }
 
 /// Returns an index, and the milliseconds of processor time to build it from parsed definitions.
-fn built(tools: &[Tool]) -> (Index, f64) {
-    let make = || Index::new(tools.iter().map(Tool::described), Limits::default());
+fn built(tools: &[Tool]) -> (ToolIndex, f64) {
+    let make = || ToolIndex::new(tools.iter().map(Tool::described), SearchLimits::default());
     let mut milliseconds = Vec::new();
     for _ in 1..BUILDS {
         milliseconds.push(timed(make).1 * 1e3);
@@ -114,7 +114,7 @@ fn built(tools: &[Tool]) -> (Index, f64) {
 }
 
 /// Returns the hits of each question, with the microseconds of processor time of each.
-fn asked(index: &Index, questions: &[Question]) -> (Vec<Vec<usize>>, Vec<f64>) {
+fn asked(index: &ToolIndex, questions: &[Question]) -> (Vec<Vec<usize>>, Vec<f64>) {
     let search = |question: &Question| {
         let (hits, seconds) = timed(|| index.search(&question.query, HITS));
         (hits.iter().map(|hit| hit.position).collect(), seconds * 1e6)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use consort_core::ServerId;
 use consort_hub::ServerSettings;
-use consort_shape::pin::Lock;
+use consort_shape::pin::PinLock;
 use consort_shape::policy::{PolicySpec, RuleSpec};
 use serde::Serialize;
 
@@ -149,7 +149,7 @@ pub fn fragment_changes(old: &[ConfigFragment], new: &[ConfigFragment]) -> Vec<S
 }
 
 /// Lists the differences between two locks.
-pub fn lock_changes(old: Option<&Lock>, new: Option<&Lock>) -> Vec<String> {
+pub fn lock_changes(old: Option<&PinLock>, new: Option<&PinLock>) -> Vec<String> {
     let (old, new) = match (old, new) {
         (None, None) => return Vec::new(),
         (None, Some(_)) => return vec!["lock: there is one now".to_owned()],

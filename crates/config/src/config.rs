@@ -93,8 +93,8 @@ impl Config {
         let texts = std::iter::once((files.file.as_path(), files.text.as_str())).chain(fragments);
         let texts: Vec<(&Path, &str)> =
             texts.map(|(file, text)| (file, include::strip_byte_order_mark(text))).collect();
-        let parts = texts.iter().map(|(file, text)| ParsedFile::read(file, text));
-        let mut parts = parts.collect::<Result<Vec<ParsedFile>, UnusableFile>>()?;
+        let parts = texts.iter().map(|(file, text)| ParsedConfigFile::read(file, text));
+        let mut parts = parts.collect::<Result<Vec<ParsedConfigFile>, UnusableFile>>()?;
         let (format, projects) = (parts[0].format, std::mem::take(&mut parts[0].projects));
         let empty = parts.iter().zip(&texts).skip(1).filter(|(part, _)| part.is_empty());
         let empty_fragments = empty.map(|(_, (file, _))| (*file).to_owned()).collect();
@@ -145,7 +145,7 @@ impl ConfigFiles {
 }
 
 /// One file of a config, with its servers parsed.
-struct ParsedFile {
+struct ParsedConfigFile {
     format: ConfigFormat,
     servers: Vec<ServerConfig>,
     projects: BTreeMap<PathBuf, Vec<ServerConfig>>,
@@ -154,7 +154,7 @@ struct ParsedFile {
     root: SyntaxNode,
 }
 
-impl ParsedFile {
+impl ParsedConfigFile {
     fn read(file: &Path, text: &str) -> Result<Self, UnusableFile> {
         let findings = ProblemCollector::new(file, text);
         let root = syntax::parse(file, text, &findings)?;
@@ -205,7 +205,7 @@ impl ParsedFile {
 }
 
 /// The errors of servers that are described in more than one file.
-fn duplicate_servers(parts: &[ParsedFile]) -> Vec<ConfigError> {
+fn duplicate_servers(parts: &[ParsedConfigFile]) -> Vec<ConfigError> {
     let mut known: BTreeMap<ServerId, SourceLocation> = BTreeMap::new();
     let mut errors = Vec::new();
     for part in parts {

@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort_files::Readers;
-use consort_shape::pin::{Launch, Lock, LockError};
+use consort_files::FileReaders;
+use consort_shape::pin::{LockError, PinLock, ServerLaunch};
 
 use crate::server::{AuthConfig, ServerConfig, TransportConfig};
 
@@ -63,7 +63,7 @@ pub fn lock_path(config: &Path) -> PathBuf {
 }
 
 /// Reads a lock, up to a size limit in bytes; `None` if the file does not exist.
-pub fn read_lock(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
+pub fn read_lock(path: &Path, most: u64) -> Result<Option<PinLock>, LockFileError> {
     let failed = |source| LockFileError::Read { path: path.to_owned(), source };
     let text = match fs::metadata(path) {
         Ok(file) if file.len() > most => {
@@ -78,16 +78,16 @@ pub fn read_lock(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> 
 }
 
 /// Writes a lock atomically.
-pub fn write_lock(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
-    let written = consort_files::replace(path, lock.to_string().as_bytes(), Readers::Anyone);
+pub fn write_lock(path: &Path, lock: &PinLock) -> Result<(), LockFileError> {
+    let written = consort_files::replace(path, lock.to_string().as_bytes(), FileReaders::Anyone);
     written.map_err(|source| LockFileError::Write { path: path.to_owned(), source })
 }
 
 /// Launch command or URL of a server, for a lock. References stay as they are written, so that it is the same on every
 /// machine; likely secrets are `***`; values of variables and headers are left out.
-pub fn server_launch(server: &ServerConfig) -> Launch {
+pub fn server_launch(server: &ServerConfig) -> ServerLaunch {
     match &server.transport {
-        TransportConfig::Stdio(program) => Launch::Program {
+        TransportConfig::Stdio(program) => ServerLaunch::Program {
             command: program.command.to_string(),
             arguments: program.arguments.iter().map(ToString::to_string).collect(),
             variables: program.env.keys().cloned().collect(),
@@ -99,7 +99,7 @@ pub fn server_launch(server: &ServerConfig) -> Launch {
                 AuthConfig::Bearer(_) => "Authorization".to_owned(),
                 AuthConfig::ApiKey { header, .. } => header.clone(),
             });
-            Launch::Address {
+            ServerLaunch::Address {
                 url: address.url.to_string(),
                 headers: address.headers.keys().cloned().chain(auth).collect(),
                 sse: matches!(server.transport, TransportConfig::Sse(_)),
@@ -118,8 +118,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = lock_path(&folder.path().join("consort.toml"));
         assert_eq!(read_lock(&file, 1 << 20).unwrap(), None);
-        write_lock(&file, &Lock::default()).unwrap();
-        assert_eq!(read_lock(&file, 1 << 20).unwrap(), Some(Lock::default()));
+        write_lock(&file, &PinLock::default()).unwrap();
+        assert_eq!(read_lock(&file, 1 << 20).unwrap(), Some(PinLock::default()));
         let names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(names, [LOCK_NAME]);

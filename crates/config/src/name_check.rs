@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::names::{closest_name, shorten_name};
 
 /// Servers that exist without being configured: Consort's own tools, and agents.
-const BUILT_IN: [&str; 2] = ["builtin", consort_agent::sub::AGENTS];
+const BUILT_IN: [&str; 2] = ["builtin", consort_agent::sub_agent::AGENTS];
 
 impl Config {
     /// Returns a warning for each server or profile that `[consort]` names and that is not in the config. Tools are not

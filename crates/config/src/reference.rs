@@ -59,13 +59,13 @@ fn described(fields: &StructFields, name: &str, kind: &str, said: &str) -> Refer
         "ConfigDuration" => "time",
         "Value" => "any value",
         "Vec<Value>" => "list of values",
-        "Words" => "text or list of texts",
-        "WordSpec" => "text, or `{ prefix, suffix }`",
+        "StringOrList" => "text or list of texts",
+        "TextSpec" => "text, or `{ prefix, suffix }`",
         "ReasoningConfig" => {
             "`off`, `minimal`, `low`, `medium`, `high`, `max`, or a number of tokens"
         }
         "ExposureSpec" => "a word, or the table below",
-        "ModeSpec" => "`individual`, `per-server`, `search`, `auto` or `agent`",
+        "ExposureModeSpec" => "`individual`, `per-server`, `search`, `auto` or `agent`",
         "Vec<ConditionSpec>" => "list of conditions",
         "Box<ConditionSpec>" | "ConditionSpec" => "condition",
         other if other.starts_with("Vec<") => "list of tables",
@@ -97,24 +97,24 @@ fn absent(fields: &StructFields, name: &str, kind: &str) -> String {
             fields.source.split_once(&format!("const {name}: usize = ")).expect("it is there");
         rest.split(';').next().unwrap_or_default().replace('_', ",")
     };
-    let run = consort_agent::Limits::default();
-    let patience = consort_agent::provider::Patience::default();
+    let run = consort_agent::RunLimits::default();
+    let patience = consort_models::ProviderTimeouts::default();
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
         ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time")
         | ("consort.serve", "ledger_days") => "no limit".to_owned(),
         ("consort.agents.NAME", "summary_tokens") => {
-            consort_agent::Settings::SUMMARY_TOKENS.to_string()
+            consort_agent::AgentSettings::SUMMARY_TOKENS.to_string()
         }
         ("consort.agents.NAME", "context_tries") => {
-            consort_agent::Settings::CONTEXT_TRIES.to_string()
+            consort_agent::AgentSettings::CONTEXT_TRIES.to_string()
         }
         ("consort.transforms.result", "preview_bytes") => constant("PREVIEW"),
         ("consort.exposure", "budget") => constant("BUDGET"),
         ("consort.exposure", "names") => constant("NAMES"),
-        ("consort.providers.NAME", "silence") => format!("{} s", patience.silence.as_secs()),
-        ("consort.providers.NAME", "tries") => patience.tries.to_string(),
+        ("consort.providers.NAME", "silence") => format!("{} s", patience.idle.as_secs()),
+        ("consort.providers.NAME", "tries") => patience.max_attempts.to_string(),
         ("consort.serve", "ledger_archive") => "they are not kept".to_owned(),
         ("consort.serve", "log_server_output") => "not logged".to_owned(),
         ("consort.serve", "proxy_headers") => "`x-forwarded`".to_owned(),
@@ -302,7 +302,7 @@ fn every_key_that_serde_takes_is_in_the_reference_and_no_other() {
         ("HintSpec", taken::<HintSpec>()),
         ("ArgumentSpec", taken::<ArgumentSpec>()),
         ("ResultSpec", taken::<ResultSpec>()),
-        ("TableSpec", taken::<consort_shape::exposure::TableSpec>()),
+        ("ExposureTableSpec", taken::<consort_shape::exposure::ExposureTableSpec>()),
         ("PolicySpec", taken::<PolicySpec>()),
         ("RuleSpec", taken::<RuleSpec>()),
         ("ConditionSpec", taken::<ConditionSpec>()),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use consort_agent::provider::Patience;
+use consort_models::ProviderTimeouts;
 use consort_shape::policy::CallerSpec;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -141,18 +141,18 @@ fn close(schema: &mut Value) {
 
 /// Sets the effective defaults of keys.
 fn defaults(definitions: &mut Map<String, Value>) {
-    let (run, patience) = (consort_agent::Limits::default(), Patience::default());
-    let silence = ConfigDuration::new(patience.silence).map(|period| period.to_string());
+    let (run, patience) = (consort_agent::RunLimits::default(), ProviderTimeouts::default());
+    let silence = ConfigDuration::new(patience.idle).map(|period| period.to_string());
     let defaults = [
         ("ConsortOptions", "naming", json!("auto")),
         ("ConsortOptions", "exposure", json!("individual")),
         ("ConsortOptions", "validate", json!("warn")),
         ("AgentConfig", "max_turns", json!(run.turns)),
         ("AgentConfig", "max_calls", json!(run.calls)),
-        ("AgentConfig", "summary_tokens", json!(consort_agent::Settings::SUMMARY_TOKENS)),
-        ("AgentConfig", "context_tries", json!(consort_agent::Settings::CONTEXT_TRIES)),
+        ("AgentConfig", "summary_tokens", json!(consort_agent::AgentSettings::SUMMARY_TOKENS)),
+        ("AgentConfig", "context_tries", json!(consort_agent::AgentSettings::CONTEXT_TRIES)),
         ("ProviderConfig", "silence", json!(silence.unwrap_or_default())),
-        ("ProviderConfig", "tries", json!(patience.tries)),
+        ("ProviderConfig", "tries", json!(patience.max_attempts)),
         ("ServeConfig", "metrics_by_tool", json!(false)),
         ("ServeConfig", "ledger_strict", json!(false)),
     ];

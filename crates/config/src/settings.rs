@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
-use consort_login::{Identity, LoginLimits};
-use consort_shape::transform::{Drop, Keep, Of, Transform};
+use consort_oauth::{ClientCredentials, LoginLimits};
+use consort_shape::transform::{DropTools, ForServer, KeepTools, Transform};
 use consort_wire::{
     ClientCertificate, Command, Endpoint, NetworkSettings, ProxyChoice, ProxyUrl, Server, Speak,
     Times, ToolTimes,
@@ -46,10 +46,10 @@ impl ServerConfig {
             names.iter().flat_map(both).flatten().collect::<Vec<_>>()
         };
         let of = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
-            Arc::new(Of { server: self.name.clone(), inner })
+            Arc::new(ForServer { server: self.name.clone(), inner })
         };
-        let keep = (!self.keep.is_empty()).then(|| of(Arc::new(Keep(patterns(&self.keep)))));
-        let drop = (!self.drop.is_empty()).then(|| of(Arc::new(Drop(patterns(&self.drop)))));
+        let keep = (!self.keep.is_empty()).then(|| of(Arc::new(KeepTools(patterns(&self.keep)))));
+        let drop = (!self.drop.is_empty()).then(|| of(Arc::new(DropTools(patterns(&self.drop)))));
         keep.into_iter().chain(drop).collect()
     }
 
@@ -160,7 +160,7 @@ impl ServerConfig {
     pub fn to_login(
         &self,
         resolve: &dyn ValueSource,
-    ) -> Result<Option<consort_login::Settings>, ConfigError> {
+    ) -> Result<Option<consort_oauth::LoginSettings>, ConfigError> {
         let (TransportConfig::Http(address) | TransportConfig::Sse(address)) = &self.transport
         else {
             return Ok(None);
@@ -179,13 +179,13 @@ impl ServerConfig {
             text("oauth.client_id", &oauth.client_id)?,
             text("oauth.client_secret", &oauth.client_secret)?,
         );
-        Ok(Some(consort_login::Settings {
+        Ok(Some(consort_oauth::LoginSettings {
             server: self.text(&resolver, "url", &address.url)?,
-            identity: id.map(|id| Identity { id, secret }),
-            document: oauth.client_metadata,
+            client: id.map(|id| ClientCredentials { id, secret }),
+            client_metadata_url: oauth.client_metadata,
             scope: oauth.scope,
             issuer: oauth.issuer,
-            alone: oauth.grant == OAuthGrant::ClientCredentials,
+            client_credentials_grant: oauth.grant == OAuthGrant::ClientCredentials,
             advice: format!("run `consort login {}`", self.name),
             network: address.network.to_settings(&resolver)?,
             limits: LoginLimits::default(),

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
+use consort::agent::{Agent, Conversation, RunEvent};
 use consort::config::{Config, SystemValues};
-use consort::{Hub, Settings, agent, demo};
+use consort::{ChatMessage, Hub, Model, ModelScript, Settings, agent, demo};
 use serde_json::json;
 
 const SCRIPT: &str = r#"{"turns": [
@@ -29,15 +29,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hub = Hub::start(Settings { servers: servers?, ..Settings::default() });
     hub.settled().await;
 
-    let model = Model::scripted(Script::parse(SCRIPT)?);
-    let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("reader"));
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("Are gateways good?")]);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
+    let agent = Agent::new(model, Arc::new(hub.clone()), agent::AgentSettings::new("reader"));
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Are gateways good?")]);
     while let Some(event) = events.next().await {
         match event {
-            Event::Began { tools, .. } => println!("found {tools} tools"),
-            Event::Asking { turn } => println!("tick {turn}"),
-            Event::Called { tool, .. } => println!("  {tool}"),
-            Event::Over { report } => println!("{} ({} calls)", report.text, report.calls),
+            RunEvent::Started { tools, .. } => println!("found {tools} tools"),
+            RunEvent::Requesting { turn } => println!("tick {turn}"),
+            RunEvent::CallStarted { tool, .. } => println!("  {tool}"),
+            RunEvent::Ended { report } => println!("{} ({} calls)", report.text, report.calls),
             _ => {}
         }
     }

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
-use consort::{Hub, ServerSettings, Settings, agent, demo};
+use consort::agent::{Agent, Conversation, RunEvent};
+use consort::{ChatMessage, Hub, Model, ModelScript, ServerSettings, Settings, agent, demo};
 
 /// All three have the same tools; each is called on its own server.
 const SCRIPT: &str = r#"{"turns": [
@@ -29,13 +29,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for status in hub.statuses() {
         println!("{}: {}, {} tools", status.server, status.state, status.offers[0]);
     }
-    let model = Model::scripted(Script::parse(SCRIPT)?);
-    let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("host"));
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("Ask everybody.")]);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
+    let agent = Agent::new(model, Arc::new(hub.clone()), agent::AgentSettings::new("host"));
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Ask everybody.")]);
     while let Some(event) = events.next().await {
         match event {
-            Event::Called { tool, .. } => println!("called {tool}"),
-            Event::Over { report } => println!("{}", report.text),
+            RunEvent::CallStarted { tool, .. } => println!("called {tool}"),
+            RunEvent::Ended { report } => println!("{}", report.text),
             _ => {}
         }
     }

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use consort::tokens::{Vocabulary, costs};
+use consort::tokens::{TokenVocabulary, costs};
 use consort::{
-    Call, Caller, Exposed, Exposing, Exposure, Hub, Mode, Outcome, Settings, Toolbox, demo, end,
+    Call, Caller, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub, Outcome,
+    Settings, Toolbox, demo, end,
 };
 use serde_json::{Value, json};
 
@@ -20,12 +21,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Caller::agent("assistant");
     let query = json!({ "query": "gateway servers", "limit": 1 });
     for exposure in Exposure::ALL {
-        let exposing = Exposing { mode: Mode::Fixed(exposure), ..Exposing::default() };
-        let toolbox = Exposed::new(Arc::new(hub.clone()), exposing);
+        let exposing =
+            ExposureSettings { mode: ExposureMode::Fixed(exposure), ..ExposureSettings::default() };
+        let toolbox = ExposureToolbox::new(Arc::new(hub.clone()), exposing);
         let catalog = toolbox.catalog(&model);
         let names: Vec<&str> =
             catalog.tools.entries().iter().map(|entry| entry.name.as_str()).collect();
-        let tokens: usize = costs(Vocabulary::O200k, &catalog).iter().map(|cost| cost.tokens).sum();
+        let tokens: usize =
+            costs(TokenVocabulary::O200k, &catalog).iter().map(|cost| cost.tokens).sum();
         println!("{exposure}: {} ({tokens} tokens)", names.join(", "));
         let (tool, arguments) = match exposure {
             Exposure::Individual => ("search", query.clone()),

@@ -5,8 +5,11 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
-use consort::{Exposed, Exposing, Exposure, Hub, Mode, Settings, agent, demo};
+use consort::agent::{Agent, Conversation, RunEvent};
+use consort::{
+    ChatMessage, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub, Model,
+    ModelScript, Settings, agent, demo,
+};
 
 const SCRIPT: &str = r#"{"turns": [
     {"calls": [{"name": "mcp_demo", "arguments": {"action": "list"}}]},
@@ -24,17 +27,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
     hub.settled().await;
-    let exposing = Exposing { mode: Mode::Fixed(Exposure::PerServer), ..Exposing::default() };
-    let toolbox = Exposed::new(Arc::new(hub.clone()), exposing);
+    let exposing = ExposureSettings {
+        mode: ExposureMode::Fixed(Exposure::PerServer),
+        ..ExposureSettings::default()
+    };
+    let toolbox = ExposureToolbox::new(Arc::new(hub.clone()), exposing);
 
-    let model = Model::scripted(Script::parse(SCRIPT)?);
-    let agent = Agent::new(model, Arc::new(toolbox), agent::Settings::new("reader"));
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("What is its mood?")]);
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
+    let agent = Agent::new(model, Arc::new(toolbox), agent::AgentSettings::new("reader"));
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("What is its mood?")]);
     while let Some(event) = events.next().await {
         match event {
-            Event::Called { call, .. } => println!("{} {}", call.name, call.arguments.as_str()),
-            Event::Result { result, .. } => println!("-> {}", result.text()),
-            Event::Over { report } => println!("{:?}: {}", report.status, report.text),
+            RunEvent::CallStarted { call, .. } => {
+                println!("{} {}", call.name, call.arguments.as_str());
+            }
+            RunEvent::Result { result, .. } => println!("-> {}", result.text()),
+            RunEvent::Ended { report } => println!("{:?}: {}", report.status, report.text),
             _ => {}
         }
     }

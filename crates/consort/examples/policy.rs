@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use consort::policy::{Policy, PolicySpec};
 use consort::{
-    ApprovalLimits, Approved, Asked, Call, Caller, Elsewhere, Event, Guard, Guarded, Hub, Settings,
-    Target, Toolbox, demo,
+    ApprovalLimits, Asked, Call, Caller, Event, Hub, OtherApprover, PolicySettings, PolicyToolbox,
+    Settings, SharedApprovals, Target, Toolbox, demo,
 };
 use serde_json::{Value, json};
 
@@ -25,14 +25,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ],
     }))?;
     let policy = Policy::compile(&rules).map_err(|errors| format!("{errors:?}"))?;
-    let guard = Guard {
+    let guard = PolicySettings {
         policy,
         profile: None,
-        approved: Arc::<Approved>::default(),
+        approvals: Arc::<SharedApprovals>::default(),
         limits: ApprovalLimits::default(),
-        elsewhere: Elsewhere::default(),
+        other_approver: OtherApprover::default(),
     };
-    let toolbox = Guarded::new(Arc::new(hub.clone()), guard);
+    let toolbox = PolicyToolbox::new(Arc::new(hub.clone()), guard);
     let model = Caller::agent("assistant");
     let catalog = toolbox.catalog(&model);
     let names: Vec<&str> =

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use consort::agent::{Agent, Conversation, Event, Model, Script, Task};
-use consort::{Caller, Hub, Settings, Toolbox, agent, builtin, demo};
+use consort::agent::{Agent, AgentTask, Conversation, RunEvent};
+use consort::{Caller, Hub, Model, ModelScript, Settings, Toolbox, agent, builtin, demo};
 
 const SCRIPT: &str = r#"{"turns": [
     {"calls": [{"name": "echo", "arguments": {"text": "ready"}}, {"name": "search", "arguments": {"query": "eras"}}]},
@@ -25,26 +25,28 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     hub.settled().await;
 
     let catalog = hub.catalog(&Caller::agent("worker"));
-    if let Err(error) = Task::new("t-0", "", ["long_computaton"]).ready(&catalog, None) {
+    if let Err(error) = AgentTask::new("t-0", "", ["long_computaton"]).resolve(&catalog, None) {
         println!("{error}; {}", error.hint().unwrap_or_default());
     }
     let names = ["echo", "mcp.search", "get_weather", "demo:long_computation"];
-    let task = Task::new("t-1", "Find something, and compute for long.", names);
-    let ready = task.ready(&catalog, None)?;
+    let task = AgentTask::new("t-1", "Find something, and compute for long.", names);
+    let ready = task.resolve(&catalog, None)?;
     println!("{} are {}", names.join(", "), ready.tools.ids().join(", "));
 
-    let model = Model::scripted(Script::parse(SCRIPT)?);
-    let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("worker"));
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
+    let agent = Agent::new(model, Arc::new(hub.clone()), agent::AgentSettings::new("worker"));
     let begun = Instant::now();
     let mut events = agent.perform(&Conversation::new(), ready);
     while let Some(event) = events.next().await {
         let at = begun.elapsed().as_secs_f64();
         match event {
-            Event::Called { tool, .. } => println!("{at:.1} s: {tool} begins"),
-            Event::Progress { message, .. } => {
+            RunEvent::CallStarted { tool, .. } => println!("{at:.1} s: {tool} begins"),
+            RunEvent::Progress { message, .. } => {
                 println!("{at:.1} s: {}", message.unwrap_or_default());
             }
-            Event::Over { report } => println!("{at:.1} s: {:?}, {}", report.status, report.text),
+            RunEvent::Ended { report } => {
+                println!("{at:.1} s: {:?}, {}", report.status, report.text);
+            }
             _ => {}
         }
     }

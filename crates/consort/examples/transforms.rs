@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use consort::transform::{Describe, Draft, Drop, Prefix, Transform, Wording};
+use consort::transform::{
+    ChangeDescription, DropTools, PrefixNames, TextChange, ToolDraft, Transform,
+};
 use consort::{Call, Caller, Hub, Settings, Toolbox, demo, end};
-use consort::{Shape, Shaped};
+use consort::{TransformSet, TransformToolbox};
 use consort_core::Pattern;
 use serde_json::json;
 
@@ -15,7 +17,7 @@ use serde_json::json;
 struct OnlyShort;
 
 impl Transform for OnlyShort {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         (draft.description().len() < 80).then_some(draft)
     }
 
@@ -30,18 +32,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(demo::serve().await?);
     }
     let transforms: Vec<Arc<dyn Transform>> = vec![
-        Arc::new(Drop(vec![Pattern::new("*computation*"), Pattern::new("*delete*")])),
+        Arc::new(DropTools(vec![Pattern::new("*computation*"), Pattern::new("*delete*")])),
         Arc::new(OnlyShort),
-        Arc::new(Prefix("mcp_demo_".to_owned())),
-        Arc::new(Describe(Wording::Prefix("[{server}] ".to_owned()))),
+        Arc::new(PrefixNames("mcp_demo_".to_owned())),
+        Arc::new(ChangeDescription(TextChange::Prefix("[{server}] ".to_owned()))),
     ];
     for transform in &transforms {
         println!("{}", transform.describe());
     }
     let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
     hub.settled().await;
-    let shape = Shape { servers: None, transforms };
-    let toolbox = Shaped::new(Arc::new(hub.clone()), shape);
+    let shape = TransformSet { servers: None, transforms };
+    let toolbox = TransformToolbox::new(Arc::new(hub.clone()), shape);
     let me = Caller::person("me");
     for entry in toolbox.catalog(&me).tools.entries() {
         let tool = entry.tool();

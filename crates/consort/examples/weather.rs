@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
-use consort::{Hub, Settings, ToolResult, agent, tool};
+use consort::agent::{Agent, Conversation, RunEvent};
+use consort::{ChatMessage, Hub, Model, ModelScript, Settings, ToolResult, agent, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -49,17 +49,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut settings = Settings::default();
     settings.local.insert("weather".parse()?, vec![weather]);
     let hub = Hub::start(settings);
-    let model = Model::scripted(Script::parse(SCRIPT)?);
-    let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("forecaster"));
+    let model = Model::scripted(ModelScript::parse(SCRIPT)?);
+    let agent = Agent::new(model, Arc::new(hub.clone()), agent::AgentSettings::new("forecaster"));
     let conversation = Conversation::new();
-    let mut events = agent.run(&conversation, vec![Message::user("How warm is it in Paris?")]);
+    let mut events = agent.run(&conversation, vec![ChatMessage::user("How warm is it in Paris?")]);
     while let Some(event) = events.next().await {
         match event {
-            Event::Called { call, tool } => println!("call   {tool} {}", call.arguments.as_str()),
-            Event::Result { result, .. } => {
+            RunEvent::CallStarted { call, tool } => {
+                println!("call   {tool} {}", call.arguments.as_str());
+            }
+            RunEvent::Result { result, .. } => {
                 println!("result is_error={} {}", result.is_error, result.text());
             }
-            Event::Over { report } => println!("answer {}", report.text),
+            RunEvent::Ended { report } => println!("answer {}", report.text),
             _ => {}
         }
     }

@@ -12,9 +12,12 @@ mod storage;
 
 use std::sync::Arc;
 
-use consort_agent::{Agent, Conversation, Event, Message, Question, Report, Status, Why};
+use consort_agent::{
+    Agent, Conversation, QuestionOrigin, RunEvent, RunReport, RunStatus, UserQuestion,
+};
 use consort_core::escape::escape_text;
 use consort_core::{Json, Refusal, Reply};
+use consort_models::ChatMessage;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -86,7 +89,7 @@ impl TerminalUser {
         &mut self,
         conversation: &Conversation,
     ) -> Result<bool, CommandError> {
-        for question in conversation.waiting() {
+        for question in conversation.open_questions() {
             let id = question.id.clone();
             let Ok(answer) = prompt_user(&self.person, question).await else { return Ok(false) };
             let answer: serde_json::Value = answer.read().unwrap_or_default();
@@ -106,20 +109,20 @@ impl TerminalUser {
         &mut self,
         agent: &Agent,
         conversation: &Conversation,
-        input: Vec<Message>,
-    ) -> Result<Report, QuitRequest> {
+        input: Vec<ChatMessage>,
+    ) -> Result<RunReport, QuitRequest> {
         let mut events = agent.run(conversation, input);
         let mut asking = JoinSet::new();
         let mut stopping = false;
         loop {
             tokio::select! {
                 event = events.next() => match event {
-                    Some(Event::Over { report }) => {
+                    Some(RunEvent::Ended { report }) => {
                         self.show.release();
-                        self.show.event(Event::Over { report: report.clone() });
+                        self.show.event(RunEvent::Ended { report: report.clone() });
                         return Ok(report);
                     }
-                    Some(Event::Question { question, answer: Some(answer) }) if TerminalPrompt::has_terminal() => {
+                    Some(RunEvent::Question { question, answer: Some(answer) }) if TerminalPrompt::has_terminal() => {
                         self.show.hold();
                         asking.spawn(ask(Arc::clone(&self.person), question, answer));
                     }
@@ -143,7 +146,7 @@ impl TerminalUser {
 }
 
 /// Asks the person at the terminal a question of a run.
-async fn ask(person: Arc<TerminalPrompt>, question: Question, answer: Reply) {
+async fn ask(person: Arc<TerminalPrompt>, question: UserQuestion, answer: Reply) {
     let answered = prompt_user(&person, question).await;
     if keyboard::was_interrupted() {
         // The signal is on its way and stops the run, which must not take this for a no.
@@ -155,52 +158,54 @@ async fn ask(person: Arc<TerminalPrompt>, question: Question, answer: Reply) {
 /// Returns the person's answer to a question of a run.
 pub(crate) async fn prompt_user(
     person: &TerminalPrompt,
-    question: Question,
+    question: UserQuestion,
 ) -> Result<Json, Refusal> {
     let Some(params) = Json::from(question.params).to_object() else {
         return Err(Refusal { code: -32602, message: "the question cannot be read".to_owned() });
     };
     match question.kind {
-        Why::Approval => person.approve(params).await,
-        Why::Model => person.ask("The model asks: ", params).await,
-        Why::Server => person.ask("", params).await,
-        Why::Sampling => person.ask("Attention: ", params).await,
+        QuestionOrigin::Approval => person.approve(params).await,
+        QuestionOrigin::Model => person.ask("The model asks: ", params).await,
+        QuestionOrigin::Server => person.ask("", params).await,
+        QuestionOrigin::Sampling => person.ask("Attention: ", params).await,
     }
 }
 
 /// Returns the exit code of a run; failures have a message, unless programs got it already.
 pub(crate) fn run_exit_status(
-    report: &Report,
+    report: &RunReport,
     kept: Option<&str>,
     json: bool,
 ) -> Result<ExitStatus, CommandError> {
     let exit = match report.status {
-        Status::Completed => return Ok(ExitStatus::Ok),
-        Status::Cancelled => return Ok(ExitStatus::Interrupted),
-        Status::LimitReached => ExitStatus::Limit,
-        Status::Error => ExitStatus::Tool,
-        Status::Denied => ExitStatus::Denied,
-        Status::Waiting => ExitStatus::Waiting,
+        RunStatus::Completed => return Ok(ExitStatus::Ok),
+        RunStatus::Cancelled => return Ok(ExitStatus::Interrupted),
+        RunStatus::LimitReached => ExitStatus::Limit,
+        RunStatus::Error => ExitStatus::Tool,
+        RunStatus::Denied => ExitStatus::Denied,
+        RunStatus::Waiting => ExitStatus::Waiting,
     };
     if json {
         return Ok(exit);
     }
     let reason = escape_text(&report.reason);
     let message = match report.status {
-        Status::LimitReached => format!("a limit was reached: {reason}"),
-        Status::Denied => format!("denied: {reason}"),
-        Status::Waiting => {
-            let asked =
-                report.waiting.first().and_then(|question| question.params["message"].as_str());
+        RunStatus::LimitReached => format!("a limit was reached: {reason}"),
+        RunStatus::Denied => format!("denied: {reason}"),
+        RunStatus::Waiting => {
+            let asked = report
+                .open_questions
+                .first()
+                .and_then(|question| question.params["message"].as_str());
             format!("a person is waited for: {}", escape_text(asked.unwrap_or(&report.reason)))
         }
         _ => reason,
     };
     let hint = match (report.status, kept) {
-        (Status::LimitReached, Some(id)) => {
+        (RunStatus::LimitReached, Some(id)) => {
             Some(format!("go on with `consort ask --continue={id} …`, with another limit"))
         }
-        (Status::Waiting, Some(id)) => {
+        (RunStatus::Waiting, Some(id)) => {
             Some(format!("answer it at a terminal: `consort chat --continue={id}`"))
         }
         _ => report.hint.as_deref().map(escape_text),
@@ -213,8 +218,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn report(status: Status, reason: &str) -> Report {
-        Report {
+    fn report(status: RunStatus, reason: &str) -> RunReport {
+        RunReport {
             run: String::new(),
             status,
             reason: reason.to_owned(),
@@ -222,17 +227,17 @@ mod tests {
             text: String::new(),
             turns: 0,
             calls: 0,
-            failed: 0,
-            usage: consort_agent::Usage::default(),
+            failed_calls: 0,
+            usage: consort_models::TokenUsage::default(),
             cost: None,
-            took: 0,
-            waiting: Vec::new(),
+            duration_ms: 0,
+            open_questions: Vec::new(),
         }
     }
 
     #[test]
     fn every_end_has_a_code_and_words_of_its_own() {
-        let told = |report: &Report| {
+        let told = |report: &RunReport| {
             let ended = run_exit_status(report, Some("7f3a"), false);
             let exit = |ended: &Result<ExitStatus, CommandError>| {
                 ended.as_ref().map_or_else(|f| f.exit, |e| *e)
@@ -245,26 +250,28 @@ mod tests {
         let error = |message: &str, hint: Option<&str>, exit: ExitStatus| {
             Err((message.to_owned(), hint.map(str::to_owned), exit))
         };
-        assert_eq!(told(&report(Status::Completed, "")), Ok(ExitStatus::Ok));
-        assert_eq!(told(&report(Status::Cancelled, "")), Ok(ExitStatus::Interrupted));
-        let hinted = Report { hint: Some("wait".to_owned()), ..report(Status::Error, "too much") };
+        assert_eq!(told(&report(RunStatus::Completed, "")), Ok(ExitStatus::Ok));
+        assert_eq!(told(&report(RunStatus::Cancelled, "")), Ok(ExitStatus::Interrupted));
+        let hinted =
+            RunReport { hint: Some("wait".to_owned()), ..report(RunStatus::Error, "too much") };
         assert_eq!(told(&hinted), error("too much", Some("wait"), ExitStatus::Tool));
         assert_eq!(
-            told(&report(Status::Denied, "no \u{1b}")),
+            told(&report(RunStatus::Denied, "no \u{1b}")),
             error("denied: no \\u{1b}", None, ExitStatus::Denied)
         );
         let on = "go on with `consort ask --continue=7f3a …`, with another limit";
         assert_eq!(
-            told(&report(Status::LimitReached, "50 turns")),
+            told(&report(RunStatus::LimitReached, "50 turns")),
             error("a limit was reached: 50 turns", Some(on), ExitStatus::Limit)
         );
-        let question = Question {
+        let question = UserQuestion {
             id: "q".to_owned(),
             call: "c".to_owned(),
-            kind: Why::Model,
+            kind: QuestionOrigin::Model,
             params: json!({ "message": "Which city?" }),
         };
-        let waiting = Report { waiting: vec![question], ..report(Status::Waiting, "") };
+        let waiting =
+            RunReport { open_questions: vec![question], ..report(RunStatus::Waiting, "") };
         let answer = "answer it at a terminal: `consort chat --continue=7f3a`";
         assert_eq!(
             told(&waiting),

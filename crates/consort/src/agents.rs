@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_agent::provider::{Effort, Reasoning};
-use consort_agent::sub::AGENTS;
-use consort_agent::{Agent, Limits, Model};
+use consort_agent::sub_agent::AGENTS;
+use consort_agent::{Agent, RunLimits};
 use consort_config::{self, AgentConfig, ReasoningConfig};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
-use consort_shape::transform::{Draft, Transform};
+use consort_models::{Model, ReasoningAmount, ReasoningEffort};
+use consort_shape::transform::{ToolDraft, Transform};
 
 use crate::models::{ModelError, ModelRegistry};
 use crate::toolbox_layers::LayeredToolboxes;
@@ -94,7 +94,7 @@ pub fn tools(config: &AgentConfig, layers: &LayeredToolboxes<'_>) -> Option<Arc<
 pub fn unused_tools<'a>(config: &'a AgentConfig, catalog: &Catalog) -> Vec<&'a str> {
     let fits = |text: &str| {
         let one = ForAgents::new(&[text.to_owned()], catalog.reserved());
-        catalog.tools.entries().iter().any(|entry| one.apply(Draft::new(entry)).is_some())
+        catalog.tools.entries().iter().any(|entry| one.apply(ToolDraft::new(entry)).is_some())
     };
     config.tools.iter().map(String::as_str).filter(|text| !fits(text)).collect()
 }
@@ -103,8 +103,8 @@ fn chosen_tools(config: &AgentConfig, layers: &LayeredToolboxes<'_>) -> Arc<dyn 
     Arc::new(ForAgents::new(&config.tools, &layers.reserved()))
 }
 
-fn limits(config: &AgentConfig, usual: &Limits) -> Limits {
-    Limits {
+fn limits(config: &AgentConfig, usual: &RunLimits) -> RunLimits {
+    RunLimits {
         turns: config.max_turns.unwrap_or(usual.turns),
         calls: config.max_calls.unwrap_or(usual.calls),
         tokens: config.max_tokens.or(usual.tokens),
@@ -128,16 +128,16 @@ fn instructions(config: &AgentConfig, folder: &Path, most: u64) -> Result<String
     std::fs::read_to_string(&path).map_err(failed)
 }
 
-fn reasoning(thinking: ReasoningConfig) -> Reasoning {
+fn reasoning(thinking: ReasoningConfig) -> ReasoningAmount {
     match thinking {
-        ReasoningConfig::Tokens(tokens) => Reasoning::Budget(tokens),
-        ReasoningConfig::Word(word) => Reasoning::Effort(match word {
-            consort_config::ReasoningLevel::Off => Effort::Off,
-            consort_config::ReasoningLevel::Minimal => Effort::Minimal,
-            consort_config::ReasoningLevel::Low => Effort::Low,
-            consort_config::ReasoningLevel::Medium => Effort::Medium,
-            consort_config::ReasoningLevel::High => Effort::High,
-            consort_config::ReasoningLevel::Max => Effort::Max,
+        ReasoningConfig::Tokens(tokens) => ReasoningAmount::Budget(tokens),
+        ReasoningConfig::Word(word) => ReasoningAmount::Effort(match word {
+            consort_config::ReasoningLevel::Off => ReasoningEffort::Off,
+            consort_config::ReasoningLevel::Minimal => ReasoningEffort::Minimal,
+            consort_config::ReasoningLevel::Low => ReasoningEffort::Low,
+            consort_config::ReasoningLevel::Medium => ReasoningEffort::Medium,
+            consort_config::ReasoningLevel::High => ReasoningEffort::High,
+            consort_config::ReasoningLevel::Max => ReasoningEffort::Max,
         }),
     }
 }
@@ -174,7 +174,7 @@ impl ForAgents {
 }
 
 impl Transform for ForAgents {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let server = draft.server.as_str();
         let fits = |pattern: &Pattern| {
             pattern.matches(server, &draft.name) || pattern.matches(server, &draft.original)
@@ -206,7 +206,7 @@ mod tests {
         let entry = Entry { route, name: name.to_owned(), definition: tool.definition().clone() };
         let tools: Vec<String> = tools.iter().map(|tool| (*tool).to_owned()).collect();
         let servers = ["files", "web"].map(|server| server.parse().unwrap());
-        ForAgents::new(&tools, &servers.into()).apply(Draft::new(&entry)).is_some()
+        ForAgents::new(&tools, &servers.into()).apply(ToolDraft::new(&entry)).is_some()
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use consort_config::state_folder;
 use consort_core::Json;
-use consort_files::Readers;
-use consort_shape::Approved;
-use consort_shape::policy::Approvals;
+use consort_files::FileReaders;
+use consort_shape::SharedApprovals;
+use consort_shape::policy::ApprovalStore;
 
 use crate::output::note;
 
@@ -20,33 +20,35 @@ pub(crate) fn path() -> Option<PathBuf> {
 
 /// Returns the stored approvals, and stores changes from now on. A file that cannot be read counts as absent, with a
 /// warning: people are asked again.
-pub(crate) fn stored_approvals() -> Arc<Approved> {
+pub(crate) fn stored_approvals() -> Arc<SharedApprovals> {
     let Some(path) = path() else { return Arc::default() };
     let approvals = read(&path).unwrap_or_else(|reason| {
         note(format!("warning: `{}` cannot be used: {reason}", path.display()));
-        Approvals::default()
+        ApprovalStore::default()
     });
-    Arc::new(Approved::new(approvals, move |approvals| {
+    Arc::new(SharedApprovals::new(approvals, move |approvals| {
         if let Err(error) = write(&path, approvals) {
             note(format!("warning: `{}` cannot be written: {error}", path.display()));
         }
     }))
 }
 
-fn read(path: &Path) -> Result<Approvals, String> {
+fn read(path: &Path) -> Result<ApprovalStore, String> {
     let text = match fs::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Approvals::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(ApprovalStore::default());
+        }
         Err(error) => return Err(error.to_string()),
     };
     let json = Json::parse(text).map_err(|error| error.to_string())?;
-    Approvals::from_json(&json).map_err(|error| error.to_string())
+    ApprovalStore::from_json(&json).map_err(|error| error.to_string())
 }
 
 /// Writes them atomically.
-fn write(path: &Path, approvals: &Approvals) -> io::Result<()> {
+fn write(path: &Path, approvals: &ApprovalStore) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         consort_files::create_private_folder(folder)?;
     }
-    consort_files::replace(path, approvals.to_json().as_bytes(), Readers::Owner)
+    consort_files::replace(path, approvals.to_json().as_bytes(), FileReaders::Owner)
 }

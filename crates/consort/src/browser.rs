@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use consort_core::escape::escape_line;
-use consort_login::Person;
+use consort_oauth::UserAgent;
 use consort_wire::BoxFuture;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -50,13 +50,13 @@ impl LoginBrowser {
     }
 }
 
-impl Person for LoginBrowser {
-    fn address(&self) -> String {
+impl UserAgent for LoginBrowser {
+    fn redirect_uri(&self) -> String {
         let port = self.listener.local_addr().map_or(0, |address| address.port());
         format!("http://127.0.0.1:{port}{BACK}")
     }
 
-    fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
+    fn open_page(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
         let page = page.to_owned();
         Box::pin(async move {
             note(format!("log in on this page:\n\n  {page}\n"));
@@ -76,7 +76,7 @@ impl Person for LoginBrowser {
         })
     }
 
-    fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
+    fn confirm_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
         let question = escape_line(&format!(
             "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
         ));

@@ -103,7 +103,7 @@ pub(crate) enum CliCommand {
     Tokens {
         /// Tokenizer vocabulary: `o200k` or `cl100k`
         #[arg(long, value_name = "NAME", default_value = "o200k")]
-        vocabulary: consort_shape::tokens::Vocabulary,
+        vocabulary: consort_models::tokens::TokenVocabulary,
         /// Show every tool
         #[arg(long, short)]
         long: bool,
@@ -228,7 +228,7 @@ pub(crate) struct FreshArguments {
 #[derive(Args, Debug)]
 pub(crate) struct DialectArguments {
     /// Provider format: `openai`, `openai-responses`, `anthropic` or `gemini`
-    pub(crate) dialect: consort_shape::dialect::Dialect,
+    pub(crate) dialect: consort_models::dialect::ToolDialect,
     /// Only this tool
     pub(crate) tool: Option<String>,
 }

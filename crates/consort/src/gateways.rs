@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use consort_config::ListenAddress;
 use consort_config::state_folder;
-use consort_files::Readers;
+use consort_files::FileReaders;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ impl RunningGateway {
         if let Some(folder) = file.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        consort_files::replace(&file, &serde_json::to_vec(self)?, Readers::Owner)
+        consort_files::replace(&file, &serde_json::to_vec(self)?, FileReaders::Owner)
     }
 
     /// Removes the record.

@@ -22,9 +22,11 @@ pub use consort_core::{
     Toolbox, end,
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
+pub use consort_models::{ChatMessage, Model, ModelScript, tokens};
 pub use consort_shape::{
-    ApprovalLimits, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape,
-    Shaped, policy, tokens, transform,
+    ApprovalLimits, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, OtherApprover,
+    PolicySettings, PolicyToolbox, SharedApprovals, TransformSet, TransformToolbox, policy,
+    transform,
 };
 #[cfg(target_os = "linux")]
 pub use consort_wire::keeper;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use consort_config::{ConfigError, LimitSettings, ServerConfig, ValueSource, state_folder};
 use consort_hub::ServerSettings;
-use consort_login::{Login, Store};
+use consort_oauth::{LoginStore, ServerLogin};
 use consort_wire::{Endpoint, Server};
 
 /// Returns the store of logins, if there is a state folder.
-pub fn store() -> Option<Store> {
-    Some(Store::new(state_folder()?.join("logins")))
+pub fn store() -> Option<LoginStore> {
+    Some(LoginStore::new(state_folder()?.join("logins")))
 }
 
 /// Settings of a server for the hub, with its login and the limits of the config.
@@ -21,14 +21,14 @@ pub fn server_settings(
     let mut made = server.to_settings(resolve)?;
     limits.apply_to_server(&mut made);
     if let Some(login) = server.to_login(resolve)? {
-        let login = consort_login::Settings { limits: limits.login, ..login };
-        made.server = with_login(made.server, Arc::new(Login::new(login, store(), None)));
+        let login = consort_oauth::LoginSettings { limits: limits.login, ..login };
+        made.server = with_login(made.server, Arc::new(ServerLogin::new(login, store(), None)));
     }
     Ok(made)
 }
 
 /// Attaches a login to a server.
-pub fn with_login(server: Server, login: Arc<Login>) -> Server {
+pub fn with_login(server: Server, login: Arc<ServerLogin>) -> Server {
     let add = |endpoint: Endpoint| endpoint.credentials(login);
     match server {
         Server::Http(endpoint) => Server::Http(add(endpoint)),

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, Providers};
-use consort_agent::{Model, Script, Wire};
+use consort_models::{
+    Model, ModelFactsSpec, ModelScript, ModelSelectionError, PriceSpec, ProviderRegistry,
+    ProviderSpec, WireFormat,
+};
 use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
 use consort_config::{
@@ -21,7 +23,7 @@ const DEMO_SCRIPT: &str = include_str!("../../../docs/demo.script.json");
 /// The available models: those of a config, of well-known providers, and of scripts.
 #[derive(Debug)]
 pub struct ModelRegistry {
-    providers: Providers,
+    providers: ProviderRegistry,
     /// Providers that cannot be used, with the reason.
     broken: BTreeMap<String, String>,
     /// Names in the config: providers, and models as `provider:name`.
@@ -36,7 +38,7 @@ pub struct ModelRegistry {
 pub enum ModelError {
     /// It does not exist, or its provider cannot be reached as configured.
     #[error(transparent)]
-    Choose(#[from] ChooseError),
+    Choose(#[from] ModelSelectionError),
     /// The config of its provider is invalid.
     #[error("the provider `{provider}` cannot be used: {reason}")]
     Provider {
@@ -80,16 +82,16 @@ impl ModelRegistry {
         }
         let named = options.providers.keys().chain(options.models.keys()).cloned().collect();
         let limits = options.limits.settings();
-        let providers = Providers::new(|name| std::env::var(name).ok())
+        let providers = ProviderRegistry::new(|name| std::env::var(name).ok())
             .with_configured(specs)
-            .with_patience(limits.patience.clone())
+            .with_timeouts(limits.patience.clone())
             .with_limits(limits.answers.clone());
         let files = resolve.take_files();
         Self { providers, broken, named, folder: folder.to_owned(), files, limits }
     }
 
     /// The settings of an agent of this name, with the limits of the config.
-    pub fn agent_settings(&self, name: &str) -> consort_agent::Settings {
+    pub fn agent_settings(&self, name: &str) -> consort_agent::AgentSettings {
         self.limits.agent_settings(name)
     }
 
@@ -112,7 +114,7 @@ impl ModelRegistry {
             return Err(ModelError::Provider { provider, reason });
         }
         if said == DEMO {
-            let script = Script::parse(DEMO_SCRIPT).expect("the bundled script is tested");
+            let script = ModelScript::parse(DEMO_SCRIPT).expect("the bundled script is tested");
             return Ok(Model { id: said.to_owned(), ..Model::scripted(script) });
         }
         let beside = said.strip_prefix("scripted:").map(|script| self.folder.join(script));
@@ -126,7 +128,7 @@ impl ModelRegistry {
     }
 
     /// The providers, for callers that let them choose.
-    pub fn providers(&self) -> &Providers {
+    pub fn providers(&self) -> &ProviderRegistry {
         &self.providers
     }
 
@@ -145,7 +147,7 @@ fn provider_spec(
     resolve: &dyn ValueSource,
 ) -> Result<ProviderSpec, String> {
     let mut spec = ProviderSpec {
-        wire: config.wire.as_ref().and_then(|wire| wire.parse::<Wire>().ok()),
+        wire: config.wire.as_ref().and_then(|wire| wire.parse::<WireFormat>().ok()),
         base_url: config.base_url.clone(),
         body: config.body.clone(),
         model: config.model.clone(),
@@ -209,14 +211,14 @@ fn read(file: &str, folder: &Path, resolve: &dyn ValueSource) -> Result<String, 
     Ok(text.trim_end().to_owned())
 }
 
-fn model_facts(model: &ModelConfig) -> FactsSpec {
+fn model_facts(model: &ModelConfig) -> ModelFactsSpec {
     let price = model.price.map(|price| PriceSpec {
         input: price.input,
         output: price.output,
         cached_read: price.cached_read,
         cached_write: price.cached_write,
     });
-    FactsSpec { window: model.window, images: model.images, audio: model.audio, price }
+    ModelFactsSpec { window: model.window, images: model.images, audio: model.audio, price }
 }
 
 #[cfg(test)]

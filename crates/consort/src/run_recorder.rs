@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_agent::{
-    Cause, Price, ProviderError, Reply, Report, RequestObservation, RunObservation, RunObserver,
-    RunStart, Status, Usage,
+    RequestObservation, RunObservation, RunObserver, RunReport, RunStart, RunStatus,
 };
 use consort_core::{BoxFuture, CallingAgent};
 use consort_gateway::ledger::{Class, Cost, ModelUsage};
 use consort_gateway::{ModelRequestRecord, Records, RunRecord};
+use consort_models::{ModelReply, ProviderError, ProviderErrorKind, TokenPrice, TokenUsage};
 
 /// Records the runs of agents.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl RunObserver for RunRecorder {
 
 /// A recorded run.
 struct RecordedRun {
-    price: Option<Price>,
+    price: Option<TokenPrice>,
     context: Vec<(&'static str, String)>,
     /// `None` once it has ended.
     record: Mutex<Option<RunRecord>>,
@@ -51,11 +51,11 @@ impl RunObservation for RecordedRun {
         self.context.clone()
     }
 
-    fn end(&self, report: &Report) {
+    fn end(&self, report: &RunReport) {
         let record = self.record.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(record) = record else { return };
         // A run that waits for a person or for its client's tools is no failure.
-        let is_fine = matches!(report.status, Status::Completed | Status::Waiting);
+        let is_fine = matches!(report.status, RunStatus::Completed | RunStatus::Waiting);
         let kind = serde_json::to_value(report.status);
         let kind = kind.ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
         let error = (!is_fine).then(|| (kind, report.reason.clone()));
@@ -66,15 +66,15 @@ impl RunObservation for RecordedRun {
 /// A recorded model request.
 struct RecordedRequest {
     record: ModelRequestRecord,
-    price: Option<Price>,
+    price: Option<TokenPrice>,
 }
 
 impl RequestObservation for RecordedRequest {
-    fn usage(&mut self, used: Usage) {
+    fn usage(&mut self, used: TokenUsage) {
         self.record.set_usage(usage(&used, self.price.as_ref()));
     }
 
-    fn end(mut self: Box<Self>, result: Result<&Reply, &ProviderError>) {
+    fn end(mut self: Box<Self>, result: Result<&ModelReply, &ProviderError>) {
         match result {
             Ok(reply) => {
                 self.record.set_usage(usage(&reply.usage, self.price.as_ref()));
@@ -82,8 +82,8 @@ impl RequestObservation for RecordedRequest {
                 self.record.end(Class::Ok, None);
             }
             Err(error) => {
-                let class = match error.cause {
-                    Cause::Unreachable { .. } => Class::NotSent,
+                let class = match error.kind {
+                    ProviderErrorKind::Unreachable { .. } => Class::NotSent,
                     _ => Class::Error { code: error.status.map(i64::from) },
                 };
                 let kind = error.status.map_or_else(|| class.to_string(), |it| it.to_string());
@@ -93,7 +93,7 @@ impl RequestObservation for RecordedRequest {
     }
 }
 
-fn usage(used: &Usage, price: Option<&Price>) -> ModelUsage {
+fn usage(used: &TokenUsage, price: Option<&TokenPrice>) -> ModelUsage {
     ModelUsage {
         input: used.input,
         output: used.output,

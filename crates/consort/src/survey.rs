@@ -7,7 +7,7 @@ use consort_config::SystemValues;
 use consort_config::lock::{DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::{Problem, Toolbox};
 use consort_hub::Connect;
-use consort_shape::pin::Lock;
+use consort_shape::pin::PinLock;
 
 use crate::command_hub::{self, CatalogFreshness, CommandHub, tell};
 use crate::user::caller;
@@ -15,7 +15,7 @@ use crate::user::caller;
 /// Starts the servers in the scope and takes their definitions; `None` if interrupted.
 pub(crate) async fn survey(
     mut config: TrustedConfig,
-    agreed: &Lock,
+    agreed: &PinLock,
     scope: &SurveyScope<'_>,
 ) -> Option<DefinitionSurvey> {
     let plan = SurveyPlan::new(&config);

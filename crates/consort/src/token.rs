@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use consort_files::Readers;
+use consort_files::FileReaders;
 
 /// Minimum length of a token in characters: a shorter one could be guessed.
 pub const SHORTEST: usize = 16;
@@ -21,7 +21,7 @@ pub fn read_or_create(file: &Path) -> io::Result<(String, bool)> {
     let mut random = [0; 24];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
     let secret = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, random);
-    if consort_files::create(file, format!("{secret}\n").as_bytes(), Readers::Owner)? {
+    if consort_files::create(file, format!("{secret}\n").as_bytes(), FileReaders::Owner)? {
         return Ok((secret, true));
     }
     // Somebody else made one at the same moment, and theirs counts.

@@ -1,8 +1,8 @@
 //! Building toolboxes from a config, one for each endpoint.
 //!
-//! A call passes these layers, from the outside in: [`Exposed`](consort_shape::Exposed) (exposure to models), [`Shaped`](consort_shape::Shaped) (names, descriptions,
-//! arguments, results), a recorder if there is one, [`Guarded`](consort_shape::Guarded) (policy), [`WithAgents`] (agents as tools), [`Pinned`]
-//! (lock), [`Cached`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
+//! A call passes these layers, from the outside in: [`ExposureToolbox`](consort_shape::ExposureToolbox) (exposure to models), [`TransformToolbox`](consort_shape::TransformToolbox) (names, descriptions,
+//! arguments, results), a recorder if there is one, [`PolicyToolbox`](consort_shape::PolicyToolbox) (policy), [`AgentToolbox`] (agents as tools), [`PinToolbox`]
+//! (lock), [`CacheToolbox`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
 //! cannot bypass them. Each endpoint has layers of its own; the hub is shared.
 
 mod layered;
@@ -10,19 +10,22 @@ mod layered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_agent::Model;
 use consort_agent::RunObserver;
-use consort_agent::sub::{Roster, WithAgents};
+use consort_agent::sub_agent::{AgentRegistry, AgentToolbox};
 use consort_config::{
     Config, ConsortOptions, LimitSettings, ProfileConfig, ServerConfig, TransportConfig,
     merge_policies,
 };
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
+use consort_models::Model;
 use consort_shape::exposure::ExposureSpec;
-use consort_shape::pin::Lock;
-use consort_shape::policy::{Decision, Policy, PolicySpec};
-use consort_shape::transform::{Select, Transform, TransformSpec};
-use consort_shape::{Approved, Cached, Elsewhere, Exposing, Pinned, Remember, Shape};
+use consort_shape::pin::PinLock;
+use consort_shape::policy::{Policy, PolicyDecision, PolicySpec};
+use consort_shape::transform::{SelectTools, Transform, TransformSpec};
+use consort_shape::{
+    CacheRule, CacheToolbox, ExposureSettings, OtherApprover, PinToolbox, SharedApprovals,
+    TransformSet,
+};
 
 use crate::models::{ModelError, ModelRegistry};
 pub use layered::LayeredToolboxes;
@@ -31,17 +34,17 @@ pub use layered::LayeredToolboxes;
 #[derive(Clone, Default)]
 pub struct ToolboxLayers {
     /// Selection of tools of each server.
-    servers: Shape,
+    servers: TransformSet,
     /// The view without a profile.
     whole: EndpointLayers,
     profiles: BTreeMap<String, EndpointLayers>,
-    cache: Vec<Remember>,
-    lock: Option<Arc<Lock>>,
-    approved: Arc<Approved>,
-    elsewhere: Elsewhere,
+    cache: Vec<CacheRule>,
+    lock: Option<Arc<PinLock>>,
+    approved: Arc<SharedApprovals>,
+    elsewhere: OtherApprover,
     models: Option<Arc<ModelRegistry>>,
     agents: Vec<(String, String)>,
-    roster: Arc<Roster>,
+    roster: Arc<AgentRegistry>,
     observer: Option<Arc<dyn RunObserver>>,
     limits: Arc<LimitSettings>,
 }
@@ -51,8 +54,8 @@ pub struct ToolboxLayers {
 struct EndpointLayers {
     /// The name of the profile, if it is one.
     profile: Option<String>,
-    shape: Shape,
-    exposing: Exposing,
+    shape: TransformSet,
+    exposing: ExposureSettings,
     policy: Policy,
 }
 
@@ -71,7 +74,7 @@ impl ToolboxLayers {
         let limits = Arc::new(options.limits.settings());
         let compile = |spec: &ExposureSpec, about: &BTreeMap<ServerId, String>| {
             let exposing = spec.compile(about).ok()?;
-            Some(Exposing { limits: limits.exposure.clone(), ..exposing })
+            Some(ExposureSettings { limits: limits.exposure.clone(), ..exposing })
         };
         let servers: Vec<_> = config.servers.iter().flat_map(ServerConfig::to_transforms).collect();
         let about: BTreeMap<ServerId, String> = config
@@ -84,10 +87,10 @@ impl ToolboxLayers {
         let exposing = options.exposure.as_ref().and_then(|spec| compile(spec, &about));
         let whole = EndpointLayers {
             profile: None,
-            shape: Shape { servers: None, transforms },
-            exposing: exposing.unwrap_or_else(|| Exposing {
+            shape: TransformSet { servers: None, transforms },
+            exposing: exposing.unwrap_or_else(|| ExposureSettings {
                 limits: limits.exposure.clone(),
-                ..Exposing::default()
+                ..ExposureSettings::default()
             }),
             policy: policy(options, None),
         };
@@ -103,7 +106,7 @@ impl ToolboxLayers {
         };
         let profiles = options.profiles.iter().map(profile).collect();
         let cache = options.cache.iter().filter_map(|spec| spec.compile().ok()).collect();
-        let servers = Shape { servers: None, transforms: servers };
+        let servers = TransformSet { servers: None, transforms: servers };
         let models = Some(Arc::new(ModelRegistry::from_config(Some(config))));
         Self { servers, whole, profiles, cache, models, limits, ..Self::default() }
     }
@@ -119,14 +122,18 @@ impl ToolboxLayers {
 
     /// Enforces a lock.
     #[must_use]
-    pub fn with_lock(mut self, lock: Option<Arc<Lock>>) -> Self {
+    pub fn with_lock(mut self, lock: Option<Arc<PinLock>>) -> Self {
         self.lock = lock;
         self
     }
 
     /// Adds agents of these names and descriptions to everything; they are put on the roster once they are built.
     #[must_use]
-    pub fn with_agents(mut self, agents: Vec<(String, String)>, roster: Arc<Roster>) -> Self {
+    pub fn with_agents(
+        mut self,
+        agents: Vec<(String, String)>,
+        roster: Arc<AgentRegistry>,
+    ) -> Self {
         self.agents = agents;
         self.roster = roster;
         self
@@ -170,25 +177,25 @@ impl ToolboxLayers {
     }
 
     /// The enforced lock.
-    pub fn lock(&self) -> Option<&Arc<Lock>> {
+    pub fn lock(&self) -> Option<&Arc<PinLock>> {
         self.lock.as_ref()
     }
 
     /// Sets the stored approvals.
     #[must_use]
-    pub fn with_approvals(mut self, approved: Arc<Approved>) -> Self {
+    pub fn with_approvals(mut self, approved: Arc<SharedApprovals>) -> Self {
         self.approved = approved;
         self
     }
 
     /// Returns the approvals, stored and new.
-    pub fn approvals(&self) -> Arc<Approved> {
+    pub fn approvals(&self) -> Arc<SharedApprovals> {
         Arc::clone(&self.approved)
     }
 
     /// Sets the check for somebody other than the caller who can be asked for approval.
     #[must_use]
-    pub fn with_other_approver(mut self, elsewhere: Elsewhere) -> Self {
+    pub fn with_other_approver(mut self, elsewhere: OtherApprover) -> Self {
         self.elsewhere = elsewhere;
         self
     }
@@ -210,16 +217,18 @@ impl ToolboxLayers {
     ) -> LayeredToolboxes<'a> {
         let mut base = hub;
         if !self.cache.is_empty() {
-            base = Arc::new(Cached::new(base, self.cache.clone()).limited(self.limits.results));
+            base = Arc::new(
+                CacheToolbox::new(base, self.cache.clone()).with_limits(self.limits.results),
+            );
         }
         if let Some(lock) = &self.lock {
-            base = Arc::new(Pinned::new(base, Arc::clone(lock)));
+            base = Arc::new(PinToolbox::new(base, Arc::clone(lock)));
         }
         let views = std::iter::once(&self.whole).chain(self.profiles.values());
         let mut exposings = views.map(|view| &view.exposing);
         if !self.agents.is_empty() || exposings.any(|exposing| exposing.agent.is_some()) {
             let agents = self.agents.iter().map(|(name, about)| (name.as_str(), about.as_str()));
-            base = Arc::new(WithAgents::new(base, agents, Arc::clone(&self.roster)));
+            base = Arc::new(AgentToolbox::new(base, agents, Arc::clone(&self.roster)));
         }
         LayeredToolboxes { layers: self, base, wrap }
     }
@@ -260,7 +269,7 @@ impl ToolboxLayers {
         self.decide(caller, entry).is_none_or(|decision| decision.shows())
     }
 
-    fn decide(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
+    fn decide(&self, caller: &Caller, entry: &Entry) -> Option<PolicyDecision> {
         self.whole.policy.decide_on_entry(caller, self.whole.profile.as_deref(), entry)
     }
 
@@ -285,14 +294,14 @@ impl std::fmt::Debug for ToolboxLayers {
     }
 }
 
-fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> Shape {
+fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> TransformSet {
     let mut transforms = transforms.to_vec();
     if !profile.tools.is_empty() {
-        transforms.push(Arc::new(Select(profile.tools.iter().map(Pattern::new).collect())));
+        transforms.push(Arc::new(SelectTools(profile.tools.iter().map(Pattern::new).collect())));
     }
     transforms.extend(compile_transforms(&profile.transforms));
     let servers = profile.servers.iter().map(|server| ServerId::derive(server)).collect();
-    Shape { servers: (!profile.servers.is_empty()).then_some(servers), transforms }
+    TransformSet { servers: (!profile.servers.is_empty()).then_some(servers), transforms }
 }
 
 fn compile_transforms(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {

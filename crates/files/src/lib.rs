@@ -4,13 +4,13 @@
 //! meanwhile leaves its draft behind; the next writer of the same file removes drafts older than an hour.
 //!
 //! ```
-//! use consort_files::{Readers, create, replace};
+//! use consort_files::{FileReaders, create, replace};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("names.json");
-//! assert!(create(&path, b"{}", Readers::Owner)?);
-//! assert!(!create(&path, b"[]", Readers::Owner)?, "there is one");
-//! replace(&path, b"[1]", Readers::Owner)?;
+//! assert!(create(&path, b"{}", FileReaders::Owner)?);
+//! assert!(!create(&path, b"[]", FileReaders::Owner)?, "there is one");
+//! replace(&path, b"[1]", FileReaders::Owner)?;
 //! assert_eq!(std::fs::read(&path)?, b"[1]");
 //! # Ok::<(), std::io::Error>(())
 //! ```
@@ -26,7 +26,7 @@ use std::time::Duration;
 const DRAFT: &str = "new";
 
 /// Age at which a draft counts as left behind: no write takes longer.
-const LEFT_BEHIND: Duration = Duration::from_hours(1);
+const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// Permissions of a folder that only its owner may enter.
 const PRIVATE_FOLDER: u32 = 0o700;
@@ -36,7 +36,7 @@ const PRIVATE_FILE: u32 = 0o600;
 
 /// Readers of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers {
+pub enum FileReaders {
     /// Its owner alone.
     Owner,
     /// Those that the umask of the process allows.
@@ -45,18 +45,18 @@ pub enum Readers {
 
 /// Replaces a file, or creates it. On return it is synced to disk; on failure, either the old file or the new one is
 /// there.
-pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
-    let draft = Draft::write(path, bytes, readers)?;
+pub fn replace(path: &Path, bytes: &[u8], readers: FileReaders) -> io::Result<()> {
+    let draft = TemporaryFile::write(path, bytes, readers)?;
     fs::rename(&draft.0, path)?;
-    draft.forget();
-    tidy(path);
-    sync(folder(path))
+    draft.mark_renamed();
+    remove_stale_drafts(path);
+    sync(parent_folder(path))
 }
 
 /// Creates a file if there is none; returns false if there is one already, which stays unchanged. On return it is
 /// synced to disk.
-pub fn create(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
-    let draft = Draft::write(path, bytes, readers)?;
+pub fn create(path: &Path, bytes: &[u8], readers: FileReaders) -> io::Result<bool> {
+    let draft = TemporaryFile::write(path, bytes, readers)?;
     match fs::hard_link(&draft.0, path) {
         Ok(()) => drop(draft),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
@@ -68,12 +68,12 @@ pub fn create(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
                 return Ok(false);
             }
             fs::rename(&draft.0, path)?;
-            draft.forget();
+            draft.mark_renamed();
         }
         Err(error) => return Err(error),
     }
-    tidy(path);
-    sync(folder(path))?;
+    remove_stale_drafts(path);
+    sync(parent_folder(path))?;
     Ok(true)
 }
 
@@ -152,21 +152,21 @@ pub fn sync(folder: &Path) -> io::Result<()> {
 }
 
 /// A temporary file, removed on drop unless it was renamed.
-struct Draft(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Draft {
-    fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<Self> {
+impl TemporaryFile {
+    fn write(path: &Path, bytes: &[u8], readers: FileReaders) -> io::Result<Self> {
         let (draft, mut file) = Self::open(path, readers)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         Ok(draft)
     }
 
-    fn open(path: &Path, readers: Readers) -> io::Result<(Self, File)> {
+    fn open(path: &Path, readers: FileReaders) -> io::Result<(Self, File)> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(match readers {
-            Readers::Owner => PRIVATE_FILE,
-            Readers::Anyone => 0o666,
+            FileReaders::Owner => PRIVATE_FILE,
+            FileReaders::Anyone => 0o666,
         });
         loop {
             // By chance and not by the number of the process, which in a container is the same each time.
@@ -178,7 +178,7 @@ impl Draft {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Ok(file) => {
                     let draft = Self(draft);
-                    if readers == Readers::Owner {
+                    if readers == FileReaders::Owner {
                         file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
                     }
                     return Ok((draft, file));
@@ -189,12 +189,12 @@ impl Draft {
     }
 
     /// Keeps the file: it was renamed.
-    fn forget(mut self) {
+    fn mark_renamed(mut self) {
         self.0.clear();
     }
 }
 
-impl Drop for Draft {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.0.as_os_str().is_empty() {
             let _ = fs::remove_file(&self.0);
@@ -203,13 +203,13 @@ impl Drop for Draft {
 }
 
 /// Removes drafts of this file that killed processes left behind.
-fn tidy(path: &Path) {
+fn remove_stale_drafts(path: &Path) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
-    let Ok(entries) = fs::read_dir(folder(path)) else { return };
+    let Ok(entries) = fs::read_dir(parent_folder(path)) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|draft| is_draft(draft, name))
             && let Ok(written) = entry.metadata().and_then(|draft| draft.modified())
-            && written.elapsed().is_ok_and(|age| age > LEFT_BEHIND)
+            && written.elapsed().is_ok_and(|age| age > STALE_AGE)
         {
             let _ = fs::remove_file(entry.path());
         }
@@ -224,7 +224,7 @@ fn is_draft(name: &str, of: &str) -> bool {
     })
 }
 
-fn folder(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -252,7 +252,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         for text in [&b"one"[..], b"", b"three"] {
-            replace(&path, text, Readers::Owner).unwrap();
+            replace(&path, text, FileReaders::Owner).unwrap();
             assert_eq!(fs::read(&path).unwrap(), text);
             assert_eq!((names(folder.path()), mode(&path)), (vec!["a".to_owned()], 0o600));
         }
@@ -262,8 +262,8 @@ mod tests {
     fn a_file_that_is_there_is_not_made() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
-        assert!(create(&path, b"one", Readers::Owner).unwrap());
-        assert!(!create(&path, b"two", Readers::Owner).unwrap());
+        assert!(create(&path, b"one", FileReaders::Owner).unwrap());
+        assert!(!create(&path, b"two", FileReaders::Owner).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"one");
         assert_eq!((names(folder.path()), mode(&path)), (vec!["a".to_owned()], 0o600));
     }
@@ -308,7 +308,7 @@ mod tests {
                     let path = &path;
                     scope.spawn(move || {
                         let text = format!("{maker}").repeat(1000);
-                        let made = create(path, text.as_bytes(), Readers::Owner).unwrap();
+                        let made = create(path, text.as_bytes(), FileReaders::Owner).unwrap();
                         assert_eq!(fs::read(path).unwrap().len(), 1000);
                         usize::from(made)
                     })
@@ -325,23 +325,23 @@ mod tests {
         let path = folder.path().join("a");
         fs::create_dir(&path).unwrap();
         fs::write(path.join("in it"), "").unwrap();
-        assert!(replace(&path, b"one", Readers::Anyone).is_err());
-        assert!(!create(&path, b"one", Readers::Anyone).unwrap());
+        assert!(replace(&path, b"one", FileReaders::Anyone).is_err());
+        assert!(!create(&path, b"one", FileReaders::Anyone).unwrap());
         assert_eq!(names(folder.path()), ["a"]);
-        assert!(replace(&folder.path().join("missing/a"), b"one", Readers::Anyone).is_err());
+        assert!(replace(&folder.path().join("missing/a"), b"one", FileReaders::Anyone).is_err());
     }
 
     #[test]
     fn only_old_drafts_of_the_same_file_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let old = SystemTime::now() - LEFT_BEHIND - Duration::from_mins(1);
+        let old = SystemTime::now() - STALE_AGE - Duration::from_mins(1);
         let others = ["a.0123456789abcdef.new2", "a.x.new", "ab.0123456789abcdef.new", "b"];
         for name in others.iter().chain(&["a.0123456789abcdef.new"]) {
             let file = File::create(folder.path().join(name)).unwrap();
             file.set_modified(old).unwrap();
         }
         fs::write(folder.path().join("a.fedcba9876543210.new"), "another's").unwrap();
-        replace(&folder.path().join("a"), b"one", Readers::Anyone).unwrap();
+        replace(&folder.path().join("a"), b"one", FileReaders::Anyone).unwrap();
         let mut left = [&["a", "a.fedcba9876543210.new"][..], &others].concat();
         left.sort_unstable();
         assert_eq!(names(folder.path()), left);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use consort_files::Readers;
+use consort_files::FileReaders;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::sealed_now;
@@ -164,7 +164,7 @@ impl Store {
         kept.expire(sealed_now());
         let lines = text.lines().filter(|line| !line.is_empty()).count();
         if kept.lines() < lines / waste {
-            consort_files::replace(file, kept.written().as_bytes(), Readers::Owner)?;
+            consort_files::replace(file, kept.written().as_bytes(), FileReaders::Owner)?;
         }
         kept.read = state(file);
         *known = kept;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use consort_core::{Entry, Problem, Route, ServerId, ShelfKind};
-use consort_files::Readers;
+use consort_files::FileReaders;
 use sha2::{Digest, Sha256};
 
 mod record;
@@ -126,7 +126,7 @@ impl Names {
         if let Some(folder) = file.parent() {
             consort_files::create_private_folder(folder)?;
         }
-        consort_files::replace(file, &bytes, Readers::Owner)
+        consort_files::replace(file, &bytes, FileReaders::Owner)
     }
 
     /// Names every entry of one kind; `None` for one that is left out, with the problem noted.

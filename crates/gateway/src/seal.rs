@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use consort_files::Readers;
+use consort_files::FileReaders;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -65,7 +65,8 @@ impl SealingKey {
                 }
                 let new = format!("{}\n", long_secret());
                 // Whoever came first made the one that counts.
-                consort_files::create(path, new.as_bytes(), Readers::Owner).map_err(unreadable)?;
+                consort_files::create(path, new.as_bytes(), FileReaders::Owner)
+                    .map_err(unreadable)?;
                 fs::read_to_string(path).map_err(unreadable)?
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => String::new(),

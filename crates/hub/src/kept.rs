@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::{fs, io};
 
 use consort_core::{About, Json, Object, Offer, ShelfKind};
-use consort_files::Readers;
+use consort_files::FileReaders;
 use consort_wire::{Found, Server};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -101,7 +101,7 @@ impl Kept {
         };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         consort_files::create_private_folder(&self.folder)?;
-        consort_files::replace(&self.path(settings), &bytes, Readers::Owner)
+        consort_files::replace(&self.path(settings), &bytes, FileReaders::Owner)
     }
 
     fn path(&self, settings: &ServerSettings) -> PathBuf {

@@ -5,35 +5,36 @@ use std::sync::Arc;
 use consort_core::Entry;
 use serde::Serialize;
 
-use crate::transform::{Draft, Transform};
+use crate::transform::{ToolDraft, Transform};
 
 /// The effect of transforms on one tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explanation {
+pub struct TransformExplanation {
     /// Its server's name for it, with the server.
     pub from: String,
     /// Its name here; absent if it is hidden.
     pub to: Option<String>,
     /// The effect of each rule, in order. Rules without effect are omitted.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ExplanationStep>,
 }
 
 /// The effect of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Step {
+pub struct ExplanationStep {
     /// The rule, in human-readable form.
     pub rule: String,
     /// True if it hid the tool.
     pub hides: bool,
     /// Changes that it made.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<ExplainedChange>,
 }
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Changed {
+pub struct ExplainedChange {
     /// `name`, or a member of the definition; `arguments` and `results` for changes to calls.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub member: String,
     /// Before.
     pub from: Option<String>,
     /// After.
@@ -41,18 +42,18 @@ pub struct Changed {
 }
 
 /// Follows one tool through transforms.
-pub fn explain(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Explanation {
-    let mut draft = Draft::new(entry);
-    let mut explanation = Explanation { from: entry.id(), to: None, steps: Vec::new() };
+pub fn explain(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> TransformExplanation {
+    let mut draft = ToolDraft::new(entry);
+    let mut explanation = TransformExplanation { from: entry.id(), to: None, steps: Vec::new() };
     for transform in transforms {
         let rule = transform.describe();
         let Some(after) = transform.apply(draft.clone()) else {
-            explanation.steps.push(Step { rule, hides: true, changes: Vec::new() });
+            explanation.steps.push(ExplanationStep { rule, hides: true, changes: Vec::new() });
             return explanation;
         };
         let changes = changes(&draft, &after);
         if !changes.is_empty() {
-            explanation.steps.push(Step { rule, hides: false, changes });
+            explanation.steps.push(ExplanationStep { rule, hides: false, changes });
         }
         draft = after;
     }
@@ -62,7 +63,7 @@ pub fn explain(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Explanation 
 
 /// Overall effect of transforms on one tool, without the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum TransformEffect {
     /// It is unchanged.
     Same,
     /// It is changed.
@@ -72,29 +73,29 @@ pub enum Fate {
 }
 
 /// Returns the overall effect of transforms on one tool; [`explain`] returns the reasons.
-pub fn fate(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Fate {
-    let before = Draft::new(entry);
+pub fn transform_effect(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> TransformEffect {
+    let before = ToolDraft::new(entry);
     let after = transforms.iter().try_fold(before.clone(), |draft, rule| rule.apply(draft));
     match after {
-        None => Fate::Hidden,
-        Some(after) if after == before => Fate::Same,
-        Some(_) => Fate::Changed,
+        None => TransformEffect::Hidden,
+        Some(after) if after == before => TransformEffect::Same,
+        Some(_) => TransformEffect::Changed,
     }
 }
 
-fn changes(before: &Draft, after: &Draft) -> Vec<Changed> {
+fn changes(before: &ToolDraft, after: &ToolDraft) -> Vec<ExplainedChange> {
     let mut changes = Vec::new();
     let mut note = |what: &str, from: Option<String>, to: Option<String>| {
         if from != to {
-            changes.push(Changed { what: what.to_owned(), from, to });
+            changes.push(ExplainedChange { member: what.to_owned(), from, to });
         }
     };
     note("name", Some(before.name.clone()), Some(after.name.clone()));
-    let text = |draft: &Draft, member: &str| {
+    let text = |draft: &ToolDraft, member: &str| {
         let json = draft.definition.get(member)?;
         Some(json.text().map_or_else(|| json.as_str().to_owned(), Into::into))
     };
-    let members = |draft: &Draft| -> Vec<String> {
+    let members = |draft: &ToolDraft| -> Vec<String> {
         draft.definition.members().map(|(name, _)| name.to_owned()).collect()
     };
     let mut names = members(before);
@@ -115,16 +116,16 @@ fn changes(before: &Draft, after: &Draft) -> Vec<Changed> {
 mod tests {
     use super::*;
     use crate::transform::tests::draft;
-    use crate::transform::{Describe, Drop, Prefix, Wording};
+    use crate::transform::{ChangeDescription, DropTools, PrefixNames, TextChange};
     use consort_core::Pattern;
 
     #[test]
     fn every_effect_has_its_rule() {
         let entry = draft(r#"{"name":"read","description":"Reads."}"#).entry();
         let transforms: Vec<Arc<dyn Transform>> = vec![
-            Arc::new(Prefix("my_".to_owned())),
-            Arc::new(Drop(vec![Pattern::new("other")])),
-            Arc::new(Describe(Wording::Suffix(" Fast.".to_owned()))),
+            Arc::new(PrefixNames("my_".to_owned())),
+            Arc::new(DropTools(vec![Pattern::new("other")])),
+            Arc::new(ChangeDescription(TextChange::Suffix(" Fast.".to_owned()))),
         ];
         let explanation = explain(&entry, &transforms);
         assert_eq!(explanation.to.as_deref(), Some("files.my_read"));
@@ -132,9 +133,9 @@ mod tests {
             .steps
             .iter()
             .flat_map(|step| {
-                let told = |change: &Changed| {
+                let told = |change: &ExplainedChange| {
                     let (from, to) = (change.from.as_deref(), change.to.as_deref());
-                    let what = &change.what;
+                    let what = &change.member;
                     format!("{}: {what} {from:?} -> {to:?}", step.rule)
                 };
                 step.changes.iter().map(told).collect::<Vec<_>>()
@@ -147,7 +148,7 @@ mod tests {
                 r#"the description ends with ` Fast.`: description Some("Reads.") -> Some("Reads. Fast.")"#,
             ]
         );
-        let hidden = explain(&entry, &[Arc::new(Drop(vec![Pattern::new("read")]))]);
+        let hidden = explain(&entry, &[Arc::new(DropTools(vec![Pattern::new("read")]))]);
         assert_eq!(hidden.to, None);
         assert!(hidden.steps[0].hides);
     }

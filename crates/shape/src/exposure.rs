@@ -19,12 +19,12 @@ use consort_core::{
 };
 
 use crate::limits::ExposureLimits;
-use crate::memo::Memo;
-use crate::search::Index;
-use crate::tokens::{self, Vocabulary};
+use crate::memo::CatalogMemo;
+use consort_models::tokens::{self, TokenVocabulary};
+use consort_search::ToolIndex;
 
 pub use cost::{ExposureCost, exposure_costs};
-pub use spec::{ExposureSpec, ModeSpec, TableSpec};
+pub use spec::{ExposureModeSpec, ExposureSpec, ExposureTableSpec};
 
 /// The part of a toolbox that a model sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,9 +70,9 @@ impl fmt::Display for Exposure {
 
 /// Settings of an exposure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Exposing {
+pub struct ExposureSettings {
     /// The exposure, fixed or chosen automatically.
-    pub mode: Mode,
+    pub mode: ExposureMode,
     /// Tools that are shown directly in every mode.
     pub direct: Vec<Pattern>,
     /// Descriptions of servers, for the one tool that stands for each.
@@ -88,7 +88,7 @@ pub struct Exposing {
 
 /// An exposure, or the rule that chooses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ExposureMode {
     /// Always this.
     Fixed(Exposure),
     /// Every tool while all definitions fit a token budget, else the cheapest exposure. It is decided
@@ -97,13 +97,13 @@ pub enum Mode {
         /// Tokens.
         budget: usize,
         /// Vocabulary in which tokens are counted.
-        vocabulary: Vocabulary,
+        vocabulary: TokenVocabulary,
     },
 }
 
-impl Default for Exposing {
+impl Default for ExposureSettings {
     fn default() -> Self {
-        let mode = Mode::Fixed(Exposure::Individual);
+        let mode = ExposureMode::Fixed(Exposure::Individual);
         let names = spec::NAMES;
         let (direct, servers) = (Vec::new(), BTreeMap::new());
         let limits = ExposureLimits::default();
@@ -112,35 +112,35 @@ impl Default for Exposing {
 }
 
 /// A toolbox that applies an exposure.
-pub struct Exposed {
+pub struct ExposureToolbox {
     inner: Arc<dyn Toolbox>,
-    exposing: Exposing,
-    made: [Memo<Made>; 3],
-    decided: Mutex<CallerMap<Exposure>>,
+    settings: ExposureSettings,
+    listings: [CatalogMemo<ExposedListing>; 3],
+    decisions: Mutex<CallerMap<Exposure>>,
     /// The last index, from which the next is built.
-    index: Mutex<Option<Arc<Index>>>,
+    index: Mutex<Option<Arc<ToolIndex>>>,
 }
 
-impl fmt::Debug for Exposed {
+impl fmt::Debug for ExposureToolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.exposing.fmt(f)
+        self.settings.fmt(f)
     }
 }
 
 /// The listing made of a catalog.
-struct Made {
+struct ExposedListing {
     /// The whole catalog.
-    whole: Arc<Catalog>,
+    full_catalog: Arc<Catalog>,
     /// The catalog that is shown.
-    shown: Arc<Catalog>,
+    listed_catalog: Arc<Catalog>,
     /// The kind of each shown tool, by position.
-    kinds: Vec<Kind>,
-    index: OnceLock<Arc<Index>>,
+    kinds: Vec<ListedKind>,
+    index: OnceLock<Arc<ToolIndex>>,
 }
 
 /// Kind of a shown tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum ListedKind {
     /// A tool of the catalog.
     Direct,
     /// The tool that stands for a server.
@@ -151,20 +151,21 @@ enum Kind {
     Call,
 }
 
-impl Exposed {
+impl ExposureToolbox {
     /// Creates a toolbox with this exposure.
-    pub fn new(inner: Arc<dyn Toolbox>, exposing: Exposing) -> Self {
-        let (made, decided) = (std::array::from_fn(|_| Memo::default()), Mutex::default());
-        Self { inner, exposing, made, decided, index: Mutex::default() }
+    pub fn new(inner: Arc<dyn Toolbox>, settings: ExposureSettings) -> Self {
+        let (listings, decisions) =
+            (std::array::from_fn(|_| CatalogMemo::default()), Mutex::default());
+        Self { inner, settings, listings, decisions, index: Mutex::default() }
     }
 
     /// Returns the exposure for a caller.
     pub fn exposure(&self, caller: &Caller) -> Exposure {
-        let (budget, vocabulary) = match self.exposing.mode {
-            Mode::Fixed(exposure) => return exposure,
-            Mode::Auto { budget, vocabulary } => (budget, vocabulary),
+        let (budget, vocabulary) = match self.settings.mode {
+            ExposureMode::Fixed(exposure) => return exposure,
+            ExposureMode::Auto { budget, vocabulary } => (budget, vocabulary),
         };
-        let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decided = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(exposure) = decided.get(caller) {
             return *exposure;
         }
@@ -178,7 +179,7 @@ impl Exposed {
         } else {
             let cost = |exposure: &Exposure| {
                 // Names of tools in a description save more than they cost: they spare a look.
-                let shown = self.make(*exposure, Arc::clone(&catalog), 0).shown;
+                let shown = self.make(*exposure, Arc::clone(&catalog), 0).listed_catalog;
                 tokens::costs(vocabulary, &shown).iter().map(|cost| cost.tokens).sum::<usize>()
             };
             let others = [Exposure::Search, Exposure::PerServer];
@@ -188,52 +189,61 @@ impl Exposed {
         exposure
     }
 
-    fn made(&self, caller: &Caller, exposure: Exposure) -> Arc<Made> {
+    fn listing(&self, caller: &Caller, exposure: Exposure) -> Arc<ExposedListing> {
         let whole = self.inner.catalog(caller);
-        let names = self.exposing.names;
-        self.made[exposure as usize].get(Arc::clone(&whole), |_| self.make(exposure, whole, names))
+        let names = self.settings.names;
+        self.listings[exposure as usize]
+            .get(Arc::clone(&whole), |_| self.make(exposure, whole, names))
     }
 
-    fn make(&self, exposure: Exposure, whole: Arc<Catalog>, names: usize) -> Made {
+    fn make(&self, exposure: Exposure, whole: Arc<Catalog>, names: usize) -> ExposedListing {
         let direct = |entry: &&Entry| {
             let Entry { route, name, .. } = entry;
             let fits = |name: &str| {
                 let fits = |pattern: &Pattern| pattern.matches(route.server.as_str(), name);
-                self.exposing.direct.iter().any(fits)
+                self.settings.direct.iter().any(fits)
             };
             exposure == Exposure::Individual || fits(name) || fits(&route.name)
         };
         let entries: Vec<&Entry> = whole.tools.entries().iter().filter(direct).collect();
-        let mut tools: Vec<(Entry, Kind)> =
-            entries.into_iter().map(|entry| (entry.clone(), Kind::Direct)).collect();
+        let mut tools: Vec<(Entry, ListedKind)> =
+            entries.into_iter().map(|entry| (entry.clone(), ListedKind::Direct)).collect();
         match exposure {
             Exposure::Individual => {}
             Exposure::PerServer => {
-                tools.extend(per_server::tools(&whole, &self.exposing.servers, names));
+                tools.extend(per_server::tools(&whole, &self.settings.servers, names));
             }
-            Exposure::Search => tools.extend(find::tools(&whole, &self.exposing.limits)),
+            Exposure::Search => tools.extend(find::tools(&whole, &self.settings.limits)),
         }
         let mut shown = Catalog::clone(&whole);
         shown.set(ShelfKind::Tools, tools.iter().map(|(entry, _)| entry.clone()).collect());
         let kind = |entry: &Entry| {
             let found = tools.iter().find(|(tool, _)| tool == entry);
-            found.map_or(Kind::Direct, |(_, kind)| kind.clone())
+            found.map_or(ListedKind::Direct, |(_, kind)| kind.clone())
         };
         let kinds = if tools.len() == shown.tools.len() {
             tools.iter().map(|(_, kind)| kind.clone()).collect()
         } else {
             shown.tools.entries().iter().map(kind).collect()
         };
-        Made { whole, shown: Arc::new(shown), kinds, index: OnceLock::new() }
+        ExposedListing {
+            full_catalog: whole,
+            listed_catalog: Arc::new(shown),
+            kinds,
+            index: OnceLock::new(),
+        }
     }
 
     /// Returns an index of all tools the caller may see.
-    fn index<'a>(&self, made: &'a Made) -> &'a Index {
-        made.index.get_or_init(|| {
+    fn index<'a>(&self, listing: &'a ExposedListing) -> &'a ToolIndex {
+        listing.index.get_or_init(|| {
             let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
             let index = match &*last {
-                Some(last) => last.updated(&made.whole),
-                None => Index::of(&made.whole, self.exposing.limits.search.clone()),
+                Some(last) => last.with_catalog(&listing.full_catalog),
+                None => ToolIndex::from_catalog(
+                    &listing.full_catalog,
+                    self.settings.limits.search.clone(),
+                ),
             };
             let index = Arc::new(index);
             *last = Some(Arc::clone(&index));
@@ -242,17 +252,21 @@ impl Exposed {
     }
 }
 
-fn fits(catalog: &Catalog, vocabulary: Vocabulary, budget: usize) -> bool {
-    let texts: Vec<String> =
-        catalog.tools.entries().iter().map(|entry| tokens::text(&entry.tool())).collect();
+fn fits(catalog: &Catalog, vocabulary: TokenVocabulary, budget: usize) -> bool {
+    let texts: Vec<String> = catalog
+        .tools
+        .entries()
+        .iter()
+        .map(|entry| tokens::definition_text(&entry.tool()))
+        .collect();
     tokens::fits(vocabulary, &texts, budget)
 }
 
-impl Toolbox for Exposed {
+impl Toolbox for ExposureToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         match self.exposure(caller) {
             Exposure::Individual => self.inner.catalog(caller),
-            exposure => Arc::clone(&self.made(caller, exposure).shown),
+            exposure => Arc::clone(&self.listing(caller, exposure).listed_catalog),
         }
     }
 
@@ -261,14 +275,14 @@ impl Toolbox for Exposed {
         let Some(target) = call.tool_target().filter(|_| exposure != Exposure::Individual) else {
             return self.inner.call(call);
         };
-        let made = self.made(&call.caller, exposure);
-        match call.position(&made.shown).map(|at| &made.kinds[at]) {
-            Ok(Kind::Direct) => self.inner.call(call),
-            Ok(Kind::Server(server)) => self.server(&made, server, call),
-            Ok(Kind::Find) => self.find(&made, &call),
-            Ok(Kind::Call) => self.call_found(&made, call),
+        let listing = self.listing(&call.caller, exposure);
+        match call.position(&listing.listed_catalog).map(|at| &listing.kinds[at]) {
+            Ok(ListedKind::Direct) => self.inner.call(call),
+            Ok(ListedKind::Server(server)) => self.server(&listing, server, call),
+            Ok(ListedKind::Find) => self.find_tools(&listing, &call),
+            Ok(ListedKind::Call) => self.call_tool(&listing, call),
             // A tool that was found may be called as if it were listed.
-            Err(_) if call.find(&made.whole).is_some() => self.inner.call(call),
+            Err(_) if call.find(&listing.full_catalog).is_some() => self.inner.call(call),
             Err(error) => {
                 self.inner.refused(&call.refused(None, &target.to_string()));
                 Events::ended(Err(error))
@@ -293,8 +307,8 @@ impl Toolbox for Exposed {
             Exposure::Search => find::FIND.to_owned(),
             _ => "call `mcp_SERVER` to list the tools of a server".to_owned(),
         };
-        let made = self.made(caller, exposure);
-        let found = made.whole.resolve(text);
+        let listing = self.listing(caller, exposure);
+        let found = listing.full_catalog.resolve(text);
         Some(found.map(Target::from).map_err(|error| error.hint().unwrap_or_else(usual)))
     }
 
@@ -317,10 +331,14 @@ mod tests {
         Fake::new(&[("my-jobs", &many), ("papers", &papers)])
     }
 
-    fn exposed(fake: &Arc<Fake>, exposure: Exposure, direct: &[&str]) -> Exposed {
+    fn toolbox(fake: &Arc<Fake>, exposure: Exposure, direct: &[&str]) -> ExposureToolbox {
         let direct = direct.iter().copied().map(Pattern::new).collect();
-        let exposing = Exposing { mode: Mode::Fixed(exposure), direct, ..Exposing::default() };
-        Exposed::new(Arc::clone(fake) as Arc<dyn Toolbox>, exposing)
+        let settings = ExposureSettings {
+            mode: ExposureMode::Fixed(exposure),
+            direct,
+            ..ExposureSettings::default()
+        };
+        ExposureToolbox::new(Arc::clone(fake) as Arc<dyn Toolbox>, settings)
     }
 
     fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
@@ -368,9 +386,9 @@ mod tests {
                 json!({ "name": "papers.search_papers", "arguments": inputs }),
             ),
         ] {
-            let exposed = exposed(&fake, exposure, &[]);
+            let toolbox = toolbox(&fake, exposure, &[]);
             for call in <[_; 2]>::from(both(server, name, &arguments)) {
-                assert_eq!(text(&end(exposed.call(call)).unwrap()), "done");
+                assert_eq!(text(&end(toolbox.call(call)).unwrap()), "done");
             }
             let sent = r#"papers.search_papers {"query":"sentiment"}"#;
             assert_eq!(fake.taken(), [sent, sent], "{exposure}");
@@ -380,22 +398,22 @@ mod tests {
     #[test]
     fn one_tool_a_server_lists_by_page_describes_and_searches() {
         let fake = fake();
-        let exposed = exposed(&fake, Exposure::PerServer, &["papers.summarize"]);
-        assert_eq!(ids(&exposed), ["papers.summarize", "my-jobs.mcp_my_jobs", "papers.mcp_papers"]);
-        let first = asked(&exposed, "my-jobs", "mcp_my_jobs", &json!({}));
+        let toolbox = toolbox(&fake, Exposure::PerServer, &["papers.summarize"]);
+        assert_eq!(ids(&toolbox), ["papers.summarize", "my-jobs.mcp_my_jobs", "papers.mcp_papers"]);
+        let first = asked(&toolbox, "my-jobs", "mcp_my_jobs", &json!({}));
         assert_eq!(first["total"], 45);
         assert_eq!(first["tools"].as_array().unwrap().len(), 20);
         assert_eq!(first["tools"][0]["inputSchema"]["type"], "object");
         assert_eq!(first["tools"][0].as_object().unwrap().len(), 3, "one form of the schema");
         let last = json!({ "action": "list", "cursor": "40" });
-        let last = asked(&exposed, "my-jobs", "mcp_my_jobs", &last);
+        let last = asked(&toolbox, "my-jobs", "mcp_my_jobs", &last);
         assert_eq!(last["tools"].as_array().unwrap().len(), 5);
         assert_eq!(last.get("next_cursor"), None);
         let found = json!({ "query": "find papers" });
-        let found = asked(&exposed, "papers", "mcp_papers", &found);
+        let found = asked(&toolbox, "papers", "mcp_papers", &found);
         assert_eq!(found["tools"][0]["name"], "search_papers");
         let about = json!({ "action": "describe", "tool_name": "summarize" });
-        let about = asked(&exposed, "papers", "mcp_papers", &about);
+        let about = asked(&toolbox, "papers", "mcp_papers", &about);
         assert_eq!(about["description"], "The tool summarize.");
         assert!(fake.taken().is_empty(), "no server was asked");
     }
@@ -403,7 +421,7 @@ mod tests {
     #[test]
     fn mistakes_are_told_so_that_a_model_can_mend_them() {
         let fake = fake();
-        let per_server = exposed(&fake, Exposure::PerServer, &[]);
+        let per_server = toolbox(&fake, Exposure::PerServer, &[]);
         let mut told = Vec::new();
         for arguments in [
             json!({ "action": "run" }),
@@ -413,7 +431,7 @@ mod tests {
         ] {
             told.push(asked(&per_server, "papers", "mcp_papers", &arguments));
         }
-        let search = exposed(&fake, Exposure::Search, &[]);
+        let search = toolbox(&fake, Exposure::Search, &[]);
         told.push(asked(&search, "consort", "find_tools", &json!({})));
         told.push(asked(&search, "consort", "call_tool", &json!({ "name": "sumarize" })));
         assert_eq!(
@@ -433,22 +451,22 @@ mod tests {
 
     #[test]
     fn what_is_searched_is_found_with_what_it_takes() {
-        let exposed = exposed(&fake(), Exposure::Search, &["my-jobs.job_7"]);
-        assert_eq!(ids(&exposed), ["my-jobs.job_7", "consort.find_tools", "consort.call_tool"]);
+        let toolbox = toolbox(&fake(), Exposure::Search, &["my-jobs.job_7"]);
+        assert_eq!(ids(&toolbox), ["my-jobs.job_7", "consort.find_tools", "consort.call_tool"]);
         let found = json!({ "query": "scientific papers", "limit": 1 });
-        let found = asked(&exposed, "consort", "find_tools", &found);
+        let found = asked(&toolbox, "consort", "find_tools", &found);
         assert_eq!(found["tools"].as_array().unwrap().len(), 1);
         assert_eq!(found["tools"][0]["name"], "papers.search_papers");
         assert!(found["tools"][0]["inputSchema"]["properties"]["query"].is_object());
         let elsewhere = json!({ "query": "papers", "server": "my-jobs" });
-        let elsewhere = asked(&exposed, "consort", "find_tools", &elsewhere);
+        let elsewhere = asked(&toolbox, "consort", "find_tools", &elsewhere);
         let hint = elsewhere["hint"].as_str().unwrap();
         assert!(hint.contains("leave `server` out") && hint.contains("47 tools of 2 servers"));
         let names = json!({ "query": "", "server": "papers" });
-        let names = asked(&exposed, "consort", "find_tools", &names);
+        let names = asked(&toolbox, "consort", "find_tools", &names);
         assert_eq!(names["names"], json!(["papers.search_papers", "papers.summarize"]));
         let nowhere = json!({ "query": "papers", "server": "paper" });
-        let nowhere = asked(&exposed, "consort", "find_tools", &nowhere);
+        let nowhere = asked(&toolbox, "consort", "find_tools", &nowhere);
         assert!(nowhere.as_str().unwrap().contains("did you mean `papers`?"), "{nowhere}");
     }
 
@@ -456,21 +474,21 @@ mod tests {
     fn a_tool_that_was_found_can_be_called_as_if_it_were_listed() {
         let fake = fake();
         for exposure in [Exposure::Search, Exposure::PerServer] {
-            let exposed = exposed(&fake, exposure, &[]);
+            let toolbox = toolbox(&fake, exposure, &[]);
             let (call, pass) = both("papers", "summarize", &json!({ "text": "x" }));
-            assert_eq!(text(&end(exposed.call(call)).unwrap()), "done");
-            assert_eq!(text(&end(exposed.call(pass)).unwrap()), "done");
+            assert_eq!(text(&end(toolbox.call(call)).unwrap()), "done");
+            assert_eq!(text(&end(toolbox.call(pass)).unwrap()), "done");
             let sent = r#"papers.summarize {"text":"x"}"#;
             assert_eq!(fake.taken(), [sent, sent], "{exposure}");
             let alice = Caller::client("alice");
-            let target = exposed.unlisted(&alice, "papers:summarize").unwrap().unwrap();
+            let target = toolbox.unlisted(&alice, "papers:summarize").unwrap().unwrap();
             assert_eq!(target.to_string(), "papers.summarize");
-            let hint = exposed.unlisted(&alice, "papers.sumarize").unwrap().unwrap_err();
+            let hint = toolbox.unlisted(&alice, "papers.sumarize").unwrap().unwrap_err();
             assert_eq!(hint, "did you mean `papers.summarize`?");
-            assert!(exposed.unlisted(&alice, "zzz").unwrap().unwrap_err().contains('`'));
+            assert!(toolbox.unlisted(&alice, "zzz").unwrap().unwrap_err().contains('`'));
         }
         assert_eq!(
-            exposed(&fake, Exposure::Individual, &[]).unlisted(&Caller::client("a"), "x"),
+            toolbox(&fake, Exposure::Individual, &[]).unlisted(&Caller::client("a"), "x"),
             None
         );
     }
@@ -478,18 +496,18 @@ mod tests {
     #[test]
     fn inputs_without_an_action_execute_and_a_name_alone_describes() {
         let fake = fake();
-        let exposed = exposed(&fake, Exposure::PerServer, &[]);
+        let toolbox = toolbox(&fake, Exposure::PerServer, &[]);
         for arguments in [
             json!({ "tool_name": "summarize", "tool_inputs": { "text": "x" } }),
             json!({ "action": "execute", "tool_name": "summarize", "text": "x" }),
         ] {
-            assert_eq!(asked(&exposed, "papers", "mcp_papers", &arguments), "done");
+            assert_eq!(asked(&toolbox, "papers", "mcp_papers", &arguments), "done");
             assert_eq!(fake.taken(), [r#"papers.summarize {"text":"x"}"#; 2]);
         }
-        let about = asked(&exposed, "papers", "mcp_papers", &json!({ "tool_name": "summarize" }));
+        let about = asked(&toolbox, "papers", "mcp_papers", &json!({ "tool_name": "summarize" }));
         assert_eq!(about["name"], "summarize");
         for arguments in [json!({ "query": "zzzzqqq" }), json!({ "cursor": "99" })] {
-            let told = asked(&exposed, "papers", "mcp_papers", &arguments);
+            let told = asked(&toolbox, "papers", "mcp_papers", &arguments);
             assert!(told["hint"].is_string(), "{told}");
         }
         assert!(fake.taken().is_empty());
@@ -499,10 +517,10 @@ mod tests {
     fn the_tool_of_a_server_names_its_tools_within_a_budget() {
         let fake = fake();
         let about = |names: usize| -> Vec<String> {
-            let mode = Mode::Fixed(Exposure::PerServer);
-            let exposing = Exposing { mode, names, ..Exposing::default() };
-            let exposed = Exposed::new(Arc::clone(&fake) as Arc<dyn Toolbox>, exposing);
-            let catalog = exposed.catalog(&Caller::client("alice"));
+            let mode = ExposureMode::Fixed(Exposure::PerServer);
+            let settings = ExposureSettings { mode, names, ..ExposureSettings::default() };
+            let toolbox = ExposureToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings);
+            let catalog = toolbox.catalog(&Caller::client("alice"));
             let about = |entry: &Entry| entry.tool().description().unwrap();
             catalog.tools.entries().iter().map(about).collect()
         };
@@ -521,9 +539,9 @@ mod tests {
     #[test]
     fn by_a_budget_everything_is_shown_or_what_costs_least_once_for_all() {
         let auto = |fake: &Arc<Fake>, budget| {
-            let mode = Mode::Auto { budget, vocabulary: Vocabulary::O200k };
-            let exposing = Exposing { mode, ..Exposing::default() };
-            Exposed::new(Arc::clone(fake) as Arc<dyn Toolbox>, exposing)
+            let mode = ExposureMode::Auto { budget, vocabulary: TokenVocabulary::O200k };
+            let settings = ExposureSettings { mode, ..ExposureSettings::default() };
+            ExposureToolbox::new(Arc::clone(fake) as Arc<dyn Toolbox>, settings)
         };
         let alice = Caller::client("alice");
         let many: Vec<Value> = (0..45).map(|n| tool(&format!("job_{n}"), &["x"])).collect();
@@ -536,11 +554,11 @@ mod tests {
         let small = auto(&three, 500);
         assert_eq!(small.exposure(&alice), Exposure::Search);
         assert_eq!(ids(&small), ["consort.find_tools", "consort.call_tool"]);
-        let nothing = Exposed::new(
+        let nothing = ExposureToolbox::new(
             Fake::new(&[]),
-            Exposing {
-                mode: Mode::Auto { budget: 0, vocabulary: Vocabulary::O200k },
-                ..Exposing::default()
+            ExposureSettings {
+                mode: ExposureMode::Auto { budget: 0, vocabulary: TokenVocabulary::O200k },
+                ..ExposureSettings::default()
             },
         );
         assert_eq!(nothing.exposure(&alice), Exposure::Individual);
@@ -548,8 +566,8 @@ mod tests {
 
     #[test]
     fn a_server_with_few_tools_is_not_searched_or_paged() {
-        let exposed = exposed(&fake(), Exposure::PerServer, &[]);
-        let catalog = exposed.catalog(&Caller::client("alice"));
+        let toolbox = toolbox(&fake(), Exposure::PerServer, &[]);
+        let catalog = toolbox.catalog(&Caller::client("alice"));
         let takes = |id: &str| -> Vec<String> {
             let schema: Value =
                 catalog.tools.get(id).unwrap().tool().input_schema().read().unwrap();
@@ -565,6 +583,6 @@ mod tests {
     #[test]
     fn a_name_has_no_dashes_as_it_has_none_elsewhere() {
         let fake = Fake::new(&[("api-ai-mcp", &[tool("a", &[])])]);
-        assert_eq!(ids(&exposed(&fake, Exposure::PerServer, &[])), ["api-ai-mcp.mcp_api_ai_mcp"]);
+        assert_eq!(ids(&toolbox(&fake, Exposure::PerServer, &[])), ["api-ai-mcp.mcp_api_ai_mcp"]);
     }
 }

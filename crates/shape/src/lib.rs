@@ -1,31 +1,33 @@
 //! The tools that a model sees: selection, names, token cost and policy.
 
-pub mod dialect;
 pub mod pin;
 pub mod policy;
 pub mod scan;
-pub mod search;
-pub mod tokens;
 
-mod aside;
-mod cached;
+mod cache_toolbox;
+mod deferred_call;
 mod explain;
 pub mod exposure;
 #[cfg(test)]
 mod fake;
-mod guarded;
 mod limits;
+pub mod look_alikes;
 mod memo;
-mod pinned;
-mod shaped;
-mod sought;
+mod pin_toolbox;
+mod policy_toolbox;
+mod spill;
 pub mod transform;
+mod transform_toolbox;
+pub mod visible_text;
 
-pub use cached::{CacheSpec, Cached, Remember};
-pub use explain::{Changed, Explanation, Fate, Step, explain, fate};
-pub use exposure::{Exposed, Exposing, Exposure, Mode};
-pub use guarded::{Approved, Elsewhere, Guard, Guarded};
+pub use cache_toolbox::{CacheRule, CacheSpec, CacheToolbox};
+pub use explain::{
+    ExplainedChange, ExplanationStep, TransformEffect, TransformExplanation, explain,
+    transform_effect,
+};
+pub use exposure::{Exposure, ExposureMode, ExposureSettings, ExposureToolbox};
 pub use limits::{ApprovalLimits, ExposureLimits, ResultLimits};
-pub use memo::Memo;
-pub use pinned::Pinned;
-pub use shaped::{Shape, Shaped};
+pub use memo::CatalogMemo;
+pub use pin_toolbox::PinToolbox;
+pub use policy_toolbox::{OtherApprover, PolicySettings, PolicyToolbox, SharedApprovals};
+pub use transform_toolbox::{TransformSet, TransformToolbox};

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crate::search;
+use consort_search as search;
 
 /// Limits of the exposures that do not list every tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExposureLimits {
     /// Tools that `find_tools` returns unless it is called with another `limit`.
-    pub found: u64,
+    pub default_hits: u64,
     /// Tools that `find_tools` returns at most.
-    pub found_most: u64,
+    pub max_hits: u64,
     /// Names of tools that `find_tools` returns of one server.
     pub names: usize,
     /// Tools on a page of `list`.
@@ -18,18 +18,18 @@ pub struct ExposureLimits {
     /// Bytes of a page of `list`, unless one tool alone has more.
     pub page_bytes: usize,
     /// Limits of search.
-    pub search: search::Limits,
+    pub search: search::SearchLimits,
 }
 
 impl Default for ExposureLimits {
     fn default() -> Self {
         Self {
-            found: 5,
-            found_most: 20,
+            default_hits: 5,
+            max_hits: 20,
             names: 200,
             page: 20,
             page_bytes: 24 << 10,
-            search: search::Limits::default(),
+            search: search::SearchLimits::default(),
         }
     }
 }
@@ -40,16 +40,21 @@ pub struct ApprovalLimits {
     /// Time that a person has to answer.
     pub answer: Duration,
     /// Bytes of the arguments that the question shows.
-    pub shown: usize,
+    pub shown_bytes: usize,
     /// Bytes of arguments that can be edited in the form.
-    pub editable: usize,
+    pub editable_bytes: usize,
     /// Approvals kept for one session, and sessions.
-    pub kept: usize,
+    pub stored: usize,
 }
 
 impl Default for ApprovalLimits {
     fn default() -> Self {
-        Self { answer: Duration::from_mins(5), shown: 4000, editable: 16 << 10, kept: 1000 }
+        Self {
+            answer: Duration::from_mins(5),
+            shown_bytes: 4000,
+            editable_bytes: 16 << 10,
+            stored: 1000,
+        }
     }
 }
 
@@ -63,9 +68,9 @@ pub struct ResultLimits {
     /// Bytes of a result that is cached.
     pub largest_cached: usize,
     /// Bytes of large results that are spilled at once.
-    pub aside_bytes: usize,
+    pub spilled_bytes: usize,
     /// Time for which a spilled result can be read.
-    pub aside: Duration,
+    pub spill_time: Duration,
 }
 
 impl Default for ResultLimits {
@@ -74,8 +79,8 @@ impl Default for ResultLimits {
             cached: 1_000,
             cached_bytes: 16 << 20,
             largest_cached: 1 << 20,
-            aside_bytes: 64 << 20,
-            aside: Duration::from_hours(1),
+            spilled_bytes: 64 << 20,
+            spill_time: Duration::from_hours(1),
         }
     }
 }

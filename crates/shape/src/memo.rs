@@ -6,15 +6,15 @@ use consort_core::Catalog;
 
 /// Values derived from catalogs. Each is computed once for a catalog.
 #[derive(Debug)]
-pub struct Memo<T>(Mutex<Vec<(Arc<Catalog>, Arc<T>)>>);
+pub struct CatalogMemo<T>(Mutex<Vec<(Arc<Catalog>, Arc<T>)>>);
 
-impl<T> Default for Memo<T> {
+impl<T> Default for CatalogMemo<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Memo<T> {
+impl<T> CatalogMemo<T> {
     /// Returns the value derived from this catalog, computing it if necessary.
     pub fn get(&self, catalog: Arc<Catalog>, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_same_catalog_is_made_once_and_an_old_one_is_forgotten() {
-        let memo = Memo::default();
+        let memo = CatalogMemo::default();
         let first = Arc::new(Catalog::default());
         assert_eq!(*memo.get(Arc::clone(&first), |_| 1), 1);
         assert_eq!(*memo.get(Arc::clone(&first), |_| 2), 1);

@@ -1,11 +1,12 @@
 //! Pins of definitions that the user has approved.
 //!
-//! A [`Pin`] is the digest of one definition, as its server wrote it. A [`Lock`] holds the pins of
+//! A [`Pin`] is the digest of one definition, as its server wrote it. A [`PinLock`] holds the pins of
 //! everything that was approved, with the definitions themselves, so that [`diff`] can show a change
 //! and not only detect it.
 
 mod canonical;
 mod diff;
+mod difference;
 mod launch;
 mod lock;
 mod text;
@@ -18,10 +19,11 @@ use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 pub use canonical::canonical;
-pub(crate) use canonical::units;
-pub use diff::{Change, Line, Mark, diff, told, told_new};
-pub use launch::Launch;
-pub use lock::{Difference, Item, Kind, Lock, Locked, Withheld};
+pub(crate) use canonical::code_units;
+pub use diff::{DefinitionChange, DiffLine, DiffMark, diff, diff_lines, new_lines};
+pub use difference::LockDifference;
+pub use launch::ServerLaunch;
+pub use lock::{LockedServer, PinLock, PinnedItem, PinnedKind, WithholdReason};
 pub use text::LockError;
 
 /// Prefix of a pin's textual form.

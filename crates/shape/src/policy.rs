@@ -12,30 +12,32 @@ mod arguments;
 mod class;
 mod compile;
 mod condition;
+mod display;
 mod entry;
 mod error;
 mod form;
 mod rule;
-mod shown;
 mod spec;
 mod target;
 
-pub use approval::{Approval, ApprovalKey, Approvals, ApprovalsError, Binding};
-pub use class::{Class, Classes};
+pub use approval::{
+    ApprovalKey, ApprovalLifetime, ApprovalStore, ApprovalStoreError, ArgumentBinding,
+};
+pub use class::{EffectClass, EffectClasses};
 pub use condition::ConditionSpec;
 pub use error::PolicyError;
-pub use form::{Form, Verdict};
-pub use spec::{CallerSpec, PolicySpec, RuleSpec, Words};
+pub use form::{ApprovalForm, ApprovalVerdict};
+pub use spec::{CallerSpec, PolicySpec, RuleSpec, StringOrList};
 
 use class::ClassTable;
-use condition::Truth;
-use rule::Rule;
+use condition::ConditionResult;
+use rule::PolicyRule;
 
 /// Decides what a caller may see and call. Pure: the same question has the same answer.
 ///
 /// ```
 /// use consort_core::{Annotations, Caller, Json};
-/// use consort_shape::policy::{Effect, Policy, PolicySpec, Question};
+/// use consort_shape::policy::{PolicyEffect, Policy, PolicySpec, PolicyQuestion};
 ///
 /// let spec: PolicySpec = serde_json::from_value(serde_json::json!({
 ///     "rules": [
@@ -46,7 +48,7 @@ use rule::Rule;
 /// }))?;
 /// let policy = Policy::compile(&spec).expect("both rules are sound");
 /// let (caller, arguments) = (Caller::client("alice"), Json::parse("{}")?);
-/// let question = Question {
+/// let question = PolicyQuestion {
 ///     caller: &caller,
 ///     profile: None,
 ///     server: "github",
@@ -55,20 +57,20 @@ use rule::Rule;
 ///     arguments: Some(&arguments),
 /// };
 /// let decision = policy.decide(&question);
-/// assert_eq!(decision.effect, Effect::Deny { reason: "nothing is deleted here".into() });
+/// assert_eq!(decision.effect, PolicyEffect::Deny { reason: "nothing is deleted here".into() });
 /// assert_eq!(decision.rule.as_deref(), Some("rule 1"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    rules: Vec<Rule>,
+    rules: Vec<PolicyRule>,
     classes: ClassTable,
-    default: Otherwise,
+    default: DefaultEffect,
 }
 
 /// The default effect where no rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Otherwise {
+enum DefaultEffect {
     #[default]
     Allow,
     Ask,
@@ -79,7 +81,7 @@ enum Otherwise {
 
 /// The subject of a decision: may this caller see this tool, or call it with these arguments?
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct PolicyQuestion<'a> {
     /// The caller.
     pub caller: &'a Caller,
     /// The profile that is called through, if any.
@@ -96,20 +98,20 @@ pub struct Question<'a> {
 
 /// The decision of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct PolicyDecision {
     /// Its effect.
-    pub effect: Effect,
+    pub effect: PolicyEffect,
     /// The rule that decided, by number and name; absent where none matched.
     pub rule: Option<Arc<str>>,
     /// The part of the rule's condition that could not be evaluated and was assumed to hold.
     pub unsure: Option<String>,
     /// The tool's classes.
-    pub classes: Classes,
+    pub classes: EffectClasses,
 }
 
 /// Effect of a decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum PolicyEffect {
     /// The call is made.
     Allow,
     /// The call is refused.
@@ -122,23 +124,23 @@ pub enum Effect {
         /// Reason shown to the person.
         reason: Arc<str>,
         /// Arguments that a lasting approval covers.
-        binding: Binding,
+        binding: ArgumentBinding,
     },
 }
 
-impl Decision {
+impl PolicyDecision {
     /// Returns true if a listing shows the tool. A hidden tool is unknown to the caller rather than
     /// denied, so its existence is not revealed.
     pub fn shows(&self) -> bool {
-        !matches!(self.effect, Effect::Deny { .. })
+        !matches!(self.effect, PolicyEffect::Deny { .. })
     }
 
     /// Describes the effect and its rule in human-readable form.
     pub fn explain(&self) -> String {
         let (what, reason) = match &self.effect {
-            Effect::Allow => ("allowed", None),
-            Effect::Deny { reason } => ("denied", Some(reason)),
-            Effect::Ask { reason, .. } => ("a person is asked", Some(reason)),
+            PolicyEffect::Allow => ("allowed", None),
+            PolicyEffect::Deny { reason } => ("denied", Some(reason)),
+            PolicyEffect::Ask { reason, .. } => ("a person is asked", Some(reason)),
         };
         let by = self.rule.as_deref().unwrap_or("the default: no rule fits");
         let mut told = format!("{what} by {by}");
@@ -153,28 +155,28 @@ impl Decision {
 }
 
 /// The arguments of one question, parsed when the first condition needs them.
-type Arguments = Option<Result<Value, String>>;
+type LazyArguments = Option<Result<Value, String>>;
 
 impl Policy {
     /// Compiles the policy of a config, or returns all errors in it.
     pub fn compile(spec: &PolicySpec) -> Result<Self, Vec<PolicyError>> {
-        compile::policy(spec)
+        compile::compile_policy(spec)
     }
 
     /// The same policy, with everything that is not `read` denied before any other rule.
     #[must_use]
     pub fn read_only(mut self) -> Self {
-        self.rules.insert(0, Rule::read_only());
+        self.rules.insert(0, PolicyRule::read_only());
         self
     }
 
     /// Returns true if it allows everything to every caller, so that it need not be evaluated.
     pub fn is_open(&self) -> bool {
-        self.rules.is_empty() && self.default == Otherwise::Allow
+        self.rules.is_empty() && self.default == DefaultEffect::Allow
     }
 
     /// Returns a tool's classes: the operator's, else those of its server's annotations.
-    pub fn classes(&self, server: &str, tool: &str, annotations: Annotations) -> Classes {
+    pub fn classes(&self, server: &str, tool: &str, annotations: Annotations) -> EffectClasses {
         self.classes.classes(server, tool, annotations)
     }
 
@@ -195,15 +197,15 @@ impl Policy {
     /// both outcomes holds.
     ///
     /// Without arguments, it is the milder: a tool is denied only if it would be for any arguments.
-    pub fn decide(&self, question: &Question<'_>) -> Decision {
+    pub fn decide(&self, question: &PolicyQuestion<'_>) -> PolicyDecision {
         let classes = self.classes(question.server, question.tool, question.annotations);
-        let mut read: Arguments = None;
-        let mut maybe: Option<Decision> = None;
+        let mut read: LazyArguments = None;
+        let mut maybe: Option<PolicyDecision> = None;
         for rule in &self.rules {
             if !rule.concerns(question, classes) {
                 continue;
             }
-            let decision = |unsure| Decision {
+            let decision = |unsure| PolicyDecision {
                 effect: rule.then.clone(),
                 rule: Some(Arc::clone(&rule.label)),
                 unsure,
@@ -215,9 +217,11 @@ impl Policy {
                 (Some(condition), Some(arguments)) => {
                     let read = read.get_or_insert_with(|| arguments::read(arguments));
                     match read.as_ref().map(|value| condition.holds(value)) {
-                        Ok(Truth::Yes) => return outcome(question, maybe, decision(None)),
-                        Ok(Truth::No) => continue,
-                        Ok(Truth::Unsure(why)) => Some(why),
+                        Ok(ConditionResult::Yes) => {
+                            return outcome(question, maybe, decision(None));
+                        }
+                        Ok(ConditionResult::No) => continue,
+                        Ok(ConditionResult::Unsure(why)) => Some(why),
                         Err(why) => Some(why.clone()),
                     }
                 }
@@ -228,13 +232,17 @@ impl Policy {
             });
         }
         let effect = self.default.effect(question.caller, classes);
-        outcome(question, maybe, Decision { effect, rule: None, unsure: None, classes })
+        outcome(question, maybe, PolicyDecision { effect, rule: None, unsure: None, classes })
     }
 }
 
 /// Returns, of the uncertain outcome and the alternative, the stricter for a call and the milder for a
 /// listing. If they are equal, that of the earlier rule.
-fn outcome(question: &Question<'_>, maybe: Option<Decision>, otherwise: Decision) -> Decision {
+fn outcome(
+    question: &PolicyQuestion<'_>,
+    maybe: Option<PolicyDecision>,
+    otherwise: PolicyDecision,
+) -> PolicyDecision {
     match maybe {
         None => otherwise,
         Some(maybe) => {
@@ -246,26 +254,29 @@ fn outcome(question: &Question<'_>, maybe: Option<Decision>, otherwise: Decision
     }
 }
 
-impl Otherwise {
-    fn effect(self, caller: &Caller, classes: Classes) -> Effect {
-        let ask = || Effect::Ask { reason: "no rule allows it".into(), binding: Binding::Shape };
-        let harmless = classes.has(Class::Read) || caller.kind == CallerKind::Person;
+impl DefaultEffect {
+    fn effect(self, caller: &Caller, classes: EffectClasses) -> PolicyEffect {
+        let ask = || PolicyEffect::Ask {
+            reason: "no rule allows it".into(),
+            binding: ArgumentBinding::Shape,
+        };
+        let harmless = classes.has(EffectClass::Read) || caller.kind == CallerKind::Person;
         match self {
-            Self::Allow => Effect::Allow,
-            Self::AskWrites if harmless => Effect::Allow,
+            Self::Allow => PolicyEffect::Allow,
+            Self::AskWrites if harmless => PolicyEffect::Allow,
             Self::Ask | Self::AskWrites => ask(),
-            Self::Deny => Effect::Deny { reason: "no rule allows it".into() },
+            Self::Deny => PolicyEffect::Deny { reason: "no rule allows it".into() },
         }
     }
 }
 
 /// Rank of an effect: the higher, the stricter.
-fn rank(effect: &Effect) -> u8 {
+fn rank(effect: &PolicyEffect) -> u8 {
     match effect {
-        Effect::Allow => 0,
-        Effect::Ask { binding: Binding::Shape, .. } => 1,
-        Effect::Ask { binding: Binding::Exact, .. } => 2,
-        Effect::Deny { .. } => 3,
+        PolicyEffect::Allow => 0,
+        PolicyEffect::Ask { binding: ArgumentBinding::Shape, .. } => 1,
+        PolicyEffect::Ask { binding: ArgumentBinding::Exact, .. } => 2,
+        PolicyEffect::Deny { .. } => 3,
     }
 }
 
@@ -280,11 +291,16 @@ mod tests {
     }
 
     /// Decides on `server.tool`, with annotations of `read` for tools named `get…`.
-    fn ask(policy: &Policy, caller: &Caller, id: &str, arguments: Option<&Value>) -> Decision {
+    fn ask(
+        policy: &Policy,
+        caller: &Caller,
+        id: &str,
+        arguments: Option<&Value>,
+    ) -> PolicyDecision {
         let (server, tool) = id.split_once('.').unwrap();
         let arguments = arguments.map(|arguments| Json::from(arguments.clone()));
         let read_only = Some(tool.starts_with("get"));
-        policy.decide(&Question {
+        policy.decide(&PolicyQuestion {
             caller,
             profile: None,
             server,
@@ -294,11 +310,11 @@ mod tests {
         })
     }
 
-    fn word(decision: &Decision) -> &'static str {
+    fn word(decision: &PolicyDecision) -> &'static str {
         match decision.effect {
-            Effect::Allow => "allow",
-            Effect::Ask { .. } => "ask",
-            Effect::Deny { .. } => "deny",
+            PolicyEffect::Allow => "allow",
+            PolicyEffect::Ask { .. } => "ask",
+            PolicyEffect::Deny { .. } => "deny",
         }
     }
 
@@ -348,7 +364,7 @@ mod tests {
             ["allow", "allow", "deny", "deny"]
         );
         let decision = decide("db.insert");
-        assert_eq!(decision.effect, Effect::Deny { reason: "read-only".into() });
+        assert_eq!(decision.effect, PolicyEffect::Deny { reason: "read-only".into() });
         assert_eq!(decision.rule.as_deref(), Some("read-only"));
     }
 
@@ -385,7 +401,7 @@ mod tests {
         let policy = policy(json!({ "rules": [{ "profiles": ["pub*"], "then": "deny" }] }));
         let caller = Caller::client("x");
         let decide = |profile| {
-            word(&policy.decide(&Question {
+            word(&policy.decide(&PolicyQuestion {
                 caller: &caller,
                 profile,
                 server: "s",
@@ -421,7 +437,7 @@ mod tests {
         let decide = |then: &str, default: &str, arguments: &'static str| {
             let policy = policy(json!({ "rules": [small(then)], "default": default }));
             let (caller, arguments) = (Caller::agent("a"), Json::parse(arguments).unwrap());
-            let question = Question {
+            let question = PolicyQuestion {
                 caller: &caller,
                 profile: None,
                 server: "s",
@@ -623,7 +639,7 @@ mod tests {
             let (server, tool) = IDS[id].split_once('.').unwrap();
             let annotations = Annotations::default();
             let arguments = Some(&twice);
-            let question = Question { caller: &caller, profile: None, server, tool, annotations, arguments };
+            let question = PolicyQuestion { caller: &caller, profile: None, server, tool, annotations, arguments };
             for (then, default, expected) in
                 [("allow", "deny", "deny"), ("deny", "allow", "deny"), ("ask", "allow", "ask")]
             {

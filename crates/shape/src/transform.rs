@@ -6,28 +6,30 @@ mod name;
 mod provider;
 mod result;
 mod spec;
-mod words;
+mod text;
 
 use consort_core::{Entry, Json, Object, Pattern, Route, ServerId};
 use consort_wire::splice;
 
-pub use arguments::{Argument, Bound, Change};
-pub(crate) use arguments::{Inbound, inbound};
-pub use filter::{Drop, Hints, Keep, KeepHinted, Of, Only, Select, Where};
-pub use name::{Prefix, Rename, Template};
-pub use provider::{Annotate, Options};
-pub use result::{Cap, Fields};
-pub(crate) use result::{Outbound, pruned};
+pub use arguments::{ArgumentChange, ArgumentTransform, BoundValue};
+pub(crate) use arguments::{InboundChange, apply_inbound};
+pub use filter::{
+    DropTools, ForServer, ForTools, HintFilter, KeepByHints, KeepIf, KeepTools, SelectTools,
+};
+pub use name::{NameTemplate, PrefixNames, RenameTool};
+pub use provider::{OverrideAnnotations, ProviderOptions};
+pub(crate) use result::{OutboundChange, prune};
+pub use result::{ResultCap, ResultFields};
 pub(crate) use spec::one_or_more;
-pub use spec::{ArgumentSpec, AroundSpec, HintSpec, ResultSpec, TransformSpec, WordSpec};
-pub use words::{Describe, Entitle, Wording};
+pub use spec::{AffixSpec, ArgumentSpec, HintSpec, ResultSpec, TextSpec, TransformSpec};
+pub use text::{ChangeDescription, ChangeTitle, TextChange};
 
 /// A transform of one definition. Implemented here and by users; called when a catalog is built, in the
 /// order given. The route back to the server is unchanged: a renamed tool is called on its server under
 /// its own name.
 pub trait Transform: Send + Sync {
     /// Returns the transformed definition; `None` hides it.
-    fn apply(&self, draft: Draft) -> Option<Draft>;
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft>;
 
     /// Returns a human-readable description of this transform.
     fn describe(&self) -> String;
@@ -35,7 +37,7 @@ pub trait Transform: Send + Sync {
 
 /// A definition on its way into a catalog.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Draft {
+pub struct ToolDraft {
     /// The server it comes from.
     pub server: ServerId,
     /// The server's name for it.
@@ -47,12 +49,12 @@ pub struct Draft {
     /// Human-readable problems.
     pub problems: Vec<String>,
     /// Changes to a caller's arguments, the last first.
-    pub(crate) inbound: Vec<Inbound>,
+    pub(crate) inbound: Vec<InboundChange>,
     /// Changes to a server's result, in order.
-    pub(crate) outbound: Vec<Outbound>,
+    pub(crate) outbound: Vec<OutboundChange>,
 }
 
-impl Draft {
+impl ToolDraft {
     /// Creates a draft of an unchanged definition.
     pub fn new(entry: &Entry) -> Self {
         Self {
@@ -117,7 +119,7 @@ impl Draft {
     }
 }
 
-fn listed(patterns: &[Pattern]) -> String {
+fn join_patterns(patterns: &[Pattern]) -> String {
     patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -126,14 +128,14 @@ pub(crate) mod tests {
     use super::*;
 
     /// A tool of the server `files`.
-    pub(crate) fn draft(definition: &str) -> Draft {
+    pub(crate) fn draft(definition: &str) -> ToolDraft {
         let definition = Json::parse(definition.to_owned()).unwrap().to_object().unwrap();
         let name = definition.text("name").unwrap();
         let route = Route { server: "files".parse().unwrap(), name: name.clone() };
-        Draft::new(&Entry { route, name, definition })
+        ToolDraft::new(&Entry { route, name, definition })
     }
 
-    pub(crate) fn read_file() -> Draft {
+    pub(crate) fn read_file() -> ToolDraft {
         draft(r#"{"name":"read_file","x":1.50,"description":"Reads."}"#)
     }
 

@@ -11,6 +11,7 @@ mod everything;
 mod fake;
 mod fastmcp;
 pub mod fixtures;
+pub mod http_peer;
 mod leftovers;
 mod listening;
 mod local;

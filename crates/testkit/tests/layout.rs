@@ -16,12 +16,17 @@ const PACKAGES: usize = 330;
 const ARROWS: &[(&str, &[&str])] = &[
     ("consort-wire", &[]),
     ("consort-files", &[]),
-    ("consort-login", &["consort-wire", "consort-files"]),
+    ("consort-oauth", &["consort-wire", "consort-files"]),
     ("consort-core", &["consort-wire"]),
     ("consort-hub", &["consort-wire", "consort-core", "consort-files"]),
-    ("consort-shape", &["consort-wire", "consort-core"]),
+    ("consort-search", &["consort-core"]),
+    ("consort-models", &["consort-wire", "consort-core"]),
+    ("consort-shape", &["consort-wire", "consort-core", "consort-models", "consort-search"]),
     ("consort-gateway", &["consort-wire", "consort-core", "consort-files"]),
-    ("consort-agent", &["consort-wire", "consort-core", "consort-files", "consort-shape"]),
+    (
+        "consort-agent",
+        &["consort-wire", "consort-core", "consort-files", "consort-models", "consort-shape"],
+    ),
     (
         "consort-config",
         &[
@@ -29,7 +34,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-core",
             "consort-files",
             "consort-hub",
-            "consort-login",
+            "consort-models",
+            "consort-oauth",
             "consort-shape",
             "consort-agent",
             "consort-gateway",
@@ -42,6 +48,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-wire",
             "consort-core",
             "consort-hub",
+            "consort-models",
+            "consort-search",
             "consort-shape",
             "consort-agent",
             "consort-gateway",
@@ -56,20 +64,24 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-core",
             "consort-files",
             "consort-hub",
-            "consort-login",
+            "consort-oauth",
+            "consort-models",
+            "consort-search",
             "consort-shape",
             "consort-agent",
             "consort-gateway",
         ],
     ),
-    ("testkit", &["consort-wire", "consort-login"]),
+    ("testkit", &["consort-wire", "consort-oauth"]),
     (
         "bench",
         &[
             "consort-wire",
             "consort-core",
             "consort-hub",
-            "consort-login",
+            "consort-oauth",
+            "consort-models",
+            "consort-search",
             "consort-shape",
             "consort-agent",
             "consort-gateway",
@@ -202,7 +214,7 @@ fn everything_that_reaches_a_terminal_goes_through_the_cleaner() {
 
 #[test]
 fn what_answers_callers_never_reads_text_that_is_for_the_operator() {
-    for package in ["gateway", "agent", "shape"] {
+    for package in ["gateway", "agent", "models", "search", "shape"] {
         let mut files = Vec::new();
         sources(&root().join("crates").join(package).join("src"), &mut files);
         for path in files {
@@ -302,7 +314,7 @@ const WALL_CLOCK: &[(&str, &str)] = &[
 fn the_clock_on_the_wall_decides_nothing() {
     let mut files = Vec::new();
     let crates = root().join("crates");
-    for package in ["agent", "core", "gateway", "hub", "shape", "wire"] {
+    for package in ["agent", "core", "gateway", "hub", "models", "search", "shape", "wire"] {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let reads = |path: &PathBuf| {
@@ -346,9 +358,10 @@ fn every_path_that_the_architecture_names_exists() {
 fn nobody_compares_revisions() {
     let crates = root().join("crates");
     let mut files = Vec::new();
-    for package in
-        ["admin", "agent", "config", "consort", "core", "gateway", "hub", "login", "shape", "wire"]
-    {
+    for package in [
+        "admin", "agent", "config", "consort", "core", "gateway", "hub", "models", "oauth",
+        "search", "shape", "wire",
+    ] {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let is_test = |path: &PathBuf| path.iter().any(|part| part == "tests" || part == "tests.rs");

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_agent::store::{Id, State};
-use consort_agent::{Agent, Conversation, Event, Message, Question as Asked, Why};
+use consort_agent::store::{ConversationId, ConversationState};
+use consort_agent::{Agent, Conversation, QuestionOrigin, RunEvent, UserQuestion as Asked};
 use consort_core::{Caller, Reply};
+use consort_models::ChatMessage;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::pending_requests::{PendingRequest, RequestKind};
@@ -27,9 +28,9 @@ const WAITING: &str = "waiting";
 /// Guard of a run: it counts as in progress until this is dropped, also by a panic.
 struct RunGuard {
     state: AdminState,
-    id: Id,
+    id: ConversationId,
     live: Arc<LiveRun>,
-    last: Option<Event>,
+    last: Option<RunEvent>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -44,8 +45,8 @@ impl Drop for RunGuard {
             live.len()
         };
         let state = match &self.last {
-            Some(Event::Over { report }) => State::Over(report.status),
-            _ => State::Unfinished,
+            Some(RunEvent::Ended { report }) => ConversationState::Over(report.status),
+            _ => ConversationState::Unfinished,
         };
         self.live.end(self.last.take());
         runs.count.send_replace(count);
@@ -57,10 +58,10 @@ impl AdminState {
     /// Runs an agent on a conversation in the background.
     pub(crate) fn run(
         &self,
-        id: Id,
+        id: ConversationId,
         conversation: Conversation,
         agent: Agent,
-        input: Vec<Message>,
+        input: Vec<ChatMessage>,
         place: OwnedSemaphorePermit,
     ) {
         let runs = &self.0.runs;
@@ -75,7 +76,7 @@ impl AdminState {
     }
 
     /// Publishes the state of a conversation.
-    fn publish_state(&self, id: &Id, state: &str) {
+    fn publish_state(&self, id: &ConversationId, state: &str) {
         // Nobody may be listening.
         let _ = self.0.conversation_news.send((id.to_string(), state.to_owned()));
     }
@@ -83,7 +84,7 @@ impl AdminState {
     /// Adds the pending requests of a conversation, if no run is in progress in it.
     pub(crate) fn add_pending(
         &self,
-        id: &Id,
+        id: &ConversationId,
         caller: &Caller,
         waiting: Vec<(Asked, Option<String>)>,
     ) {
@@ -157,7 +158,7 @@ impl AdminState {
 
 impl RunGuard {
     /// Drives the run to its end.
-    async fn drive(mut self, conversation: Conversation, agent: Agent, input: Vec<Message>) {
+    async fn drive(mut self, conversation: Conversation, agent: Agent, input: Vec<ChatMessage>) {
         let caller = agent.settings.caller.clone();
         let mut events = agent.run(&conversation, input);
         let mut stop = self.live.stop_signal();
@@ -167,13 +168,13 @@ impl RunGuard {
                 // First, so that there is something to stop.
                 biased;
                 event = events.next() => match event {
-                    Some(over @ Event::Over { .. }) => {
+                    Some(over @ RunEvent::Ended { .. }) => {
                         self.last = Some(over);
                         // The conversation is free with the last of these.
                         drop((events, conversation, agent));
                         return;
                     }
-                    Some(Event::Question { question, answer: Some(answer) }) => {
+                    Some(RunEvent::Question { question, answer: Some(answer) }) => {
                         self.ask(&caller, &question, answer);
                     }
                     Some(event) => self.live.record(event),
@@ -202,12 +203,17 @@ impl RunGuard {
 }
 
 /// Converts a request of a run to a pending request.
-fn pending_request(id: &Id, caller: &Caller, asked: &Asked, tool: Option<&str>) -> PendingRequest {
+fn pending_request(
+    id: &ConversationId,
+    caller: &Caller,
+    asked: &Asked,
+    tool: Option<&str>,
+) -> PendingRequest {
     let kind = match asked.kind {
-        Why::Approval => RequestKind::Approval,
-        Why::Model => RequestKind::Model,
-        Why::Server => RequestKind::Server,
-        Why::Sampling => RequestKind::Sampling,
+        QuestionOrigin::Approval => RequestKind::Approval,
+        QuestionOrigin::Model => RequestKind::Model,
+        QuestionOrigin::Server => RequestKind::Server,
+        QuestionOrigin::Sampling => RequestKind::Sampling,
     };
     let params = consort_core::Json::from(asked.params.clone()).to_object();
     let params = params.unwrap_or_else(consort_core::Object::empty);

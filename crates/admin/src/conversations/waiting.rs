@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use consort_agent::store::{Id, State};
-use consort_agent::{Question, Run, Status, Step, Store, StoreError, What};
+use consort_agent::store::{ConversationId, ConversationState};
+use consort_agent::{
+    ConversationStep, ConversationStore, RunState, RunStatus, StepEvent, StoreError, UserQuestion,
+};
 use consort_core::{Caller, Json};
 use serde_json::Value;
 
@@ -32,17 +34,21 @@ impl AdminState {
         let found = blocking(move || {
             let mut summaries = from.list()?;
             summaries.sort_by_key(|summary| std::cmp::Reverse(summary.last));
-            let open =
-                |state: &State| matches!(state, State::Unfinished | State::Over(Status::Waiting));
+            let open = |state: &ConversationState| {
+                matches!(
+                    state,
+                    ConversationState::Unfinished | ConversationState::Over(RunStatus::Waiting)
+                )
+            };
             let open = summaries.into_iter().filter(|summary| open(&summary.state));
-            let read = |id: Id| from.read(&id).ok().map(|(_, steps)| (id, steps));
+            let read = |id: ConversationId| from.read(&id).ok().map(|(_, steps)| (id, steps));
             let read = open.take(MOST_RESTORED).filter_map(|summary| read(summary.id));
             Ok(read.collect::<Vec<_>>())
         })
         .await?;
         let caller = Caller::owner();
         for (id, steps) in found {
-            self.add_pending_of(&store, &id, &caller, &steps, &Run::of(&steps)).await;
+            self.add_pending_of(&store, &id, &caller, &steps, &RunState::from_steps(&steps)).await;
         }
         Ok(())
     }
@@ -50,15 +56,15 @@ impl AdminState {
     /// Adds the pending requests of a conversation, if it is not in use.
     pub(super) async fn add_pending_of(
         &self,
-        store: &Store,
-        id: &Id,
+        store: &ConversationStore,
+        id: &ConversationId,
         caller: &Caller,
-        steps: &[Step],
-        run: &Run,
+        steps: &[ConversationStep],
+        run: &RunState,
     ) {
         // Stopped, it does not wait for what it asked.
-        let is_over = run.over().is_some_and(|status| status != Status::Waiting);
-        let mut waiting = if is_over { Vec::new() } else { run.waiting() };
+        let is_over = run.outcome().is_some_and(|status| status != RunStatus::Waiting);
+        let mut waiting = if is_over { Vec::new() } else { run.open_questions() };
         if !waiting.is_empty() {
             let (store, id) = (store.clone(), id.clone());
             // Whoever goes on with it holds it.
@@ -73,11 +79,12 @@ impl AdminState {
         }
         let mut tools: HashMap<&str, &str> = HashMap::new();
         for step in steps {
-            if let What::Called { call, tool, .. } = &step.what {
+            if let StepEvent::CallSent { call, tool, .. } = &step.event {
                 tools.insert(call, tool);
             }
         }
-        let tool = |question: &Question| tools.get(&*question.call).map(|tool| (*tool).to_owned());
+        let tool =
+            |question: &UserQuestion| tools.get(&*question.call).map(|tool| (*tool).to_owned());
         let waiting = waiting.into_iter().map(|question| {
             let tool = tool(&question);
             (question, tool)
@@ -88,7 +95,7 @@ impl AdminState {
     /// Stores an answer, and resumes the conversation once all are given.
     pub(super) async fn resume_with_answer(
         self,
-        id: Id,
+        id: ConversationId,
         caller: Caller,
         question: String,
         answer: Json,
@@ -100,7 +107,7 @@ impl AdminState {
 
     async fn store_answer(
         &self,
-        id: &Id,
+        id: &ConversationId,
         caller: &Caller,
         question: &str,
         answer: &Json,
@@ -118,16 +125,16 @@ impl AdminState {
                 .await
                 .map_err(|error| refused(error.to_string()))?
                 .map_err(|error| refused(error.to_string()))?;
-            if conversation.waiting().is_empty() {
+            if conversation.open_questions().is_empty() {
                 let agents = Arc::clone(&self.active().agents);
-                let agent = previous_agent(&agents, &conversation.run(), caller).await?;
+                let agent = previous_agent(&agents, &conversation.state(), caller).await?;
                 self.run(id.clone(), conversation, agent, Vec::new(), place?);
                 return Ok(());
             }
         }
         let (from, of) = (store.clone(), id.clone());
         let steps = blocking(move || from.read(&of)).await?.1;
-        self.add_pending_of(&store, id, caller, &steps, &Run::of(&steps)).await;
+        self.add_pending_of(&store, id, caller, &steps, &RunState::from_steps(&steps)).await;
         Ok(())
     }
 }

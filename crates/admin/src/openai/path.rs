@@ -1,6 +1,6 @@
 //! Routing of request paths.
 
-use consort_agent::openai::Format;
+use consort_agent::openai::ApiFormat;
 
 /// A route: that of everything, or of a profile.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum ApiResource {
     /// One agent or model.
     Model(String),
     /// A completion.
-    Completion(Format),
+    Completion(ApiFormat),
 }
 
 impl ApiPath {
@@ -33,8 +33,8 @@ impl ApiPath {
         };
         let what = match rest.strip_prefix("v1/")? {
             "models" => ApiResource::Models,
-            "chat/completions" => ApiResource::Completion(Format::Chat),
-            "responses" => ApiResource::Completion(Format::Responses),
+            "chat/completions" => ApiResource::Completion(ApiFormat::Chat),
+            "responses" => ApiResource::Completion(ApiFormat::Responses),
             other => ApiResource::Model(decode_percent(other.strip_prefix("models/")?)?),
         };
         Some(Self { profile, resource: what })
@@ -69,11 +69,14 @@ mod tests {
         assert_eq!(place("/v1/models/a%3Ab/c"), Some((None, ApiResource::Model("a:b/c".into()))));
         assert_eq!(
             place("/v1/chat/completions/"),
-            Some((None, ApiResource::Completion(Format::Chat)))
+            Some((None, ApiResource::Completion(ApiFormat::Chat)))
         );
         let profile = Some("dev".to_owned());
         let responses = "/profiles/dev/v1/responses";
-        assert_eq!(place(responses), Some((profile, ApiResource::Completion(Format::Responses))));
+        assert_eq!(
+            place(responses),
+            Some((profile, ApiResource::Completion(ApiFormat::Responses)))
+        );
         for nothing in
             ["/v1", "/v1/embeddings", "/profiles/dev", "/profiles//v2/models", "/v1/models/%f"]
         {

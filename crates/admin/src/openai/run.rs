@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_agent::openai::{Answer, ApiError, Asked, Handed, Wishful};
-use consort_agent::provider::Delivery;
-use consort_agent::{Agent, Conversation, Event, Report, Status};
+use consort_agent::openai::{ApiError, ApiRequest, ApiResponse, OptionsProvider, SuspendedRun};
+use consort_agent::{Agent, Conversation, RunEvent, RunReport, RunStatus};
 use consort_core::{Caller, Emitting, IdentityId};
 use consort_gateway::SiteBody;
+use consort_models::ReplyDelivery;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
@@ -17,13 +17,13 @@ use super::{OpenAiEndpoint, json, now, random_id};
 pub(super) struct CompletionRun {
     endpoint: OpenAiEndpoint,
     client: IdentityId,
-    request: Asked,
+    request: ApiRequest,
     /// Number of input messages given to the agent.
     given: usize,
     conversation: Conversation,
-    provider: Wishful,
-    events: Emitting<Event>,
-    answer: Answer,
+    provider: OptionsProvider,
+    events: Emitting<RunEvent>,
+    answer: ApiResponse,
 }
 
 impl CompletionRun {
@@ -32,37 +32,38 @@ impl CompletionRun {
         endpoint: OpenAiEndpoint,
         mut agent: Agent,
         caller: Caller,
-        request: Asked,
+        request: ApiRequest,
     ) -> Self {
-        let provider = Wishful::new(Arc::clone(&agent.model.provider), request.wishes.clone());
+        let provider =
+            OptionsProvider::new(Arc::clone(&agent.model.provider), request.options.clone());
         agent.model.provider = Arc::new(provider.clone());
         let settings = &mut agent.settings;
         settings.max_tokens = request.max_tokens.or(settings.max_tokens);
         settings.temperature = request.temperature.or(settings.temperature);
         settings.reasoning = request.reasoning.or(settings.reasoning);
-        settings.foreign.clone_from(&request.tools);
+        settings.client_tools.clone_from(&request.tools);
         settings.tools = tools_except(&request, &agent.toolbox.catalog(&caller));
         let client = caller.id().clone();
         settings.caller = caller;
-        let messages = endpoint.0.pending_tool_calls.restored(client.as_str(), &request.messages);
+        let messages = endpoint.0.pending_tool_calls.restore(client.as_str(), &request.messages);
         let (given, conversation) = (messages.len(), Conversation::new());
         let events = agent.run(&conversation, messages);
-        let answer = Answer::new(&request, random_id(), now());
+        let answer = ApiResponse::new(&request, random_id(), now());
         Self { endpoint, client, request, given, conversation, provider, events, answer }
     }
 
     /// The response, sent when the run ends or, for a stream, when output begins.
     pub(super) async fn respond(mut self) -> Result<Response<SiteBody>, ApiError> {
-        if self.request.delivery == Delivery::Whole {
+        if self.request.delivery == ReplyDelivery::Complete {
             let report = loop {
                 match self.events.next().await {
-                    Some(Event::Over { report }) => break report,
-                    Some(event) => drop(self.answer.tell(&event)),
+                    Some(RunEvent::Ended { report }) => break report,
+                    Some(event) => drop(self.answer.push_event(&event)),
                     None => unreachable!("an end comes before nothing"),
                 }
             };
             return match self.finish(&report) {
-                None => Ok(json(StatusCode::OK, &self.answer.whole(&report))),
+                None => Ok(json(StatusCode::OK, &self.answer.to_json(&report))),
                 Some(error) => Err(error),
             };
         }
@@ -73,7 +74,7 @@ impl CompletionRun {
         let ended = match begun {
             Ok(Some(report)) => match self.finish(&report) {
                 Some(error) => return Err(error),
-                None => Some(self.answer.end(&report, None)),
+                None => Some(self.answer.finish(&report, None)),
             },
             Ok(None) | Err(_) => None,
         };
@@ -84,12 +85,12 @@ impl CompletionRun {
             emitter.emit(Bytes::from(first)).await;
             loop {
                 match self.events.next().await {
-                    Some(Event::Over { report }) => {
+                    Some(RunEvent::Ended { report }) => {
                         let error = self.finish(&report);
-                        return self.answer.end(&report, error.as_ref()).into();
+                        return self.answer.finish(&report, error.as_ref()).into();
                     }
                     Some(event) => {
-                        let chunk = self.answer.tell(&event);
+                        let chunk = self.answer.push_event(&event);
                         if !chunk.is_empty() {
                             emitter.emit(chunk.into()).await;
                         }
@@ -105,15 +106,17 @@ impl CompletionRun {
     }
 
     /// Waits for the first output or tool call; returns the report if the run ends before.
-    async fn wait_for_output(&mut self, first: &mut String) -> Option<Report> {
+    async fn wait_for_output(&mut self, first: &mut String) -> Option<RunReport> {
         loop {
             match self.events.next().await {
-                Some(Event::Over { report }) => return Some(report),
+                Some(RunEvent::Ended { report }) => return Some(report),
                 Some(event) => {
-                    first.push_str(&self.answer.tell(&event));
+                    first.push_str(&self.answer.push_event(&event));
                     let is_output = matches!(
                         event,
-                        Event::Delta { .. } | Event::Said { .. } | Event::Called { .. }
+                        RunEvent::Delta { .. }
+                            | RunEvent::Reply { .. }
+                            | RunEvent::CallStarted { .. }
                     );
                     if is_output {
                         return None;
@@ -125,23 +128,23 @@ impl CompletionRun {
     }
 
     /// Finishes a run: stores the tool calls handed to the client, and returns the error if the run failed.
-    fn finish(&self, report: &Report) -> Option<ApiError> {
-        if report.status == Status::Waiting {
+    fn finish(&self, report: &RunReport) -> Option<ApiError> {
+        if report.status == RunStatus::Waiting {
             let messages = self.request.messages.clone();
             if let Some((calls, handed)) =
-                Handed::of(&self.conversation.run(), self.given, messages)
+                SuspendedRun::from_run(&self.conversation.state(), self.given, messages)
             {
-                self.endpoint.0.pending_tool_calls.keep(self.client.as_str(), &calls, handed);
+                self.endpoint.0.pending_tool_calls.store(self.client.as_str(), &calls, handed);
             }
         }
-        let failed = matches!(report.status, Status::Error | Status::Cancelled);
-        failed.then(|| ApiError::of_run(report, self.provider.failed().as_ref()))
+        let failed = matches!(report.status, RunStatus::Error | RunStatus::Cancelled);
+        failed.then(|| ApiError::from_run(report, self.provider.last_error().as_ref()))
     }
 }
 
 /// Names of all tools except those that share a name with one of the client's tools, which take precedence; `None` if
 /// no name is shared.
-fn tools_except(asked: &Asked, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
+fn tools_except(asked: &ApiRequest, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
     let theirs: Vec<String> = asked.tools.iter().map(consort_core::Tool::name).collect();
     let entries = catalog.tools.entries();
     if !entries.iter().any(|entry| theirs.contains(&entry.name)) {

@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 
-use consort_agent::Event;
-use consort_agent::provider::Delta;
+use consort_agent::RunEvent;
+use consort_models::ReplyDelta;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::messages::{MessagePart, MessageRow, RunReport, arguments, message_parts, message_row};
+use super::messages::{
+    MessagePartRow, MessageRow, RunReportRow, arguments, message_parts, message_row,
+};
 use crate::pending_requests::PendingRequest;
 
 /// Event of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
-pub(crate) enum RunEvent {
+#[schemars(rename = "RunEvent")]
+pub(crate) enum RunStreamEvent {
     /// No run is in progress.
     Idle {},
     /// The run starts or continues.
@@ -65,7 +68,7 @@ pub(crate) enum RunEvent {
     /// A call ended.
     Result {
         call: String,
-        parts: Vec<MessagePart>,
+        parts: Vec<MessagePartRow>,
         is_error: bool,
         /// Code of the error, if the tool returned no result.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +78,7 @@ pub(crate) enum RunEvent {
     /// A note without effect on the run.
     Note { text: String },
     /// The run ended.
-    End(RunReport),
+    End(RunReportRow),
 }
 
 /// A chunk of the model's answer.
@@ -104,9 +107,9 @@ pub(crate) enum TextKind {
 }
 
 impl TextKind {
-    pub(crate) fn to_event(self, text: &str) -> RunEvent {
+    pub(crate) fn to_event(self, text: &str) -> RunStreamEvent {
         let text = text.to_owned();
-        RunEvent::Delta(match self {
+        RunStreamEvent::Delta(match self {
             Self::Text => AnswerChunk::Text { text },
             Self::Thinking => AnswerChunk::Thinking { text },
             Self::Refusal => AnswerChunk::Refusal { text },
@@ -115,51 +118,53 @@ impl TextKind {
 }
 
 /// The text in a delta.
-pub(crate) fn delta_text(delta: &Delta) -> Option<(TextKind, &str)> {
+pub(crate) fn delta_text(delta: &ReplyDelta) -> Option<(TextKind, &str)> {
     match delta {
-        Delta::Text(text) => Some((TextKind::Text, text)),
-        Delta::Thinking(text) => Some((TextKind::Thinking, text)),
-        Delta::Refusal(text) => Some((TextKind::Refusal, text)),
-        Delta::ToolCallStarted { .. } | Delta::ToolCallArguments { .. } | Delta::Usage(_) => None,
+        ReplyDelta::Text(text) => Some((TextKind::Text, text)),
+        ReplyDelta::Thinking(text) => Some((TextKind::Thinking, text)),
+        ReplyDelta::Refusal(text) => Some((TextKind::Refusal, text)),
+        ReplyDelta::ToolCallStarted { .. }
+        | ReplyDelta::ToolCallArguments { .. }
+        | ReplyDelta::Usage(_) => None,
     }
 }
 
 /// Converts an event for subscribers; `None` if it is not shown. Text and pending requests are sent by the code that
 /// stores them.
-pub(crate) fn run_event(event: Event) -> Option<RunEvent> {
+pub(crate) fn run_event(event: RunEvent) -> Option<RunStreamEvent> {
     let nobody = HashMap::new();
     Some(match event {
-        Event::Began { model, tools, .. } => RunEvent::Started { model, tools },
-        Event::Asking { turn } => RunEvent::Turn { turn },
-        Event::Delta { delta: Delta::ToolCallStarted { .. } } => {
-            RunEvent::Delta(AnswerChunk::Other)
+        RunEvent::Started { model, tools, .. } => RunStreamEvent::Started { model, tools },
+        RunEvent::Requesting { turn } => RunStreamEvent::Turn { turn },
+        RunEvent::Delta { delta: ReplyDelta::ToolCallStarted { .. } } => {
+            RunStreamEvent::Delta(AnswerChunk::Other)
         }
-        Event::Again { error, after } => RunEvent::Retry { error, after_ms: after },
-        Event::Said { message, .. } => {
-            RunEvent::Message { message: message_row(&message, &nobody) }
+        RunEvent::Retrying { error, wait_ms } => RunStreamEvent::Retry { error, after_ms: wait_ms },
+        RunEvent::Reply { message, .. } => {
+            RunStreamEvent::Message { message: message_row(&message, &nobody) }
         }
-        Event::Called { call, tool } => {
+        RunEvent::CallStarted { call, tool } => {
             let arguments = arguments(&call);
-            RunEvent::Call { call: call.id, name: call.name, tool, arguments }
+            RunStreamEvent::Call { call: call.id, name: call.name, tool, arguments }
         }
-        Event::Progress { call, progress, total, message } => {
-            RunEvent::Progress { call, progress, total, message }
+        RunEvent::Progress { call, progress, total, message } => {
+            RunStreamEvent::Progress { call, progress, total, message }
         }
-        Event::Log { call, log } => {
+        RunEvent::Log { call, log } => {
             let log = log.to_object();
             let level = log.as_ref().and_then(|log| log.text("level"));
             let data = log.and_then(|log| log.get("data")?.read().ok()).unwrap_or_default();
-            RunEvent::Log { call, level, data }
+            RunStreamEvent::Log { call, level, data }
         }
-        Event::Result { result, error, took } => RunEvent::Result {
+        RunEvent::Result { result, error, duration_ms: took } => RunStreamEvent::Result {
             parts: message_parts(&result.parts, &nobody),
             is_error: result.is_error,
             call: result.call,
             error,
             duration_ms: took,
         },
-        Event::Note { text } => RunEvent::Note { text },
-        Event::Over { report } => RunEvent::End(report.into()),
+        RunEvent::Note { text } => RunStreamEvent::Note { text },
+        RunEvent::Ended { report } => RunStreamEvent::End(report.into()),
         _ => return None,
     })
 }

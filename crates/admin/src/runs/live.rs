@@ -4,11 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use consort_agent::{Conversation, Event, Why};
+use consort_agent::{Conversation, QuestionOrigin, RunEvent};
 use consort_core::{Emitting, Reply};
 use tokio::sync::watch;
 
-use super::events::{RunEvent, TextKind, delta_text, run_event};
+use super::events::{RunStreamEvent, TextKind, delta_text, run_event};
 use crate::pending_requests::{PendingEntry, PendingRequest, PendingRequests};
 use crate::response::encode_event;
 
@@ -59,7 +59,7 @@ enum StoredEvent {
 /// A pending request of the run.
 struct OpenRequest {
     call: String,
-    kind: Why,
+    kind: QuestionOrigin,
     entry: PendingEntry,
 }
 
@@ -105,10 +105,10 @@ impl LiveRun {
     }
 
     /// Stores an event.
-    pub(crate) fn record(&self, event: Event) {
+    pub(crate) fn record(&self, event: RunEvent) {
         let mut state = self.lock();
         match event {
-            Event::Delta { delta } if delta_text(&delta).is_some() => {
+            RunEvent::Delta { delta } if delta_text(&delta).is_some() => {
                 let Some((kind, text)) = delta_text(&delta) else { return };
                 state.append_text(kind, text);
             }
@@ -121,13 +121,13 @@ impl LiveRun {
     /// Adds a pending request, and an event for it. `asks` builds the request, given the name of its tool.
     pub(crate) fn ask(
         &self,
-        question: &consort_agent::Question,
+        question: &consort_agent::UserQuestion,
         reply: Reply,
         asks: impl FnOnce(Option<&str>) -> PendingRequest,
     ) {
         let context = asks(self.lock().tools.get(&question.call).map(String::as_str));
         let entry = self.pending.add(context, reply);
-        let event = encode_event(&RunEvent::Request(Box::new(entry.request.clone())));
+        let event = encode_event(&RunStreamEvent::Request(Box::new(entry.request.clone())));
         let mut state = self.lock();
         state.put(StoredEvent::Request(entry.request.id.clone(), event));
         state.requests.push(OpenRequest {
@@ -145,7 +145,9 @@ impl LiveRun {
         let mut state = self.lock();
         let pending = &self.pending;
         state.requests.retain(|open| pending.waits(&open.entry.request.id));
-        let keeps = |open: &OpenRequest| matches!(open.kind, Why::Approval | Why::Model);
+        let keeps = |open: &OpenRequest| {
+            matches!(open.kind, QuestionOrigin::Approval | QuestionOrigin::Model)
+        };
         if state.requests.is_empty() || !state.requests.iter().all(keeps) {
             return false;
         }
@@ -165,7 +167,7 @@ impl LiveRun {
     }
 
     /// Sends an optional last event and ends the stream of subscribers.
-    pub(crate) fn end(&self, last: Option<Event>) {
+    pub(crate) fn end(&self, last: Option<RunEvent>) {
         if let Some(last) = last.and_then(run_event) {
             self.lock().put(StoredEvent::Event(encode_event(&last)));
         }
@@ -187,7 +189,7 @@ impl LiveRun {
                 }
                 match last {
                     Some(last) if over => return last,
-                    None if over => return encode_event(&RunEvent::Idle {}),
+                    None if over => return encode_event(&RunStreamEvent::Idle {}),
                     Some(last) => emitter.emit(last).await,
                     None => {}
                 }
@@ -236,13 +238,13 @@ impl LiveRun {
 
 impl LiveRunState {
     /// Stores an event, and drops those that it supersedes.
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: RunEvent) {
         let messages = self.conversation.as_ref().map(|conversation| conversation.messages().len());
         let at = self.events.len();
         match &event {
-            Event::Began { .. } => self.base = messages,
-            Event::Asking { .. } => self.turn = at,
-            Event::Said { .. } => {
+            RunEvent::Started { .. } => self.base = messages,
+            RunEvent::Requesting { .. } => self.turn = at,
+            RunEvent::Reply { .. } => {
                 for piece in self.turn..at {
                     if matches!(self.events[piece], StoredEvent::Text(..)) {
                         self.forget(piece);
@@ -254,15 +256,15 @@ impl LiveRunState {
                     (0..at).for_each(|piece| self.forget(piece));
                 }
             }
-            Event::Called { call, tool } => {
+            RunEvent::CallStarted { call, tool } => {
                 self.tools.insert(call.id.clone(), tool.clone());
             }
-            Event::Progress { call, .. } => {
+            RunEvent::Progress { call, .. } => {
                 if let Some(before) = self.progress.insert(call.clone(), at) {
                     self.forget(before);
                 }
             }
-            Event::Log { .. } => {
+            RunEvent::Log { .. } => {
                 self.logs.push_back(at);
                 if self.logs.len() > LOGS
                     && let Some(first) = self.logs.pop_front()
@@ -270,7 +272,7 @@ impl LiveRunState {
                     self.forget(first);
                 }
             }
-            Event::Result { result, .. } => {
+            RunEvent::Result { result, .. } => {
                 if let Some(progress) = self.progress.remove(&result.call) {
                     self.forget(progress);
                 }
@@ -319,8 +321,7 @@ impl StoredEvent {
 
 #[cfg(test)]
 mod tests {
-    use consort_agent::Message;
-    use consort_agent::provider::{Delta, Usage};
+    use consort_models::{ChatMessage, ReplyDelta, TokenUsage};
 
     use super::*;
 
@@ -328,8 +329,8 @@ mod tests {
         Arc::new(LiveRun::new(Conversation::new(), Arc::default()))
     }
 
-    fn text(text: &str) -> Event {
-        Event::Delta { delta: Delta::Text(text.to_owned()) }
+    fn text(text: &str) -> RunEvent {
+        RunEvent::Delta { delta: ReplyDelta::Text(text.to_owned()) }
     }
 
     fn read(live: &LiveRun, cursor: &mut ReadCursor) -> String {
@@ -340,7 +341,7 @@ mod tests {
     #[test]
     fn words_are_told_once_however_they_are_read() {
         let (live, mut early, mut late) = (live(), ReadCursor::default(), ReadCursor::default());
-        live.record(Event::Asking { turn: 1 });
+        live.record(RunEvent::Requesting { turn: 1 });
         live.record(text("Good "));
         assert!(read(&live, &mut early).contains("\"Good \""));
         live.record(text("morn"));
@@ -349,8 +350,8 @@ mod tests {
         assert!(more.starts_with("event: delta\n") && more.contains("\"morning\""), "{more}");
         assert_eq!(read(&live, &mut early), "");
         assert!(read(&live, &mut late).contains("Good morning"));
-        let message = Arc::new(Message::assistant("Good morning"));
-        live.record(Event::Said { turn: 1, message, usage: Usage::default() });
+        let message = Arc::new(ChatMessage::assistant("Good morning"));
+        live.record(RunEvent::Reply { turn: 1, message, usage: TokenUsage::default() });
         assert!(read(&live, &mut early).starts_with("event: message"));
         // Whoever comes now reads it once.
         let event = read(&live, &mut ReadCursor::default());
@@ -360,7 +361,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_run_has_a_bound() {
         let live = live();
-        let progress = |done: f64| Event::Progress {
+        let progress = |done: f64| RunEvent::Progress {
             call: "c".to_owned(),
             progress: done,
             total: None,
@@ -371,9 +372,9 @@ mod tests {
         assert_eq!(event, "event: progress\ndata: {\"call\":\"c\",\"progress\":999.0}\n\n");
         let large = "x".repeat(MAX_STORED_BYTES);
         for turn in 1..4 {
-            live.record(Event::Asking { turn });
-            let message = Arc::new(Message::assistant(&large));
-            live.record(Event::Said { turn, message, usage: Usage::default() });
+            live.record(RunEvent::Requesting { turn });
+            let message = Arc::new(ChatMessage::assistant(&large));
+            live.record(RunEvent::Reply { turn, message, usage: TokenUsage::default() });
         }
         assert!(live.lock().size < 2 * MAX_STORED_BYTES + 1000);
         assert!(live.base().is_some());
@@ -382,10 +383,10 @@ mod tests {
     #[tokio::test]
     async fn those_who_follow_hear_all_of_it_and_then_the_end() {
         let live = live();
-        live.record(Event::Asking { turn: 1 });
+        live.record(RunEvent::Requesting { turn: 1 });
         let mut followed = live.follow();
         assert!(followed.next().await.unwrap().starts_with(b"event: turn"));
-        let note = Event::Note { text: "hm".to_owned() };
+        let note = RunEvent::Note { text: "hm".to_owned() };
         live.end(Some(note));
         assert!(followed.next().await.unwrap().starts_with(b"event: note"));
         assert!(followed.next().await.is_none());

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use consort_agent::store::State;
+use consort_agent::store::ConversationState;
 use consort_agent::transcript::part_text;
-use consort_agent::{Kind, Media, Message, Part, Role};
+use consort_models::{ChatMessage, MediaSource, MessagePart, MessageRole, PartContent};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,14 +13,15 @@ use serde_json::Value;
 /// One message of a conversation.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct MessageRow {
-    role: MessageRole,
-    parts: Vec<MessagePart>,
+    role: MessageRoleName,
+    parts: Vec<MessagePartRow>,
 }
 
 /// Role of a message's author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum MessageRole {
+#[schemars(rename = "MessageRole")]
+enum MessageRoleName {
     System,
     User,
     Assistant,
@@ -30,7 +31,8 @@ enum MessageRole {
 /// A content part of a message.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(crate) enum MessagePart {
+#[schemars(rename = "MessagePart")]
+pub(crate) enum MessagePartRow {
     /// Text.
     Text { text: String },
     /// A refusal of the model.
@@ -51,7 +53,7 @@ pub(crate) enum MessagePart {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         is_error: bool,
-        parts: Vec<MessagePart>,
+        parts: Vec<MessagePartRow>,
     },
     /// An image.
     Image {
@@ -71,7 +73,8 @@ pub(crate) enum MessagePart {
 
 /// Report of a run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RunReport {
+#[schemars(rename = "RunReport")]
+pub(crate) struct RunReportRow {
     /// Status: completed, waiting, cancelled and so on.
     status: &'static str,
     /// Details of the status.
@@ -97,26 +100,26 @@ pub(crate) struct RunReport {
     duration_ms: u64,
 }
 
-impl From<consort_agent::Report> for RunReport {
-    fn from(report: consort_agent::Report) -> Self {
+impl From<consort_agent::RunReport> for RunReportRow {
+    fn from(report: consort_agent::RunReport) -> Self {
         Self {
-            status: State::Over(report.status).as_str(),
+            status: ConversationState::Over(report.status).as_str(),
             reason: Some(report.reason).filter(|reason| !reason.is_empty()),
             hint: report.hint,
             text: report.text,
             turns: report.turns,
             calls: report.calls,
-            failed: report.failed,
+            failed: report.failed_calls,
             input: report.usage.input,
             output: report.usage.output,
             cost: report.cost,
-            duration_ms: report.took,
+            duration_ms: report.duration_ms,
         }
     }
 }
 
 /// Converts messages for display, with the names of the called tools.
-pub(crate) fn message_rows(messages: &[Arc<Message>]) -> Vec<MessageRow> {
+pub(crate) fn message_rows(messages: &[Arc<ChatMessage>]) -> Vec<MessageRow> {
     let mut names = HashMap::new();
     let mut entries = Vec::with_capacity(messages.len());
     for message in messages {
@@ -127,53 +130,58 @@ pub(crate) fn message_rows(messages: &[Arc<Message>]) -> Vec<MessageRow> {
 }
 
 /// Converts one message for display.
-pub(crate) fn message_row(message: &Message, names: &HashMap<&str, &str>) -> MessageRow {
+pub(crate) fn message_row(message: &ChatMessage, names: &HashMap<&str, &str>) -> MessageRow {
     let role = match message.role {
-        Role::System => MessageRole::System,
-        Role::User => MessageRole::User,
-        Role::Assistant => MessageRole::Assistant,
-        Role::Tool => MessageRole::Tool,
+        MessageRole::System => MessageRoleName::System,
+        MessageRole::User => MessageRoleName::User,
+        MessageRole::Assistant => MessageRoleName::Assistant,
+        MessageRole::Tool => MessageRoleName::Tool,
     };
     MessageRow { role, parts: message_parts(&message.parts, names) }
 }
 
 /// Converts parts for display.
-pub(crate) fn message_parts(parts: &[Part], names: &HashMap<&str, &str>) -> Vec<MessagePart> {
+pub(crate) fn message_parts(
+    parts: &[MessagePart],
+    names: &HashMap<&str, &str>,
+) -> Vec<MessagePartRow> {
     parts.iter().map(|part| message_part(part, names)).collect()
 }
 
-fn message_part(part: &Part, names: &HashMap<&str, &str>) -> MessagePart {
-    match &part.kind {
-        Kind::Text { text } => MessagePart::Text { text: text.clone() },
-        Kind::Refusal { text } => MessagePart::Refusal { text: text.clone() },
-        Kind::Thinking { text, redacted: false } => MessagePart::Thinking { text: text.clone() },
-        Kind::ToolCall(call) => MessagePart::Call {
+fn message_part(part: &MessagePart, names: &HashMap<&str, &str>) -> MessagePartRow {
+    match &part.content {
+        PartContent::Text { text } => MessagePartRow::Text { text: text.clone() },
+        PartContent::Refusal { text } => MessagePartRow::Refusal { text: text.clone() },
+        PartContent::Thinking { text, redacted: false } => {
+            MessagePartRow::Thinking { text: text.clone() }
+        }
+        PartContent::ToolCall(call) => MessagePartRow::Call {
             id: call.id.clone(),
             name: call.name.clone(),
             arguments: arguments(call),
         },
-        Kind::ToolResult(result) => MessagePart::Result {
+        PartContent::ToolResult(result) => MessagePartRow::Result {
             call: result.call.clone(),
             name: names.get(result.call.as_str()).map(|name| (*name).to_owned()),
             is_error: result.is_error,
             parts: message_parts(&result.parts, names),
         },
-        Kind::Image(Media::Data { mime, data }) => {
-            MessagePart::Image { mime: mime.clone(), data: data.clone() }
+        PartContent::Image(MediaSource::Data { mime, data }) => {
+            MessagePartRow::Image { mime: mime.clone(), data: data.clone() }
         }
-        Kind::Audio(Media::Data { mime, data }) => {
-            MessagePart::Audio { mime: mime.clone(), data: data.clone() }
+        PartContent::Audio(MediaSource::Data { mime, data }) => {
+            MessagePartRow::Audio { mime: mime.clone(), data: data.clone() }
         }
-        Kind::Image(_)
-        | Kind::Audio(_)
-        | Kind::Resource(_)
-        | Kind::Thinking { .. }
-        | Kind::Foreign => MessagePart::Other { text: part_text(part) },
+        PartContent::Image(_)
+        | PartContent::Audio(_)
+        | PartContent::Resource(_)
+        | PartContent::Thinking { .. }
+        | PartContent::Foreign => MessagePartRow::Other { text: part_text(part) },
     }
 }
 
 /// The arguments of a call; a string if they are not JSON.
-pub(crate) fn arguments(call: &consort_agent::Call) -> Value {
+pub(crate) fn arguments(call: &consort_models::ToolCall) -> Value {
     let text = call.arguments.as_str();
     match call.arguments.object() {
         Some(object) => object.json().read().unwrap_or_default(),
@@ -183,36 +191,36 @@ pub(crate) fn arguments(call: &consort_agent::Call) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use consort_agent::{Call, CallResult, Resource};
+    use consort_models::{ResourceContent, ToolCall, ToolCallResult};
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn everything_that_can_be_said_is_shown() {
-        let call = Call { id: "1".into(), name: "a".into(), arguments: r#"{"n":1}"#.into() };
-        let broken = Call { id: "2".into(), name: "b".into(), arguments: "{oops".into() };
-        let image = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
-        let far = Media::Url { url: "https://x/a.wav".into(), mime: None };
-        let file = Resource { uri: "file:///a".into(), ..Resource::default() };
-        let said = Message::new(
-            Role::Assistant,
+        let call = ToolCall { id: "1".into(), name: "a".into(), arguments: r#"{"n":1}"#.into() };
+        let broken = ToolCall { id: "2".into(), name: "b".into(), arguments: "{oops".into() };
+        let image = MediaSource::Data { mime: "image/png".into(), data: "aQ==".into() };
+        let far = MediaSource::Url { url: "https://x/a.wav".into(), mime: None };
+        let file = ResourceContent { uri: "file:///a".into(), ..ResourceContent::default() };
+        let said = ChatMessage::new(
+            MessageRole::Assistant,
             vec![
-                Kind::Thinking { text: "hm".into(), redacted: false }.into(),
-                Kind::Thinking { text: String::new(), redacted: true }.into(),
-                Part::text("hi"),
-                Kind::Refusal { text: "no".into() }.into(),
-                Kind::ToolCall(call).into(),
-                Kind::ToolCall(broken).into(),
+                PartContent::Thinking { text: "hm".into(), redacted: false }.into(),
+                PartContent::Thinking { text: String::new(), redacted: true }.into(),
+                MessagePart::text("hi"),
+                PartContent::Refusal { text: "no".into() }.into(),
+                PartContent::ToolCall(call).into(),
+                PartContent::ToolCall(broken).into(),
             ],
         );
-        let mut result = CallResult::error("1", "no");
+        let mut result = ToolCallResult::error("1", "no");
         result.parts.extend([
-            Kind::Image(image).into(),
-            Kind::Audio(far).into(),
-            Kind::Resource(file).into(),
+            PartContent::Image(image).into(),
+            PartContent::Audio(far).into(),
+            PartContent::Resource(file).into(),
         ]);
-        let messages = [Arc::new(said), Arc::new(Message::results([result]))];
+        let messages = [Arc::new(said), Arc::new(ChatMessage::results([result]))];
         let shown = serde_json::to_value(message_rows(&messages)).unwrap();
         assert_eq!(
             shown,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort_core::{Caller, Catalog, Entry, Toolbox, Unresolved};
 
-use super::{PinState, ToolIndex, ToolRow, shorten_description, tokens, tool_hints, tool_id};
+use super::{CallerToolIndex, PinState, ToolRow, shorten_description, tokens, tool_hints, tool_id};
 
 /// The tools of a view, for a caller.
 pub(crate) struct ToolView {
@@ -28,7 +28,7 @@ impl ToolView {
     /// All tools; with words, those whose name or description contains all of them.
     pub(crate) fn list(
         &self,
-        index: &ToolIndex,
+        index: &CallerToolIndex,
         words: &str,
         server: Option<&str>,
     ) -> Vec<ToolRow> {
@@ -45,7 +45,7 @@ impl ToolView {
     }
 
     /// Converts one tool for a list. A tool that is exposed unchanged has all that is known of it.
-    pub(crate) fn tool(&self, index: &ToolIndex, entry: &Entry) -> ToolRow {
+    pub(crate) fn tool(&self, index: &CallerToolIndex, entry: &Entry) -> ToolRow {
         let id = tool_id(&entry.route);
         let name = match self.catalog.resolve(&entry.name) {
             Ok(found) if found == entry => entry.name.clone(),

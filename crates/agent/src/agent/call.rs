@@ -13,52 +13,53 @@ use consort_wire::splice::Writer;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::{End, Worker, unkept};
+use super::{RunEnd, RunWorker, storage_failure};
 use crate::arguments;
-use crate::bound::{ASK_USER, BoundTool, READ_RESULT};
-use crate::conversation::Taken;
-use crate::event::Event;
-use crate::hook::{Moment, Verdict};
-use crate::message::{Call, CallResult, Part};
+use crate::conversation::LockedConversation;
+use crate::event::RunEvent;
+use crate::hook::{HookMoment, HookVerdict};
 use crate::meter::CallMeter;
-use crate::run::{CallState, Pending};
-use crate::settings::Treat;
-use crate::shorten::{boundary, rest, shortened};
-use crate::step::{Question, Status, What};
+use crate::run::{CallState, UnfinishedCall};
+use crate::run_tools::{ASK_USER, READ_RESULT, RunTool};
+use crate::settings::ErrorTreatment;
+use crate::step::{RunStatus, StepEvent, UserQuestion};
+use crate::truncate::{boundary, rest_note, shorten_result};
+use consort_models::{MessagePart, ToolCall, ToolCallResult};
 
 /// Pause before the first retry of a call; later ones are multiples of it.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Result of a call.
-pub(super) struct Came {
-    pub(super) result: CallResult,
+pub(super) struct CallCompletion {
+    pub(super) result: ToolCallResult,
     pub(super) error: Option<&'static str>,
 }
 
 /// A call to be made, with its context.
-pub(super) struct Making<'a> {
-    pub(super) worker: &'a Worker,
-    pub(super) taken: &'a Taken,
-    pub(super) emitter: &'a Emitter<Event>,
-    pub(super) call: &'a Call,
+pub(super) struct CallAttempt<'a> {
+    pub(super) worker: &'a RunWorker,
+    pub(super) conversation: &'a LockedConversation,
+    pub(super) emitter: &'a Emitter<RunEvent>,
+    pub(super) call: &'a ToolCall,
     /// Answer of a user to the question of an earlier attempt.
-    pub(super) answered: Option<(&'a Question, &'a Value)>,
+    pub(super) earlier_answer: Option<(&'a UserQuestion, &'a Value)>,
     slot: Option<Arc<Semaphore>>,
 }
 
-impl Worker {
+impl RunWorker {
     /// Makes calls concurrently, within the limit of each server.
     pub(super) async fn call(
         &mut self,
-        taken: &Taken,
-        calls: Vec<Pending>,
-        emitter: &Emitter<Event>,
-    ) -> Result<(), End> {
+        conversation: &LockedConversation,
+        calls: Vec<UnfinishedCall>,
+        emitter: &Emitter<RunEvent>,
+    ) -> Result<(), RunEnd> {
         let slots: Vec<Option<Arc<Semaphore>>> =
             calls.iter().map(|pending| self.slot(&pending.call)).collect();
         let worker = &*self;
-        let is_foreign =
-            |call: &Call| worker.agent.settings.foreign.iter().any(|tool| tool.name() == call.name);
+        let is_foreign = |call: &ToolCall| {
+            worker.agent.settings.client_tools.iter().any(|tool| tool.name() == call.name)
+        };
         let mut making = Vec::new();
         for (pending, slot) in calls.iter().zip(slots) {
             if is_foreign(&pending.call) {
@@ -68,28 +69,35 @@ impl Worker {
                 CallState::Answered(question, answer) => Some((question, answer)),
                 _ => None,
             };
-            let making_one = Making { worker, taken, emitter, call: &pending.call, answered, slot };
-            making.push(Box::pin(making_one.make()));
+            let making_one = CallAttempt {
+                worker,
+                conversation,
+                emitter,
+                call: &pending.call,
+                earlier_answer: answered,
+                slot,
+            };
+            making.push(Box::pin(making_one.run()));
         }
         let are_foreign = making.len() < calls.len();
-        together(making).await?;
+        join_all(making).await?;
         if are_foreign {
-            return Err((Status::Waiting, "calls are handed out".to_owned()));
+            return Err((RunStatus::Waiting, "calls are handed out".to_owned()));
         }
         Ok(())
     }
 
-    fn slot(&mut self, call: &Call) -> Option<Arc<Semaphore>> {
-        let (bound, _) = self.tools.find(&call.name).ok()?;
+    fn slot(&mut self, call: &ToolCall) -> Option<Arc<Semaphore>> {
+        let (run_tool, _) = self.tools.find(&call.name).ok()?;
         let slots = self.agent.settings.parallel.max(1);
-        let slot = self.slots.entry(bound.target.server.clone());
+        let slot = self.slots.entry(run_tool.target.server.clone());
         Some(Arc::clone(slot.or_insert_with(|| Arc::new(Semaphore::new(slots)))))
     }
 }
 
-impl Making<'_> {
+impl CallAttempt<'_> {
     /// Makes the call and stores its result; stores none if it waits for a user.
-    async fn make(self) -> Result<(), End> {
+    async fn run(self) -> Result<(), RunEnd> {
         let _slot = match &self.slot {
             // Nobody closes it.
             Some(slot) => slot.acquire().await.ok(),
@@ -97,125 +105,143 @@ impl Making<'_> {
         };
         let began = Instant::now();
         let meter = CallMeter::new(&self.worker.meter);
-        let came = self.came(&meter).await?;
-        let cost = meter.spent();
+        let completion = self.complete(&meter).await?;
+        let cost = meter.cost();
         if !cost.is_zero() {
-            let step = What::Charged { call: self.call.id.clone(), cost };
-            self.taken.step(step).map_err(|error| unkept(&error))?;
+            let step = StepEvent::AgentCost { call: self.call.id.clone(), cost };
+            self.conversation.record(step).map_err(|error| storage_failure(&error))?;
         }
-        let Some(came) = came else { return Ok(()) };
-        let Came { result, error } = came;
+        let Some(completion) = completion else { return Ok(()) };
+        let CallCompletion { result, error } = completion;
         let most = self.result_bytes();
-        let (result, whole) = shortened(result, most);
+        let (result, whole) = shorten_result(result, most);
         let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let error = error.map(str::to_owned);
-        let step = What::Result { result: result.clone(), error: error.clone(), whole, took };
-        self.taken.step(step).map_err(|error| unkept(&error))?;
+        let step = StepEvent::Result {
+            result: result.clone(),
+            error: error.clone(),
+            full_text: whole,
+            duration_ms: took,
+        };
+        self.conversation.record(step).map_err(|error| storage_failure(&error))?;
         let agent = &self.worker.agent;
-        agent.verdict(Moment::Called { call: self.call, result: &result }).await?;
-        self.emitter.emit(Event::Result { result, error, took }).await;
+        agent.run_hooks(HookMoment::AfterCall { call: self.call, result: &result }).await?;
+        self.emitter.emit(RunEvent::Result { result, error, duration_ms: took }).await;
         Ok(())
     }
 
     /// Maximum bytes of a result's text that the model sees at once.
     fn result_bytes(&self) -> usize {
         let usual = self.worker.agent.settings.result_bytes;
-        self.taken.look(crate::run::Run::result_bytes).map_or(usual, |most| most.min(usual))
+        self.conversation
+            .read(crate::run::RunState::result_bytes)
+            .map_or(usual, |most| most.min(usual))
     }
 
-    async fn came(&self, meter: &Arc<CallMeter>) -> Result<Option<Came>, End> {
+    async fn complete(&self, meter: &Arc<CallMeter>) -> Result<Option<CallCompletion>, RunEnd> {
         let settings = &self.worker.agent.settings;
         match &*self.call.name {
-            ASK_USER if settings.person => return self.ask_user().await,
-            READ_RESULT if self.taken.look(crate::run::Run::has_wholes) => {
+            ASK_USER if settings.has_user => return self.ask_user().await,
+            READ_RESULT if self.conversation.read(crate::run::RunState::has_full_texts) => {
                 return Ok(Some(self.read_result()));
             }
             _ => {}
         }
-        let (bound, tool) = match self.worker.tools.find(&self.call.name) {
+        let (run_tool, tool) = match self.worker.tools.find(&self.call.name) {
             Ok(found) => found,
-            Err(nearest) => return Ok(Some(self.unknown(nearest))),
+            Err(nearest) => return Ok(Some(self.unknown_tool(nearest))),
         };
         let arguments = match arguments::read(&self.call.arguments, &tool.input_schema()) {
             Ok(arguments) => arguments,
-            Err(wrong) => return Ok(Some(self.wrong(wrong, "arguments"))),
+            Err(wrong) => return Ok(Some(self.error_result(wrong, "arguments"))),
         };
-        let arguments = match self.looked_at(bound, arguments).await? {
+        let arguments = match self.check_hooks(run_tool, arguments).await? {
             Ok(arguments) => arguments,
-            Err(reason) => return Ok(Some(self.wrong(format!("denied: {reason}"), "denied"))),
+            Err(reason) => {
+                return Ok(Some(self.error_result(format!("denied: {reason}"), "denied")));
+            }
         };
-        self.leave(bound, &arguments)?;
+        self.record_sent(run_tool, &arguments)?;
         let call = self.call.clone();
-        self.emitter.emit(Event::Called { call, tool: bound.id.clone() }).await;
+        self.emitter.emit(RunEvent::CallStarted { call, tool: run_tool.id.clone() }).await;
         let mut tries = 1;
         loop {
-            let Some(end) = self.go(bound, &arguments, meter).await? else { return Ok(None) };
+            let Some(end) = self.attempt(run_tool, &arguments, meter).await? else {
+                return Ok(None);
+            };
             let error = match end {
                 Ok(outcome) => return Ok(Some(self.outcome(&outcome))),
                 Err(error) => error,
             };
             match settings.on_error.0.get(error.kind()).copied().unwrap_or_default() {
-                Treat::Fail => return Err((Status::Error, format!("`{}`: {error}", bound.id))),
-                Treat::Retry
+                ErrorTreatment::Fail => {
+                    return Err((RunStatus::Error, format!("`{}`: {error}", run_tool.id)));
+                }
+                ErrorTreatment::Retry
                     if error.repeat() == Repeat::Safe && tries < settings.work.call_attempts =>
                 {
-                    tokio::time::sleep(PAUSE * tries).await;
+                    tokio::time::sleep(RETRY_PAUSE * tries).await;
                     tries += 1;
                 }
-                Treat::Retry | Treat::Tell => return Ok(Some(self.failed(&error))),
+                ErrorTreatment::Retry | ErrorTreatment::Report => {
+                    return Ok(Some(self.failure(&error)));
+                }
             }
         }
     }
 
     /// Returns the result for a tool that was not listed to the model. If an exposure lists other tools in place of
     /// tools, it explains how they are called.
-    fn unknown(&self, nearest: Vec<String>) -> Came {
+    fn unknown_tool(&self, nearest: Vec<String>) -> CallCompletion {
         let (tools, name) = (&self.worker.tools, self.call.name.clone());
         let way = if tools.find("consort.call_tool").is_ok() {
             "tools that `find_tools` finds are called with `call_tool`: {\"name\": …, \"arguments\": {…}}"
         } else if nearest.is_empty() && tools.has_server_tools() {
             "the tools of a server are called with its `mcp_…` tool: {\"tool_name\": …, \"tool_inputs\": {…}}"
         } else {
-            return self.failed(&CallError::Unknown { kind: "tool", name, nearest });
+            return self.failure(&CallError::Unknown { kind: "tool", name, nearest });
         };
-        self.wrong(format!("unknown tool `{name}`; {way}"), "unknown")
+        self.error_result(format!("unknown tool `{name}`; {way}"), "unknown")
     }
 
     /// Calls the hooks before a call: returns its arguments, or the reason it is not made.
-    async fn looked_at(
+    async fn check_hooks(
         &self,
-        bound: &BoundTool,
+        run_tool: &RunTool,
         mut arguments: Object,
-    ) -> Result<Result<Object, String>, End> {
+    ) -> Result<Result<Object, String>, RunEnd> {
         for hook in &self.worker.agent.settings.hooks {
-            let moment =
-                Moment::Calling { call: self.call, tool: &bound.id, arguments: &arguments };
-            match hook.at(moment).await {
-                Verdict::Go => {}
-                Verdict::Edit(edited) => arguments = edited,
-                Verdict::Refuse(reason) => return Ok(Err(reason)),
-                Verdict::Stop(reason) => return Err((Status::Denied, reason)),
+            let moment = HookMoment::BeforeCall {
+                call: self.call,
+                tool: &run_tool.id,
+                arguments: &arguments,
+            };
+            match hook.check(moment).await {
+                HookVerdict::Continue => {}
+                HookVerdict::Edit(edited) => arguments = edited,
+                HookVerdict::Refuse(reason) => return Ok(Err(reason)),
+                HookVerdict::Stop(reason) => return Err((RunStatus::Denied, reason)),
             }
         }
         Ok(Ok(arguments))
     }
 
     /// Stores that the call is sent, before it is.
-    pub(super) fn leave(&self, bound: &BoundTool, arguments: &Object) -> Result<(), End> {
+    pub(super) fn record_sent(&self, run_tool: &RunTool, arguments: &Object) -> Result<(), RunEnd> {
         let same = arguments.json().as_str() == self.call.arguments.as_str();
         let arguments = if same { None } else { arguments.json().read().ok() };
-        let (call, tool) = (self.call.id.clone(), bound.id.clone());
-        let step = What::Called { call, tool, arguments };
-        self.taken.step(step).map_err(|error| unkept(&error))
+        let (call, tool) = (self.call.id.clone(), run_tool.id.clone());
+        let step = StepEvent::CallSent { call, tool, arguments };
+        self.conversation.record(step).map_err(|error| storage_failure(&error))
     }
 
     /// Makes the call once; returns `None` if it waits for a user and so was not sent.
-    async fn go(
+    async fn attempt(
         &self,
-        bound: &BoundTool,
+        run_tool: &RunTool,
         arguments: &Object,
         meter: &Arc<CallMeter>,
-    ) -> Result<Option<Result<Outcome, CallError>>, End> {
+    ) -> Result<Option<Result<Outcome, CallError>>, RunEnd> {
         let agent = &self.worker.agent;
         let settings = &agent.settings;
         let mut meta = Writer::new();
@@ -223,7 +249,7 @@ impl Making<'_> {
         for (key, value) in self.worker.observation.iter().flat_map(|it| it.context()) {
             meta.text(key, &value);
         }
-        let (caller, target) = (agent.caller(), bound.target.clone());
+        let (caller, target) = (agent.caller(), run_tool.target.clone());
         let mut call = ServerCall::tool(caller, target, arguments.json().clone())
             .by(ClientContext::local(agent.offers(), self.worker.session.clone()));
         call.set_meta(&meta.finish_object());
@@ -236,21 +262,21 @@ impl Making<'_> {
                 Some(Happening::Progress(progress)) => {
                     let (total, message) = (progress.total(), progress.message());
                     let progress = progress.progress();
-                    self.emitter.emit(Event::Progress { call, progress, total, message }).await;
+                    self.emitter.emit(RunEvent::Progress { call, progress, total, message }).await;
                 }
                 Some(Happening::Log(params)) => {
                     let log = params.json().clone();
-                    self.emitter.emit(Event::Log { call, log }).await;
+                    self.emitter.emit(RunEvent::Log { call, log }).await;
                 }
-                Some(Happening::Approval(asked)) => {
-                    if !self.approve(bound, arguments, asked).await? {
+                Some(Happening::Approval(request)) => {
+                    if !self.approve(run_tool, arguments, request).await? {
                         return Ok(None);
                     }
                 }
-                Some(Happening::Question(asked)) => self.question(asked).await,
+                Some(Happening::Question(request)) => self.answer_server(request).await,
                 Some(Happening::Skipped(count)) => {
-                    let text = format!("{count} events of `{}` were not told", bound.id);
-                    self.emitter.emit(Event::Note { text }).await;
+                    let text = format!("{count} events of `{}` were not told", run_tool.id);
+                    self.emitter.emit(RunEvent::Note { text }).await;
                 }
                 Some(Happening::End(end)) => return Ok(Some(end)),
                 Some(_) => {}
@@ -259,57 +285,57 @@ impl Making<'_> {
         }
     }
 
-    fn outcome(&self, outcome: &Outcome) -> Came {
+    fn outcome(&self, outcome: &Outcome) -> CallCompletion {
         match outcome {
             Outcome::Complete(result) => {
-                Came { result: CallResult::new(&self.call.id, result), error: None }
+                CallCompletion { result: ToolCallResult::new(&self.call.id, result), error: None }
             }
             Outcome::InputRequired(_) => {
                 let text = "the server needs answers that nobody here can give";
-                self.wrong(text.to_owned(), "input_required")
+                self.error_result(text.to_owned(), "input_required")
             }
             Outcome::Task(task) => {
                 let status = task.text("status").unwrap_or_default();
-                self.wrong(format!("the server made a task of it ({status})"), "task")
+                self.error_result(format!("the server made a task of it ({status})"), "task")
             }
         }
     }
 
-    fn failed(&self, error: &CallError) -> Came {
+    fn failure(&self, error: &CallError) -> CallCompletion {
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        self.wrong(format!("{error}{hint}"), error.kind())
+        self.error_result(format!("{error}{hint}"), error.kind())
     }
 
-    pub(super) fn wrong(&self, text: String, kind: &'static str) -> Came {
-        Came { result: CallResult::error(&self.call.id, text), error: Some(kind) }
+    pub(super) fn error_result(&self, text: String, kind: &'static str) -> CallCompletion {
+        CallCompletion { result: ToolCallResult::error(&self.call.id, text), error: Some(kind) }
     }
 
     /// Returns a part of a result that was too large.
-    fn read_result(&self) -> Came {
+    fn read_result(&self) -> CallCompletion {
         let wanted = self.call.arguments.object();
         let call = wanted.as_ref().and_then(|object| object.text("call")).unwrap_or_default();
         let from = wanted.and_then(|object| object.get("from")?.read::<usize>().ok()).unwrap_or(0);
-        let Some(whole) = self.taken.look(|run| run.whole(&call).cloned()) else {
+        let Some(whole) = self.conversation.read(|run| run.full_text(&call).cloned()) else {
             let text = format!("no shortened result is called `{call}`");
-            return self.wrong(text, "unknown");
+            return self.error_result(text, "unknown");
         };
         let most = self.result_bytes();
         let begin = boundary(&whole, from);
         let end = boundary(&whole, begin.saturating_add(most));
         let mut text = whole[begin..end].to_owned();
         if end < whole.len() {
-            text.push_str(&rest(&call, end, whole.len()));
+            text.push_str(&rest_note(&call, end, whole.len()));
         }
-        let parts = vec![Part::text(text)];
-        let result = CallResult { call: self.call.id.clone(), parts, is_error: false };
-        Came { result, error: None }
+        let parts = vec![MessagePart::text(text)];
+        let result = ToolCallResult { call: self.call.id.clone(), parts, is_error: false };
+        CallCompletion { result, error: None }
     }
 }
 
 /// Runs futures concurrently until all are done, or one fails.
-async fn together<F>(mut running: Vec<Pin<Box<F>>>) -> Result<(), End>
+async fn join_all<F>(mut running: Vec<Pin<Box<F>>>) -> Result<(), RunEnd>
 where
-    F: Future<Output = Result<(), End>>,
+    F: Future<Output = Result<(), RunEnd>>,
 {
     std::future::poll_fn(|cx| {
         let mut failed = None;
@@ -331,6 +357,6 @@ where
 }
 
 /// Returns the answer of a user as JSON for a server.
-pub(super) fn json(value: &Value) -> Json {
+pub(super) fn to_json(value: &Value) -> Json {
     Json::from(value.clone())
 }

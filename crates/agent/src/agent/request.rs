@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use consort_core::{Emitter, Emitting};
 
-use super::{Agent, End, Worker};
-use crate::event::Event;
-use crate::observe::{RequestObservation, RunObservation, RunStart};
-use crate::provider::{Ask, Delta, ProviderError, Reply, Said};
-use crate::step::Status;
+use super::{Agent, RunEnd, RunWorker};
+use crate::conversation::LockedConversation;
+use crate::event::RunEvent;
+use crate::observer::{RequestObservation, RunObservation, RunStart};
+use crate::run::RunState;
+use crate::step::RunStatus;
+use consort_models::{
+    ChatMessage, MediaHandling, ModelReply, ModelRequest, ProviderError, ProviderEvent, ReplyDelta,
+};
 
 /// A model request in progress. Dropping it cancels it.
-pub(super) struct ModelRequest {
-    said: Emitting<Said>,
-    observed: Option<Box<dyn RequestObservation>>,
+pub(super) struct PendingModelRequest {
+    events: Emitting<ProviderEvent>,
+    observation: Option<Box<dyn RequestObservation>>,
 }
 
 impl Agent {
@@ -30,55 +34,97 @@ impl Agent {
     }
 }
 
-impl Worker {
+impl RunWorker {
+    /// Builds the next model request.
+    pub(super) async fn build_request(
+        &mut self,
+        conversation: &LockedConversation,
+    ) -> std::io::Result<ModelRequest> {
+        let tools = self.list_tools(conversation.read(RunState::has_full_texts));
+        let cut = self.window.plan_cut(
+            conversation,
+            &self.agent.model.facts,
+            &self.agent.settings,
+            &tools,
+        );
+        if let Some(before) = cut {
+            self.cut_messages(conversation, before).await?;
+        }
+        let settings = &self.agent.settings;
+        let mut request = ModelRequest::new(&self.agent.model.name, Vec::new());
+        if !settings.instructions.is_empty() {
+            request.messages.push(ChatMessage::system(&settings.instructions).into());
+        }
+        request.messages.extend(conversation.read(RunState::shown_messages));
+        request.tools = tools;
+        request.max_tokens = self.agent.settings.max_tokens;
+        request.temperature = self.agent.settings.temperature;
+        request.reasoning = self.agent.settings.reasoning;
+        request.images = if self.agent.model.facts.images {
+            MediaHandling::Sent
+        } else {
+            MediaHandling::Described
+        };
+        Ok(request)
+    }
+
     /// Begins a model request. The error is the reason why it must not be sent.
-    pub(super) async fn request(&self, ask: Ask) -> Result<ModelRequest, String> {
+    pub(super) async fn request(
+        &self,
+        request: ModelRequest,
+    ) -> Result<PendingModelRequest, String> {
         let observed = match &self.observation {
             Some(observation) => Some(observation.request().await?),
             None => None,
         };
-        Ok(ModelRequest { said: self.agent.model.provider.ask(ask), observed })
+        Ok(PendingModelRequest {
+            events: self.agent.model.provider.request(request),
+            observation: observed,
+        })
     }
 
     /// Makes a model request, reports the answer as it arrives, and returns it.
-    pub(super) async fn hear(
+    pub(super) async fn receive_reply(
         &self,
-        ask: Ask,
-        emitter: &Emitter<Event>,
-    ) -> Result<Result<Reply, ProviderError>, End> {
-        let mut request = self.request(ask).await.map_err(|reason| (Status::Error, reason))?;
+        request: ModelRequest,
+        emitter: &Emitter<RunEvent>,
+    ) -> Result<Result<ModelReply, ProviderError>, RunEnd> {
+        let mut request =
+            self.request(request).await.map_err(|reason| (RunStatus::Error, reason))?;
         loop {
             match request.next().await {
-                Said::Delta(delta) => emitter.emit(Event::Delta { delta }).await,
-                Said::Again { error, after } => {
+                ProviderEvent::Delta(delta) => emitter.emit(RunEvent::Delta { delta }).await,
+                ProviderEvent::Retry { error, after } => {
                     let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                    emitter.emit(Event::Again { error: error.to_string(), after }).await;
+                    emitter
+                        .emit(RunEvent::Retrying { error: error.to_string(), wait_ms: after })
+                        .await;
                 }
-                Said::End(end) => return Ok(end),
+                ProviderEvent::End(end) => return Ok(end),
             }
         }
     }
 }
 
-impl ModelRequest {
-    /// Returns the next item of the answer; the last is [`Said::End`].
-    pub(super) async fn next(&mut self) -> Said {
-        let Some(said) = self.said.next().await else {
+impl PendingModelRequest {
+    /// Returns the next item of the answer; the last is [`ProviderEvent::End`].
+    pub(super) async fn next(&mut self) -> ProviderEvent {
+        let Some(event) = self.events.next().await else {
             unreachable!("an end comes before nothing")
         };
-        match &said {
-            Said::Delta(Delta::Usage(usage)) => {
-                if let Some(observed) = &mut self.observed {
+        match &event {
+            ProviderEvent::Delta(ReplyDelta::Usage(usage)) => {
+                if let Some(observed) = &mut self.observation {
                     observed.usage(*usage);
                 }
             }
-            Said::End(end) => {
-                if let Some(observed) = self.observed.take() {
+            ProviderEvent::End(end) => {
+                if let Some(observed) = self.observation.take() {
                     observed.end(end.as_ref());
                 }
             }
-            Said::Delta(_) | Said::Again { .. } => {}
+            ProviderEvent::Delta(_) | ProviderEvent::Retry { .. } => {}
         }
-        said
+        event
     }
 }

@@ -1,97 +1,49 @@
 //! Sampling requests of servers: only if allowed, with consent, and within a token budget.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use consort_core::Json;
 use serde_json::{Value, json};
 
-use super::call::Making;
-use crate::message::{Kind, Media, Message, Part, Role};
-use crate::provider::{Ask, Said, Stop};
-use crate::step::{Question, Why};
+use super::call::CallAttempt;
+use crate::sampling::SamplingConsent;
+use crate::step::{QuestionOrigin, UserQuestion};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, ModelRequest, PartContent, ProviderEvent,
+    StopReason,
+};
 
-/// Settings of sampling by servers.
-#[derive(Clone, Debug)]
-pub struct Sampling {
-    /// Required consent.
-    pub consent: Consent,
-    /// Token budget of all servers together, input and output.
-    pub tokens: u64,
-    /// Tokens used.
-    used: Arc<AtomicU64>,
-}
-
-/// Consent that a sampling request requires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Consent {
-    /// Sampling is not allowed.
-    #[default]
-    Never,
-    /// The user must consent each time.
-    Ask,
-    /// No consent is needed.
-    Always,
-}
-
-impl Default for Sampling {
-    fn default() -> Self {
-        Self::new(Consent::Never, 100_000)
-    }
-}
-
-impl Sampling {
-    /// Creates settings with this consent and token budget.
-    pub fn new(consent: Consent, tokens: u64) -> Self {
-        Self { consent, tokens, used: Arc::default() }
-    }
-
-    /// Returns true if the sampling capability is declared to servers.
-    pub(super) fn is_offered(&self, person: bool) -> bool {
-        match self.consent {
-            Consent::Never => false,
-            Consent::Ask => person,
-            Consent::Always => true,
-        }
-    }
-}
-
-impl Making<'_> {
+impl CallAttempt<'_> {
     /// Returns the model's answer as the result of a `sampling/createMessage`.
     pub(super) async fn sample(&self, params: &Value) -> Option<Json> {
         let agent = &self.worker.agent;
         let sampling = &agent.settings.sampling;
-        if !sampling.is_offered(agent.settings.person)
-            || sampling.used.load(Ordering::Relaxed) >= sampling.tokens
-        {
+        if !sampling.is_offered(agent.settings.has_user) || sampling.is_spent() {
             return None;
         }
-        if sampling.consent == Consent::Ask {
+        if sampling.consent == SamplingConsent::Ask {
             let id = format!("{}-sampling", self.call.id);
-            let question = Question {
+            let question = UserQuestion {
                 id,
                 call: self.call.id.clone(),
-                kind: Why::Sampling,
-                params: consent(params),
+                kind: QuestionOrigin::Sampling,
+                params: consent_form(params),
             };
-            let answer = self.put(question).await?;
+            let answer = self.ask(question).await?;
             if answer["action"] != "accept" || answer["content"]["allow"] == false {
                 return None;
             }
         }
         let most = agent.settings.work.sampling_answer;
-        let asked = ask(&agent.model.name, params, most);
-        let mut request = self.worker.request(asked).await.ok()?;
+        let request = sampling_request(&agent.model.name, params, most);
+        let mut request = self.worker.request(request).await.ok()?;
         let reply = loop {
             match request.next().await {
-                Said::End(end) => break end.ok()?,
-                Said::Delta(_) | Said::Again { .. } => {}
+                ProviderEvent::End(end) => break end.ok()?,
+                ProviderEvent::Delta(_) | ProviderEvent::Retry { .. } => {}
             }
         };
-        let used = reply.usage.input + reply.usage.output;
-        sampling.used.fetch_add(used, Ordering::Relaxed);
+        sampling.spend(reply.usage.input + reply.usage.output);
         let stop = match reply.stop {
-            Stop::Length => "maxTokens",
+            StopReason::Length => "maxTokens",
             _ => "endTurn",
         };
         let result = json!({
@@ -105,7 +57,7 @@ impl Making<'_> {
 }
 
 /// Returns the question to the user.
-fn consent(params: &Value) -> Value {
+fn consent_form(params: &Value) -> Value {
     let last = params["messages"].as_array().and_then(|messages| messages.last());
     let text = last
         .and_then(|message| blocks(&message["content"]).find_map(|block| block["text"].as_str()));
@@ -129,17 +81,18 @@ fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Builds the model request for a server: its messages, no tools, and at most `most` tokens.
-fn ask(model: &str, params: &Value, most: u32) -> Ask {
+fn sampling_request(model: &str, params: &Value, most: u32) -> ModelRequest {
     let mut messages = Vec::new();
     if let Some(system) = params["systemPrompt"].as_str() {
-        messages.push(Message::system(system));
+        messages.push(ChatMessage::system(system));
     }
     for message in params["messages"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        let role = if message["role"] == "assistant" { Role::Assistant } else { Role::User };
+        let role =
+            if message["role"] == "assistant" { MessageRole::Assistant } else { MessageRole::User };
         let parts = blocks(&message["content"]).filter_map(part).collect();
-        messages.push(Message::new(role, parts));
+        messages.push(ChatMessage::new(role, parts));
     }
-    let mut ask = Ask::new(model, messages);
+    let mut ask = ModelRequest::new(model, messages);
     let wanted = params["maxTokens"].as_u64().and_then(|most| u32::try_from(most).ok());
     ask.max_tokens = Some(wanted.unwrap_or(most).clamp(1, most));
     ask.temperature = params["temperature"].as_f64();
@@ -148,17 +101,17 @@ fn ask(model: &str, params: &Value, most: u32) -> Ask {
     ask
 }
 
-fn part(block: &Value) -> Option<Part> {
+fn part(block: &Value) -> Option<MessagePart> {
     let media = || {
-        Some(Media::Data {
+        Some(MediaSource::Data {
             mime: block["mimeType"].as_str()?.to_owned(),
             data: block["data"].as_str()?.to_owned(),
         })
     };
     match block["type"].as_str()? {
-        "text" => Some(Part::text(block["text"].as_str()?)),
-        "image" => Some(Kind::Image(media()?).into()),
-        "audio" => Some(Kind::Audio(media()?).into()),
+        "text" => Some(MessagePart::text(block["text"].as_str()?)),
+        "image" => Some(PartContent::Image(media()?).into()),
+        "audio" => Some(PartContent::Audio(media()?).into()),
         _ => None,
     }
 }

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use consort_core::{CallError, Caller, ListPurpose, Offers, ShelfKind, resolve};
+use consort_core::{CallError, Caller, ListPurpose, Offers, ShelfKind, Tool, resolve};
 
-use super::{Agent, End};
-use crate::bound::Bound;
-use crate::settings::Settings;
-use crate::step::{Began, Status};
+use super::{Agent, RunEnd, RunWorker};
+use crate::run_tools::{self, RunTools};
+use crate::settings::AgentSettings;
+use crate::step::{RunParameters, RunStatus};
 
 impl Agent {
     /// Returns the client capabilities that its calls declare.
     pub(super) fn offers(&self) -> Arc<Offers> {
-        let Settings { person, sampling, .. } = &self.settings;
-        let sampling = sampling.is_offered(*person);
-        Arc::new(Offers { form: *person, sampling, ..Offers::default() })
+        let AgentSettings { has_user, sampling, .. } = &self.settings;
+        let sampling = sampling.is_offered(*has_user);
+        Arc::new(Offers { form: *has_user, sampling, ..Offers::default() })
     }
 
     /// Returns the caller of its tools, which is listed the tools that servers have for these capabilities. Those of
@@ -25,14 +25,17 @@ impl Agent {
     }
 
     /// Returns the tools of a run. A resumed run has those it had, as far as they are still listed.
-    pub(super) async fn choose(&self, began: Option<&Began>) -> Result<Bound, CallError> {
+    pub(super) async fn select_tools(
+        &self,
+        began: Option<&RunParameters>,
+    ) -> Result<RunTools, CallError> {
         let caller = &self.caller();
         let names = began.map(|began| &began.tools).or(self.settings.tools.as_ref());
         let Some(names) = names else {
             if let Some(lists) = self.toolbox.await_lists(caller, ListPurpose::Run) {
                 lists.await;
             }
-            return Ok(Bound::all(&self.toolbox.catalog(caller)));
+            return Ok(RunTools::from_catalog(&self.toolbox.catalog(caller)));
         };
         // Patterns may fit tools of any server.
         if names.iter().any(|name| name.contains(['*', '?']))
@@ -52,18 +55,40 @@ impl Agent {
         }
         let catalog = self.toolbox.catalog(caller);
         if began.is_none() {
-            return Ok(Bound::chosen(&catalog, names, None)?);
+            return Ok(RunTools::select(&catalog, names, None)?);
         }
         let there = |id: &&String| catalog.tools.get(id).is_some();
         let ids: Vec<String> = names.iter().filter(there).cloned().collect();
-        Ok(Bound::chosen(&catalog, &ids, None)?)
+        Ok(RunTools::select(&catalog, &ids, None)?)
+    }
+}
+
+impl RunWorker {
+    /// Returns the tools as the model sees them, in the same allocation as long as they are the same.
+    pub(super) fn list_tools(&mut self, shortened: bool) -> Arc<[Tool]> {
+        if let Some((known, offered)) = &self.listed_tools
+            && *known == shortened
+        {
+            return Arc::clone(offered);
+        }
+        let mut tools: Vec<Tool> = self.tools.definitions().to_vec();
+        tools.extend(self.agent.settings.client_tools.iter().cloned());
+        if self.agent.settings.has_user {
+            tools.push(run_tools::ask_user());
+        }
+        if shortened {
+            tools.push(run_tools::read_result());
+        }
+        let offered: Arc<[Tool]> = tools.into();
+        self.listed_tools = Some((shortened, Arc::clone(&offered)));
+        offered
     }
 }
 
 /// Returns the end of a run whose tools are not available.
-pub(super) fn unavailable(error: &CallError) -> End {
+pub(super) fn tools_unavailable(error: &CallError) -> RunEnd {
     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     let cause = std::error::Error::source(error);
     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-    (Status::Error, format!("{error}{cause}{hint}"))
+    (RunStatus::Error, format!("{error}{cause}{hint}"))
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::provider::{Cause, ProviderError};
-use crate::step::Report;
+use crate::step::RunReport;
+use consort_models::{ProviderError, ProviderErrorKind};
 
 /// An error, with its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct ApiError {
     /// Seconds to wait before a retry.
     pub wait: Option<u64>,
     /// True if a tool was called already, so that a retry repeats side effects.
-    pub acted: bool,
+    pub has_side_effects: bool,
 }
 
 const INVALID: &str = "invalid_request_error";
@@ -36,7 +36,7 @@ impl ApiError {
         message: impl Into<String>,
     ) -> Self {
         let message = message.into();
-        Self { status, kind, code, param: None, message, wait: None, acted: false }
+        Self { status, kind, code, param: None, message, wait: None, has_side_effects: false }
     }
 
     /// Creates an error about an invalid request, or one member of it.
@@ -66,15 +66,15 @@ impl ApiError {
     }
 
     /// Creates the error of a failed run; the provider's, if it caused it.
-    pub fn of_run(report: &Report, provider: Option<&ProviderError>) -> Self {
+    pub fn from_run(report: &RunReport, provider: Option<&ProviderError>) -> Self {
         let mut error = match provider {
-            Some(provider) => of_provider(provider),
+            Some(provider) => from_provider(provider),
             None => Self::new(500, "server_error", None, report.reason.clone()),
         };
         if let Some(hint) = &report.hint {
             error.message = format!("{} ({hint})", error.message);
         }
-        error.acted = report.calls > 0;
+        error.has_side_effects = report.calls > 0;
         error
     }
 
@@ -87,18 +87,18 @@ impl ApiError {
 }
 
 /// Converts an error of the provider. Errors between Consort and the provider are no client errors.
-fn of_provider(error: &ProviderError) -> ApiError {
-    let (status, kind, code) = match &error.cause {
-        Cause::Authentication { .. } | Cause::Permission => {
+fn from_provider(error: &ProviderError) -> ApiError {
+    let (status, kind, code) = match &error.kind {
+        ProviderErrorKind::Authentication { .. } | ProviderErrorKind::Permission => {
             (502, "server_error", "provider_authentication")
         }
-        Cause::UnknownModel { .. } => (404, INVALID, "model_not_found"),
-        Cause::ContextTooLong { .. } => (400, INVALID, "context_length_exceeded"),
-        Cause::RateLimited => (429, "rate_limit_error", "rate_limit_exceeded"),
-        Cause::OutOfCredit => (429, "insufficient_quota", "insufficient_quota"),
-        Cause::Overloaded => (503, "server_error", "provider_overloaded"),
-        Cause::Invalid => (400, INVALID, "provider_refused"),
-        Cause::Refused => (400, INVALID, "content_filter"),
+        ProviderErrorKind::UnknownModel { .. } => (404, INVALID, "model_not_found"),
+        ProviderErrorKind::ContextTooLong { .. } => (400, INVALID, "context_length_exceeded"),
+        ProviderErrorKind::RateLimited => (429, "rate_limit_error", "rate_limit_exceeded"),
+        ProviderErrorKind::OutOfCredit => (429, "insufficient_quota", "insufficient_quota"),
+        ProviderErrorKind::Overloaded => (503, "server_error", "provider_overloaded"),
+        ProviderErrorKind::Invalid => (400, INVALID, "provider_refused"),
+        ProviderErrorKind::Refused => (400, INVALID, "content_filter"),
         _ => (502, "server_error", "provider_failed"),
     };
     let wait = error.wait.map(|wait| wait.as_secs().max(1));

@@ -2,51 +2,51 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Call, CallResult, Kind, Part};
+use consort_models::{MessagePart, PartContent, ToolCall, ToolCallResult};
 
 /// An item of a response.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item {
+pub(super) enum ResponseItem {
     /// Text.
     Text(String),
     /// Text of a refusal.
     Refusal(String),
     /// A call of one of Consort's tools, made by Consort.
-    Own(Own),
+    ServerCall(ServerCall),
     /// A call of one of the client's tools, made by the client.
-    Handed(Call),
+    ClientCall(ToolCall),
 }
 
 /// A call of one of Consort's tools.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Own {
-    pub(super) call: Call,
+pub(super) struct ServerCall {
+    pub(super) call: ToolCall,
     /// `server.tool`; `None` if it was not resolved.
     pub(super) tool: Option<String>,
-    pub(super) result: Option<CallResult>,
+    pub(super) result: Option<ToolCallResult>,
 }
 
 /// Stage of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    Begun,
+pub(super) enum ItemStage {
+    Started,
     Done,
 }
 
-impl Item {
+impl ResponseItem {
     /// Returns its id in a response.
     pub(super) fn id(&self, response: &str, index: usize) -> String {
         match self {
             Self::Text(_) | Self::Refusal(_) => format!("msg_{response}_{index}"),
-            Self::Own(own) => format!("mcp_{}", own.call.id),
-            Self::Handed(call) => format!("fc_{}", call.id),
+            Self::ServerCall(server_call) => format!("mcp_{}", server_call.call.id),
+            Self::ClientCall(call) => format!("fc_{}", call.id),
         }
     }
 
     /// Returns it as an item of a response.
-    pub(super) fn json(&self, response: &str, index: usize, stage: Stage) -> Value {
+    pub(super) fn json(&self, response: &str, index: usize, stage: ItemStage) -> Value {
         let id = self.id(response, index);
-        let done = stage == Stage::Done;
+        let done = stage == ItemStage::Done;
         let status = if done { "completed" } else { "in_progress" };
         match self {
             Self::Text(_) | Self::Refusal(_) => {
@@ -56,19 +56,19 @@ impl Item {
                     "content": content,
                 })
             }
-            Self::Own(own) => {
-                let failed = own.result.as_ref().is_some_and(|result| result.is_error);
-                let told = own.result.as_ref().map(words).filter(|_| done);
-                let (output, error) = if failed { (None, told) } else { (told, None) };
+            Self::ServerCall(server_call) => {
+                let failed = server_call.result.as_ref().is_some_and(|result| result.is_error);
+                let text = server_call.result.as_ref().map(result_text).filter(|_| done);
+                let (output, error) = if failed { (None, text) } else { (text, None) };
                 json!({
-                    "id": id, "type": "mcp_call", "server_label": own.server(),
-                    "name": own.call.name, "approval_request_id": null,
-                    "arguments": if done { own.call.arguments.as_str() } else { "" },
+                    "id": id, "type": "mcp_call", "server_label": server_call.server(),
+                    "name": server_call.call.name, "approval_request_id": null,
+                    "arguments": if done { server_call.call.arguments.as_str() } else { "" },
                     "status": if done && failed { "failed" } else { status },
                     "output": output, "error": error,
                 })
             }
-            Self::Handed(call) => json!({
+            Self::ClientCall(call) => json!({
                 "id": id, "type": "function_call", "status": status, "call_id": call.id,
                 "name": call.name,
                 "arguments": if done { call.arguments.as_str() } else { "" },
@@ -77,19 +77,20 @@ impl Item {
     }
 
     /// Returns the content of a message.
-    pub(super) fn part(&self, stage: Stage) -> Value {
-        let said = |text: &str| if stage == Stage::Done { text.to_owned() } else { String::new() };
+    pub(super) fn part(&self, stage: ItemStage) -> Value {
+        let shown_text =
+            |text: &str| if stage == ItemStage::Done { text.to_owned() } else { String::new() };
         match self {
-            Self::Refusal(text) => json!({ "type": "refusal", "refusal": said(text) }),
+            Self::Refusal(text) => json!({ "type": "refusal", "refusal": shown_text(text) }),
             Self::Text(text) => {
-                json!({ "type": "output_text", "text": said(text), "annotations": [], "logprobs": [] })
+                json!({ "type": "output_text", "text": shown_text(text), "annotations": [], "logprobs": [] })
             }
-            Self::Own(_) | Self::Handed(_) => Value::Null,
+            Self::ServerCall(_) | Self::ClientCall(_) => Value::Null,
         }
     }
 }
 
-impl Own {
+impl ServerCall {
     fn server(&self) -> &str {
         let tool = self.tool.as_deref().and_then(|tool| tool.split_once('.'));
         tool.map_or("consort", |(server, _)| server)
@@ -97,14 +98,14 @@ impl Own {
 }
 
 /// Returns a result as text.
-fn words(result: &CallResult) -> String {
-    let word = |part: &Part| match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Resource(resource) => {
+fn result_text(result: &ToolCallResult) -> String {
+    let word = |part: &MessagePart| match &part.content {
+        PartContent::Text { text } => text.clone(),
+        PartContent::Resource(resource) => {
             resource.text.clone().unwrap_or_else(|| format!("[resource {}]", resource.uri))
         }
-        Kind::Image(_) => "[image]".to_owned(),
-        Kind::Audio(_) => "[audio]".to_owned(),
+        PartContent::Image(_) => "[image]".to_owned(),
+        PartContent::Audio(_) => "[audio]".to_owned(),
         _ => String::new(),
     };
     result.parts.iter().map(word).collect::<Vec<_>>().join("\n")

@@ -1,67 +1,70 @@
 //! Content parts of messages.
 
 use super::ApiError;
-use super::reading::At;
-use crate::message::{Kind, Media, Part, Resource};
+use super::request_value::RequestValue;
+use consort_models::{MediaSource, MessagePart, PartContent, ResourceContent};
 
 /// Parses a message's content: a string, or a list of parts.
-pub(super) fn content(at: &At<'_>) -> Result<Vec<Part>, ApiError> {
+pub(super) fn content(at: &RequestValue<'_>) -> Result<Vec<MessagePart>, ApiError> {
     match at.value.as_str() {
         Some("") => Ok(Vec::new()),
-        Some(text) => Ok(vec![Part::text(text)]),
+        Some(text) => Ok(vec![MessagePart::text(text)]),
         None => at.items()?.map(|at| part(&at)).collect(),
     }
 }
 
-fn part(at: &At<'_>) -> Result<Part, ApiError> {
-    match at.need("type")?.text()? {
-        "text" | "input_text" | "output_text" => Ok(Part::text(at.need("text")?.text()?)),
-        "refusal" => Ok(Kind::Refusal { text: at.need("refusal")?.text()?.to_owned() }.into()),
-        "image_url" => image(&at.need("image_url")?.need("url")?),
+fn part(at: &RequestValue<'_>) -> Result<MessagePart, ApiError> {
+    match at.require("type")?.text()? {
+        "text" | "input_text" | "output_text" => Ok(MessagePart::text(at.require("text")?.text()?)),
+        "refusal" => {
+            Ok(PartContent::Refusal { text: at.require("refusal")?.text()?.to_owned() }.into())
+        }
+        "image_url" => image(&at.require("image_url")?.require("url")?),
         "input_image" => match at.get("image_url") {
             Some(url) => image(&url),
-            None => Err(at.wrong("must have `image_url`: no files are kept here")),
+            None => Err(at.error("must have `image_url`: no files are kept here")),
         },
         "input_audio" => {
-            let audio = at.need("input_audio")?;
-            let mime = format!("audio/{}", audio.need("format")?.text()?);
-            let data = audio.need("data")?.text()?.to_owned();
-            Ok(Kind::Audio(Media::Data { mime, data }).into())
+            let audio = at.require("input_audio")?;
+            let mime = format!("audio/{}", audio.require("format")?.text()?);
+            let data = audio.require("data")?.text()?.to_owned();
+            Ok(PartContent::Audio(MediaSource::Data { mime, data }).into())
         }
-        "file" => file(&at.need("file")?),
+        "file" => file(&at.require("file")?),
         "input_file" => file(at),
-        _ => Err(at.wrong("is of an unknown type: send text, images, audio or files")),
+        _ => Err(at.error("is of an unknown type: send text, images, audio or files")),
     }
 }
 
 /// Parses an image: its bytes in a data URL, or a URL.
-fn image(url: &At<'_>) -> Result<Part, ApiError> {
+fn image(url: &RequestValue<'_>) -> Result<MessagePart, ApiError> {
     let text = url.text()?;
     if !text.starts_with("data:") {
-        let media = Media::Url { url: text.to_owned(), mime: None };
-        return Ok(Kind::Image(media).into());
+        let media = MediaSource::Url { url: text.to_owned(), mime: None };
+        return Ok(PartContent::Image(media).into());
     }
     let (mime, data) = data_url(text).ok_or_else(|| {
-        url.wrong("is not a data URL: write `data:image/png;base64,` and the bytes in base64")
+        url.error("is not a data URL: write `data:image/png;base64,` and the bytes in base64")
     })?;
-    Ok(Kind::Image(Media::Data { mime, data }).into())
+    Ok(PartContent::Image(MediaSource::Data { mime, data }).into())
 }
 
-fn file(at: &At<'_>) -> Result<Part, ApiError> {
-    let name = at.maybe_text("filename")?.unwrap_or("file").to_owned();
-    if let Some(url) = at.maybe_text("file_url")? {
-        let resource = Resource { uri: url.to_owned(), ..Resource::default() };
-        return Ok(Kind::Resource(resource).into());
+fn file(at: &RequestValue<'_>) -> Result<MessagePart, ApiError> {
+    let name = at.optional_text("filename")?.unwrap_or("file").to_owned();
+    if let Some(url) = at.optional_text("file_url")? {
+        let resource = ResourceContent { uri: url.to_owned(), ..ResourceContent::default() };
+        return Ok(PartContent::Resource(resource).into());
     }
     let Some(data) = at.get("file_data") else {
-        return Err(at.wrong("must have `file_data`: no files are kept here"));
+        return Err(at.error("must have `file_data`: no files are kept here"));
     };
     let text = data.text()?;
     let (mime, data) = match data_url(text) {
         Some((mime, data)) => (Some(mime), data),
         None => (None, text.to_owned()),
     };
-    Ok(Kind::Resource(Resource { uri: name, mime, text: None, data: Some(data) }).into())
+    Ok(PartContent::Resource(ResourceContent { uri: name, mime, text: None, data: Some(data) })
+        .into())
 }
 
 /// Returns the media type and the base64 of a data URL.

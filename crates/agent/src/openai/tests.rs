@@ -9,9 +9,9 @@ use consort_core::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::message::Role;
-use crate::step::{Report, Status};
-use crate::{Agent, Conversation, Event, Model, Script, Settings};
+use crate::step::{RunReport, RunStatus};
+use crate::{Agent, AgentSettings, Conversation, RunEvent};
+use consort_models::{MessageRole, Model, ModelScript};
 
 /// A server `files` with a tool `read` that reports progress and then its result.
 struct Files;
@@ -38,26 +38,33 @@ impl Toolbox for Files {
 }
 
 /// Plays a script for a request.
-async fn played(asked: &Asked, script: &str) -> (Answer, String, Report, Conversation) {
-    let mut settings = Settings::new("helper");
-    settings.foreign.clone_from(&asked.tools);
-    let model = Model::scripted(Script::parse(script).unwrap());
+async fn played(
+    asked: &ApiRequest,
+    script: &str,
+) -> (ApiResponse, String, RunReport, Conversation) {
+    let mut settings = AgentSettings::new("helper");
+    settings.client_tools.clone_from(&asked.tools);
+    let model = Model::scripted(ModelScript::parse(script).unwrap());
     let agent = Agent::new(model, Arc::new(Files), settings);
     let conversation = Conversation::new();
     let mut events = agent.run(&conversation, asked.messages.clone());
-    let mut answer = Answer::new(asked, "1", 7);
+    let mut answer = ApiResponse::new(asked, "1", 7);
     let mut told = String::new();
     loop {
         match events.next().await.unwrap() {
-            Event::Over { mut report } => {
-                report.took = 0;
-                told.push_str(&answer.end(&report, None));
+            RunEvent::Ended { mut report } => {
+                report.duration_ms = 0;
+                told.push_str(&answer.finish(&report, None));
                 return (answer, told, report, conversation);
             }
-            Event::Result { result, error, .. } => {
-                told.push_str(&answer.tell(&Event::Result { result, error, took: 0 }));
+            RunEvent::Result { result, error, .. } => {
+                told.push_str(&answer.push_event(&RunEvent::Result {
+                    result,
+                    error,
+                    duration_ms: 0,
+                }));
             }
-            event => told.push_str(&answer.tell(&event)),
+            event => told.push_str(&answer.push_event(&event)),
         }
     }
 }
@@ -73,16 +80,16 @@ const CLIENTS: &str = r#"{"turns": [
     {"expect": {"role": "tool", "results": 2, "contains": "beeped"}, "text": "Done."}
 ]}"#;
 
-fn chat(more: &Value) -> Asked {
+fn chat(more: &Value) -> ApiRequest {
     let mut body = json!({ "model": "helper", "messages": [{ "role": "user", "content": "go" }] });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap()
+    ApiRequest::parse(ApiFormat::Chat, body.to_string().as_bytes()).unwrap()
 }
 
-fn responses(more: &Value) -> Asked {
+fn responses(more: &Value) -> ApiRequest {
     let mut body = json!({ "model": "helper", "input": "go" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    Asked::read(Format::Responses, body.to_string().as_bytes()).unwrap()
+    ApiRequest::parse(ApiFormat::Responses, body.to_string().as_bytes()).unwrap()
 }
 
 /// The data of a stream's events.
@@ -94,7 +101,7 @@ fn data(stream: &str) -> Vec<Value> {
 #[tokio::test]
 async fn a_chat_completion_is_the_sum_of_its_turns() {
     let (answer, _, report, _) = played(&chat(&json!({})), SCRIPT).await;
-    insta::assert_snapshot!(serde_json::to_string_pretty(&answer.whole(&report)).unwrap(), @r##"
+    insta::assert_snapshot!(serde_json::to_string_pretty(&answer.to_json(&report)).unwrap(), @r##"
 {
   "choices": [
     {
@@ -147,7 +154,7 @@ async fn a_stream_of_chunks_says_the_same_as_the_whole() {
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
         .collect();
-    let whole = answer.whole(&report);
+    let whole = answer.to_json(&report);
     assert_eq!(content, whole["choices"][0]["message"]["content"].as_str().unwrap());
     assert_eq!(content, "Let me look.\n\nIt says so.");
     let last = chunks.last().unwrap();
@@ -201,13 +208,13 @@ response.content_part.done
 response.output_item.done
 response.completed
 "##);
-    assert_eq!(events.last().unwrap()["response"], answer.whole(&report));
+    assert_eq!(events.last().unwrap()["response"], answer.to_json(&report));
 }
 
 #[tokio::test]
 async fn a_response_has_an_item_for_each_thing_that_was_said_or_called() {
     let (answer, _, report, _) = played(&responses(&json!({})), SCRIPT).await;
-    insta::assert_snapshot!(serde_json::to_string_pretty(&answer.whole(&report)).unwrap(), @r##"
+    insta::assert_snapshot!(serde_json::to_string_pretty(&answer.to_json(&report)).unwrap(), @r##"
 {
   "consort": {
     "calls": 1,
@@ -296,8 +303,8 @@ async fn calls_of_the_clients_tools_are_handed_to_it_and_what_was_done_before_is
     let beep = json!({ "type": "function", "function": { "name": "beep", "parameters": { "type": "object" } } });
     let first = chat(&json!({ "tools": [beep], "stream": true }));
     let (answer, told, report, conversation) = played(&first, CLIENTS).await;
-    assert_eq!(report.status, Status::Waiting);
-    let whole = answer.whole(&report);
+    assert_eq!(report.status, RunStatus::Waiting);
+    let whole = answer.to_json(&report);
     let choice = &whole["choices"][0];
     assert_eq!(choice["finish_reason"], "tool_calls");
     let call = json!({ "id": "b", "type": "function", "function": { "name": "beep", "arguments": "{\"n\":1}" } });
@@ -307,22 +314,33 @@ async fn calls_of_the_clients_tools_are_handed_to_it_and_what_was_done_before_is
         chunks.iter().find_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"].as_array());
     assert_eq!(handed.unwrap()[0]["function"]["name"], "beep");
 
-    let handed_out = HandedOut::default();
-    let run = conversation.run();
-    let (calls, handed) = Handed::of(&run, first.messages.len(), first.messages.clone()).unwrap();
-    handed_out.keep("ada", &calls, handed);
+    let handed_out = PendingToolCalls::default();
+    let run = conversation.state();
+    let (calls, handed) =
+        SuspendedRun::from_run(&run, first.messages.len(), first.messages.clone()).unwrap();
+    handed_out.store("ada", &calls, handed);
     let second = chat(&json!({ "tools": [beep], "messages": [
         { "role": "user", "content": "go" },
         { "role": "assistant", "content": "Your turn.", "tool_calls": [call] },
         { "role": "tool", "tool_call_id": "b", "content": "beeped" },
     ]}));
-    let restored = handed_out.restored("ada", &second.messages);
-    let roles: Vec<Role> = restored.iter().map(|message| message.role).collect();
-    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::Tool]);
-    assert_eq!(handed_out.restored("bob", &second.messages), second.messages);
-    let (answer, _, report, _) = played(&Asked { messages: restored, ..second }, CLIENTS).await;
-    assert_eq!(report.status, Status::Completed, "{}", report.reason);
-    assert_eq!(answer.whole(&report)["choices"][0]["message"]["content"], "Done.");
+    let restored = handed_out.restore("ada", &second.messages);
+    let roles: Vec<MessageRole> = restored.iter().map(|message| message.role).collect();
+    assert_eq!(
+        roles,
+        [
+            MessageRole::User,
+            MessageRole::Assistant,
+            MessageRole::Tool,
+            MessageRole::Assistant,
+            MessageRole::Tool
+        ]
+    );
+    assert_eq!(handed_out.restore("bob", &second.messages), second.messages);
+    let (answer, _, report, _) =
+        played(&ApiRequest { messages: restored, ..second }, CLIENTS).await;
+    assert_eq!(report.status, RunStatus::Completed, "{}", report.reason);
+    assert_eq!(answer.to_json(&report)["choices"][0]["message"]["content"], "Done.");
 }
 
 #[tokio::test]

@@ -1,69 +1,72 @@
 use serde_json::json;
 
 use super::*;
-use crate::message::{Kind, Role};
-use crate::provider::Reply;
-use crate::step::Why;
+use crate::step::QuestionOrigin;
+use consort_models::{MessageRole, ModelReply, PartContent};
 
-fn steps() -> Vec<Step> {
-    let call = Call { id: "1".into(), name: "a".into(), arguments: "{}".into() };
-    let other = Call { id: "2".into(), ..call.clone() };
-    let message = Message::new(
-        Role::Assistant,
-        vec![Kind::ToolCall(call).into(), Kind::ToolCall(other).into()],
+fn steps() -> Vec<ConversationStep> {
+    let call = ToolCall { id: "1".into(), name: "a".into(), arguments: "{}".into() };
+    let other = ToolCall { id: "2".into(), ..call.clone() };
+    let message = ChatMessage::new(
+        MessageRole::Assistant,
+        vec![PartContent::ToolCall(call).into(), PartContent::ToolCall(other).into()],
     );
-    let reply = |message: Message, stop: Stop| Reply {
+    let reply = |message: ChatMessage, stop: StopReason| ModelReply {
         message,
         stop,
-        usage: Usage { input: 3, output: 2, ..Usage::default() },
+        usage: TokenUsage { input: 3, output: 2, ..TokenUsage::default() },
         model: "m".into(),
         id: String::new(),
     };
-    let result = |call: &str| What::Result {
-        result: CallResult::error(call, "no"),
+    let result = |call: &str| StepEvent::Result {
+        result: ToolCallResult::error(call, "no"),
         error: Some("denied".into()),
-        whole: None,
-        took: 5,
+        full_text: None,
+        duration_ms: 5,
     };
-    let question = Question {
+    let question = UserQuestion {
         id: "2-approval".into(),
         call: "2".into(),
-        kind: Why::Approval,
+        kind: QuestionOrigin::Approval,
         params: json!({ "message": "?" }),
     };
     let (tool, answer) = ("s.a".to_owned(), json!({ "action": "accept" }));
     let whats = [
-        What::Began(Began { run: "r".into(), ..Began::default() }),
-        What::Message { message: Message::user("hi") },
-        What::Said { reply: reply(message, Stop::ToolCalls) },
-        What::Called { call: "2".into(), tool: tool.clone(), arguments: Some(json!({ "x": 1 })) },
-        What::Asked { question },
-        What::Called { call: "1".into(), tool: tool.clone(), arguments: None },
+        StepEvent::RunStarted(RunParameters { run: "r".into(), ..RunParameters::default() }),
+        StepEvent::Message { message: ChatMessage::user("hi") },
+        StepEvent::Reply { reply: reply(message, StopReason::ToolCalls) },
+        StepEvent::CallSent {
+            call: "2".into(),
+            tool: tool.clone(),
+            arguments: Some(json!({ "x": 1 })),
+        },
+        StepEvent::Question { question },
+        StepEvent::CallSent { call: "1".into(), tool: tool.clone(), arguments: None },
         result("1"),
-        What::Over { status: Status::Waiting, reason: "a person is asked".into() },
-        What::Answered { question: "2-approval".into(), answer },
-        What::Called { call: "2".into(), tool, arguments: None },
+        StepEvent::RunEnded { status: RunStatus::Waiting, reason: "a person is asked".into() },
+        StepEvent::Answer { question: "2-approval".into(), answer },
+        StepEvent::CallSent { call: "2".into(), tool, arguments: None },
         result("2"),
-        What::Cut { before: 1 },
-        What::Said { reply: reply(Message::assistant("done"), Stop::End) },
-        What::Over { status: Status::Completed, reason: String::new() },
+        StepEvent::Cut { before: 1 },
+        StepEvent::Reply { reply: reply(ChatMessage::assistant("done"), StopReason::End) },
+        StepEvent::RunEnded { status: RunStatus::Completed, reason: String::new() },
     ];
-    whats.into_iter().zip(0..).map(|(what, at)| Step { at, what }).collect()
+    whats.into_iter().zip(0..).map(|(what, at)| ConversationStep { at, event: what }).collect()
 }
 
 /// Returns the next action after each of the steps, as text.
-fn nexts(steps: &[Step]) -> Vec<String> {
-    let mut run = Run::default();
-    let word = |next: Next| match next {
-        Next::Call(calls) => {
+fn nexts(steps: &[ConversationStep]) -> Vec<String> {
+    let mut run = RunState::default();
+    let word = |next: NextAction| match next {
+        NextAction::Call(calls) => {
             calls.iter().map(|pending| pending.call.id.as_str()).collect::<Vec<_>>().join(",")
         }
-        Next::End(status, _) => format!("{status:?}"),
+        NextAction::End(status, _) => format!("{status:?}"),
         other => format!("{other:?}"),
     };
-    let next = |step: &Step| {
+    let next = |step: &ConversationStep| {
         run.apply(step);
-        word(run.next(&Limits::default(), None, step.at))
+        word(run.next(&RunLimits::default(), None, step.at))
     };
     steps.iter().map(next).collect()
 }
@@ -72,24 +75,25 @@ fn nexts(steps: &[Step]) -> Vec<String> {
 fn the_same_steps_come_to_the_same_state_whatever_they_went_through() {
     let steps = steps();
     let kept: Vec<String> = steps.iter().map(|step| serde_json::to_string(step).unwrap()).collect();
-    let read: Vec<Step> = kept.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let read: Vec<ConversationStep> =
+        kept.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(read, steps);
-    assert_eq!(Run::of(&read), Run::of(&steps));
+    assert_eq!(RunState::from_steps(&read), RunState::from_steps(&steps));
     insta::assert_snapshot!(nexts(&steps).join("\n"), @"
-    Ask
-    Ask
+    Request
+    Request
     1,2
     1
     1
     Waiting
     Waiting
-    Rest
+    Idle
     2
     Waiting
-    Ask
-    Ask
+    Request
+    Request
     Completed
-    Rest
+    Idle
     ");
     insta::assert_snapshot!(kept.join("\n"), @r#"
     {"at":0,"step":"began","run":"r","agent":"","model":"","tools":[]}
@@ -113,17 +117,17 @@ fn the_same_steps_come_to_the_same_state_whatever_they_went_through() {
 fn a_new_run_closes_what_the_last_one_left_open() {
     let mut steps = steps();
     steps.truncate(6);
-    steps.push(Step { at: 9, what: What::Began(Began::default()) });
-    let run = Run::of(&steps);
+    steps.push(ConversationStep { at: 9, event: StepEvent::RunStarted(RunParameters::default()) });
+    let run = RunState::from_steps(&steps);
     assert!(run.pending().is_empty());
     let last = run.messages().last().unwrap();
     let texts: Vec<String> = last
         .parts
         .iter()
-        .filter_map(|part| match &part.kind {
-            Kind::ToolResult(result) => Some(result.text()),
+        .filter_map(|part| match &part.content {
+            PartContent::ToolResult(result) => Some(result.text()),
             _ => None,
         })
         .collect();
-    assert_eq!(texts, [UNKNOWN, NOT_MADE]);
+    assert_eq!(texts, [OUTCOME_UNKNOWN, NOT_MADE]);
 }

@@ -8,34 +8,34 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use consort_files::{Readers, sync};
+use consort_files::{FileReaders, sync};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub(super) struct Digest([u8; 32]);
+pub(super) struct TextDigest([u8; 32]);
 
-impl Digest {
+impl TextDigest {
     pub(super) fn of(text: &str) -> Self {
         Self(Sha256::digest(text).into())
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for TextDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
+impl From<TextDigest> for String {
+    fn from(digest: TextDigest) -> Self {
         digest.to_string()
     }
 }
 
-impl FromStr for Digest {
+impl FromStr for TextDigest {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -52,7 +52,7 @@ impl FromStr for Digest {
     }
 }
 
-impl TryFrom<String> for Digest {
+impl TryFrom<String> for TextDigest {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -62,25 +62,25 @@ impl TryFrom<String> for Digest {
 
 /// The folder of large texts, and the lock that prevents the removal of those in use.
 #[derive(Clone, Debug)]
-pub(super) struct Blobs {
+pub(super) struct BlobStore {
     folder: PathBuf,
     lock: PathBuf,
 }
 
-impl Blobs {
+impl BlobStore {
     pub(super) fn new(store: &Path) -> Self {
         Self { folder: store.join("blobs"), lock: store.join("lock") }
     }
 
     /// Returns a shared lock: while it is held, nothing is removed.
-    pub(super) fn using(&self) -> io::Result<File> {
+    pub(super) fn lock_shared(&self) -> io::Result<File> {
         let lock = self.lock_file()?;
         lock.lock_shared()?;
         Ok(lock)
     }
 
     /// Returns an exclusive lock: while it is held, no new references are made.
-    pub(super) fn tidying(&self) -> io::Result<File> {
+    pub(super) fn lock_exclusive(&self) -> io::Result<File> {
         let lock = self.lock_file()?;
         lock.lock()?;
         Ok(lock)
@@ -90,13 +90,13 @@ impl Blobs {
         OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&self.lock)
     }
 
-    fn path(&self, digest: Digest) -> PathBuf {
+    fn path(&self, digest: TextDigest) -> PathBuf {
         let name = digest.to_string();
         self.folder.join(&name[..2]).join(name)
     }
 
     /// Stores a text. On return, it is durable on disk.
-    pub(super) fn put(&self, digest: Digest, text: &str) -> io::Result<()> {
+    pub(super) fn put(&self, digest: TextDigest, text: &str) -> io::Result<()> {
         let path = self.path(digest);
         let folder = path.parent().expect("a blob is in a folder");
         if !fs::metadata(&path).is_ok_and(|file| file.len() == text.len() as u64) {
@@ -105,17 +105,17 @@ impl Blobs {
                 sync(&self.folder)?;
                 sync(self.folder.parent().unwrap_or(Path::new(".")))?;
             }
-            return consort_files::replace(&path, text.as_bytes(), Readers::Owner);
+            return consort_files::replace(&path, text.as_bytes(), FileReaders::Owner);
         }
         // Whoever put it there may not have come this far.
         sync(folder)
     }
 
     /// Returns a stored text.
-    pub(super) fn get(&self, digest: Digest) -> Result<String, String> {
+    pub(super) fn get(&self, digest: TextDigest) -> Result<String, String> {
         let text = fs::read_to_string(self.path(digest))
             .map_err(|error| format!("its blob `{digest}` cannot be read: {error}"))?;
-        if Digest::of(&text) == digest {
+        if TextDigest::of(&text) == digest {
             Ok(text)
         } else {
             Err(format!("its blob `{digest}` was changed"))
@@ -127,7 +127,7 @@ impl Blobs {
     }
 
     /// Removes all but those in use, and leftover drafts.
-    pub(super) fn tidy(&self, used: &BTreeSet<Digest>) -> io::Result<()> {
+    pub(super) fn remove_unused(&self, used: &BTreeSet<TextDigest>) -> io::Result<()> {
         for folder in fs::read_dir(&self.folder)? {
             let folder = folder?.path();
             let mut rest = 0;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Id;
+use super::ConversationId;
 
 /// Reason a conversation cannot be read, stored or removed.
 #[derive(Debug, thiserror::Error)]
@@ -30,24 +30,24 @@ pub enum StoreError {
     #[error("there is no conversation yet")]
     Empty,
     /// A name that matches several conversations.
-    #[error("`{name}` is ambiguous: {}", .candidates.iter().map(Id::as_str).collect::<Vec<_>>().join(", "))]
+    #[error("`{name}` is ambiguous: {}", .candidates.iter().map(ConversationId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
         /// The name as given.
         name: String,
         /// All matches.
-        candidates: Vec<Id>,
+        candidates: Vec<ConversationId>,
     },
     /// Another process writes to it.
     #[error("conversation `{id}` is in use")]
     InUse {
         /// Id of the conversation.
-        id: Id,
+        id: ConversationId,
     },
     /// The file is damaged.
     #[error("conversation `{id}` is damaged: line {line}: {reason}")]
     Damaged {
         /// Id of the conversation.
-        id: Id,
+        id: ConversationId,
         /// Number of the line, from 1.
         line: usize,
         /// Reason it is invalid.
@@ -57,7 +57,7 @@ pub enum StoreError {
     #[error("conversation `{id}` is of a later version ({version})")]
     Later {
         /// Id of the conversation.
-        id: Id,
+        id: ConversationId,
         /// Version of its format.
         version: u32,
     },
@@ -65,7 +65,7 @@ pub enum StoreError {
     #[error("conversation `{id}` has no message {at}: it has {messages}")]
     NoMessage {
         /// Id of the conversation.
-        id: Id,
+        id: ConversationId,
         /// The requested message, counted from 1.
         at: usize,
         /// Number of messages in it.

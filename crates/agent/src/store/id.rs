@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 /// the oldest comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Id(String);
+pub struct ConversationId(String);
 
 /// Positions of the digits; the rest are dashes.
 const FORM: &[u8] = b"00000000-000000-xxxx";
 
-impl Id {
+impl ConversationId {
     /// Creates an id for this time, in milliseconds since 1970.
     pub(super) fn new(now: u64) -> Self {
         let time: String =
@@ -36,7 +36,7 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ConversationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -45,26 +45,26 @@ impl fmt::Display for Id {
 /// A text that is no id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of a conversation: write it like `20261115-164500-3f9a`")]
-pub struct InvalidId;
+pub struct InvalidConversationId;
 
-impl FromStr for Id {
-    type Err = InvalidId;
+impl FromStr for ConversationId {
+    type Err = InvalidConversationId;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, InvalidConversationId> {
         let fits = |(byte, form): (u8, &u8)| match form {
             b'0' => byte.is_ascii_digit(),
             b'x' => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
             dash => byte == *dash,
         };
         let is_id = text.len() == FORM.len() && text.bytes().zip(FORM).all(fits);
-        is_id.then(|| Self(text.to_owned())).ok_or(InvalidId)
+        is_id.then(|| Self(text.to_owned())).ok_or(InvalidConversationId)
     }
 }
 
-impl TryFrom<String> for Id {
-    type Error = InvalidId;
+impl TryFrom<String> for ConversationId {
+    type Error = InvalidConversationId;
 
-    fn try_from(text: String) -> Result<Self, InvalidId> {
+    fn try_from(text: String) -> Result<Self, InvalidConversationId> {
         text.parse()
     }
 }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_id_is_read_as_it_is_written_and_later_ones_come_later() {
-        let ids = [0, 1_763_222_400_000, 1_763_222_401_000].map(Id::new);
+        let ids = [0, 1_763_222_400_000, 1_763_222_401_000].map(ConversationId::new);
         assert!(ids[1].as_str().starts_with("20251115-160000-"), "{}", ids[1]);
         assert!(ids.is_sorted());
         for id in ids {
@@ -93,7 +93,7 @@ mod tests {
             "20261115-164500-3f9a/",
             "20261115_164500-3f9a",
         ] {
-            assert_eq!(text.parse::<Id>(), Err(InvalidId), "{text}");
+            assert_eq!(text.parse::<ConversationId>(), Err(InvalidConversationId), "{text}");
         }
     }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Id;
-use super::blobs::Digest;
-use crate::step::{Status, Step, What};
+use super::ConversationId;
+use super::blobs::TextDigest;
+use crate::step::{ConversationStep, RunStatus, StepEvent};
 
 /// Version of the file format.
 pub(super) const VERSION: u32 = 1;
@@ -29,11 +29,11 @@ const LARGE_TEXT: usize = 64 << 10;
 
 /// The first line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ConversationHead {
     format: String,
     version: u32,
     /// Id of the conversation.
-    pub id: Id,
+    pub id: ConversationId,
     /// Creation time in milliseconds since 1970.
     pub created: u64,
     /// Title.
@@ -41,14 +41,14 @@ pub struct Head {
     pub title: String,
     /// Origin, if it is a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forked: Option<Forked>,
+    pub forked: Option<ForkOrigin>,
 }
 
 /// Origin of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forked {
+pub struct ForkOrigin {
     /// Id of the original conversation.
-    pub from: Id,
+    pub from: ConversationId,
     /// Last message that was copied, counted from 1; all of them if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<usize>,
@@ -56,7 +56,7 @@ pub struct Forked {
 
 /// Reason a line cannot be used.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum LineError {
     /// It is not JSON: at the end of a file, a write was interrupted.
     Torn(String),
     /// It is not of this format.
@@ -65,7 +65,7 @@ pub(super) enum Wrong {
     Later(u32),
 }
 
-impl From<serde_json::Error> for Wrong {
+impl From<serde_json::Error> for LineError {
     fn from(error: serde_json::Error) -> Self {
         if error.is_data() {
             Self::Foreign(error.to_string())
@@ -75,36 +75,43 @@ impl From<serde_json::Error> for Wrong {
     }
 }
 
-impl Head {
-    pub(super) fn new(id: Id, created: u64, title: &str, forked: Option<Forked>) -> Self {
+impl ConversationHead {
+    pub(super) fn new(
+        id: ConversationId,
+        created: u64,
+        title: &str,
+        forked: Option<ForkOrigin>,
+    ) -> Self {
         let (format, version, title) = (FORMAT.to_owned(), VERSION, title.to_owned());
         Self { format, version, id, created, title, forked }
     }
 
-    pub(super) fn line(&self) -> Vec<u8> {
+    pub(super) fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("texts and numbers always serialise");
         line.push(b'\n');
         line
     }
 
-    pub(super) fn read(line: &[u8]) -> Result<Self, Wrong> {
+    pub(super) fn read(line: &[u8]) -> Result<Self, LineError> {
         #[derive(Deserialize)]
-        struct Version {
+        struct FormatVersion {
             format: String,
             version: u32,
         }
-        let Version { format, version } = serde_json::from_slice(line)?;
+        let FormatVersion { format, version } = serde_json::from_slice(line)?;
         match version {
-            _ if format != FORMAT => Err(Wrong::Foreign(format!("`{format}` is another format"))),
+            _ if format != FORMAT => {
+                Err(LineError::Foreign(format!("`{format}` is another format")))
+            }
             VERSION => Ok(serde_json::from_slice(line)?),
-            later => Err(Wrong::Later(later)),
+            later => Err(LineError::Later(later)),
         }
     }
 }
 
 /// Totals of the steps of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Sum {
+pub(super) struct StepTotals {
     pub(super) messages: usize,
     pub(super) input: u64,
     pub(super) output: u64,
@@ -113,17 +120,17 @@ pub(super) struct Sum {
     pub(super) unfinished: bool,
     /// Status of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<RunStatus>,
     /// Calls without a result: when all have one, their results are a message.
     #[serde(skip)]
     pending: Vec<String>,
 }
 
-impl Sum {
+impl StepTotals {
     /// Adds a step. Returns the number of the message that it is part of, if any.
-    pub(super) fn add(&mut self, what: &What) -> Option<usize> {
+    pub(super) fn add(&mut self, what: &StepEvent) -> Option<usize> {
         match what {
-            What::Began(_) => {
+            StepEvent::RunStarted(_) => {
                 (self.unfinished, self.status) = (true, None);
                 // A new run closes what the last one left open.
                 let closes = !self.pending.is_empty();
@@ -131,39 +138,39 @@ impl Sum {
                 self.messages += usize::from(closes);
                 closes.then_some(self.messages)
             }
-            What::Over { status, .. } => {
+            StepEvent::RunEnded { status, .. } => {
                 (self.unfinished, self.status) = (false, Some(*status));
                 None
             }
-            What::Message { .. } => Some(self.message()),
-            What::Said { reply } => {
+            StepEvent::Message { .. } => Some(self.message()),
+            StepEvent::Reply { reply } => {
                 self.input += reply.usage.input;
                 self.output += reply.usage.output;
                 self.pending = reply.message.calls().map(|call| call.id.clone()).collect();
                 Some(self.message())
             }
-            What::Result { result, .. } => {
+            StepEvent::Result { result, .. } => {
                 let at = self.pending.iter().position(|call| *call == result.call)?;
                 self.pending.remove(at);
                 Some(if self.pending.is_empty() { self.message() } else { self.messages + 1 })
             }
-            What::Answered { .. } => {
+            StepEvent::Answer { .. } => {
                 // Whoever waited goes on.
-                if self.status == Some(Status::Waiting) {
+                if self.status == Some(RunStatus::Waiting) {
                     (self.unfinished, self.status) = (true, None);
                 }
                 None
             }
-            What::Summarized { usage, .. } => {
+            StepEvent::Summary { usage, .. } => {
                 self.input += usage.input;
                 self.output += usage.output;
                 None
             }
-            What::Called { .. }
-            | What::Asked { .. }
-            | What::Cut { .. }
-            | What::Shortened { .. }
-            | What::Charged { .. } => None,
+            StepEvent::CallSent { .. }
+            | StepEvent::Question { .. }
+            | StepEvent::Cut { .. }
+            | StepEvent::Truncation { .. }
+            | StepEvent::AgentCost { .. } => None,
         }
     }
 
@@ -175,39 +182,42 @@ impl Sum {
 
 /// The end of a file, for a listing.
 #[derive(Debug, Deserialize)]
-pub(super) struct Tail {
-    pub(super) sum: Sum,
+pub(super) struct FileTail {
+    pub(super) sum: StepTotals,
     pub(super) at: u64,
 }
 
 /// Texts that are stored separately, by JSON pointer.
-pub(super) type Elsewhere = BTreeMap<String, String>;
+pub(super) type SeparateTexts = BTreeMap<String, String>;
 
 /// Texts that are not in their line.
-pub(super) type Large = Vec<(Digest, String)>;
+pub(super) type LargeTexts = Vec<(TextDigest, String)>;
 
 #[derive(Serialize)]
-struct Line<'a, T> {
-    sum: &'a Sum,
+struct StepLine<'a, T> {
+    sum: &'a StepTotals,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    blobs: BTreeMap<&'a str, Digest>,
+    blobs: BTreeMap<&'a str, TextDigest>,
     #[serde(flatten)]
     step: &'a T,
 }
 
 /// Returns the line of a step, and the large texts that are not in it.
-pub(super) fn write(step: &Step, sum: &Sum) -> Result<(Vec<u8>, Large), String> {
-    let mut line = to_line(&Line { sum, blobs: BTreeMap::new(), step });
+pub(super) fn write(
+    step: &ConversationStep,
+    sum: &StepTotals,
+) -> Result<(Vec<u8>, LargeTexts), String> {
+    let mut line = to_line(&StepLine { sum, blobs: BTreeMap::new(), step });
     let mut taken = Vec::new();
     if line.len() > LARGE_DATA {
         let mut value = serde_json::to_value(step).expect("a step always serialises");
-        let mut elsewhere = Elsewhere::new();
+        let mut elsewhere = SeparateTexts::new();
         take(&mut value, "", &mut String::new(), &mut elsewhere);
         if !elsewhere.is_empty() {
-            let digest = |(at, text): (&'_ String, &'_ String)| (at.clone(), Digest::of(text));
-            let digests: Vec<(String, Digest)> = elsewhere.iter().map(digest).collect();
+            let digest = |(at, text): (&'_ String, &'_ String)| (at.clone(), TextDigest::of(text));
+            let digests: Vec<(String, TextDigest)> = elsewhere.iter().map(digest).collect();
             let blobs = digests.iter().map(|(at, digest)| (&**at, *digest)).collect();
-            line = to_line(&Line { sum, blobs, step: &value });
+            line = to_line(&StepLine { sum, blobs, step: &value });
             taken = digests.iter().map(|(_, it)| *it).zip(elsewhere.into_values()).collect();
         }
     }
@@ -224,7 +234,7 @@ fn to_line(line: &impl Serialize) -> Vec<u8> {
 }
 
 /// Removes large texts from a value.
-fn take(value: &mut Value, name: &str, at: &mut String, taken: &mut Elsewhere) {
+fn take(value: &mut Value, name: &str, at: &mut String, taken: &mut SeparateTexts) {
     let length = at.len();
     match value {
         Value::String(text) if text.len() > largest(name) => {
@@ -275,21 +285,21 @@ fn depth(line: &[u8]) -> usize {
 }
 
 /// Returns the digests of a line's texts that are stored separately; most lines have none.
-pub(super) fn digests(line: &[u8]) -> Result<BTreeMap<String, Digest>, Wrong> {
+pub(super) fn digests(line: &[u8]) -> Result<BTreeMap<String, TextDigest>, LineError> {
     #[derive(Deserialize)]
-    struct Blobs {
-        blobs: BTreeMap<String, Digest>,
+    struct LineBlobs {
+        blobs: BTreeMap<String, TextDigest>,
     }
     // The sum comes first, and there are no braces in it.
     let behind = line.iter().position(|byte| *byte == b'}').map_or(&line[..0], |at| &line[at..]);
     if !behind.starts_with(b"},\"blobs\":") {
         return Ok(BTreeMap::new());
     }
-    Ok(serde_json::from_slice::<Blobs>(line)?.blobs)
+    Ok(serde_json::from_slice::<LineBlobs>(line)?.blobs)
 }
 
 /// Returns everything that looks like a digest in a line that cannot be parsed.
-pub(super) fn anything_like_digests(line: &[u8]) -> impl Iterator<Item = Digest> + '_ {
+pub(super) fn anything_like_digests(line: &[u8]) -> impl Iterator<Item = TextDigest> + '_ {
     let words = line.split(|byte| !byte.is_ascii_alphanumeric());
     words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
 }
@@ -297,19 +307,19 @@ pub(super) fn anything_like_digests(line: &[u8]) -> impl Iterator<Item = Digest>
 /// Parses the step of a line, with its large texts restored.
 pub(super) fn read(
     line: &[u8],
-    mut fetch: impl FnMut(Digest) -> Result<String, String>,
-) -> Result<Step, Wrong> {
+    mut fetch: impl FnMut(TextDigest) -> Result<String, String>,
+) -> Result<ConversationStep, LineError> {
     let digests = digests(line)?;
     if digests.is_empty() {
         return Ok(serde_json::from_slice(line)?);
     }
     let mut value: Value = serde_json::from_slice(line)?;
     for (at, digest) in digests {
-        let text = fetch(digest).map_err(Wrong::Foreign)?;
+        let text = fetch(digest).map_err(LineError::Foreign)?;
         match value.pointer_mut(&at) {
             Some(place) => *place = Value::String(text),
-            None => return Err(Wrong::Foreign(format!("there is no `{at}` for its blob"))),
+            None => return Err(LineError::Foreign(format!("there is no `{at}` for its blob"))),
         }
     }
-    Ok(Step::deserialize(value)?)
+    Ok(ConversationStep::deserialize(value)?)
 }

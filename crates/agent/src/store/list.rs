@@ -5,9 +5,9 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use serde::{Serialize, Serializer};
 
-use super::line::{Sum, Tail, Wrong};
-use super::{Head, Id, Store, StoreError};
-use crate::step::{Status, Step};
+use super::line::{FileTail, LineError, StepTotals};
+use super::{ConversationHead, ConversationId, ConversationStore, StoreError};
+use crate::step::{ConversationStep, RunStatus};
 
 /// Maximum bytes of the head.
 const HEAD: u64 = 1 << 20;
@@ -17,9 +17,9 @@ const CHUNK: u64 = 8 << 10;
 
 /// Summary of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct ConversationSummary {
     /// Its id.
-    pub id: Id,
+    pub id: ConversationId,
     /// Its title.
     pub title: String,
     /// Creation time in milliseconds since 1970.
@@ -33,49 +33,49 @@ pub struct Summary {
     /// Output tokens of its models.
     pub output: u64,
     /// Its state.
-    pub state: State,
+    pub state: ConversationState,
     /// Bytes of its file, without texts stored separately.
     pub bytes: u64,
 }
 
 /// State of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ConversationState {
     /// No run began.
     New,
     /// A run is active, or was interrupted.
     Unfinished,
     /// Status of the last run.
-    Over(Status),
+    Over(RunStatus),
     /// It cannot be read.
     Damaged(String),
 }
 
-impl State {
+impl ConversationState {
     /// Returns the name of the state.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Unfinished => "unfinished",
-            Self::Over(Status::Completed) => "completed",
-            Self::Over(Status::LimitReached) => "limit_reached",
-            Self::Over(Status::Error) => "error",
-            Self::Over(Status::Cancelled) => "cancelled",
-            Self::Over(Status::Denied) => "denied",
-            Self::Over(Status::Waiting) => "waiting",
+            Self::Over(RunStatus::Completed) => "completed",
+            Self::Over(RunStatus::LimitReached) => "limit_reached",
+            Self::Over(RunStatus::Error) => "error",
+            Self::Over(RunStatus::Cancelled) => "cancelled",
+            Self::Over(RunStatus::Denied) => "denied",
+            Self::Over(RunStatus::Waiting) => "waiting",
             Self::Damaged(_) => "damaged",
         }
     }
 }
 
-impl Serialize for State {
+impl Serialize for ConversationState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-impl From<&Sum> for State {
-    fn from(sum: &Sum) -> Self {
+impl From<&StepTotals> for ConversationState {
+    fn from(sum: &StepTotals) -> Self {
         match sum.status {
             _ if sum.unfinished => Self::Unfinished,
             Some(status) => Self::Over(status),
@@ -84,13 +84,13 @@ impl From<&Sum> for State {
     }
 }
 
-impl Store {
+impl ConversationStore {
     /// Returns a summary of every conversation, the oldest first, including those that cannot be read.
-    pub fn list(&self) -> Result<Vec<Summary>, StoreError> {
+    pub fn list(&self) -> Result<Vec<ConversationSummary>, StoreError> {
         let mut summaries = Vec::new();
         for id in self.ids()? {
             let path = self.path(&id);
-            let mut summary = Summary {
+            let mut summary = ConversationSummary {
                 id,
                 title: String::new(),
                 created: 0,
@@ -98,14 +98,14 @@ impl Store {
                 messages: 0,
                 input: 0,
                 output: 0,
-                state: State::New,
+                state: ConversationState::New,
                 bytes: 0,
             };
-            match File::open(&path).and_then(|file| glance(file, &mut summary)) {
+            match File::open(&path).and_then(|file| read_summary(file, &mut summary)) {
                 Ok(()) => {}
                 // Somebody removed it in between.
                 Err(error) if super::is_missing(&error) => continue,
-                Err(error) => summary.state = State::Damaged(error.to_string()),
+                Err(error) => summary.state = ConversationState::Damaged(error.to_string()),
             }
             summaries.push(summary);
         }
@@ -115,24 +115,25 @@ impl Store {
 
 /// Returns the number of the message that each step is part of, counted from 1, as in
 /// [`Conversation::messages`](crate::Conversation::messages). Other steps have none.
-pub fn numbers(steps: &[Step]) -> Vec<Option<usize>> {
-    let mut sum = Sum::default();
-    steps.iter().map(|step| sum.add(&step.what)).collect()
+pub fn message_numbers(steps: &[ConversationStep]) -> Vec<Option<usize>> {
+    let mut sum = StepTotals::default();
+    steps.iter().map(|step| sum.add(&step.event)).collect()
 }
 
-fn glance(file: File, summary: &mut Summary) -> io::Result<()> {
+fn read_summary(file: File, summary: &mut ConversationSummary) -> io::Result<()> {
     summary.bytes = file.metadata()?.len();
     let mut file = BufReader::new(file);
     let mut line = Vec::new();
     let read = Read::by_ref(&mut file).take(HEAD).read_until(b'\n', &mut line)?;
-    let head = Head::read(&line).map_err(told)?;
+    let head = ConversationHead::read(&line).map_err(line_error)?;
     (summary.title, summary.created, summary.last) = (head.title, head.created, head.created);
     let start = read as u64;
     if let Some(line) = last_line(file.get_mut(), start, summary.bytes)? {
-        let Tail { sum, at } = serde_json::from_slice(&line).map_err(Wrong::from).map_err(told)?;
+        let FileTail { sum, at } =
+            serde_json::from_slice(&line).map_err(LineError::from).map_err(line_error)?;
         (summary.last, summary.messages) = (at, sum.messages);
         (summary.input, summary.output) = (sum.input, sum.output);
-        summary.state = State::from(&sum);
+        summary.state = ConversationState::from(&sum);
     }
     Ok(())
 }
@@ -160,10 +161,10 @@ fn last_line(file: &mut File, start: u64, length: u64) -> io::Result<Option<Vec<
     }
 }
 
-fn told(wrong: Wrong) -> io::Error {
+fn line_error(wrong: LineError) -> io::Error {
     let reason = match wrong {
-        Wrong::Torn(reason) | Wrong::Foreign(reason) => reason,
-        Wrong::Later(version) => format!("it is of a later version ({version})"),
+        LineError::Torn(reason) | LineError::Foreign(reason) => reason,
+        LineError::Later(version) => format!("it is of a later version ({version})"),
     };
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }

@@ -6,17 +6,17 @@ use std::{fs, io};
 
 use consort_files::sync;
 
-use super::blobs::Digest;
-use super::{DRAFT, Id, Store, StoreError, is_missing, line, lines};
+use super::blobs::TextDigest;
+use super::{ConversationId, ConversationStore, DRAFT, StoreError, is_missing, line, split_lines};
 
 /// Age from which an unfinished draft is removed: creating one never takes longer.
-const HALF_MADE: Duration = Duration::from_hours(1);
+const DRAFT_AGE: Duration = Duration::from_hours(1);
 
-impl Store {
+impl ConversationStore {
     /// Removes conversations, and the large texts that are no longer referenced. If one of them is in use, none is
     /// removed.
-    pub fn delete(&self, ids: &[Id]) -> Result<(), StoreError> {
-        let locked = ids.iter().map(|id| self.locked(id)).collect::<Result<Vec<_>, _>>()?;
+    pub fn delete(&self, ids: &[ConversationId]) -> Result<(), StoreError> {
+        let locked = ids.iter().map(|id| self.lock_file(id)).collect::<Result<Vec<_>, _>>()?;
         for (path, _) in &locked {
             fs::remove_file(path).map_err(StoreError::unusable(path))?;
         }
@@ -26,8 +26,8 @@ impl Store {
             if self.blobs.is_empty() {
                 return Ok(());
             }
-            let _tidying = self.blobs.tidying()?;
-            self.blobs.tidy(&self.used()?)
+            let _tidying = self.blobs.lock_exclusive()?;
+            self.blobs.remove_unused(&self.used_digests()?)
         };
         tidied().map_err(StoreError::unusable(&self.folder))
     }
@@ -38,7 +38,7 @@ impl Store {
             let path = file?.path();
             if path.extension().is_some_and(|ending| ending == DRAFT)
                 && let Ok(written) = fs::metadata(&path).and_then(|file| file.modified())
-                && written.elapsed().is_ok_and(|age| age > HALF_MADE)
+                && written.elapsed().is_ok_and(|age| age > DRAFT_AGE)
             {
                 fs::remove_file(&path)?;
             }
@@ -47,14 +47,14 @@ impl Store {
     }
 
     /// Returns all digests that a conversation refers to.
-    fn used(&self) -> io::Result<BTreeSet<Digest>> {
+    fn used_digests(&self) -> io::Result<BTreeSet<TextDigest>> {
         let mut used = BTreeSet::new();
         for id in self.ids().map_err(io::Error::other)? {
             let bytes = match fs::read(self.path(&id)) {
                 Err(error) if is_missing(&error) => continue,
                 read => read?,
             };
-            for (line, _) in lines(&bytes) {
+            for (line, _) in split_lines(&bytes) {
                 // What is damaged may refer to anything: better to keep too much.
                 match line::digests(line) {
                     Ok(digests) => used.extend(digests.into_values()),

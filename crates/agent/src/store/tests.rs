@@ -10,74 +10,84 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::message::{Call, CallResult, Kind, Media, Message, Part as Piece, Role};
-use crate::provider::{Reply, Stop, Usage};
-use crate::step::{Began, Journal, Question, Status, What, Why};
+use crate::step::{QuestionOrigin, RunParameters, RunStatus, StepEvent, StepJournal, UserQuestion};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart as Piece, MessageRole, ModelReply, PartContent,
+    StopReason, TokenUsage, ToolCall, ToolCallResult,
+};
 
-fn store() -> (TempDir, Store) {
+fn store() -> (TempDir, ConversationStore) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(folder.path().join("data/conversations"));
+    let store = ConversationStore::new(folder.path().join("data/conversations"));
     (folder, store)
 }
 
-fn step(what: What) -> Step {
-    Step { at: 1_763_222_400_000, what }
+fn step(what: StepEvent) -> ConversationStep {
+    ConversationStep { at: 1_763_222_400_000, event: what }
 }
 
-fn user(text: &str) -> Step {
-    step(What::Message { message: Message::user(text) })
+fn user(text: &str) -> ConversationStep {
+    step(StepEvent::Message { message: ChatMessage::user(text) })
 }
 
-fn reply(message: Message, stop: Stop) -> Step {
-    let usage = Usage { input: 10, output: 3, ..Usage::default() };
+fn reply(message: ChatMessage, stop: StopReason) -> ConversationStep {
+    let usage = TokenUsage { input: 10, output: 3, ..TokenUsage::default() };
     let (model, id) = ("m".to_owned(), "r".to_owned());
-    step(What::Said { reply: Reply { message, stop, usage, model, id } })
+    step(StepEvent::Reply { reply: ModelReply { message, stop, usage, model, id } })
 }
 
-fn calls(ids: &[&str]) -> Step {
+fn calls(ids: &[&str]) -> ConversationStep {
     let call = |id: &&str| {
-        Kind::ToolCall(Call { id: (*id).into(), name: "a.b".into(), arguments: "{}".into() })
+        PartContent::ToolCall(ToolCall {
+            id: (*id).into(),
+            name: "a.b".into(),
+            arguments: "{}".into(),
+        })
     };
     let parts = ids.iter().map(|id| call(id).into()).collect();
-    reply(Message::new(Role::Assistant, parts), Stop::ToolCalls)
+    reply(ChatMessage::new(MessageRole::Assistant, parts), StopReason::ToolCalls)
 }
 
-fn result(call: &str, text: &str) -> Step {
-    let result = CallResult { call: call.into(), parts: vec![Piece::text(text)], is_error: false };
-    step(What::Result { result, error: None, whole: None, took: 7 })
+fn result(call: &str, text: &str) -> ConversationStep {
+    let result =
+        ToolCallResult { call: call.into(), parts: vec![Piece::text(text)], is_error: false };
+    step(StepEvent::Result { result, error: None, full_text: None, duration_ms: 7 })
 }
 
-fn picture(bytes: usize) -> Step {
-    let media = Media::Data { mime: "image/png".into(), data: "A".repeat(bytes) };
-    step(What::Message { message: Message::new(Role::User, vec![Kind::Image(media).into()]) })
+fn picture(bytes: usize) -> ConversationStep {
+    let media = MediaSource::Data { mime: "image/png".into(), data: "A".repeat(bytes) };
+    step(StepEvent::Message {
+        message: ChatMessage::new(MessageRole::User, vec![PartContent::Image(media).into()]),
+    })
 }
 
 /// A run: a question, two concurrent calls, an answer.
-fn run() -> Vec<Step> {
-    let called =
-        |call: &str| step(What::Called { call: call.into(), tool: "a.b".into(), arguments: None });
+fn run() -> Vec<ConversationStep> {
+    let called = |call: &str| {
+        step(StepEvent::CallSent { call: call.into(), tool: "a.b".into(), arguments: None })
+    };
     vec![
-        step(What::Began(Began { run: "r1".into(), ..Began::default() })),
+        step(StepEvent::RunStarted(RunParameters { run: "r1".into(), ..RunParameters::default() })),
         user("go"),
         calls(&["1", "2"]),
         called("1"),
         called("2"),
         result("2", "two"),
         result("1", "one"),
-        reply(Message::assistant("done"), Stop::End),
-        step(What::Over { status: Status::Completed, reason: String::new() }),
+        reply(ChatMessage::assistant("done"), StopReason::End),
+        step(StepEvent::RunEnded { status: RunStatus::Completed, reason: String::new() }),
     ]
 }
 
-fn kept(store: &Store, steps: &[Step]) -> Id {
+fn kept(store: &ConversationStore, steps: &[ConversationStep]) -> ConversationId {
     let (id, mut journal) = store.create("a title").unwrap();
     for step in steps {
-        journal.keep(step).unwrap();
+        journal.record(step).unwrap();
     }
     id
 }
 
-fn steps_of(store: &Store, id: &Id) -> Vec<Step> {
+fn steps_of(store: &ConversationStore, id: &ConversationId) -> Vec<ConversationStep> {
     store.read(id).unwrap().1
 }
 
@@ -92,7 +102,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn blobs(store: &Store) -> usize {
+fn blobs(store: &ConversationStore) -> usize {
     files(&store.folder().join("blobs")).len()
 }
 
@@ -116,10 +126,10 @@ fn a_conversation_goes_on_where_it_was() {
     let steps = run();
     let id = kept(&store, &steps[..4]);
     let mut opened = store.open(&id).unwrap();
-    assert_eq!((&opened.steps[..], opened.torn), (&steps[..4], 0));
+    assert_eq!((&opened.steps[..], opened.torn_bytes), (&steps[..4], 0));
     assert_eq!((&*opened.head.title, &opened.head.id), ("a title", &id));
     for step in &steps[4..] {
-        opened.journal.keep(step).unwrap();
+        opened.journal.record(step).unwrap();
     }
     assert_eq!(steps_of(&store, &id), steps);
 }
@@ -147,19 +157,19 @@ fn a_listing_tells_of_each_conversation_and_of_damaged_ones() {
     let later = kept(&store, &[]);
     let text = fs::read_to_string(store.path(&later)).unwrap();
     fs::write(store.path(&later), text.replace("\"version\":1", "\"version\":9")).unwrap();
-    let garbage: Id = "20200101-000000-0000".parse().unwrap();
+    let garbage: ConversationId = "20200101-000000-0000".parse().unwrap();
     fs::write(store.path(&garbage), "garbage").unwrap();
     let listed = store.list().unwrap();
     assert!(listed.iter().map(|it| &it.id).is_sorted());
-    let of = |id: &Id| {
+    let of = |id: &ConversationId| {
         let found = listed.iter().find(|it| it.id == *id).unwrap();
         (found.messages, found.input, found.output, found.state.clone())
     };
-    assert_eq!(of(&ids[0]), (4, 20, 6, State::Over(Status::Completed)));
-    assert_eq!(of(&ids[1]), (2, 10, 3, State::Unfinished));
-    assert_eq!(of(&ids[2]), (0, 0, 0, State::New));
-    assert_eq!(of(&long), (2, 0, 0, State::New));
-    assert_eq!(of(&later).3, State::Damaged("it is of a later version (9)".into()));
+    assert_eq!(of(&ids[0]), (4, 20, 6, ConversationState::Over(RunStatus::Completed)));
+    assert_eq!(of(&ids[1]), (2, 10, 3, ConversationState::Unfinished));
+    assert_eq!(of(&ids[2]), (0, 0, 0, ConversationState::New));
+    assert_eq!(of(&long), (2, 0, 0, ConversationState::New));
+    assert_eq!(of(&later).3, ConversationState::Damaged("it is of a later version (9)".into()));
     assert_eq!(of(&garbage).3.as_str(), "damaged");
     let error = store.open(&later).unwrap_err();
     assert_eq!(error.to_string(), format!("conversation `{later}` is of a later version (9)"));
@@ -167,12 +177,17 @@ fn a_listing_tells_of_each_conversation_and_of_damaged_ones() {
 
 #[test]
 fn a_listing_and_a_run_count_alike() {
-    let question =
-        Question { id: "q".into(), call: "1".into(), kind: Why::Approval, params: json!({}) };
+    let question = UserQuestion {
+        id: "q".into(),
+        call: "1".into(),
+        kind: QuestionOrigin::Approval,
+        params: json!({}),
+    };
     let mut steps = run();
-    steps.insert(3, step(What::Asked { question }));
-    steps.insert(4, step(What::Over { status: Status::Waiting, reason: String::new() }));
-    steps.insert(5, step(What::Answered { question: "q".into(), answer: json!({}) }));
+    steps.insert(3, step(StepEvent::Question { question }));
+    steps
+        .insert(4, step(StepEvent::RunEnded { status: RunStatus::Waiting, reason: String::new() }));
+    steps.insert(5, step(StepEvent::Answer { question: "q".into(), answer: json!({}) }));
     // Another run begins before all calls have come to something.
     steps.extend(run()[..6].to_vec());
     steps.extend(run());
@@ -180,11 +195,11 @@ fn a_listing_and_a_run_count_alike() {
         let (_folder, store) = store();
         kept(&store, &steps[..count]);
         let [listed] = &store.list().unwrap()[..] else { panic!("one") };
-        let run = crate::Run::of(&steps[..count]);
-        let state = match run.over() {
-            _ if run.is_unfinished() => State::Unfinished,
-            Some(status) => State::Over(status),
-            None => State::New,
+        let run = crate::RunState::from_steps(&steps[..count]);
+        let state = match run.outcome() {
+            _ if run.is_unfinished() => ConversationState::Unfinished,
+            Some(status) => ConversationState::Over(status),
+            None => ConversationState::New,
         };
         assert_eq!((listed.messages, &listed.state), (run.messages().len(), &state), "{count}");
     }
@@ -226,10 +241,11 @@ fn one_writes_at_a_time() {
 fn a_conversation_is_found_by_its_beginning_its_end_and_as_the_last() {
     let (_folder, store) = store();
     assert_eq!(store.find("last").unwrap_err().to_string(), "there is no conversation yet");
-    let ids: [Id; 3] = ["20261115-164500-3f9a", "20261115-164501-0b1c", "20261116-090000-77aa"]
-        .map(|id| id.parse().unwrap());
+    let ids: [ConversationId; 3] =
+        ["20261115-164500-3f9a", "20261115-164501-0b1c", "20261116-090000-77aa"]
+            .map(|id| id.parse().unwrap());
     for (id, hour) in ids.iter().zip([2, 3, 1]) {
-        let id_text = Head::new(id.clone(), 0, "", None).line();
+        let id_text = ConversationHead::new(id.clone(), 0, "", None).to_line();
         fs::create_dir_all(store.folder()).unwrap();
         fs::write(store.path(id), id_text).unwrap();
         let file = File::options().write(true).open(store.path(id)).unwrap();
@@ -268,11 +284,11 @@ fn a_copy_ends_with_the_message_it_is_made_at() {
         let copy = store.fork(&id, Some(at)).unwrap();
         let (head, copied) = store.read(&copy).unwrap();
         assert_eq!(copied, steps[..end], "{at}");
-        assert_eq!(head.forked, Some(Forked { from: id.clone(), at: Some(at) }));
+        assert_eq!(head.forked, Some(ForkOrigin { from: id.clone(), at: Some(at) }));
         assert_eq!(head.title, "a title");
         let listed = store.list().unwrap().into_iter().find(|it| it.id == copy).unwrap();
         assert_eq!(listed.messages, at);
-        store.open(&copy).unwrap().journal.keep(&user("otherwise")).unwrap();
+        store.open(&copy).unwrap().journal.record(&user("otherwise")).unwrap();
     }
     let copy = store.fork(&id, None).unwrap();
     assert_eq!(steps_of(&store, &copy), steps);
@@ -331,7 +347,7 @@ fn a_value_that_looks_like_a_reference_is_none() {
     let (_folder, store) = store();
     let digest = "0".repeat(64);
     let answer = json!({ "blobs": { "/at": digest }, "sum": {}, "at": "x".repeat(70_000), "/~": "y".repeat(70_000) });
-    let step = step(What::Answered { question: "q".into(), answer });
+    let step = step(StepEvent::Answer { question: "q".into(), answer });
     let id = kept(&store, std::slice::from_ref(&step));
     assert_eq!(steps_of(&store, &id), [step]);
 }
@@ -341,13 +357,13 @@ fn a_step_too_deep_to_be_read_back_is_refused() {
     let (_folder, store) = store();
     let nested = |depth: usize| {
         let answer = (0..depth).fold(json!("{[\\\"{["), |inner, _| json!([inner]));
-        step(What::Answered { question: "q".into(), answer })
+        step(StepEvent::Answer { question: "q".into(), answer })
     };
     let (id, mut journal) = store.create("").unwrap();
-    let refused = journal.keep(&nested(130)).unwrap_err();
+    let refused = journal.record(&nested(130)).unwrap_err();
     assert_eq!(refused.to_string(), "a step is nested more than 127 levels deep");
-    let deep: Vec<Step> =
-        (120..130).map(nested).filter(|step| journal.keep(step).is_ok()).collect();
+    let deep: Vec<ConversationStep> =
+        (120..130).map(nested).filter(|step| journal.record(step).is_ok()).collect();
     assert!(deep.len() > 5);
     assert_eq!(steps_of(&store, &id), deep);
 }

@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use consort::{lock, token};
-use consort_agent::Store;
+use consort_agent::ConversationStore;
 use consort_gateway::ledger::{Filter, LedgerError, Row, tail, verify};
-use consort_login::Store as Logins;
-use consort_shape::pin::{Launch, Lock};
+use consort_oauth::LoginStore as Logins;
+use consort_shape::pin::{PinLock, ServerLaunch};
 
 use super::Kind;
 use super::run::Said;
@@ -118,12 +118,12 @@ impl Held {
     }
 
     fn store(&self, folder: &Path, next: u64) -> Result<bool, Failure> {
-        let store = Store::new(folder);
+        let store = ConversationStore::new(folder);
         let mut found = BTreeSet::new();
         let mut torn = 0;
         for id in store.ids()? {
             let opened = store.open(&id)?;
-            torn += opened.torn;
+            torn += opened.torn_bytes;
             for step in opened.steps {
                 if step != step_of(step.at) || !found.insert(step.at) {
                     return Err(format!("step {} of `{id}` is not whole, or twice", step.at).into());
@@ -147,9 +147,9 @@ impl Held {
     }
 }
 
-fn number_of(lock: &Lock) -> Option<u64> {
+fn number_of(lock: &PinLock) -> Option<u64> {
     let (_, server) = lock.servers.iter().next()?;
-    let Launch::Address { url, .. } = &server.launch else { return None };
+    let ServerLaunch::Address { url, .. } = &server.launch else { return None };
     url.rsplit('/').next()?.parse().ok()
 }
 

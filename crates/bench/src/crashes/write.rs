@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use consort::lock;
 use consort::token;
-use consort_agent::{Journal, Kind as PartKind, Media, Message, Role, Step, Store, What};
+use consort_agent::{ConversationStep, ConversationStore, StepEvent, StepJournal};
 use consort_core::{Caller, Json};
 use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
-use consort_login::{Kept, Registration, Store as Logins, Tokens};
-use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
+use consort_models::{ChatMessage, MediaSource, MessageRole, PartContent as PartKind};
+use consort_oauth::{ClientRegistration, LoginStore as Logins, StoredLogin, TokenSet};
+use consort_shape::pin::{LockedServer, PinLock, PinnedItem, PinnedKind as PinKind, ServerLaunch};
 
 use super::Kind;
 use crate::Failure;
@@ -117,7 +118,7 @@ impl Writer {
     }
 
     fn store(&self) -> Result<(), Failure> {
-        let store = Store::new(&self.folder);
+        let store = ConversationStore::new(&self.folder);
         let last = store.ids()?.pop().filter(|_| self.from / super::run::ROUND % 2 == 1);
         let mut journal = match last {
             Some(id) => store.open(&id)?.journal,
@@ -125,7 +126,7 @@ impl Writer {
         };
         say("ready");
         for number in self.numbers() {
-            tell(number, &journal.keep(&step_of(number)));
+            tell(number, &journal.record(&step_of(number)));
         }
         Ok(())
     }
@@ -188,55 +189,58 @@ fn intent(number: u64) -> Intent {
 }
 
 /// A lock that contains its number, of up to a few dozen kilobytes.
-pub(super) fn lock_of(number: u64) -> Lock {
+pub(super) fn lock_of(number: u64) -> PinLock {
     let url = format!("https://x.example/{number}");
-    let launch = Launch::Address { url, headers: [].into(), sse: false };
+    let launch = ServerLaunch::Address { url, headers: [].into(), sse: false };
     let item = |at: u64| {
         let text =
             format!(r#"{{"name":"tool-{at}","description":"{}"}}"#, number.to_string().repeat(40));
-        ((PinKind::Tool, format!("tool-{at}")), Item::new(Json::parse(text).expect("it is JSON")))
+        (
+            (PinKind::Tool, format!("tool-{at}")),
+            PinnedItem::new(Json::parse(text).expect("it is JSON")),
+        )
     };
     let items = (0..number % 50).map(item).collect();
     let server = "demo".parse().expect("it is a name");
-    Lock { servers: [(server, Locked { launch, items })].into() }
+    PinLock { servers: [(server, LockedServer { launch, items })].into() }
 }
 
 /// A login that contains its number, with tokens of up to a few kilobytes.
-pub(super) fn login_of(number: u64) -> Kept {
+pub(super) fn login_of(number: u64) -> StoredLogin {
     let text = |times: u64| number.to_string().repeat(usize::try_from(times).unwrap_or(1));
-    Kept {
+    StoredLogin {
         server: SERVER.to_owned(),
         issuer: "https://as.example".to_owned(),
-        endpoint: "https://as.example/token".to_owned(),
+        token_endpoint: "https://as.example/token".to_owned(),
         resource: SERVER.to_owned(),
-        client: Registration {
+        client: ClientRegistration {
             id: number.to_string(),
             secret: Some(text(3)),
-            method: "none".to_owned(),
-            back: None,
+            auth_method: "none".to_owned(),
+            redirect_uri: None,
             scope: None,
         },
-        tokens: Tokens {
-            access: text(1 + number % 400),
-            refresh: Some(text(9)),
-            expires: Some(number),
+        tokens: TokenSet {
+            access_token: text(1 + number % 400),
+            refresh_token: Some(text(9)),
+            expires_at: Some(number),
             scope: None,
         },
-        wanted: None,
+        required_scope: None,
         generation: 1,
     }
 }
 
 /// A step that contains its number; some have a text so large that it is stored in a separate file.
-pub(super) fn step_of(number: u64) -> Step {
+pub(super) fn step_of(number: u64) -> ConversationStep {
     let text = |bytes: usize| format!("{number} ").repeat(bytes / 8);
     let message = match number % 5 {
-        0 => Message::user(text(128 << 10)),
+        0 => ChatMessage::user(text(128 << 10)),
         1 => {
-            let media = Media::Data { mime: "image/png".into(), data: text(8 << 10) };
-            Message::new(Role::User, vec![PartKind::Image(media).into()])
+            let media = MediaSource::Data { mime: "image/png".into(), data: text(8 << 10) };
+            ChatMessage::new(MessageRole::User, vec![PartKind::Image(media).into()])
         }
-        _ => Message::user(text(200)),
+        _ => ChatMessage::user(text(200)),
     };
-    Step { at: number, what: What::Message { message } }
+    ConversationStep { at: number, event: StepEvent::Message { message } }
 }

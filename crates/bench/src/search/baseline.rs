@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use consort_shape::search::{Document, is_stop, stem};
+use consort_search::{ToolDocument, is_stop_word, stem};
 
 /// The usual constant of BM25.
 const K: f64 = 1.2;
@@ -31,8 +31,8 @@ impl Kind {
     }
 
     /// The texts of a document, each with its weight and length normalization.
-    fn fields(self, document: &Document) -> Vec<(String, f64, f64)> {
-        let Document { name, server, description, .. } = document;
+    fn fields(self, document: &ToolDocument) -> Vec<(String, f64, f64)> {
+        let ToolDocument { name, server, description, .. } = document;
         let (parameters, details) = (document.parameters.join(" "), document.details.join(" "));
         let bag = format!("{name} {server} {description}");
         match self {
@@ -64,7 +64,7 @@ impl Kind {
         let words = spaced.split_whitespace();
         match self {
             Self::Fields => {
-                words.filter(|word| !is_stop(word)).map(stem).map(Cow::into_owned).collect()
+                words.filter(|word| !is_stop_word(word)).map(stem).map(Cow::into_owned).collect()
             }
             _ => words.map(str::to_owned).collect(),
         }
@@ -80,7 +80,7 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    pub(super) fn new(kind: Kind, documents: impl Iterator<Item = Document>) -> Self {
+    pub(super) fn new(kind: Kind, documents: impl Iterator<Item = ToolDocument>) -> Self {
         let texts: Vec<Vec<(Vec<String>, f64, f64)>> = documents
             .map(|document| {
                 let fields = kind.fields(&document).into_iter();
@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_rarer_word_decides() {
-        let document = |name: &str| Document { name: name.to_owned(), ..Document::default() };
+        let document =
+            |name: &str| ToolDocument { name: name.to_owned(), ..ToolDocument::default() };
         let documents = ["send mail", "send fax", "send mail now"].map(document);
         for kind in Kind::ALL {
             let baseline = Baseline::new(kind, documents.iter().cloned());

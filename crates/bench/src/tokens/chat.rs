@@ -1,13 +1,13 @@
 //! The requests of a chat with a model: every turn sends the definitions and the whole history again.
 
 use consort_core::{Caller, Json, Outcome, Target, ToolResult, Toolbox, end};
-use consort_shape::tokens::{Vocabulary, count};
+use consort_models::tokens::{TokenVocabulary, count};
 use serde_json::{Value, json};
 
 use crate::Failure;
 
 /// The tokenizer of all counts.
-pub(super) const VOCABULARY: Vocabulary = Vocabulary::O200k;
+pub(super) const VOCABULARY: TokenVocabulary = TokenVocabulary::O200k;
 
 /// Returns the caller of all chats.
 pub(super) fn caller() -> Caller {

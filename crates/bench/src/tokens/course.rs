@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use consort_core::{ServerId, Toolbox};
-use consort_shape::{Exposed, Exposing, Exposure, Mode, tokens};
+use consort_models::tokens;
+use consort_shape::{Exposure, ExposureMode, ExposureSettings, ExposureToolbox};
 use serde_json::{Value, json};
 
 use super::chat::{Call, Chat, VOCABULARY, caller};
@@ -22,7 +23,7 @@ const MANY: u64 = 20;
 pub(super) struct Course<'a> {
     toolset: &'a Toolset,
     exposure: Exposure,
-    exposed: Exposed,
+    exposed: ExposureToolbox,
     /// Tools that are shown.
     pub(super) shown: usize,
     /// Tokens of their definitions.
@@ -53,9 +54,10 @@ struct Known {
 impl<'a> Course<'a> {
     pub(super) fn new(toolset: &'a Toolset, exposure: Exposure) -> Self {
         let inner = Arc::clone(&toolset.toolbox) as Arc<dyn Toolbox>;
-        let mode = Mode::Fixed(exposure);
-        let exposing = Exposing { mode, servers: toolset.about(), ..Exposing::default() };
-        let exposed = Exposed::new(inner, exposing);
+        let mode = ExposureMode::Fixed(exposure);
+        let exposing =
+            ExposureSettings { mode, servers: toolset.about(), ..ExposureSettings::default() };
+        let exposed = ExposureToolbox::new(inner, exposing);
         let catalog = exposed.catalog(&caller());
         let costs = tokens::costs(VOCABULARY, &catalog);
         let definitions = costs.iter().map(|cost| cost.tokens).sum();

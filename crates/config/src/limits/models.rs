@@ -6,9 +6,9 @@ use super::{LimitSpec, LimitUnit};
 /// Limits of what a model is shown, beside `exposure.budget` and `exposure.names`.
 pub(super) const EXPOSURE: &[LimitSpec] = limits! {
     /// Tools that `find_tools` returns unless it is called with another `limit`.
-    found_tools = exposure.found, Count(1..=1_000), "the best are returned";
+    found_tools = exposure.default_hits, Count(1..=1_000), "the best are returned";
     /// Tools that `find_tools` returns at most.
-    found_tools_max = exposure.found_most, Count(1..=10_000), "a larger `limit` is this";
+    found_tools_max = exposure.max_hits, Count(1..=10_000), "a larger `limit` is this";
     /// Names of tools that `find_tools` returns of one server.
     found_names = exposure.names, Count(1..=100_000), "words find the others";
     /// Tools on a page of `list`.
@@ -36,11 +36,11 @@ pub(super) const PEOPLE: &[LimitSpec] = limits! {
     /// Time that a person has to approve a call.
     approval_timeout = approvals.answer, Time(1_000..=DAY), "denied";
     /// Bytes of the arguments that the question shows.
-    approval_shown_bytes = approvals.shown, Bytes(256..=MIB), "the middle is left out, and the question says so";
+    approval_shown_bytes = approvals.shown_bytes, Bytes(256..=MIB), "the middle is left out, and the question says so";
     /// Bytes of arguments that can be edited in the question's form.
-    approval_editable_bytes = approvals.editable, Bytes(0..=MIB), "they can be approved or denied, not changed";
+    approval_editable_bytes = approvals.editable_bytes, Bytes(0..=MIB), "they can be approved or denied, not changed";
     /// Approvals that are kept for one session, and sessions.
-    session_approvals = approvals.kept, Count(1..=1_000_000), "people are asked again";
+    session_approvals = approvals.stored, Count(1..=1_000_000), "people are asked again";
     /// Results that are cached at once.
     cached_results = results.cached, Count(1..=10_000_000), "the oldest is dropped";
     /// Bytes of results that are cached at once.
@@ -48,9 +48,9 @@ pub(super) const PEOPLE: &[LimitSpec] = limits! {
     /// Bytes of a result that is cached.
     cached_result_bytes = results.largest_cached, Bytes(1..=GIB), "a larger one is not cached";
     /// Bytes of large results that are set aside at once.
-    aside_bytes = results.aside_bytes, Bytes(KIB..=16 * GIB), "the oldest is dropped";
+    aside_bytes = results.spilled_bytes, Bytes(KIB..=16 * GIB), "the oldest is dropped";
     /// Time for which a result that was set aside can be read.
-    aside_time = results.aside, Time(1_000..=30 * DAY), "it is gone";
+    aside_time = results.spill_time, Time(1_000..=30 * DAY), "it is gone";
 };
 
 /// Limits of a run, beside those of each agent (`[consort.agents.NAME]`).
@@ -106,9 +106,9 @@ pub(super) const PROVIDERS: &[LimitSpec] = limits! {
     /// Time for a connection to a model provider and its TLS handshake.
     provider_connect = patience.connect, Time(1..=HOUR), "the request is repeated";
     /// Silence of a provider before an answer that is not streamed; `silence` of the provider sets it too.
-    provider_response = patience.silence_whole, Time(1..=DAY), "the request is repeated";
+    provider_response = patience.idle_whole, Time(1..=DAY), "the request is repeated";
     /// Longest wait before a request to a provider is repeated, even if the provider wants a longer one.
-    provider_retry_wait = patience.longest_wait, Time(1..=DAY), "the error is reported, with the wait that the provider wants";
+    provider_retry_wait = patience.max_retry_wait, Time(1..=DAY), "the error is reported, with the wait that the provider wants";
     /// Time that an unused connection to a model provider is kept.
     provider_idle_connection = patience.idle_connection, Time(1..=HOUR), "it is closed";
     /// Time that a request to a model provider may take, with repeats and the waits between them.

@@ -205,13 +205,13 @@ pub(super) const LOGINS: &[LimitSpec] = limits! {
     /// Time that one request of a login may take.
     login_request_timeout = login.request, Time(1..=HOUR), "the login fails";
     /// Bytes of an answer during a login.
-    login_answer_bytes = login.answer_bytes, Bytes(KIB..=64 * MIB), "the login fails";
+    login_answer_bytes = login.response_bytes, Bytes(KIB..=64 * MIB), "the login fails";
     /// Redirects of a document of a login.
     login_redirects = login.redirects, Count(0..=100), "the login fails";
     /// Time that a person has to log in at a server, in the browser.
     login_timeout = login_browser, Time(1_000..=DAY), "`consort login` ends; nothing is kept";
     /// Time that another process may take to renew a login.
-    login_renewal_wait = login.renewal, Time(1..=HOUR), "the server cannot be reached; the connection is retried";
+    login_renewal_wait = login.refresh_wait, Time(1..=HOUR), "the server cannot be reached; the connection is retried";
     /// Attempts of a login within ten minutes.
     login_attempts = login.attempts, Count(1..=1_000), "the server `needs auth`";
 };

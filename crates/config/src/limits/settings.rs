@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use consort_agent::WorkLimits;
-use consort_agent::openai::HandedOut;
-use consort_agent::provider::Patience;
-use consort_agent::sub::ServerAgents;
+use consort_agent::openai::PendingToolCalls;
+use consort_agent::sub_agent::ServerAgentToolbox;
 use consort_gateway::feed::FeedLimits;
 use consort_gateway::ledger::LedgerSettings;
 use consort_gateway::metrics::MetricLimits;
 use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits};
-use consort_login::LoginLimits;
+use consort_models::ProviderTimeouts;
+use consort_oauth::LoginLimits;
 use consort_shape::{ApprovalLimits, ExposureLimits, ResultLimits};
 use consort_wire::{KeeperTimes, ResumeTimes, Times};
 
@@ -80,7 +80,7 @@ pub struct LimitSettings {
     /// Limits of logging findings in definitions.
     pub findings: FindingLimits,
     /// Limits of a run.
-    pub run: consort_agent::Limits,
+    pub run: consort_agent::RunLimits,
     /// Limits of agents' work.
     pub work: WorkLimits,
     /// More limits of agents.
@@ -94,9 +94,9 @@ pub struct LimitSettings {
     /// Limits of the console.
     pub console: ConsoleLimits,
     /// Timeouts and retries of model requests.
-    pub patience: Patience,
+    pub patience: ProviderTimeouts,
     /// Limits of a model's answer.
-    pub answers: consort_agent::provider::Limits,
+    pub answers: consort_models::AnswerLimits,
 }
 
 impl Default for LimitSettings {
@@ -122,23 +122,23 @@ impl Default for LimitSettings {
             results: ResultLimits::default(),
             reload: ReloadLimits::default(),
             findings: FindingLimits::default(),
-            run: consort_agent::Limits::default(),
+            run: consort_agent::RunLimits::default(),
             work: WorkLimits::default(),
             agents: AgentLimits::default(),
             files: FileLimits::default(),
             login: LoginLimits::default(),
             login_browser: Duration::from_mins(5),
             console: ConsoleLimits::default(),
-            patience: Patience::default(),
-            answers: consort_agent::provider::Limits::default(),
+            patience: ProviderTimeouts::default(),
+            answers: consort_models::AnswerLimits::default(),
         }
     }
 }
 
 impl LimitSettings {
     /// The settings of an agent of this name.
-    pub fn agent_settings(&self, name: &str) -> consort_agent::Settings {
-        let mut settings = consort_agent::Settings::new(name);
+    pub fn agent_settings(&self, name: &str) -> consort_agent::AgentSettings {
+        let mut settings = consort_agent::AgentSettings::new(name);
         settings.limits = self.run.clone();
         settings.work = self.work;
         settings.parallel = self.agents.parallel_calls;
@@ -147,9 +147,9 @@ impl LimitSettings {
     }
 
     /// The limits of the agent of a server.
-    pub fn server_agent(&self) -> consort_agent::Limits {
+    pub fn server_agent(&self) -> consort_agent::RunLimits {
         let AgentLimits { server_turns: turns, server_calls: calls, .. } = self.agents;
-        consort_agent::Limits { turns, calls, ..self.run.clone() }
+        consort_agent::RunLimits { turns, calls, ..self.run.clone() }
     }
 
     /// Sets the limits of a server beside those that its own table sets: `timeout.idle`, `timeout.total`,
@@ -184,13 +184,14 @@ pub struct AgentLimits {
 
 impl Default for AgentLimits {
     fn default() -> Self {
-        let (usual, server) = (consort_agent::Settings::new(""), ServerAgents::usual_limits());
+        let (usual, server) =
+            (consort_agent::AgentSettings::new(""), ServerAgentToolbox::default_limits());
         Self {
             parallel_calls: usual.parallel,
             result_bytes: usual.result_bytes,
             server_turns: server.turns,
             server_calls: server.calls,
-            handed_calls: HandedOut::CALLS,
+            handed_calls: PendingToolCalls::CALLS,
             first_word: Duration::from_secs(10),
         }
     }

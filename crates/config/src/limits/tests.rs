@@ -46,7 +46,7 @@ fn every_key_sets_its_limit_and_no_other() {
 
 /// Fields of the settings that are set elsewhere than in `[consort.limits]`.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("idle", "timeout.idle of a server"),
+    ("idle", "timeout.idle of a server; silence of a provider"),
     ("total", "timeout.total of a server"),
     ("handshake", "timeout.connect of a server"),
     ("lame_duck", "of the gateway: made of the limit of this name"),
@@ -55,8 +55,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("age", "serve.ledger_days"),
     ("archive", "serve.ledger_archive"),
     ("cost", "max_cost of an agent"),
-    ("silence", "silence of a provider"),
-    ("tries", "tries of a provider"),
+    ("max_attempts", "tries of a provider"),
 ];
 
 #[test]

@@ -1,49 +1,53 @@
 //! Differences from locked definitions, formatted for people.
 
-use consort_shape::pin::{Change, Difference, Launch, Line, diff, told, told_new};
-use consort_shape::scan::{Finding, scan};
+use consort_shape::pin::{
+    DefinitionChange, DiffLine, LockDifference, ServerLaunch, diff, new_lines,
+};
+use consort_shape::scan::{ScanFinding, scan};
 
 use consort_core::escape::escape_line;
 
 /// The changes between two definitions, or two launch commands; `None` if there are not two.
-pub fn changed_parts(difference: &Difference) -> Option<Vec<Change>> {
+pub fn changed_parts(difference: &LockDifference) -> Option<Vec<DefinitionChange>> {
     match difference {
-        Difference::ServerChanged { from, to, .. } => Some(diff(&from.json(), &to.json())),
-        Difference::Changed { from, to, .. } => Some(diff(from.definition(), to.definition())),
+        LockDifference::ServerChanged { from, to, .. } => Some(diff(&from.json(), &to.json())),
+        LockDifference::Changed { from, to, .. } => Some(diff(from.definition(), to.definition())),
         _ => None,
     }
 }
 
 /// All changes, line by line. A server that is new or removed has none of its own.
-pub fn diff_lines(difference: &Difference) -> Vec<Line> {
+pub fn diff_lines(difference: &LockDifference) -> Vec<DiffLine> {
     match difference {
-        Difference::New { to, .. } => told_new(to.definition()),
-        _ => changed_parts(difference).map(|changes| told(&changes)).unwrap_or_default(),
+        LockDifference::New { to, .. } => new_lines(to.definition()),
+        _ => changed_parts(difference)
+            .map(|changes| consort_shape::pin::diff_lines(&changes))
+            .unwrap_or_default(),
     }
 }
 
 /// Returns the findings that were not in the approved definition.
-pub fn new_findings(difference: &Difference) -> Vec<Finding> {
+pub fn new_findings(difference: &LockDifference) -> Vec<ScanFinding> {
     match difference {
-        Difference::Changed { from, to, .. } => {
+        LockDifference::Changed { from, to, .. } => {
             let known = scan(from.definition());
             let mut findings = scan(to.definition());
             findings.retain(|finding| !known.contains(finding));
             findings
         }
-        Difference::New { to, .. } => scan(to.definition()),
+        LockDifference::New { to, .. } => scan(to.definition()),
         _ => Vec::new(),
     }
 }
 
 /// Launch command or URL of a server, in one line.
-pub fn describe_launch(launch: &Launch) -> String {
+pub fn describe_launch(launch: &ServerLaunch) -> String {
     let list = |what: &str, names: &std::collections::BTreeSet<String>| {
         let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         if names.is_empty() { String::new() } else { format!(" ({what}: {names})") }
     };
     escape_line(&match launch {
-        Launch::Program { command, arguments, variables, inherits, directory } => {
+        ServerLaunch::Program { command, arguments, variables, inherits, directory } => {
             let words = std::iter::once(command).chain(arguments);
             let words: Vec<String> = words.map(|word| quoted(word)).collect();
             let directory = directory.iter().map(|folder| format!(" (in {folder})"));
@@ -55,7 +59,7 @@ pub fn describe_launch(launch: &Launch) -> String {
                 directory.collect::<String>()
             )
         }
-        Launch::Address { url, headers, sse } => {
+        ServerLaunch::Address { url, headers, sse } => {
             let sse = if *sse { " (HTTP+SSE)" } else { "" };
             format!("{url}{sse}{}", list("headers", headers))
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use consort_core::{Catalog, ServerId};
 use consort_hub::{State, Status};
-use consort_shape::pin::{Launch, Lock, Locked};
-use consort_shape::scan::{Shadow, shadowing};
+use consort_shape::pin::{LockedServer, PinLock, ServerLaunch};
+use consort_shape::scan::{ToolShadow, find_shadows};
 
 use super::server_launch;
 use crate::config::Config;
@@ -25,20 +25,20 @@ pub enum SurveyScope<'a> {
 #[derive(Debug)]
 pub struct DefinitionSurvey {
     /// Current definitions of the servers.
-    pub now: Lock,
+    pub now: PinLock,
     /// Servers that could not be contacted, with the reason.
     pub down: BTreeMap<ServerId, String>,
     /// Servers that are disabled, or whose config is invalid.
     off: BTreeSet<ServerId>,
     /// Tools that refer to those of other servers.
-    pub shadows: Vec<Shadow>,
+    pub shadows: Vec<ToolShadow>,
 }
 
 /// The servers of a config to survey: the launch commands and URLs of the enabled ones, and the others.
 #[derive(Debug)]
 pub struct SurveyPlan {
-    /// Launch commands and URLs of the enabled servers.
-    pub launches: BTreeMap<ServerId, Launch>,
+    /// ServerLaunch commands and URLs of the enabled servers.
+    pub launches: BTreeMap<ServerId, ServerLaunch>,
     off: BTreeSet<ServerId>,
 }
 
@@ -58,10 +58,10 @@ impl SurveyPlan {
         self,
         catalog: &Catalog,
         statuses: &[Status],
-        agreed: &Lock,
+        agreed: &PinLock,
         scope: &SurveyScope<'_>,
     ) -> DefinitionSurvey {
-        let (now, shadows) = (Lock::default(), shadowing(catalog));
+        let (now, shadows) = (PinLock::default(), find_shadows(catalog));
         let mut survey = DefinitionSurvey { now, down: BTreeMap::new(), off: self.off, shadows };
         survey.take(self.launches, catalog, statuses, (agreed, scope));
         survey
@@ -71,15 +71,15 @@ impl SurveyPlan {
 impl DefinitionSurvey {
     fn take(
         &mut self,
-        launches: BTreeMap<ServerId, Launch>,
+        launches: BTreeMap<ServerId, ServerLaunch>,
         catalog: &Catalog,
         statuses: &[Status],
-        (agreed, scope): (&Lock, &SurveyScope<'_>),
+        (agreed, scope): (&PinLock, &SurveyScope<'_>),
     ) {
         for (server, launch) in launches {
             let status = statuses.iter().find(|status| status.server == server);
             if status.is_some_and(|status| status.state == State::Ready) {
-                let locked = Locked::of_catalog(launch, &server, catalog);
+                let locked = LockedServer::from_catalog(launch, &server, catalog);
                 self.now.servers.insert(server, locked);
                 continue;
             }
@@ -87,11 +87,11 @@ impl DefinitionSurvey {
             let known = agreed.servers.get(&server).map(|old| (old.launch == launch, &old.items));
             match known {
                 Some((false, items)) if matches!(scope, SurveyScope::Agreed) => {
-                    let locked = Locked { launch, items: items.clone() };
+                    let locked = LockedServer { launch, items: items.clone() };
                     self.now.servers.insert(server, locked);
                 }
                 None if matches!(scope, SurveyScope::Agreed) => {
-                    let locked = Locked { launch, items: BTreeMap::new() };
+                    let locked = LockedServer { launch, items: BTreeMap::new() };
                     self.now.servers.insert(server, locked);
                 }
                 _ if matches!(scope, SurveyScope::Named(named) if !named.contains(&server)) => {

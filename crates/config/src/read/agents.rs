@@ -131,7 +131,7 @@ fn proxy(provider: &TableReader<'_>) -> Option<String> {
 
 fn wire(provider: &TableReader<'_>) -> Option<String> {
     let word = provider.string("wire")?;
-    let known = consort_agent::Wire::ALL.map(consort_agent::Wire::as_str);
+    let known = consort_models::WireFormat::ALL.map(consort_models::WireFormat::as_str);
     if known.contains(&word) {
         return Some(word.to_owned());
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use consort_gateway::{BasePath, ProxyHeaders, TrustedProxy};
 use consort_shape::CacheSpec;
-use consort_shape::exposure::{ExposureSpec, TableSpec};
+use consort_shape::exposure::{ExposureSpec, ExposureTableSpec};
 use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};
 use consort_shape::transform::TransformSpec;
 
@@ -168,7 +168,7 @@ fn exposure(fields: &TableReader<'_>) -> Option<ExposureSpec> {
     // As a table it tells which of its keys is unknown.
     match fields.get("exposure")?.table() {
         Some(_) => fields
-            .spec("exposure", |spec: &TableSpec| check(&ExposureSpec::Table(spec.clone())))
+            .spec("exposure", |spec: &ExposureTableSpec| check(&ExposureSpec::Table(spec.clone())))
             .map(ExposureSpec::Table),
         None => fields.spec("exposure", check),
     }

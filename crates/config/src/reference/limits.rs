@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use consort_agent::provider::Patience;
+use consort_models::ProviderTimeouts;
 
 use crate::LIMIT_SECTIONS;
 use crate::installer::INSTALL;
@@ -113,7 +113,7 @@ fn of_servers() -> Vec<LimitRow> {
 
 /// Limits of agents and providers.
 fn of_models() -> Vec<LimitRow> {
-    let patience = Patience::default();
+    let patience = ProviderTimeouts::default();
     vec![
         (
             "`agents.NAME.max_turns`, `max_calls`, `max_tokens`, `max_time`, `--max-turns` …",
@@ -129,25 +129,25 @@ fn of_models() -> Vec<LimitRow> {
         ),
         (
             "`agents.NAME.context_tries`",
-            consort_agent::Settings::CONTEXT_TRIES.to_string(),
+            consort_agent::AgentSettings::CONTEXT_TRIES.to_string(),
             "Attempts with less of a conversation that is too long for the model",
             "the run ends with the error of the provider",
         ),
         (
             "`agents.NAME.summary_tokens`",
-            consort_agent::Settings::SUMMARY_TOKENS.to_string(),
+            consort_agent::AgentSettings::SUMMARY_TOKENS.to_string(),
             "Tokens of a summary",
             "the summary ends there",
         ),
         (
             "`providers.NAME.silence`",
-            format!("{} s", patience.silence.as_secs()),
+            format!("{} s", patience.idle.as_secs()),
             "Silence of a provider before and within a streamed answer",
             "the request is repeated, if nothing was handed out yet",
         ),
         (
             "`providers.NAME.tries`",
-            patience.tries.to_string(),
+            patience.max_attempts.to_string(),
             "Attempts of a request to a provider",
             "the error is reported",
         ),

@@ -65,7 +65,7 @@ pub(super) const SPECS: &[StructFields] = &[
     StructFields {
         table: "consort.exposure",
         source: include_str!("../../../shape/src/exposure/spec.rs"),
-        structure: "TableSpec",
+        structure: "ExposureTableSpec",
     },
     StructFields { table: "consort.policy", source: POLICY, structure: "PolicySpec" },
     StructFields { table: "[consort.policy.rules]", source: POLICY, structure: "RuleSpec" },
@@ -77,7 +77,7 @@ pub(super) const SPECS: &[StructFields] = &[
     StructFields { table: "consort.callers.NAME", source: POLICY, structure: "CallerSpec" },
     StructFields {
         table: "[consort.cache]",
-        source: include_str!("../../../shape/src/cached.rs"),
+        source: include_str!("../../../shape/src/cache_toolbox.rs"),
         structure: "CacheSpec",
     },
 ];

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort_files::Readers;
+use consort_files::FileReaders;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::ConfigDigest;
@@ -50,7 +50,7 @@ impl TrustStore {
         let record = TrustRecord { path, digest: digest.to_string(), trusted_at };
         let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
         consort_files::create_private_folder(&self.folder)?;
-        consort_files::replace(&self.file(&record.path), &text, Readers::Owner)?;
+        consort_files::replace(&self.file(&record.path), &text, FileReaders::Owner)?;
         Ok(record)
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use consort_config::{Config, SystemValues, TargetFormat, convert};
 
-fn login(file: &str, text: &str) -> consort_login::Settings {
+fn login(file: &str, text: &str) -> consort_oauth::LoginSettings {
     let config = Config::parse(Path::new(file), text).unwrap();
     assert_eq!(config.errors.len(), 0, "{:?}", config.errors);
     config.servers[0].to_login(&SystemValues::silent()).unwrap().unwrap()
@@ -18,15 +18,15 @@ fn the_same_is_said_in_every_format() {
         "oauth": {"clientId": "me", "clientSecret": "s3cret", "scopes": ["a", "b"], "callbackPort": 7070}}}}"#;
     let cursor = r#"{"mcpServers": {"web": {"url": "https://x.example/mcp",
         "auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "s3cret", "scopes": ["a", "b"]}}}}"#;
-    let expected = consort_login::Settings {
+    let expected = consort_oauth::LoginSettings {
         server: "https://x.example/mcp".to_owned(),
-        identity: Some(consort_login::Identity {
+        client: Some(consort_oauth::ClientCredentials {
             id: "me".to_owned(),
             secret: Some("s3cret".to_owned()),
         }),
         scope: Some("a b".to_owned()),
         advice: "run `consort login web`".to_owned(),
-        ..consort_login::Settings::default()
+        ..consort_oauth::LoginSettings::default()
     };
     for (file, text) in [("consort.toml", ours), (".mcp.json", claude), ("mcp.json", cursor)] {
         assert!(login(file, text) == expected, "{file}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_agent::Event;
+use consort_agent::RunEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(crate) enum LineFormat {
 #[derive(Serialize)]
 struct EventLine<'a> {
     #[serde(flatten)]
-    event: &'a Event,
+    event: &'a RunEvent,
     sequence_id: u64,
     timestamp: String,
 }
@@ -72,10 +72,10 @@ impl EventLineWriter {
     }
 
     /// An event as a line, without its line end.
-    pub(crate) fn line(&mut self, event: &Event) -> Option<String> {
+    pub(crate) fn line(&mut self, event: &RunEvent) -> Option<String> {
         self.sequence += 1;
         let (sequence_id, timestamp) = (self.sequence, now());
-        if let Event::Called { call, tool } = event {
+        if let RunEvent::CallStarted { call, tool } = event {
             self.tools.insert(call.id.clone(), tool.clone());
         }
         let told = if self.form == LineFormat::Chunks { chunk_parts(event) } else { None };
@@ -95,7 +95,7 @@ impl EventLineWriter {
                 })
             }
         };
-        if let Event::Result { result, .. } = event {
+        if let RunEvent::Result { result, .. } = event {
             self.tools.remove(&result.call);
         }
         written.inspect_err(|error| note(format!("cannot write JSON: {error}"))).ok()
@@ -103,24 +103,24 @@ impl EventLineWriter {
 }
 
 /// Converts an event to a chunk, if it is about a tool.
-fn chunk_parts(event: &Event) -> Option<ChunkParts<'_>> {
+fn chunk_parts(event: &RunEvent) -> Option<ChunkParts<'_>> {
     Some(match event {
-        Event::Called { call, .. } => {
+        RunEvent::CallStarted { call, .. } => {
             let content = json!({ "name": call.name, "arguments": call.arguments.as_str() });
             ("called", &call.id, "call", ChunkContent::Made(content), false)
         }
-        Event::Progress { call, progress, total, message } => {
+        RunEvent::Progress { call, progress, total, message } => {
             let content = json!({ "progress": progress, "total": total, "message": message });
             ("progress", call, "progress", ChunkContent::Made(content), false)
         }
-        Event::Log { call, log } => ("log", call, "log", ChunkContent::Json(log), false),
-        Event::Question { question, .. } => {
+        RunEvent::Log { call, log } => ("log", call, "log", ChunkContent::Json(log), false),
+        RunEvent::Question { question, .. } => {
             let content = json!({
                 "id": question.id, "kind": question.kind, "params": question.params,
             });
             ("question", &question.call, "question", ChunkContent::Made(content), false)
         }
-        Event::Result { result, error, took } => {
+        RunEvent::Result { result, error, duration_ms: took } => {
             let kind = if error.is_some() { "error" } else { "complete" };
             let content = json!({
                 "parts": result.parts, "is_error": result.is_error, "kind": error, "took": took,
@@ -134,10 +134,10 @@ fn chunk_parts(event: &Event) -> Option<ChunkParts<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_agent::{Call, CallResult, Part};
     use consort_core::Json;
+    use consort_models::{MessagePart, ToolCall, ToolCallResult};
 
-    fn lines(form: LineFormat, events: &[Event]) -> Vec<Value> {
+    fn lines(form: LineFormat, events: &[RunEvent]) -> Vec<Value> {
         let mut lines = EventLineWriter::new(form);
         let lines = events.iter().map(|event| lines.line(event).unwrap());
         lines
@@ -150,16 +150,21 @@ mod tests {
             .collect()
     }
 
-    fn events() -> Vec<Event> {
-        let call = Call { id: "1".into(), name: "search".into(), arguments: r#"{"q":1}"#.into() };
+    fn events() -> Vec<RunEvent> {
+        let call =
+            ToolCall { id: "1".into(), name: "search".into(), arguments: r#"{"q":1}"#.into() };
         let log = Json::parse(r#"{"level":"info","data":12345678901234567890}"#).unwrap();
-        let result = CallResult { call: "1".into(), parts: vec![Part::text("x")], is_error: false };
+        let result = ToolCallResult {
+            call: "1".into(),
+            parts: vec![MessagePart::text("x")],
+            is_error: false,
+        };
         vec![
-            Event::Asking { turn: 1 },
-            Event::Called { call, tool: "web.search".into() },
-            Event::Progress { call: "1".into(), progress: 1.0, total: Some(2.0), message: None },
-            Event::Log { call: "1".into(), log },
-            Event::Result { result, error: None, took: 5 },
+            RunEvent::Requesting { turn: 1 },
+            RunEvent::CallStarted { call, tool: "web.search".into() },
+            RunEvent::Progress { call: "1".into(), progress: 1.0, total: Some(2.0), message: None },
+            RunEvent::Log { call: "1".into(), log },
+            RunEvent::Result { result, error: None, duration_ms: 5 },
         ]
     }
 

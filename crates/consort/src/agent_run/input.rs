@@ -6,10 +6,13 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use consort_agent::{CallResult, Kind, Media, Message, Part, Resource, Role};
 use consort_config::FileLimits;
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unresolved};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, PartContent, ResourceContent,
+    ToolCallResult,
+};
 use serde_json::{Map, Value};
 
 use crate::command_hub::CommandHub;
@@ -22,7 +25,7 @@ pub(crate) async fn message(
     text: &str,
     attach: &[String],
     images: &[impl AsRef<Path>],
-) -> Result<Message, CommandError> {
+) -> Result<ChatMessage, CommandError> {
     let mut parts = Vec::new();
     let mentioned = mentioned_resources(&running.catalog(), text);
     for uri in attach.iter().chain(&mentioned) {
@@ -33,9 +36,9 @@ pub(crate) async fn message(
         parts.push(image(path.as_ref(), most)?);
     }
     if !text.is_empty() {
-        parts.push(Part::text(text));
+        parts.push(MessagePart::text(text));
     }
-    Ok(Message::new(Role::User, parts))
+    Ok(ChatMessage::new(MessageRole::User, parts))
 }
 
 /// The resources that a text names as `@uri`, each once.
@@ -67,7 +70,7 @@ fn is_templated(catalog: &Catalog, uri: &str) -> bool {
 }
 
 /// Reads the contents of a resource.
-async fn resource(running: &CommandHub, uri: &str) -> Result<Vec<Part>, CommandError> {
+async fn resource(running: &CommandHub, uri: &str) -> Result<Vec<MessagePart>, CommandError> {
     let catalog = running.catalog();
     if !is_templated(&catalog, uri) {
         catalog.resolve_on(ShelfKind::Resources, uri)?;
@@ -82,19 +85,20 @@ async fn resource(running: &CommandHub, uri: &str) -> Result<Vec<Part>, CommandE
         .collect())
 }
 
-fn resource_part(uri: &str, content: &Object) -> Part {
+fn resource_part(uri: &str, content: &Object) -> MessagePart {
     let (mime, data) = (content.text("mimeType"), content.text("blob"));
     if let (Some(mime), Some(data)) = (&mime, &data)
         && mime.starts_with("image/")
     {
-        return Kind::Image(Media::Data { mime: mime.clone(), data: data.clone() }).into();
+        return PartContent::Image(MediaSource::Data { mime: mime.clone(), data: data.clone() })
+            .into();
     }
     let uri = content.text("uri").unwrap_or_else(|| uri.to_owned());
-    Kind::Resource(Resource { uri, mime, text: content.text("text"), data }).into()
+    PartContent::Resource(ResourceContent { uri, mime, text: content.text("text"), data }).into()
 }
 
 /// Reads an image from a file.
-fn image(path: &Path, most: u64) -> Result<Part, CommandError> {
+fn image(path: &Path, most: u64) -> Result<MessagePart, CommandError> {
     let shown = escape_line(&path.display().to_string());
     let bytes = File::open(path)
         .map_err(|error| CommandError::usage(format!("cannot read `{shown}`: {error}")))
@@ -111,7 +115,11 @@ fn image(path: &Path, most: u64) -> Result<Part, CommandError> {
             .hint("use PNG, JPEG, GIF or WebP"));
         }
     };
-    Ok(Kind::Image(Media::Data { mime: mime.to_owned(), data: STANDARD.encode(bytes) }).into())
+    Ok(PartContent::Image(MediaSource::Data {
+        mime: mime.to_owned(),
+        data: STANDARD.encode(bytes),
+    })
+    .into())
 }
 
 /// Returns the prompt: the words of the command line, followed by the standard input if it is requested with `-`, or is
@@ -169,7 +177,7 @@ pub(crate) async fn render_prompt(
     running: &CommandHub,
     name: &str,
     arguments: &[(String, String)],
-) -> Result<Vec<Message>, CommandError> {
+) -> Result<Vec<ChatMessage>, CommandError> {
     let catalog = running.catalog();
     let entry = catalog.resolve_on(ShelfKind::Prompts, name)?;
     check_arguments(name, &entry.definition, arguments)?;
@@ -178,7 +186,7 @@ pub(crate) async fn render_prompt(
     let values = Json::from(Value::Object(values));
     let result = consort_core::prompt(&*running.toolbox, caller(), &entry.id(), &values).await?;
     let messages = result.get("messages").and_then(|messages| messages.to_items());
-    let messages: Vec<Message> =
+    let messages: Vec<ChatMessage> =
         messages.unwrap_or_default().iter().filter_map(prompt_message).collect();
     if messages.is_empty() {
         return Err(CommandError::usage(format!(
@@ -190,15 +198,15 @@ pub(crate) async fn render_prompt(
 }
 
 /// One message of a prompt.
-fn prompt_message(message: &Json) -> Option<Message> {
+fn prompt_message(message: &Json) -> Option<ChatMessage> {
     let message = message.to_object()?;
     let role = match message.text("role").as_deref() {
-        Some("assistant") => Role::Assistant,
-        _ => Role::User,
+        Some("assistant") => MessageRole::Assistant,
+        _ => MessageRole::User,
     };
     let content = Content::from_json(&message.get("content")?);
-    let parts = CallResult::new("", &ToolResult::new(&[content], None, false)).parts;
-    Some(Message::new(role, parts))
+    let parts = ToolCallResult::new("", &ToolResult::new(&[content], None, false)).parts;
+    Some(ChatMessage::new(role, parts))
 }
 
 /// Refuses unknown arguments of a prompt, and missing required ones.
@@ -309,11 +317,14 @@ mod tests {
             "x://a",
             &object(json!({ "uri": "x://b", "mimeType": "image/png", "blob": "aQ==" })),
         );
-        let media = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
-        assert_eq!(part, Kind::Image(media).into());
+        let media = MediaSource::Data { mime: "image/png".into(), data: "aQ==".into() };
+        assert_eq!(part, PartContent::Image(media).into());
         let part = resource_part("x://a", &object(json!({ "text": "words" })));
-        let resource =
-            Resource { uri: "x://a".into(), text: Some("words".into()), ..Resource::default() };
-        assert_eq!(part, Kind::Resource(resource).into());
+        let resource = ResourceContent {
+            uri: "x://a".into(),
+            text: Some("words".into()),
+            ..ResourceContent::default()
+        };
+        assert_eq!(part, PartContent::Resource(resource).into());
     }
 }

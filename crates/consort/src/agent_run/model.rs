@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use consort::models::{DEMO, ModelError, ModelRegistry};
-use consort_agent::Model;
 use consort_core::escape::escape_text;
+use consort_models::Model;
 
 use crate::exit::{CommandError, ExitStatus};
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use consort_agent::{CallResult, Delta, Event, Kind, Message, Part, Report};
+use consort_agent::{RunEvent, RunReport};
 use consort_core::Json;
 use consort_core::escape::{escape_line, shorten_line};
+use consort_models::{ChatMessage, MessagePart, PartContent, ReplyDelta, ToolCallResult};
 
 use super::event_lines::EventLineWriter;
 use super::output::RunOutput;
@@ -28,7 +29,7 @@ pub(crate) struct RunPrinter {
     /// True if part of the current answer was shown.
     begun: bool,
     /// Events held back while a question is shown.
-    held: Option<Vec<Event>>,
+    held: Option<Vec<RunEvent>>,
 }
 
 /// Display options.
@@ -85,7 +86,7 @@ impl RunPrinter {
     /// Shows a warning; programs get it as a note.
     pub(crate) fn warn(&mut self, text: String) {
         if self.is_json() {
-            self.event(Event::Note { text });
+            self.event(RunEvent::Note { text });
         } else {
             self.write(format!("warning: {}", escape_line(&text)));
         }
@@ -114,10 +115,10 @@ impl RunPrinter {
     }
 
     /// Shows an event.
-    pub(crate) fn event(&mut self, event: Event) {
+    pub(crate) fn event(&mut self, event: RunEvent) {
         if let Some(held) = &mut self.held {
             // Of a call's progress the last will do.
-            if let (Event::Progress { call, .. }, Some(Event::Progress { call: last, .. })) =
+            if let (RunEvent::Progress { call, .. }, Some(RunEvent::Progress { call: last, .. })) =
                 (&event, held.last())
                 && call == last
             {
@@ -133,45 +134,49 @@ impl RunPrinter {
             return;
         }
         match event {
-            Event::Asking { .. } => {
+            RunEvent::Requesting { .. } => {
                 self.begun = false;
                 self.live.show_spinner("asking the model");
             }
-            Event::Delta { delta } => self.delta(delta),
-            Event::Again { error, after } => {
+            RunEvent::Delta { delta } => self.delta(delta),
+            RunEvent::Retrying { error, wait_ms: after } => {
                 self.print_untrusted(
                     TextStyle::Warning,
                     &format!("{error}; asking again in {}", time(after)),
                 );
             }
-            Event::Said { message, .. } => self.print_message(&message),
-            Event::Called { call, tool } => self.print_call(call.id, tool, call.arguments.as_str()),
-            Event::Progress { call, progress, total, message } => {
+            RunEvent::Reply { message, .. } => self.print_message(&message),
+            RunEvent::CallStarted { call, tool } => {
+                self.print_call(call.id, tool, call.arguments.as_str());
+            }
+            RunEvent::Progress { call, progress, total, message } => {
                 self.progress(&call, progress, total, message.as_deref().unwrap_or_default());
             }
-            Event::Log { call, log } => self.log(&call, &log),
-            Event::Question { question, .. } => {
+            RunEvent::Log { call, log } => self.log(&call, &log),
+            RunEvent::Question { question, .. } => {
                 let message = question.params["message"].as_str().unwrap_or_default();
                 self.print_untrusted(TextStyle::Warning, &format!("a person is asked: {message}"));
             }
-            Event::Result { result, error, took } => self.result(&result, error.as_deref(), took),
-            Event::Note { text } => self.print_untrusted(TextStyle::Faint, &text),
-            Event::Over { report } => self.print_report(&report),
+            RunEvent::Result { result, error, duration_ms: took } => {
+                self.result(&result, error.as_deref(), took);
+            }
+            RunEvent::Note { text } => self.print_untrusted(TextStyle::Faint, &text),
+            RunEvent::Ended { report } => self.print_report(&report),
             // That it began, and whatever else there will be.
             _ => {}
         }
     }
 
-    fn delta(&mut self, delta: Delta) {
+    fn delta(&mut self, delta: ReplyDelta) {
         match delta {
-            Delta::Text(text) | Delta::Refusal(text) if !self.options.whole => {
+            ReplyDelta::Text(text) | ReplyDelta::Refusal(text) if !self.options.whole => {
                 self.print_answer(&text);
             }
-            Delta::Thinking(text) if self.options.thinking && !self.options.whole => {
+            ReplyDelta::Thinking(text) if self.options.thinking && !self.options.whole => {
                 self.print_reasoning(&text);
             }
-            Delta::Thinking(_) => self.live.show_spinner("the model thinks"),
-            Delta::ToolCallStarted { name, .. } => {
+            ReplyDelta::Thinking(_) => self.live.show_spinner("the model thinks"),
+            ReplyDelta::ToolCallStarted { name, .. } => {
                 self.end_line();
                 self.live.show_spinner(&format!("the model calls {}", escape_line(&name)));
             }
@@ -209,14 +214,18 @@ impl RunPrinter {
         }
     }
 
-    fn print_message(&mut self, message: &Message) {
+    fn print_message(&mut self, message: &ChatMessage) {
         self.live.remove_spinner();
         // A provider that does not stream, or a wish for whole answers.
         if !self.begun {
             for part in &message.parts {
-                match &part.kind {
-                    Kind::Text { text } | Kind::Refusal { text } => self.print_answer(text),
-                    Kind::Thinking { text, .. } if self.options.thinking && self.options.whole => {
+                match &part.content {
+                    PartContent::Text { text } | PartContent::Refusal { text } => {
+                        self.print_answer(text)
+                    }
+                    PartContent::Thinking { text, .. }
+                        if self.options.thinking && self.options.whole =>
+                    {
                         self.print_reasoning(text);
                     }
                     _ => {}
@@ -258,7 +267,7 @@ impl RunPrinter {
         self.print_untrusted(TextStyle::Faint, &text);
     }
 
-    fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
+    fn result(&mut self, result: &ToolCallResult, error: Option<&str>, took: u64) {
         self.live.end(&result.call);
         let tool = self.tool(&result.call);
         self.calls.remove(&result.call);
@@ -276,7 +285,7 @@ impl RunPrinter {
         }
     }
 
-    fn print_report(&mut self, report: &Report) {
+    fn print_report(&mut self, report: &RunReport) {
         // A call that was broken off has no end of its own.
         self.clear();
         if self.options.cost {
@@ -303,7 +312,7 @@ impl RunPrinter {
 }
 
 /// Returns the usage and cost of a run, in a few words.
-pub(crate) fn cost(report: &Report) -> String {
+pub(crate) fn cost(report: &RunReport) -> String {
     let count = |count: u32, what: &str| {
         let ending = if count == 1 { "" } else { "s" };
         format!("{count} {what}{ending}")
@@ -314,7 +323,7 @@ pub(crate) fn cost(report: &Report) -> String {
         words.push(format!("{} tokens read, {} written", usage.input, usage.output));
     }
     words.extend(report.cost.map(|cost| format!("${cost:.4}")));
-    words.push(time(report.took));
+    words.push(time(report.duration_ms));
     words.join(", ")
 }
 
@@ -328,12 +337,12 @@ pub(crate) fn time(millis: u64) -> String {
 }
 
 /// The text of a result, for a short display.
-fn result_excerpt(parts: &[Part]) -> String {
-    let words = parts.iter().map(|part| match &part.kind {
-        Kind::Text { text } => text.clone(),
-        Kind::Image(_) => "[image]".to_owned(),
-        Kind::Audio(_) => "[audio]".to_owned(),
-        Kind::Resource(resource) => format!("[{}]", resource.uri),
+fn result_excerpt(parts: &[MessagePart]) -> String {
+    let words = parts.iter().map(|part| match &part.content {
+        PartContent::Text { text } => text.clone(),
+        PartContent::Image(_) => "[image]".to_owned(),
+        PartContent::Audio(_) => "[audio]".to_owned(),
+        PartContent::Resource(resource) => format!("[{}]", resource.uri),
         _ => String::new(),
     });
     words.collect::<Vec<_>>().join(" ")

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use consort_agent::bound::ASK_USER;
-use consort_agent::record::{MODEL as REPLAYED, RecordError, Recorder, Redactor, Replayer};
-use consort_agent::{Facts, Model};
+use consort_agent::recording::{Recorder, RecordingError, Redactor, Replayer};
+use consort_agent::run_tools::ASK_USER;
 use consort_core::escape::escape_text;
 use consort_core::{Toolbox, secret};
+use consort_models::REPLAYED;
+use consort_models::{Model, ModelFacts};
 
 use crate::cli::AgentArguments;
 use crate::exit::{CommandError, ExitStatus};
@@ -38,7 +39,7 @@ impl RunRecording {
     /// The replayed model, if this is a replay.
     pub(crate) fn replayed_model(&self) -> Option<Model> {
         let Self::Replaying(replayer) = self else { return None };
-        let facts = Facts { images: true, audio: true, ..Facts::default() };
+        let facts = ModelFacts { images: true, audio: true, ..ModelFacts::default() };
         let name = REPLAYED.to_owned();
         Some(Model { id: name.clone(), name, provider: replayer.provider(), facts })
     }
@@ -65,7 +66,7 @@ impl RunRecording {
     /// Returns true if the recorded model could ask a person; `None` without a replay.
     pub(crate) fn could_ask_user(&self) -> Option<bool> {
         match self {
-            Self::Replaying(replayer) => Some(replayer.offers(ASK_USER)),
+            Self::Replaying(replayer) => Some(replayer.lists_tool(ASK_USER)),
             Self::Absent | Self::Recording(_) => None,
         }
     }
@@ -89,8 +90,8 @@ impl RunRecording {
     }
 }
 
-impl From<RecordError> for CommandError {
-    fn from(error: RecordError) -> Self {
+impl From<RecordingError> for CommandError {
+    fn from(error: RecordingError) -> Self {
         Self::usage(escape_text(&super::model::error_chain(&error)))
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use consort::agents::{self, AgentError};
 use consort::models::ModelRegistry;
 use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
-use consort_agent::sub::{AGENTS, Roster, tool_name};
+use consort_agent::sub_agent::{AGENTS, AgentRegistry, tool_name};
 use consort_agent::transcript::UNNAMED_AGENT;
-use consort_agent::{Agent, Bound, Consent, Limits, RunObserver, Sampling};
+use consort_agent::{Agent, RunLimits, RunObserver, RunTools, SamplingConsent, SamplingSettings};
 use consort_config::{AgentConfig, Config};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Pattern, Problem, Toolbox, nearest};
@@ -117,7 +117,7 @@ impl AgentContext {
         let caller = &self.agent.settings.caller;
         let catalog = self.agent.toolbox.catalog(caller);
         let whole = self.running.hub.catalog(caller);
-        let bound = Bound::chosen(&catalog, tools, Some(&whole))?;
+        let bound = RunTools::select(&catalog, tools, Some(&whole))?;
         self.agent.settings.tools = Some(bound.ids());
         Ok(bound.denied)
     }
@@ -199,11 +199,12 @@ async fn build_agent(
     settings.limits = limits(agent_arguments, &settings.limits);
     // What is played costs nothing.
     settings.observer = running.records.observer().filter(|_| !recording.is_replay());
-    settings.person = recording
+    settings.has_user = recording
         .could_ask_user()
         .unwrap_or(TerminalPrompt::has_terminal() || agent_arguments.wait);
     if TerminalPrompt::has_terminal() {
-        settings.sampling = Sampling::new(Consent::Ask, settings.work.sampling_tokens);
+        settings.sampling =
+            SamplingSettings::new(SamplingConsent::Ask, settings.work.sampling_tokens);
     }
     Ok(BuiltAgent { agent, models, unexposed, described: chosen })
 }
@@ -217,7 +218,7 @@ fn folder(config: Option<&Config>) -> &Path {
 struct AgentTeam<'a> {
     /// The layers, with all of them as tools.
     toolbox_layers: ToolboxLayers,
-    roster: Arc<Roster>,
+    roster: Arc<AgentRegistry>,
     models: &'a ModelRegistry,
     config: Option<&'a Config>,
     observer: Option<Arc<dyn RunObserver>>,
@@ -231,7 +232,7 @@ impl<'a> AgentTeam<'a> {
             let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
             (name.clone(), agent.description.clone().unwrap_or_else(usual))
         });
-        let roster = Arc::<Roster>::default();
+        let roster = Arc::<AgentRegistry>::default();
         let toolbox_layers =
             running.toolbox_layers.clone().with_agents(told.collect(), Arc::clone(&roster));
         Self { toolbox_layers, roster, models, config, observer: running.records.observer() }
@@ -286,8 +287,8 @@ fn agent_failure(error: &AgentError) -> CommandError {
 }
 
 /// The limits of the command line, with defaults.
-fn limits(agent_arguments: &AgentArguments, usual: &Limits) -> Limits {
-    Limits {
+fn limits(agent_arguments: &AgentArguments, usual: &RunLimits) -> RunLimits {
+    RunLimits {
         turns: agent_arguments.max_turns.unwrap_or(usual.turns),
         calls: agent_arguments.max_calls.unwrap_or(usual.calls),
         tokens: agent_arguments.max_tokens.or(usual.tokens),

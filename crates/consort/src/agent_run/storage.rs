@@ -1,14 +1,14 @@
 //! Stored conversations.
 
 use consort_agent::transcript::conversation_title;
-use consort_agent::{Conversation, Store};
+use consort_agent::{Conversation, ConversationStore};
 
 use crate::exit::CommandError;
 use crate::output::note;
 
 /// Store of conversations, if they are stored.
 #[derive(Debug)]
-pub(crate) struct ConversationStorage(Option<Store>);
+pub(crate) struct ConversationStorage(Option<ConversationStore>);
 
 /// A conversation, and its id in the store.
 #[derive(Debug, Default)]
@@ -36,14 +36,14 @@ impl ConversationStorage {
             CommandError::usage("there is no home folder to keep the conversation in")
                 .hint("keep nothing with --no-store")
         })?;
-        Ok(Self(Some(Store::new(folder))))
+        Ok(Self(Some(ConversationStore::new(folder))))
     }
 
     /// Starts a conversation about this.
     pub(crate) fn begin(&self, about: &str) -> Result<StoredConversation, CommandError> {
         let Some(store) = &self.0 else { return Ok(StoredConversation::default()) };
         let (id, journal) = store.create(&conversation_title(about))?;
-        let conversation = Conversation::kept(&[], Box::new(journal));
+        let conversation = Conversation::with_journal(&[], Box::new(journal));
         Ok(StoredConversation { id: Some(id.to_string()), conversation })
     }
 
@@ -52,10 +52,13 @@ impl ConversationStorage {
         let store = self.store()?;
         let id = store.find(id)?;
         let opened = store.open(&id)?;
-        if opened.torn > 0 {
-            note(format!("warning: {} bytes at the end of `{id}` were not whole", opened.torn));
+        if opened.torn_bytes > 0 {
+            note(format!(
+                "warning: {} bytes at the end of `{id}` were not whole",
+                opened.torn_bytes
+            ));
         }
-        let conversation = Conversation::kept(&opened.steps, Box::new(opened.journal));
+        let conversation = Conversation::with_journal(&opened.steps, Box::new(opened.journal));
         Ok(StoredConversation { id: Some(id.to_string()), conversation })
     }
 
@@ -84,7 +87,7 @@ impl ConversationStorage {
         Ok(listed.collect())
     }
 
-    fn store(&self) -> Result<&Store, CommandError> {
+    fn store(&self) -> Result<&ConversationStore, CommandError> {
         self.0.as_ref().ok_or_else(|| {
             CommandError::usage("no conversation is kept").hint("leave out --no-store")
         })

@@ -1,7 +1,8 @@
 //! `consort ask`: sends one prompt to a model that can use the offered tools.
 
-use consort_agent::{Message, Status};
+use consort_agent::RunStatus;
 use consort_core::escape::escape_text;
+use consort_models::ChatMessage;
 
 use crate::agent_run::{self, LineFormat, QuitRequest, RunSetup, StoredConversation};
 use crate::cli::{AskArguments, GlobalArguments};
@@ -57,14 +58,14 @@ async fn perform(
 pub(super) async fn answered(
     setup: &mut RunSetup,
     kept: &StoredConversation,
-    input: Vec<Message>,
+    input: Vec<ChatMessage>,
 ) -> Result<ExitStatus, CommandError> {
     let RunSetup { context, user } = setup;
     if input.is_empty() {
         user.answer_pending(&kept.conversation).await?;
     }
     // A run that completed before is not shown again, except for its answer.
-    let told = input.is_empty() && kept.conversation.over() == Some(Status::Completed);
+    let told = input.is_empty() && kept.conversation.outcome() == Some(RunStatus::Completed);
     match user.run_agent(&context.agent, &kept.conversation, input).await {
         Ok(report) if told && !user.show.is_json() => {
             line(escape_text(&report.text));

@@ -5,8 +5,9 @@ mod editor;
 mod input;
 mod source;
 
-use consort_agent::{Message, Report, Role, Status, Usage};
+use consort_agent::{RunReport, RunStatus};
 use consort_core::escape::{escape_line, shorten_line};
+use consort_models::{ChatMessage, MessageRole, TokenUsage};
 
 use crate::agent_run::{self, LineFormat, QuitRequest, RunSetup, StoredConversation};
 use crate::cli::{ChatArguments, GlobalArguments};
@@ -69,7 +70,7 @@ struct ChatSession<'a> {
 struct ChatUsage {
     turns: u32,
     calls: u32,
-    usage: Usage,
+    usage: TokenUsage,
     cost: Option<f64>,
 }
 
@@ -96,7 +97,7 @@ impl ChatSession<'_> {
                 format!("{} messages; the last: {}", messages.len(), shorten_line(&said, GLIMPSE));
             self.note(&text);
         }
-        let waiting = self.kept.conversation.waiting();
+        let waiting = self.kept.conversation.open_questions();
         let offer = match waiting.first() {
             Some(question) => {
                 let message = question.params["message"].as_str().unwrap_or_default();
@@ -119,8 +120,9 @@ impl ChatSession<'_> {
     /// Returns true if a run can be resumed: it did not end, and the last message is not a final answer of the model.
     fn is_open(&self) -> bool {
         let messages = self.kept.conversation.messages();
-        let is_last =
-            |message: &Message| message.role == Role::Assistant && message.calls().next().is_none();
+        let is_last = |message: &ChatMessage| {
+            message.role == MessageRole::Assistant && message.calls().next().is_none()
+        };
         self.kept.conversation.is_unfinished() && !messages.last().is_some_and(|last| is_last(last))
     }
 
@@ -194,10 +196,10 @@ impl ChatSession<'_> {
     }
 
     /// Runs the agent on the input. A conversation is stored from its first message on.
-    async fn answer(&mut self, input: Vec<Message>) -> Result<(), CommandError> {
+    async fn answer(&mut self, input: Vec<ChatMessage>) -> Result<(), CommandError> {
         let RunSetup { context, user } = &mut *self.setup;
         if self.kept.id.is_none() && self.kept.conversation.messages().is_empty() {
-            let about = input.iter().map(Message::text).find(|text| !text.is_empty());
+            let about = input.iter().map(ChatMessage::text).find(|text| !text.is_empty());
             self.kept = context.storage.begin(&about.unwrap_or_default())?;
             if let Some(id) = &self.kept.id {
                 user.show.conversation(id);
@@ -210,7 +212,7 @@ impl ChatSession<'_> {
             return Ok(());
         };
         self.used.add(&report);
-        if report.status == Status::Cancelled {
+        if report.status == RunStatus::Cancelled {
             self.note("stopped; the conversation goes on");
         }
         let json = self.setup.user.show.is_json();
@@ -236,7 +238,7 @@ impl ChatSession<'_> {
 }
 
 impl ChatUsage {
-    fn add(&mut self, report: &Report) {
+    fn add(&mut self, report: &RunReport) {
         self.turns += report.turns;
         self.calls += report.calls;
         self.usage += report.usage;
@@ -246,7 +248,7 @@ impl ChatUsage {
     }
 
     fn words(&self) -> String {
-        let Usage { input, output, cached_read, reasoning, .. } = self.usage;
+        let TokenUsage { input, output, cached_read, reasoning, .. } = self.usage;
         let cost = match self.cost {
             Some(cost) => format!(", ${cost:.4}"),
             None => "; the model's price is not known".to_owned(),

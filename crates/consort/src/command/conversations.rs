@@ -5,7 +5,9 @@ mod transcript;
 use std::io::IsTerminal;
 
 use consort_agent::StoreError;
-use consort_agent::store::{Id, State, Store, Summary};
+use consort_agent::store::{
+    ConversationId, ConversationState, ConversationStore, ConversationSummary,
+};
 use consort_config::conversations_folder;
 use consort_core::escape::{escape_line, shorten_line};
 use serde::Serialize;
@@ -26,7 +28,7 @@ pub(super) async fn run(
         CommandError::usage("there is no home folder to look in")
             .hint("name a folder with --folder")
     })?;
-    let store = Store::new(folder);
+    let store = ConversationStore::new(folder);
     match options.command {
         ConversationsCommand::List => list(common, &store),
         ConversationsCommand::Show { id } => show(common, &store, &id),
@@ -60,11 +62,11 @@ impl From<StoreError> for CommandError {
     }
 }
 
-fn list(common: &GlobalArguments, store: &Store) -> Result<ExitStatus, CommandError> {
+fn list(common: &GlobalArguments, store: &ConversationStore) -> Result<ExitStatus, CommandError> {
     #[derive(Serialize)]
     struct ConversationRow<'a> {
         #[serde(flatten)]
-        summary: &'a Summary,
+        summary: &'a ConversationSummary,
         #[serde(skip_serializing_if = "Option::is_none")]
         damage: Option<&'a str>,
     }
@@ -87,14 +89,14 @@ fn list(common: &GlobalArguments, store: &Store) -> Result<ExitStatus, CommandEr
     Ok(ExitStatus::Ok)
 }
 
-fn damage(summary: &Summary) -> Option<&str> {
+fn damage(summary: &ConversationSummary) -> Option<&str> {
     match &summary.state {
-        State::Damaged(reason) => Some(reason),
+        ConversationState::Damaged(reason) => Some(reason),
         _ => None,
     }
 }
 
-fn cells(summary: &Summary) -> [TableCell; 6] {
+fn cells(summary: &ConversationSummary) -> [TableCell; 6] {
     let id = TableCell::from(summary.id.as_str());
     if let Some(damage) = damage(summary) {
         let state = TableCell::styled(TextStyle::Bad, summary.state.as_str());
@@ -121,7 +123,11 @@ fn time(at: u64) -> String {
     consort_core::utc(at / 1000).replace('T', " ").replace('Z', "")
 }
 
-fn show(common: &GlobalArguments, store: &Store, name: &str) -> Result<ExitStatus, CommandError> {
+fn show(
+    common: &GlobalArguments,
+    store: &ConversationStore,
+    name: &str,
+) -> Result<ExitStatus, CommandError> {
     let (head, steps) = store.read(&store.find(name)?)?;
     if common.json {
         let (id, title, created, forked) = (&head.id, &head.title, head.created, &head.forked);
@@ -136,11 +142,12 @@ fn show(common: &GlobalArguments, store: &Store, name: &str) -> Result<ExitStatu
 
 async fn delete(
     common: &GlobalArguments,
-    store: &Store,
+    store: &ConversationStore,
     names: &[String],
     yes: bool,
 ) -> Result<ExitStatus, CommandError> {
-    let mut ids = names.iter().map(|name| store.find(name)).collect::<Result<Vec<Id>, _>>()?;
+    let mut ids =
+        names.iter().map(|name| store.find(name)).collect::<Result<Vec<ConversationId>, _>>()?;
     ids.sort_unstable();
     ids.dedup();
     if !yes {

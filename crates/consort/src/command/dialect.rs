@@ -2,7 +2,7 @@
 
 use consort_core::Entry;
 use consort_core::escape::escape_line;
-use consort_shape::dialect::{Options, names, project};
+use consort_models::dialect::{DialectOptions, assign_names, project};
 use serde_json::{Value, json};
 
 use crate::cli::{DialectArguments, GlobalArguments};
@@ -22,10 +22,10 @@ pub(super) async fn run(
         None => catalog.tools.entries().iter().collect(),
     };
     let given: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    let names = names(wanted.dialect, &given);
+    let names = assign_names(wanted.dialect, &given);
     let mut told = Vec::new();
     for (entry, name) in entries.iter().zip(names) {
-        let projection = project(&entry.tool(), wanted.dialect, Options::default());
+        let projection = project(&entry.tool(), wanted.dialect, DialectOptions::default());
         let losses: Vec<String> = projection.losses.iter().map(ToString::to_string).collect();
         told.push((entry.id(), name, projection.tool, losses));
     }

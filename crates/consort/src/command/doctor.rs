@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
 use consort_hub::{SchemaLimits, Status, check_schema};
-use consort_shape::dialect::{Dialect, Options, project};
-use consort_shape::scan::{scan, shadowing};
-use consort_shape::tokens::{Vocabulary, costs};
+use consort_models::dialect::{DialectOptions, ToolDialect, project};
+use consort_models::tokens::{TokenVocabulary, costs};
+use consort_shape::scan::{find_shadows, scan};
 use serde::Serialize;
 
 use super::servers;
@@ -113,7 +113,7 @@ fn suspicious(entry: &Entry) -> Vec<Problem> {
 }
 
 fn definition_costs(catalog: &Catalog) -> Vec<DefinitionCost> {
-    let mut weights: Vec<DefinitionCost> = server_costs(&costs(Vocabulary::O200k, catalog))
+    let mut weights: Vec<DefinitionCost> = server_costs(&costs(TokenVocabulary::O200k, catalog))
         .into_iter()
         .map(|ServerTokenCost { server, tools, tokens }| {
             let changed = PROVIDERS.iter().map(|dialect| (dialect.as_str(), 0)).collect();
@@ -122,7 +122,7 @@ fn definition_costs(catalog: &Catalog) -> Vec<DefinitionCost> {
         .collect();
     for entry in catalog.tools.entries() {
         for dialect in PROVIDERS {
-            if project(&entry.tool(), dialect, Options::default()).losses.is_empty() {
+            if project(&entry.tool(), dialect, DialectOptions::default()).losses.is_empty() {
                 continue;
             }
             let concerned = |weight: &&mut DefinitionCost| {
@@ -137,7 +137,8 @@ fn definition_costs(catalog: &Catalog) -> Vec<DefinitionCost> {
 }
 
 /// The providers whose formats are checked: `OpenAI`'s two accept the same schemas.
-const PROVIDERS: [Dialect; 3] = [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini];
+const PROVIDERS: [ToolDialect; 3] =
+    [ToolDialect::OpenAiChat, ToolDialect::Anthropic, ToolDialect::Gemini];
 
 fn table(weights: &[DefinitionCost]) -> TextTable {
     let mut table = TextTable::new(&["SERVER", "TOOLS", "TOKENS", "CHANGED FOR"]);
@@ -165,7 +166,7 @@ fn remarkable(catalog: &Catalog) -> Vec<Problem> {
             problems.push(Problem::warning(message).of(&entry.route.server));
         }
     }
-    for shadow in shadowing(catalog) {
+    for shadow in find_shadows(catalog) {
         problems.push(Problem::warning(format!("deserves a look: {shadow}")));
     }
     problems

@@ -2,8 +2,8 @@
 
 use consort_core::escape::{escape_line, escape_text, shorten_line};
 use consort_core::{Entry, Route, Toolbox};
-use consort_shape::scan::{Finding, scan};
-use consort_shape::{Explanation, explain};
+use consort_shape::scan::{ScanFinding, scan};
+use consort_shape::{TransformExplanation, explain};
 use serde::Serialize;
 
 use crate::cli::GlobalArguments;
@@ -18,10 +18,10 @@ const SHOWN: usize = 200;
 #[derive(Serialize)]
 struct ToolExplanation {
     #[serde(flatten)]
-    explanation: Explanation,
+    explanation: TransformExplanation,
     policy: Option<String>,
     /// Suspicious passages in the definition of its server.
-    findings: Vec<Finding>,
+    findings: Vec<ScanFinding>,
 }
 
 pub(super) async fn run(
@@ -41,7 +41,7 @@ pub(super) async fn run(
         json(&report);
         return Ok(ExitStatus::Ok);
     }
-    let Explanation { from, to, steps } = &report.explanation;
+    let TransformExplanation { from, to, steps } = &report.explanation;
     let to = to.as_deref().unwrap_or("hidden");
     line(styled(TextStyle::Heading, format!("{} -> {}", escape_line(from), escape_line(to))));
     for step in steps {
@@ -55,7 +55,7 @@ pub(super) async fn run(
                 None => "-".to_owned(),
             };
             let (from, to) = (text(&change.from), text(&change.to));
-            line(format!("    {}: {from} -> {to}", escape_line(&change.what)));
+            line(format!("    {}: {from} -> {to}", escape_line(&change.member)));
         }
     }
     if steps.is_empty() {

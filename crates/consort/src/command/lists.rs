@@ -3,7 +3,7 @@
 use consort_core::escape::escape_line;
 use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
 use consort_shape::Exposure;
-use consort_shape::scan::{Finding, scan};
+use consort_shape::scan::{ScanFinding, scan};
 use serde_json::{Value, json};
 
 use crate::cli::GlobalArguments;
@@ -191,7 +191,7 @@ fn shown(catalog: &Catalog, kind: ShelfKind, server: Option<&ServerId>) -> Vec<V
 }
 
 /// Returns suspicious passages in the server's definition of a tool; none for local tools.
-fn findings(said: &Catalog, entry: &Entry) -> Vec<Finding> {
+fn findings(said: &Catalog, entry: &Entry) -> Vec<ScanFinding> {
     if said.is_local(&entry.route.server) {
         return Vec::new();
     }
@@ -210,7 +210,7 @@ fn print(table: &TextTable, what: &str, catalog: &Catalog) {
     }
 }
 
-fn print_long(entry: &Entry, findings: &[Finding]) {
+fn print_long(entry: &Entry, findings: &[ScanFinding]) {
     let tool = entry.tool();
     line(styled(TextStyle::Heading, escape_line(&entry.id())));
     if let Some(about) = tool.description() {

@@ -10,7 +10,7 @@ use consort_config::Config;
 use consort_config::lock::{DefinitionSurvey, LockFileError, SurveyScope};
 use consort_core::ServerId;
 use consort_core::escape::escape_line;
-use consort_shape::pin::{Difference, Lock};
+use consort_shape::pin::{LockDifference, PinLock};
 use serde_json::{Value, json};
 
 use crate::cli::{self, GlobalArguments};
@@ -55,7 +55,7 @@ struct LockJob<'a> {
 impl LockJob<'_> {
     /// Shows the definitions of all servers and writes them to the lock.
     async fn create(&self, config: TrustedConfig) -> Result<ExitStatus, CommandError> {
-        let Some(survey) = survey(config, &Lock::default(), &SurveyScope::All).await else {
+        let Some(survey) = survey(config, &PinLock::default(), &SurveyScope::All).await else {
             return Ok(ExitStatus::Interrupted);
         };
         if self.common.json {
@@ -81,7 +81,7 @@ impl LockJob<'_> {
     async fn update(
         &self,
         config: TrustedConfig,
-        mut agreed: Lock,
+        mut agreed: PinLock,
         names: &[String],
     ) -> Result<ExitStatus, CommandError> {
         let named = named(&config, &agreed, names)?;
@@ -95,7 +95,7 @@ impl LockJob<'_> {
         if differences.is_empty() {
             return Ok(exit_of(&survey, ExitStatus::Ok));
         }
-        agreed.update(&survey.now, differences.iter().map(Difference::server));
+        agreed.update(&survey.now, differences.iter().map(LockDifference::server));
         self.agree(&agreed, exit_of(&survey, ExitStatus::Ok)).await
     }
 
@@ -103,7 +103,7 @@ impl LockJob<'_> {
     async fn check(
         &self,
         config: TrustedConfig,
-        agreed: &Lock,
+        agreed: &PinLock,
     ) -> Result<ExitStatus, CommandError> {
         let Some(survey) = survey(config, agreed, &SurveyScope::Agreed).await else {
             return Ok(ExitStatus::Interrupted);
@@ -117,7 +117,7 @@ impl LockJob<'_> {
         })
     }
 
-    fn tell(&self, survey: &DefinitionSurvey, differences: &[Difference]) {
+    fn tell(&self, survey: &DefinitionSurvey, differences: &[LockDifference]) {
         if self.common.json {
             let told: Vec<Value> = differences.iter().map(show::difference_json).collect();
             json(&json!({
@@ -144,7 +144,7 @@ impl LockJob<'_> {
     }
 
     /// Writes a lock after confirmation.
-    async fn agree(&self, lock: &Lock, exit: ExitStatus) -> Result<ExitStatus, CommandError> {
+    async fn agree(&self, lock: &PinLock, exit: ExitStatus) -> Result<ExitStatus, CommandError> {
         if !self.yes {
             if !TerminalPrompt::has_terminal() {
                 return Err(CommandError {
@@ -178,7 +178,7 @@ impl LockJob<'_> {
 /// The selected servers: those named, or all.
 fn named(
     config: &Config,
-    agreed: &Lock,
+    agreed: &PinLock,
     names: &[String],
 ) -> Result<BTreeSet<ServerId>, CommandError> {
     let configured = config.servers.iter().map(|server| &server.name);

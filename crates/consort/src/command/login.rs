@@ -6,7 +6,7 @@ use consort::logins;
 use consort::trust::TrustedConfig;
 use consort_config::{LimitSettings, ServerConfig, SystemValues, TransportConfig};
 use consort_core::escape::escape_text;
-use consort_login::Login;
+use consort_oauth::ServerLogin;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;
 
@@ -27,14 +27,14 @@ pub(super) async fn login(
     let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
         return Err(nothing_to_do(&server));
     };
-    let login = consort_login::Settings { limits: limits.login, ..login };
+    let login = consort_oauth::LoginSettings { limits: limits.login, ..login };
     let settings = server.to_settings(&resolve).map_err(wrong)?;
     let port = wanted.port.or(port(&server)).unwrap_or(0);
     let browser = LoginBrowser::new(port, !wanted.no_browser, limits.login_browser);
     let browser = browser.await.map_err(|error| {
         CommandError::usage(format!("cannot listen on port {port} for the browser: {error}"))
     })?;
-    let login = Arc::new(Login::new(login, logins::store(), Some(Arc::new(browser))));
+    let login = Arc::new(ServerLogin::new(login, logins::store(), Some(Arc::new(browser))));
     let times = Times {
         handshake: limits.login_browser * 2,
         total: limits.login_browser * 2,
@@ -89,16 +89,16 @@ pub(super) fn logout(common: &GlobalArguments, wanted: &str) -> Result<ExitStatu
     Ok(ExitStatus::Ok)
 }
 
-fn told(common: &GlobalArguments, server: &ServerConfig, login: &Login, tools: usize) {
-    let kept = login.kept();
+fn told(common: &GlobalArguments, server: &ServerConfig, login: &ServerLogin, tools: usize) {
+    let kept = login.stored();
     if common.json {
         let kept = kept.as_deref();
         json(&json!({
             "server": server.name,
             "issuer": kept.map(|kept| &kept.issuer),
             "scope": kept.and_then(|kept| kept.tokens.scope.as_ref()),
-            "expires": kept.and_then(|kept| kept.tokens.expires),
-            "renewable": kept.is_some_and(|kept| kept.tokens.refresh.is_some()),
+            "expires": kept.and_then(|kept| kept.tokens.expires_at),
+            "renewable": kept.is_some_and(|kept| kept.tokens.refresh_token.is_some()),
             "tools": tools,
         }));
         return;
@@ -107,7 +107,7 @@ fn told(common: &GlobalArguments, server: &ServerConfig, login: &Login, tools: u
         Some(kept) => {
             let by = escape_text(&kept.issuer);
             line(format!("`{}` lets you in, by {by}: {tools} tools", server.name));
-            if kept.tokens.refresh.is_none() && kept.tokens.expires.is_some() {
+            if kept.tokens.refresh_token.is_none() && kept.tokens.expires_at.is_some() {
                 line("it cannot be renewed: log in again when it has expired");
             }
         }
@@ -158,7 +158,7 @@ fn unreached(error: &consort_wire::ConnectError) -> CommandError {
 }
 
 /// The failure for scopes that a server requires and that were not granted.
-fn not_granted(error: &consort_login::LoginError) -> CommandError {
+fn not_granted(error: &consort_oauth::LoginError) -> CommandError {
     let message = format!("cannot get the scopes that the server wants: {error}");
     CommandError { exit: ExitStatus::Unreachable, ..CommandError::usage(escape_text(&message)) }
 }

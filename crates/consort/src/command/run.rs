@@ -3,7 +3,7 @@
 mod answer_schema;
 mod file;
 
-use consort_agent::Task;
+use consort_agent::AgentTask;
 
 use super::ask::answered;
 use crate::agent_run::{self, LineFormat, RunSetup};
@@ -20,7 +20,7 @@ pub(super) async fn run(
     let prompt = file.prompt(&run.set)?;
     let output = file.output.as_ref().map(AnswerSchema::new).transpose()?;
     let agent_arguments = merged(run.agent_arguments, &file);
-    let task = Task {
+    let task = AgentTask {
         id: file.id(&run.file),
         kind: file.kind.clone(),
         description: prompt,
@@ -40,7 +40,7 @@ pub(super) async fn run(
 async fn perform(
     setup: &mut RunSetup,
     file: &TaskFile,
-    task: Task,
+    task: AgentTask,
     output: Option<AnswerSchema>,
 ) -> Result<ExitStatus, CommandError> {
     if setup.reach(&task.tools).await?.is_none() {

@@ -1,6 +1,6 @@
 //! `consort search`: finds tools by their function.
 
-use consort_shape::search::{Index, Limits};
+use consort_search::{SearchLimits, ToolIndex};
 use serde_json::json;
 
 use crate::cli::GlobalArguments;
@@ -21,7 +21,7 @@ pub(super) async fn run(
     }
     running.connect_servers(None, need).await;
     let catalog = running.catalog();
-    let index = Index::of(&catalog, Limits::default());
+    let index = ToolIndex::from_catalog(&catalog, SearchLimits::default());
     let hits = index.search(query, limit);
     let entries = catalog.tools.entries();
     if common.json {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use consort::toolbox_layers::ToolboxLayers;
 use consort_admin::{AdminSettings, AdminState, OpenAiEndpoint, PendingRequests, ReloadHandle};
-use consort_agent::sub::Roster;
+use consort_agent::sub_agent::AgentRegistry;
 use consort_config::{Config, ConsortOptions, STDIN, SystemValues};
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
@@ -61,7 +61,7 @@ pub(crate) async fn run(
             return Err(failure);
         }
     };
-    let roster = Arc::<Roster>::default();
+    let roster = Arc::<AgentRegistry>::default();
     let approvals = toolbox_layers.approvals();
     let pending_requests =
         (!serve.no_console && !serve.stdio).then(Arc::<PendingRequests>::default);
@@ -157,7 +157,12 @@ fn admin_settings(
 }
 
 /// Shuts down the gateway, the console, the agents and the hub, in this order.
-async fn shut_down(gateway: Gateway, console: Option<AdminState>, roster: &Roster, hub: &Hub) {
+async fn shut_down(
+    gateway: Gateway,
+    console: Option<AdminState>,
+    roster: &AgentRegistry,
+    hub: &Hub,
+) {
     gateway.end().await;
     if let Some(console) = console {
         console.end_runs().await;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use consort_models::tokens::{TokenCost, TokenVocabulary, costs};
 use consort_shape::Exposure;
 use consort_shape::exposure::{ExposureCost, exposure_costs};
-use consort_shape::tokens::{Cost, Vocabulary, costs};
 use serde::Serialize;
 
 use crate::cli::GlobalArguments;
@@ -46,7 +46,7 @@ pub(super) struct ServerTokenCost {
 pub(super) async fn run(
     running: &CommandHub,
     common: &GlobalArguments,
-    vocabulary: Vocabulary,
+    vocabulary: TokenVocabulary,
     long: bool,
     need: CatalogFreshness,
 ) -> Result<ExitStatus, CommandError> {
@@ -103,7 +103,7 @@ pub(super) async fn run(
 }
 
 /// Returns the cost of every exposure of everything, and then of each profile.
-fn profile_costs(running: &CommandHub, vocabulary: Vocabulary) -> Vec<ProfileCost> {
+fn profile_costs(running: &CommandHub, vocabulary: TokenVocabulary) -> Vec<ProfileCost> {
     let (layers, caller) = (running.layers(), caller());
     let profiles = std::iter::once(None).chain(running.toolbox_layers.profiles().map(Some));
     let costs = profiles.flat_map(|profile| {
@@ -119,7 +119,7 @@ fn profile_costs(running: &CommandHub, vocabulary: Vocabulary) -> Vec<ProfileCos
 }
 
 /// Returns the total of each server's tools, and that of all servers.
-pub(super) fn server_costs(costs: &[Cost]) -> Vec<ServerTokenCost> {
+pub(super) fn server_costs(costs: &[TokenCost]) -> Vec<ServerTokenCost> {
     let mut servers: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for cost in costs {
         let (tools, tokens) = servers.entry(cost.server.as_str()).or_default();

@@ -11,7 +11,7 @@ use consort_config::{self, Config, ConfigFiles, ConfigLocation, SystemValues, Us
 use consort_core::escape::escape_text;
 use consort_core::{Problem, ServerId};
 use consort_hub::Settings;
-use consort_shape::pin::Lock;
+use consort_shape::pin::PinLock;
 
 use super::{prompt_for_input, settings_without_config};
 use crate::approvals;
@@ -173,7 +173,7 @@ pub(crate) fn prepare_source(
 pub(crate) fn prepare_parsed(
     common: &GlobalArguments,
     config: Config,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
     resolve: &SystemValues,
     last_good: &LastGoodServers,
 ) -> Result<PreparedConfig, CommandError> {
@@ -184,7 +184,7 @@ pub(crate) fn prepare_parsed(
 fn prepare_trusted(
     common: &GlobalArguments,
     mut config: TrustedConfig,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
     resolve: &SystemValues,
     last_good: &LastGoodServers,
 ) -> Result<PreparedConfig, CommandError> {
@@ -216,7 +216,7 @@ pub(crate) struct ShapedConfig {
 pub(crate) fn build_layers(
     common: &GlobalArguments,
     config: &Config,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
 ) -> Result<ShapedConfig, CommandError> {
     let (mut withheld, mut problems) = (Vec::new(), Vec::new());
     if let Some(lock) = &lock {
@@ -264,7 +264,7 @@ pub(crate) fn build_layers(
 pub(crate) fn find_lock(
     common: &GlobalArguments,
     config: &Config,
-) -> Result<Option<Lock>, CommandError> {
+) -> Result<Option<PinLock>, CommandError> {
     let path = lock::lock_path(&config.file);
     let found = lock::read_lock(&path, config.options.limits.settings().files.lock)?;
     if common.locked && found.is_none() {

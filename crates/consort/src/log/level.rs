@@ -6,12 +6,13 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// The parts of Consort with their own log levels, and their targets.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 9] = [
     ("agent", "consort_agent"),
     ("core", "consort_core"),
     ("gateway", "consort_gateway"),
     ("hub", "consort_hub"),
-    ("login", "consort_login"),
+    ("oauth", "consort_oauth"),
+    ("login", "consort_oauth"),
     ("shape", "consort_shape"),
     ("wire", "consort_wire"),
     ("cli", "consort::"),

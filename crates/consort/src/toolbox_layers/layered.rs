@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use consort_agent::sub::ServerAgents;
+use consort_agent::sub_agent::ServerAgentToolbox;
 use consort_core::{Caller, ServerId, Toolbox};
 use consort_shape::transform::Transform;
 use consort_shape::{
-    Exposed, Exposing, Exposure, Guard, Guarded, Mode, ResultLimits, Shape, Shaped,
+    Exposure, ExposureMode, ExposureSettings, ExposureToolbox, PolicySettings, PolicyToolbox,
+    ResultLimits, TransformSet, TransformToolbox,
 };
 
 use super::{EndpointLayers, ToolboxLayers, ToolboxWrapper};
@@ -44,12 +45,13 @@ impl LayeredToolboxes<'_> {
         let exposing = view.exposing.clone();
         match (self.layers.agent_of(view), exposing.mode) {
             (Some(Ok(model)), _) => {
-                let agents = ServerAgents::new(tools, model, exposing.direct, exposing.servers)
-                    .limited(self.layers.limits.server_agent(), self.layers.limits.work);
-                Arc::new(agents.observed(self.layers.observer.clone()))
+                let agents =
+                    ServerAgentToolbox::new(tools, model, exposing.direct, exposing.servers)
+                        .with_limits(self.layers.limits.server_agent(), self.layers.limits.work);
+                Arc::new(agents.with_observer(self.layers.observer.clone()))
             }
-            (_, Mode::Fixed(Exposure::Individual)) => tools,
-            _ => Arc::new(Exposed::new(tools, exposing)),
+            (_, ExposureMode::Fixed(Exposure::Individual)) => tools,
+            _ => Arc::new(ExposureToolbox::new(tools, exposing)),
         }
     }
 
@@ -60,8 +62,9 @@ impl LayeredToolboxes<'_> {
         exposure: Exposure,
     ) -> Option<Arc<dyn Toolbox>> {
         let view = self.layers.view(profile)?;
-        let exposing = Exposing { mode: Mode::Fixed(exposure), ..view.exposing.clone() };
-        Some(Arc::new(Exposed::new(self.tools(profile)?, exposing)))
+        let exposing =
+            ExposureSettings { mode: ExposureMode::Fixed(exposure), ..view.exposing.clone() };
+        Some(Arc::new(ExposureToolbox::new(self.tools(profile)?, exposing)))
     }
 
     /// Each server under its own names.
@@ -76,14 +79,14 @@ impl LayeredToolboxes<'_> {
         if view.policy.is_open() {
             return base;
         }
-        Arc::new(Guarded::new(
+        Arc::new(PolicyToolbox::new(
             base,
-            Guard {
+            PolicySettings {
                 policy: view.policy.clone(),
                 profile: view.profile.clone(),
-                approved: Arc::clone(&self.layers.approved),
+                approvals: Arc::clone(&self.layers.approved),
                 limits: self.layers.limits.approvals,
-                elsewhere: self.layers.elsewhere.clone(),
+                other_approver: self.layers.elsewhere.clone(),
             },
         ))
     }
@@ -107,7 +110,7 @@ impl LayeredToolboxes<'_> {
         transform: Arc<dyn Transform>,
     ) -> Option<Arc<dyn Toolbox>> {
         let view = self.layers.view(profile)?;
-        let shape = Shape { servers: None, transforms: vec![transform] };
+        let shape = TransformSet { servers: None, transforms: vec![transform] };
         Some(
             self.exposed(
                 view,
@@ -122,7 +125,7 @@ impl LayeredToolboxes<'_> {
         profile: Option<&str>,
         transform: Arc<dyn Transform>,
     ) -> Option<Arc<dyn Toolbox>> {
-        let shape = Shape { servers: None, transforms: vec![transform] };
+        let shape = TransformSet { servers: None, transforms: vec![transform] };
         Some(transformed(self.tools(profile)?, shape, self.layers.limits.results))
     }
 
@@ -132,9 +135,13 @@ impl LayeredToolboxes<'_> {
     }
 }
 
-fn transformed(toolbox: Arc<dyn Toolbox>, shape: Shape, limits: ResultLimits) -> Arc<dyn Toolbox> {
+fn transformed(
+    toolbox: Arc<dyn Toolbox>,
+    shape: TransformSet,
+    limits: ResultLimits,
+) -> Arc<dyn Toolbox> {
     if shape.servers.is_none() && shape.transforms.is_empty() {
         return toolbox;
     }
-    Arc::new(Shaped::new(toolbox, shape).limited(limits))
+    Arc::new(TransformToolbox::new(toolbox, shape).with_limits(limits))
 }

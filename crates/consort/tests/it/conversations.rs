@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use consort_agent::store::{Id, Store};
+use consort_agent::store::{ConversationId, ConversationStore};
 use consort_agent::{
-    Began, Call, CallResult, Journal, Kind, Media, Message, Part, Question, Reply, Role, Status,
-    Step, Stop, Usage, What, Why,
+    ConversationStep, QuestionOrigin, RunParameters, RunStatus, StepEvent, StepJournal,
+    UserQuestion,
+};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart, MessageRole, ModelReply, PartContent, StopReason,
+    TokenUsage, ToolCall, ToolCallResult,
 };
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -14,82 +18,91 @@ use crate::Home;
 
 const AT: u64 = 1_794_760_000_000;
 
-fn said(parts: Vec<Part>, stop: Stop) -> What {
-    let usage = Usage { input: 120, output: 30, ..Usage::default() };
-    let message = Message::new(Role::Assistant, parts);
-    What::Said { reply: Reply { message, stop, usage, model: "m".into(), id: "1".into() } }
+fn said(parts: Vec<MessagePart>, stop: StopReason) -> StepEvent {
+    let usage = TokenUsage { input: 120, output: 30, ..TokenUsage::default() };
+    let message = ChatMessage::new(MessageRole::Assistant, parts);
+    StepEvent::Reply {
+        reply: ModelReply { message, stop, usage, model: "m".into(), id: "1".into() },
+    }
 }
 
-fn run() -> Vec<What> {
+fn run() -> Vec<StepEvent> {
     let call = |id: &str, arguments: &str| {
         let (id, name) = (id.to_owned(), "web.fetch".to_owned());
-        Part::from(Kind::ToolCall(Call { id, name, arguments: arguments.into() }))
+        MessagePart::from(PartContent::ToolCall(ToolCall { id, name, arguments: arguments.into() }))
     };
-    let result = |call: &str, text: String, is_error| What::Result {
-        result: CallResult { call: call.into(), parts: vec![Part::text(text)], is_error },
+    let result = |call: &str, text: String, is_error| StepEvent::Result {
+        result: ToolCallResult {
+            call: call.into(),
+            parts: vec![MessagePart::text(text)],
+            is_error,
+        },
         error: is_error.then(|| "denied".to_owned()),
-        whole: None,
-        took: 12,
+        full_text: None,
+        duration_ms: 12,
     };
-    let image = Media::Data { mime: "image/png".into(), data: "A".repeat(5000) };
-    let question = Question {
+    let image = MediaSource::Data { mime: "image/png".into(), data: "A".repeat(5000) };
+    let question = UserQuestion {
         id: "q".into(),
         call: "2".into(),
-        kind: Why::Approval,
+        kind: QuestionOrigin::Approval,
         params: json!({ "message": "May it fetch b?" }),
     };
-    let began = Began {
+    let began = RunParameters {
         run: "r".into(),
         agent: "a".into(),
         model: "some:model".into(),
         tools: vec!["web.fetch".into()],
     };
     vec![
-        What::Message {
-            message: Message::new(
-                Role::User,
-                vec![Part::text("Look at\nthis.\u{1b}[2J"), Kind::Image(image).into()],
+        StepEvent::Message {
+            message: ChatMessage::new(
+                MessageRole::User,
+                vec![
+                    MessagePart::text("Look at\nthis.\u{1b}[2J"),
+                    PartContent::Image(image).into(),
+                ],
             ),
         },
-        What::Began(began),
+        StepEvent::RunStarted(began),
         said(
             vec![
-                Kind::Thinking { text: "hm".into(), redacted: false }.into(),
+                PartContent::Thinking { text: "hm".into(), redacted: false }.into(),
                 call("1", r#"{"url":"a"}"#),
                 call("2", r#"{"url":"b"}"#),
             ],
-            Stop::ToolCalls,
+            StopReason::ToolCalls,
         ),
-        What::Called { call: "1".into(), tool: "web.fetch".into(), arguments: None },
-        What::Asked { question },
-        What::Answered { question: "q".into(), answer: json!({ "action": "decline" }) },
+        StepEvent::CallSent { call: "1".into(), tool: "web.fetch".into(), arguments: None },
+        StepEvent::Question { question },
+        StepEvent::Answer { question: "q".into(), answer: json!({ "action": "decline" }) },
         result("2", "denied by a person".into(), true),
         result("1", format!("\u{202e}<html>{}", "x".repeat(500)), false),
-        What::Cut { before: 1 },
-        said(vec![Part::text("It is fine.")], Stop::End),
-        What::Over { status: Status::Completed, reason: String::new() },
+        StepEvent::Cut { before: 1 },
+        said(vec![MessagePart::text("It is fine.")], StopReason::End),
+        StepEvent::RunEnded { status: RunStatus::Completed, reason: String::new() },
     ]
 }
 
 /// A home with a conversation in it, in the default place.
-fn home() -> (Home, Store, Id) {
+fn home() -> (Home, ConversationStore, ConversationId) {
     let home = Home::new();
-    let store = Store::new(home.path(".local/share/consort/conversations"));
+    let store = ConversationStore::new(home.path(".local/share/consort/conversations"));
     let (id, mut journal) = store.create("a \u{1b}[31mtitle").unwrap();
     for (number, what) in (0..).zip(run()) {
-        journal.keep(&Step { at: AT + number * 1000, what }).unwrap();
+        journal.record(&ConversationStep { at: AT + number * 1000, event: what }).unwrap();
     }
     (home, store, id)
 }
 
-fn file(store: &Store, id: &Id) -> PathBuf {
+fn file(store: &ConversationStore, id: &ConversationId) -> PathBuf {
     store.folder().join(format!("{id}.jsonl"))
 }
 
 #[test]
 fn conversations_are_listed_with_damaged_ones() {
     let (home, store, id) = home();
-    let garbage: Id = "20200101-000000-0000".parse().unwrap();
+    let garbage: ConversationId = "20200101-000000-0000".parse().unwrap();
     std::fs::write(file(&store, &garbage), "garbage").unwrap();
     let ran = home.run(&["conversations", "list"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
@@ -150,7 +163,7 @@ fn a_conversation_is_shown_with_nothing_a_terminal_would_obey() {
     "#);
     let ran = home.run(&["conversations", "show", &id.as_str()[16..], "--json"]);
     let shown: Value = serde_json::from_str(&ran.out).unwrap();
-    let steps: Vec<Step> = serde_json::from_value(shown["steps"].clone()).unwrap();
+    let steps: Vec<ConversationStep> = serde_json::from_value(shown["steps"].clone()).unwrap();
     assert_eq!(steps, store.read(&id).unwrap().1);
     assert_eq!((&shown["id"], &shown["forked"]), (&json!(id), &Value::Null));
 }
@@ -160,7 +173,7 @@ fn a_copy_is_made_at_a_message() {
     let (home, store, id) = home();
     let ran = home.run(&["conversations", "fork", id.as_str(), "--at", "2"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
-    let copy: Id = ran.out.trim().parse().unwrap();
+    let copy: ConversationId = ran.out.trim().parse().unwrap();
     assert_eq!(store.read(&copy).unwrap().1.len(), 3);
     let ran = home.run(&["conversations", "show", copy.as_str()]);
     assert!(ran.out.contains(&format!("a copy of {id}, up to message 2")), "{}", ran.out);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use consort_login::Store;
+use consort_oauth::LoginStore;
 use serde_json::{Value, json};
 use testkit::raw::Peer;
 
@@ -178,9 +178,9 @@ fn the_login_is_there() {
     let home = earlier_home();
     let config = fs::read_to_string(home.path("web/consort.toml")).unwrap();
     let url = config.split('"').nth(1).unwrap();
-    let kept = Store::new(home.path(".local/state/consort/logins")).get(url).unwrap().unwrap();
-    assert!(kept.tokens.access.starts_with("test_access_token_"), "{kept:?}");
-    assert!(kept.tokens.refresh.is_some() && kept.client.secret.is_some(), "{kept:?}");
+    let kept = LoginStore::new(home.path(".local/state/consort/logins")).get(url).unwrap().unwrap();
+    assert!(kept.tokens.access_token.starts_with("test_access_token_"), "{kept:?}");
+    assert!(kept.tokens.refresh_token.is_some() && kept.client.secret.is_some(), "{kept:?}");
     let logout = || {
         let mut command = command(&home, &["logout", "web"]);
         Ran::from(command.env("CONSORT_CONFIG", "web/consort.toml").output().unwrap()).out

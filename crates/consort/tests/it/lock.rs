@@ -6,8 +6,8 @@ use testkit::rogue::Manner;
 
 use consort_core::{Call, CallError, Caller, Json, ServerId, Target, Toolbox};
 use consort_hub::{Hub, ServerSettings, Settings};
-use consort_shape::Pinned;
-use consort_shape::pin::{Launch, Lock, Locked};
+use consort_shape::PinToolbox;
+use consort_shape::pin::{LockedServer, PinLock, ServerLaunch};
 use consort_wire::{Endpoint, Server};
 use testkit::rogue::{Http, Step};
 
@@ -344,7 +344,7 @@ async fn a_tool_that_its_server_said_changed_does_not_run_before_its_definition_
 }
 
 /// A server that is held to what it says now, and the calls of its tool `write` that would then be made.
-async fn held(manner: Manner, steps: &[Step]) -> (Http, Hub, Pinned, Call, Call) {
+async fn held(manner: Manner, steps: &[Step]) -> (Http, Hub, PinToolbox, Call, Call) {
     let http = Http::start(manner).await;
     let server: ServerId = "a".parse().unwrap();
     let at = Server::Http(Endpoint::new(&http.url()).unwrap());
@@ -352,11 +352,11 @@ async fn held(manner: Manner, steps: &[Step]) -> (Http, Hub, Pinned, Call, Call)
     let hub = Hub::start(Settings { servers, ..Settings::default() });
     hub.settled().await;
     let me = Caller::client("me");
-    let launch = Launch::Address { url: http.url(), headers: [].into(), sse: false };
-    let mut lock = Lock::default();
-    let locked = Locked::of_catalog(launch, &server, &hub.catalog(&me));
+    let launch = ServerLaunch::Address { url: http.url(), headers: [].into(), sse: false };
+    let mut lock = PinLock::default();
+    let locked = LockedServer::from_catalog(launch, &server, &hub.catalog(&me));
     lock.servers.insert(server.clone(), locked);
-    let pinned = Pinned::new(std::sync::Arc::new(hub.clone()), std::sync::Arc::new(lock));
+    let pinned = PinToolbox::new(std::sync::Arc::new(hub.clone()), std::sync::Arc::new(lock));
     let arguments = json!({ "steps": steps });
     let target: Target = "a.write".parse().unwrap();
     let call = Call::tool(me, target, Json::from(arguments));

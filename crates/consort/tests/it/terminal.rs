@@ -176,7 +176,7 @@ fn a_lock_is_written_when_the_person_at_the_terminal_agrees() {
 #[test]
 fn a_conversation_is_removed_when_the_person_at_the_terminal_agrees() {
     let home = Home::new();
-    let store = consort_agent::Store::new(home.path("kept"));
+    let store = consort_agent::ConversationStore::new(home.path("kept"));
     store.create("a talk").unwrap();
     for (answer, left, code) in [("n\r", 1, 5), ("y\r", 0, 0)] {
         let mut terminal = Terminal::start(&home, "conversations --folder kept delete last");

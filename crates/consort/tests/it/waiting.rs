@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use consort_agent::{
-    Agent, Conversation, Event, Message, Model, Script, Settings as AgentSettings, Status,
-};
+use consort_agent::{Agent, AgentSettings, Conversation, RunEvent, RunStatus};
 use consort_hub::{Hub, ServerSettings, Settings};
+use consort_models::{ChatMessage, Model, ModelScript};
 use consort_wire::{Command, Server};
 use serde_json::json;
 use testkit::rogue::{self, Manner};
@@ -62,17 +61,17 @@ fn fresh() -> Hub {
 }
 
 /// Runs a model over a hub with these tools; returns how many it had, how it ended and why.
-async fn run(hub: &Hub, tools: Option<&[&str]>) -> (usize, Status, String) {
-    let script = Script::parse(r#"{"turns": [{"text": "Done."}]}"#).unwrap();
+async fn run(hub: &Hub, tools: Option<&[&str]>) -> (usize, RunStatus, String) {
+    let script = ModelScript::parse(r#"{"turns": [{"text": "Done."}]}"#).unwrap();
     let mut settings = AgentSettings::new("a");
     settings.tools = tools.map(|tools| tools.iter().map(|&tool| tool.to_owned()).collect());
     let agent = Agent::new(Model::scripted(script), Arc::new(hub.clone()), settings);
-    let mut events = agent.run(&Conversation::new(), vec![Message::user("Go.")]);
+    let mut events = agent.run(&Conversation::new(), vec![ChatMessage::user("Go.")]);
     let mut had = 0;
     loop {
         match events.next().await.unwrap() {
-            Event::Began { tools, .. } => had = tools,
-            Event::Over { report } => return (had, report.status, report.reason),
+            RunEvent::Started { tools, .. } => had = tools,
+            RunEvent::Ended { report } => return (had, report.status, report.reason),
             _ => {}
         }
     }
@@ -84,7 +83,7 @@ async fn a_run_waits_for_the_servers_of_its_tools() {
         let hub = fresh();
         let (had, status, reason) = run(&hub, tools).await;
         let expected = if tools.is_some_and(|tools| tools != ["slow.*"]) { 1 } else { 5 };
-        assert_eq!((had, status), (expected, Status::Completed), "{tools:?}: {reason}");
+        assert_eq!((had, status), (expected, RunStatus::Completed), "{tools:?}: {reason}");
         hub.drain().await;
     }
 }
@@ -93,7 +92,7 @@ async fn a_run_waits_for_the_servers_of_its_tools() {
 async fn a_run_with_a_tool_of_a_server_that_cannot_be_reached_ends_and_says_so() {
     let hub = fresh();
     let (_, status, reason) = run(&hub, Some(&["down.search"])).await;
-    assert_eq!(status, Status::Error);
+    assert_eq!(status, RunStatus::Error);
     assert!(reason.contains("`down` cannot be reached"), "{reason}");
     hub.drain().await;
 }

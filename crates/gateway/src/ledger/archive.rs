@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use consort_files::Readers;
+use consort_files::FileReaders;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Value};
@@ -58,7 +58,7 @@ pub(super) fn archive(
     }
     let path = free_name(folder, first, last, text.as_bytes());
     let failed = |source| ArchiveError::File { path: path.clone(), source };
-    consort_files::replace(&path, text.as_bytes(), Readers::Owner).map_err(failed)?;
+    consort_files::replace(&path, text.as_bytes(), FileReaders::Owner).map_err(failed)?;
     Ok(path)
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use consort_core::{ServerId, ShelfKind};
-use consort_files::Readers;
+use consort_files::FileReaders;
 use serde::{Deserialize, Serialize};
 
 /// Names as they are stored in the file.
@@ -87,7 +87,7 @@ pub fn forget_names(file: &Path, server: &ServerId) -> io::Result<usize> {
     written.removed.remove(server);
     if written.names.len() < before {
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
-        consort_files::replace(file, &bytes, Readers::Owner)?;
+        consort_files::replace(file, &bytes, FileReaders::Owner)?;
     }
     Ok(before - written.names.len())
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use consort_core::Catalog;
+use consort_models::tokens::{TokenVocabulary, costs};
 use serde::Serialize;
 
 use super::Exposure;
-use crate::tokens::{Vocabulary, costs};
 
 /// Token cost of an exposure before the first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ pub struct ExposureCost {
 pub fn exposure_costs(
     configured: Option<&Catalog>,
     exposed: impl IntoIterator<Item = (Exposure, Arc<Catalog>)>,
-    vocabulary: Vocabulary,
+    vocabulary: TokenVocabulary,
 ) -> Vec<ExposureCost> {
     let cost = |(exposure, catalog): (Exposure, Arc<Catalog>)| ExposureCost {
         exposure: exposure.as_str(),

@@ -10,11 +10,11 @@ use consort_core::{
 use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
-use super::listing::{Parameters, result, told};
-use super::{Exposed, Kind, Made};
-use crate::aside::OWNER;
+use super::listing::{ToolParameters, result, tool_json};
+use super::{ExposedListing, ExposureToolbox, ListedKind};
+use crate::deferred_call::DeferredCall;
 use crate::limits::ExposureLimits;
-use crate::sought::SoughtCall;
+use crate::spill::OWNER;
 
 /// Bytes of servers' names in the description.
 const SERVERS: usize = 300;
@@ -23,14 +23,15 @@ const SERVERS: usize = 300;
 pub(super) const FIND: &str = "find its name with `find_tools`";
 
 /// The parameters of `call_tool`.
-const PARAMETERS: Parameters<'static> = Parameters { inputs: "arguments", own: &["name"] };
+const PARAMETERS: ToolParameters<'static> =
+    ToolParameters { inputs: "arguments", others: &["name"] };
 
 /// The two tools.
 pub(super) fn tools(
     catalog: &Catalog,
     limits: &ExposureLimits,
-) -> impl Iterator<Item = (Entry, Kind)> + use<> {
-    let find = own(
+) -> impl Iterator<Item = (Entry, ListedKind)> + use<> {
+    let find = own_tool(
         "find_tools",
         &format!(
             "Finds tools by what they do, best first, with what each takes. There are {}.",
@@ -40,7 +41,7 @@ pub(super) fn tools(
             "type": "object",
             "properties": {
                 "query": { "type": "string", "description": "What is to be done, in a few words." },
-                "limit": { "type": "integer", "default": limits.found, "maximum": limits.found_most },
+                "limit": { "type": "integer", "default": limits.default_hits, "maximum": limits.max_hits },
                 "server": {
                     "type": "string",
                     "description": "Only tools of this server; with an empty query, all their names.",
@@ -49,7 +50,7 @@ pub(super) fn tools(
             "required": ["query"],
         }),
     );
-    let call = own(
+    let call = own_tool(
         "call_tool",
         "Calls a tool that `find_tools` found.",
         json!({
@@ -61,10 +62,10 @@ pub(super) fn tools(
             "required": ["name"],
         }),
     );
-    [(find, Kind::Find), (call, Kind::Call)].into_iter()
+    [(find, ListedKind::Find), (call, ListedKind::Call)].into_iter()
 }
 
-fn own(name: &str, description: &str, schema: Value) -> Entry {
+fn own_tool(name: &str, description: &str, schema: Value) -> Entry {
     let tool = Tool::new(name, description, &schema.into());
     let route = Route { server: OWNER.clone(), name: name.to_owned() };
     Entry { route, name: name.to_owned(), definition: tool.definition().clone() }
@@ -88,40 +89,43 @@ fn extent(catalog: &Catalog) -> String {
     format!("{} tools of {} servers: {names}", entries.len(), servers.len())
 }
 
-impl Exposed {
+impl ExposureToolbox {
     /// Answers a call of `find_tools`.
-    pub(super) fn find(&self, made: &Made, call: &Call) -> Events {
+    pub(super) fn find_tools(&self, listing: &ExposedListing, call: &Call) -> Events {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
         let query = argument("query");
         let query = query.as_ref().and_then(Json::text).unwrap_or_default();
         let server = argument("server");
         let server = server.as_ref().and_then(Json::text).filter(|server| !server.is_empty());
-        let all = made.whole.tools.entries();
+        let all = listing.full_catalog.tools.entries();
         if let Some(server) = &server
             && !all.iter().any(|entry| entry.route.server.as_str() == server.as_ref())
         {
-            return Events::answered(ToolResult::error(no_server(&made.whole, server)));
+            return Events::answered(ToolResult::error(no_server(&listing.full_catalog, server)));
         }
         if query.trim().is_empty() {
             return Events::answered(match &server {
-                Some(server) => result(&names(&made.whole, server, self.exposing.limits.names)),
+                Some(server) => {
+                    result(&names(&listing.full_catalog, server, self.settings.limits.names))
+                }
                 None => ToolResult::error(format!(
                     "`query` is missing: say what is to be done, or give `server` for the names of its tools; \
                      there are {}",
-                    extent(&made.whole)
+                    extent(&listing.full_catalog)
                 )),
             });
         }
-        let limits = &self.exposing.limits;
+        let limits = &self.settings.limits;
         let limit = argument("limit").and_then(|limit| limit.integer());
-        let limit = limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(limits.found);
-        let limit = usize::try_from(limit.clamp(1, limits.found_most)).unwrap_or(1);
+        let limit =
+            limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(limits.default_hits);
+        let limit = usize::try_from(limit.clamp(1, limits.max_hits)).unwrap_or(1);
         let mine = |at: usize| {
             server.as_ref().is_none_or(|server| all[at].route.server.as_str() == server.as_ref())
         };
-        let hits = self.index(made).search_among(&query, limit, mine);
-        let hit = |position: usize| told(&all[position], &all[position].id());
+        let hits = self.index(listing).search_among(&query, limit, mine);
+        let hit = |position: usize| tool_json(&all[position], &all[position].id());
         let found: Vec<Json> = hits.iter().map(|one| hit(one.position)).collect();
         let mut writer = Writer::new();
         writer.raw("tools", splice::list(&found).as_bytes());
@@ -130,7 +134,7 @@ impl Exposed {
             let hint = format!(
                 "nothing fits: use other or fewer words{elsewhere}, or give `server` with an empty `query` for \
                  the names of its tools; there are {}",
-                extent(&made.whole)
+                extent(&listing.full_catalog)
             );
             writer.text("hint", &hint);
         }
@@ -138,7 +142,7 @@ impl Exposed {
     }
 
     /// Answers a call of `call_tool`.
-    pub(super) fn call_found(&self, made: &Made, call: Call) -> Events {
+    pub(super) fn call_tool(&self, listing: &ExposedListing, call: Call) -> Events {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
         let failed = |message: String| Events::answered(ToolResult::error(message));
@@ -150,7 +154,7 @@ impl Exposed {
             let hint = unresolved.hint().unwrap_or_else(|| FIND.to_owned());
             format!("{unresolved}; {hint}")
         };
-        match made.whole.resolve(&name) {
+        match listing.full_catalog.resolve(&name) {
             Ok(entry) => match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
                 Ok(inputs) => self.execute(entry, inputs, call),
                 Err(reason) => failed(reason),
@@ -161,10 +165,10 @@ impl Exposed {
             }
             Err(unresolved) => {
                 let (caller, kind) = (call.caller.clone(), ShelfKind::Tools);
-                let missing = MissingName::new(&made.whole, caller, kind, &name);
+                let missing = MissingName::new(&listing.full_catalog, caller, kind, &name);
                 let otherwise = ToolResult::error(explained(&unresolved));
                 let (name, arguments) = (name.into_owned(), arguments.clone());
-                let sought = SoughtCall { call, missing, otherwise };
+                let sought = DeferredCall { call, missing, otherwise };
                 sought.make(Arc::clone(&self.inner), move |catalog| {
                     let entry = catalog.resolve(&name).ok()?.clone();
                     let inputs = PARAMETERS.read(arguments.as_ref(), &entry.tool());

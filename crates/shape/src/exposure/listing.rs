@@ -4,7 +4,7 @@ use consort_core::{Entry, Json, Object, Tool, ToolResult};
 use consort_wire::splice::Writer;
 
 /// A tool under a name: its description and its input schema.
-pub(super) fn told(entry: &Entry, name: &str) -> Json {
+pub(super) fn tool_json(entry: &Entry, name: &str) -> Json {
     let tool = entry.tool();
     let mut writer = Writer::new();
     writer.text("name", name);
@@ -19,14 +19,14 @@ pub(super) fn result(json: &Json) -> ToolResult {
 }
 
 /// The parameters of one of Consort's own tools that name another tool and its inputs.
-pub(super) struct Parameters<'a> {
+pub(super) struct ToolParameters<'a> {
     /// The parameter that holds the inputs of that other tool.
     pub(super) inputs: &'a str,
     /// The other parameters.
-    pub(super) own: &'a [&'a str],
+    pub(super) others: &'a [&'a str],
 }
 
-impl Parameters<'_> {
+impl ToolParameters<'_> {
     /// Returns the inputs of the named tool: the object in their parameter or, where that is absent or empty,
     /// the members beside the other parameters. Models write both.
     pub(super) fn read(&self, given: Option<&Object>, tool: &Tool) -> Result<Json, String> {
@@ -41,19 +41,19 @@ impl Parameters<'_> {
         let beside: Vec<(String, Json)> = given
             .iter()
             .flat_map(|given| given.members())
-            .map(|(key, value)| (decoded(key), value))
+            .map(|(key, value)| (decode_key(key), value))
             .filter(|(key, _)| key != self.inputs)
             .collect();
         let is_empty = inside.to_object().is_none_or(|inside| inside.members().next().is_none());
         if is_empty {
             let mut writer = Writer::new();
-            let meant = |key: &str| !self.own.contains(&key) || key == "query" && takes(key);
+            let meant = |key: &str| !self.others.contains(&key) || key == "query" && takes(key);
             for (key, value) in beside.iter().filter(|(key, _)| meant(key)) {
                 writer.raw(key, value.as_bytes());
             }
             return Ok(writer.finish());
         }
-        match beside.iter().find(|(key, _)| !self.own.contains(&&**key)) {
+        match beside.iter().find(|(key, _)| !self.others.contains(&&**key)) {
             None => Ok(inside),
             Some((key, _)) => {
                 let (key, inputs) = (key.escape_debug(), self.inputs);
@@ -64,7 +64,7 @@ impl Parameters<'_> {
 }
 
 /// Decodes a key as written in JSON.
-fn decoded(key: &str) -> String {
+fn decode_key(key: &str) -> String {
     let text = Json::parse(format!("\"{key}\"")).ok();
     let text = text.as_ref().and_then(Json::text);
     text.map_or_else(|| key.to_owned(), std::borrow::Cow::into_owned)
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn inputs_are_read_inside_their_parameter_or_beside_the_others() {
         let tool = Tool::new("t", "", &json!({ "properties": { "query": {}, "x": {} } }).into());
-        let parameters = Parameters { inputs: "inputs", own: &["action", "name", "query"] };
+        let parameters = ToolParameters { inputs: "inputs", others: &["action", "name", "query"] };
         let read = |given: Value| {
             let given = Json::from(given).to_object();
             parameters.read(given.as_ref(), &tool).map(|json| json.read::<Value>().unwrap())

@@ -10,9 +10,9 @@ use consort_core::{
 use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
-use super::listing::{Parameters, result, told};
-use super::{Exposed, Kind, Made};
-use crate::sought::SoughtCall;
+use super::listing::{ToolParameters, result, tool_json};
+use super::{ExposedListing, ExposureToolbox, ListedKind};
+use crate::deferred_call::DeferredCall;
 
 /// Tools that need no query and no second page.
 const FEW: usize = 10;
@@ -25,7 +25,7 @@ pub(super) fn tools(
     catalog: &Catalog,
     about: &BTreeMap<ServerId, String>,
     names_bytes: usize,
-) -> impl Iterator<Item = (Entry, Kind)> {
+) -> impl Iterator<Item = (Entry, ListedKind)> {
     let mut servers: Vec<(&ServerId, Vec<&str>)> = Vec::new();
     for entry in catalog.tools.entries() {
         match servers.last_mut() {
@@ -37,11 +37,11 @@ pub(super) fn tools(
         let name = tool_name(server);
         let usual = || format!("MCP server '{server}' - provides access to multiple tools");
         let about = about.get(server).cloned().unwrap_or_else(usual);
-        let description = about + &listed(&names, names_bytes);
+        let description = about + &list_names(&names, names_bytes);
         let tool = Tool::new(&name, &description, &schema(names.len()).into());
         let route = Route { server: server.clone(), name: name.clone() };
         let definition = tool.definition().clone();
-        (Entry { route, name, definition }, Kind::Server(server.clone()))
+        (Entry { route, name, definition }, ListedKind::Server(server.clone()))
     })
 }
 
@@ -51,7 +51,7 @@ pub(super) fn tool_name(server: &ServerId) -> String {
 }
 
 /// Returns the names of a server's tools for a description, as many as fit in this many bytes.
-fn listed(names: &[&str], most: usize) -> String {
+fn list_names(names: &[&str], most: usize) -> String {
     let mut bytes = 0;
     let fits = |name: &&&str| {
         bytes += name.len() + 2;
@@ -90,7 +90,7 @@ fn schema(tools: usize) -> Value {
 
 /// Returns the action implied where none is named: `execute` if inputs are given, `describe` if only a tool is
 /// named.
-fn implied(tool_name: Option<&str>, has_inputs: bool) -> &'static str {
+fn implied_action(tool_name: Option<&str>, has_inputs: bool) -> &'static str {
     match tool_name {
         Some(_) if has_inputs => "execute",
         Some(_) => "describe",
@@ -99,12 +99,12 @@ fn implied(tool_name: Option<&str>, has_inputs: bool) -> &'static str {
 }
 
 /// The parameters of the tool that stands for a server.
-const PARAMETERS: Parameters<'static> =
-    Parameters { inputs: "tool_inputs", own: &["action", "tool_name", "query", "cursor"] };
+const PARAMETERS: ToolParameters<'static> =
+    ToolParameters { inputs: "tool_inputs", others: &["action", "tool_name", "query", "cursor"] };
 
-impl Exposed {
+impl ExposureToolbox {
     /// Answers a call of the tool that stands for a server.
-    pub(super) fn server(&self, made: &Made, server: &ServerId, call: Call) -> Events {
+    pub(super) fn server(&self, listing: &ExposedListing, server: &ServerId, call: Call) -> Events {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
         let text =
@@ -112,11 +112,16 @@ impl Exposed {
         let failed = |message: String| Events::answered(ToolResult::error(message));
         let named_tool = text("tool_name");
         let has_inputs = argument("tool_inputs").is_some();
-        let implied = || implied(named_tool.as_deref(), has_inputs).to_owned();
+        let implied = || implied_action(named_tool.as_deref(), has_inputs).to_owned();
         let action = text("action").filter(|action| !action.is_empty()).unwrap_or_else(implied);
         match action.as_str() {
             "list" | "search" => {
-                match self.page(made, server, text("query").as_deref(), text("cursor").as_deref()) {
+                match self.page(
+                    listing,
+                    server,
+                    text("query").as_deref(),
+                    text("cursor").as_deref(),
+                ) {
                     Ok(page) => Events::answered(result(&page)),
                     Err(message) => failed(message),
                 }
@@ -125,11 +130,11 @@ impl Exposed {
                 let Some(name) = named_tool else {
                     return failed(format!(
                         "`tool_name` is missing: `{action}` needs one of {}",
-                        names(made, server)
+                        names(listing, server)
                     ));
                 };
-                let Some(entry) = named(&made.whole, server, &name) else {
-                    let unknown = unknown(made, server, &name);
+                let Some(entry) = find_named(&listing.full_catalog, server, &name) else {
+                    let unknown = unknown(listing, server, &name);
                     if action != "execute" {
                         self.inner.refused(&call.refused(Some(server), &name));
                         return failed(unknown);
@@ -137,10 +142,10 @@ impl Exposed {
                     let (caller, kind) = (call.caller.clone(), ShelfKind::Tools);
                     let missing = MissingName::of_server(server.clone(), caller, kind, &name);
                     let otherwise = ToolResult::error(unknown);
-                    let sought = SoughtCall { call, missing, otherwise };
+                    let sought = DeferredCall { call, missing, otherwise };
                     let server = server.clone();
                     return sought.make(Arc::clone(&self.inner), move |catalog| {
-                        let entry = named(catalog, &server, &name)?.clone();
+                        let entry = find_named(catalog, &server, &name)?.clone();
                         let inputs = PARAMETERS.read(arguments.as_ref(), &entry.tool());
                         Some((entry, inputs))
                     });
@@ -170,17 +175,17 @@ impl Exposed {
     /// Returns a page of a server's tools, or of those that match the query, best first.
     fn page(
         &self,
-        made: &Made,
+        listing: &ExposedListing,
         server: &ServerId,
         query: Option<&str>,
         cursor: Option<&str>,
     ) -> Result<Json, String> {
-        let all = made.whole.tools.entries();
+        let all = listing.full_catalog.tools.entries();
         let mine = |at: usize| all[at].route.server == *server;
         let entries: Vec<&Entry> = match query.filter(|query| !query.trim().is_empty()) {
-            None => made.whole.tools.of(server).collect(),
+            None => listing.full_catalog.tools.of(server).collect(),
             Some(query) => {
-                let hits = self.index(made).search_among(query, usize::MAX, mine);
+                let hits = self.index(listing).search_among(query, usize::MAX, mine);
                 hits.iter().map(|hit| &all[hit.position]).collect()
             }
         };
@@ -194,11 +199,11 @@ impl Exposed {
                 cursor.parse::<usize>().map_err(|_| wrong())?
             }
         };
-        let limits = &self.exposing.limits;
+        let limits = &self.settings.limits;
         let mut shown: Vec<Json> = Vec::new();
         let mut bytes = 0;
         for entry in entries.iter().skip(from).take(limits.page) {
-            let told = told(entry, &entry.name);
+            let told = tool_json(entry, &entry.name);
             bytes += told.as_bytes().len();
             if bytes > limits.page_bytes && !shown.is_empty() {
                 break;
@@ -214,7 +219,7 @@ impl Exposed {
         let mut writer = Writer::new();
         writer.text("server", server.as_str());
         if from == 0
-            && let Some(about) = made.whole.abouts().get(server)
+            && let Some(about) = listing.full_catalog.abouts().get(server)
             && let Some(instructions) = &about.instructions
         {
             writer.text("instructions", instructions);
@@ -232,7 +237,7 @@ impl Exposed {
 }
 
 /// Finds a server's tool, by its name alone or prefixed with the server's.
-fn named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option<&'a Entry> {
+fn find_named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option<&'a Entry> {
     let tools = &catalog.tools;
     let bare = [".", ":"]
         .iter()
@@ -241,19 +246,20 @@ fn named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option<&'a 
     at.map(|at| &tools.entries()[at])
 }
 
-fn unknown(made: &Made, server: &ServerId, name: &str) -> String {
-    let known: Vec<&str> = made.whole.tools.of(server).map(|entry| entry.name.as_str()).collect();
+fn unknown(listing: &ExposedListing, server: &ServerId, name: &str) -> String {
+    let known: Vec<&str> =
+        listing.full_catalog.tools.of(server).map(|entry| entry.name.as_str()).collect();
     let near = nearest(name, known.iter().copied());
     let near = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    let all = names(made, server);
+    let all = names(listing, server);
     let near = if near.is_empty() { ";".to_owned() } else { near };
     format!("unknown tool `{}`{near} `{server}` has {all}", name.escape_debug())
 }
 
 /// Returns the names of a server's tools, up to the limit.
-fn names(made: &Made, server: &ServerId) -> String {
+fn names(listing: &ExposedListing, server: &ServerId) -> String {
     let known: Vec<String> =
-        made.whole.tools.of(server).map(|entry| format!("`{}`", entry.name)).collect();
+        listing.full_catalog.tools.of(server).map(|entry| format!("`{}`", entry.name)).collect();
     let more = known.len().saturating_sub(NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", known.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", "))

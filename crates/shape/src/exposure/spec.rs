@@ -6,11 +6,11 @@ use consort_core::{Pattern, ServerId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Exposing, Exposure, Mode};
+use super::{Exposure, ExposureMode, ExposureSettings};
 use crate::limits::ExposureLimits;
-use crate::policy::Words;
-use crate::tokens::Vocabulary;
+use crate::policy::StringOrList;
 use crate::transform::one_or_more;
+use consort_models::tokens::TokenVocabulary;
 
 /// Tokens of definitions that `auto` shows: a tenth of a usual context.
 const BUDGET: usize = 20_000;
@@ -30,15 +30,15 @@ const NO_MODEL: &str =
 )]
 pub enum ExposureSpec {
     /// A mode.
-    Word(ModeSpec),
+    Mode(ExposureModeSpec),
     /// A mode with its settings.
-    Table(TableSpec),
+    Table(ExposureTableSpec),
 }
 
 /// Modes of exposure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ModeSpec {
+pub enum ExposureModeSpec {
     /// Every tool is listed.
     #[default]
     Individual,
@@ -55,9 +55,9 @@ pub enum ModeSpec {
 /// Settings of an exposure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct TableSpec {
+pub struct ExposureTableSpec {
     /// Mode of the exposure.
-    pub mode: ModeSpec,
+    pub mode: ExposureModeSpec,
     /// Token budget of the definitions that `auto` shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<usize>,
@@ -73,54 +73,62 @@ pub struct TableSpec {
     pub model: Option<String>,
     /// Tools that are listed directly in every mode, as names or patterns.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
-    #[schemars(with = "Words")]
+    #[schemars(with = "StringOrList")]
     pub direct: Vec<String>,
 }
 
 impl ExposureSpec {
     /// Compiles this exposure, or returns an error that says what is wrong with it.
-    pub fn compile(&self, servers: &BTreeMap<ServerId, String>) -> Result<Exposing, String> {
-        let (Self::Word(mode) | Self::Table(TableSpec { mode, .. })) = self;
-        let usual = TableSpec::default();
+    pub fn compile(
+        &self,
+        servers: &BTreeMap<ServerId, String>,
+    ) -> Result<ExposureSettings, String> {
+        let (Self::Mode(mode) | Self::Table(ExposureTableSpec { mode, .. })) = self;
+        let usual = ExposureTableSpec::default();
         let table = match self {
-            Self::Word(_) => &usual,
+            Self::Mode(_) => &usual,
             Self::Table(table) => table,
         };
-        if *mode != ModeSpec::Auto && (table.budget.is_some() || table.vocabulary.is_some()) {
+        if *mode != ExposureModeSpec::Auto && (table.budget.is_some() || table.vocabulary.is_some())
+        {
             return Err("`budget` and `vocabulary` are for `mode = \"auto\"`".to_owned());
         }
-        let has_names = matches!(mode, ModeSpec::PerServer | ModeSpec::Auto);
+        let has_names = matches!(mode, ExposureModeSpec::PerServer | ExposureModeSpec::Auto);
         if table.names.is_some() && !has_names {
             return Err("`names` is for `mode = \"per-server\"` and `\"auto\"`".to_owned());
         }
         let agent = match (mode, &table.model) {
-            (ModeSpec::Agent, None) => {
+            (ExposureModeSpec::Agent, None) => {
                 return Err(NO_MODEL.to_owned());
             }
-            (ModeSpec::Agent, Some(model)) if !model.contains(':') => {
+            (ExposureModeSpec::Agent, Some(model)) if !model.contains(':') => {
                 return Err(format!(
                     "unknown model `{}`: use `provider:name`",
                     model.escape_debug()
                 ));
             }
-            (ModeSpec::Agent, model) => model.clone(),
+            (ExposureModeSpec::Agent, model) => model.clone(),
             (_, Some(_)) => return Err("`model` is for `mode = \"agent\"`".to_owned()),
             (_, None) => None,
         };
         let vocabulary = match &table.vocabulary {
-            None => Vocabulary::O200k,
+            None => TokenVocabulary::O200k,
             Some(name) => name.parse().map_err(|error| format!("{error}"))?,
         };
         let mode = match mode {
             // The agents are made by whoever has models: what they are given is every tool.
-            ModeSpec::Individual | ModeSpec::Agent => Mode::Fixed(Exposure::Individual),
-            ModeSpec::PerServer => Mode::Fixed(Exposure::PerServer),
-            ModeSpec::Search => Mode::Fixed(Exposure::Search),
-            ModeSpec::Auto => Mode::Auto { budget: table.budget.unwrap_or(BUDGET), vocabulary },
+            ExposureModeSpec::Individual | ExposureModeSpec::Agent => {
+                ExposureMode::Fixed(Exposure::Individual)
+            }
+            ExposureModeSpec::PerServer => ExposureMode::Fixed(Exposure::PerServer),
+            ExposureModeSpec::Search => ExposureMode::Fixed(Exposure::Search),
+            ExposureModeSpec::Auto => {
+                ExposureMode::Auto { budget: table.budget.unwrap_or(BUDGET), vocabulary }
+            }
         };
         let direct = table.direct.iter().map(Pattern::new).collect();
         let names = table.names.unwrap_or(NAMES);
         let limits = ExposureLimits::default();
-        Ok(Exposing { mode, direct, servers: servers.clone(), names, agent, limits })
+        Ok(ExposureSettings { mode, direct, servers: servers.clone(), names, agent, limits })
     }
 }

@@ -2,11 +2,11 @@
 
 use consort_core::Json;
 
-use crate::scan::hidden;
+use crate::visible_text::hidden_character;
 
 /// Encoding of invisible characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hidden {
+enum HiddenEncoding {
     AsTheyAre,
     Escaped,
 }
@@ -19,21 +19,21 @@ enum Hidden {
 /// escape. Of two members with the same name both stay, in their order, as readers differ in which
 /// of them counts.
 pub fn canonical(json: &Json) -> String {
-    written(json, Hidden::AsTheyAre)
+    write(json, HiddenEncoding::AsTheyAre)
 }
 
 /// The same value with every invisible character escaped, for files people read.
 pub(super) fn legible(json: &Json) -> String {
-    written(json, Hidden::Escaped)
+    write(json, HiddenEncoding::Escaped)
 }
 
-fn written(json: &Json, hide: Hidden) -> String {
+fn write(json: &Json, hide: HiddenEncoding) -> String {
     let mut out = String::with_capacity(json.as_bytes().len());
     value(json, hide, &mut out);
     out
 }
 
-fn value(json: &Json, hide: Hidden, out: &mut String) {
+fn value(json: &Json, hide: HiddenEncoding, out: &mut String) {
     let text = json.as_str();
     match text.as_bytes()[0] {
         b'{' => object(json, hide, out),
@@ -47,16 +47,16 @@ fn value(json: &Json, hide: Hidden, out: &mut String) {
             }
             out.push(']');
         }
-        b'"' => string(&units(&text[1..text.len() - 1]), hide, out),
+        b'"' => string(&code_units(&text[1..text.len() - 1]), hide, out),
         b'-' | b'0'..=b'9' => out.push_str(&number(text)),
         _ => out.push_str(text),
     }
 }
 
-fn object(json: &Json, hide: Hidden, out: &mut String) {
+fn object(json: &Json, hide: HiddenEncoding, out: &mut String) {
     let object = json.to_object().expect("it starts with a brace");
     let mut members: Vec<(Vec<u16>, Json)> =
-        object.members().map(|(key, value)| (units(key), value)).collect();
+        object.members().map(|(key, value)| (code_units(key), value)).collect();
     // A stable sort: members with one name stay in their order.
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     out.push('{');
@@ -73,7 +73,7 @@ fn object(json: &Json, hide: Hidden, out: &mut String) {
 
 /// The UTF-16 code units of the inside of a checked JSON string. RFC 8785 sorts by them, and an
 /// unpaired surrogate has no other form.
-pub(crate) fn units(inner: &str) -> Vec<u16> {
+pub(crate) fn code_units(inner: &str) -> Vec<u16> {
     let mut units = Vec::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(at) = rest.find('\\') {
@@ -98,7 +98,7 @@ pub(crate) fn units(inner: &str) -> Vec<u16> {
     units
 }
 
-fn string(units: &[u16], hide: Hidden, out: &mut String) {
+fn string(units: &[u16], hide: HiddenEncoding, out: &mut String) {
     out.push('"');
     for c in char::decode_utf16(units.iter().copied()) {
         match c {
@@ -109,7 +109,9 @@ fn string(units: &[u16], hide: Hidden, out: &mut String) {
             Ok('\n') => out.push_str("\\n"),
             Ok('\u{c}') => out.push_str("\\f"),
             Ok('\r') => out.push_str("\\r"),
-            Ok(c) if c < ' ' || hide == Hidden::Escaped && hidden(c).is_some() => {
+            Ok(c)
+                if c < ' ' || hide == HiddenEncoding::Escaped && hidden_character(c).is_some() =>
+            {
                 c.encode_utf16(&mut [0; 2]).iter().for_each(|&unit| escape(unit, out));
             }
             Ok(c) => out.push(c),
@@ -144,10 +146,10 @@ fn number(text: &str) -> String {
     // The value is 0.DIGITS times ten to the power of `point`.
     let point = place(whole.len()) - place(leading) + exponent;
     let digits = significant.trim_end_matches('0');
-    format!("{sign}{}", laid_out(digits, point))
+    format!("{sign}{}", place_point(digits, point))
 }
 
-fn laid_out(digits: &str, point: i64) -> String {
+fn place_point(digits: &str, point: i64) -> String {
     let count = i64::try_from(digits.len()).expect("a message is below 4 GiB");
     let zeros = |n: i64| "0".repeat(usize::try_from(n).unwrap_or(0));
     match point {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use consort_core::Json;
 use serde::Serialize;
 
-use super::canonical::{canonical, units};
-use crate::scan::{shown, skeleton, spelled};
+use super::canonical::{canonical, code_units};
+use crate::look_alikes::skeleton;
+use crate::visible_text::{escape_hidden, escape_non_ascii};
 
 /// Characters shown around a change within a line.
 const AROUND: usize = 40;
@@ -16,7 +17,7 @@ const MOST_COMPARED: usize = 600;
 
 /// One place where two definitions differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct DefinitionChange {
     /// Location, as a JSON pointer.
     pub pointer: String,
     /// The old value.
@@ -29,9 +30,9 @@ pub struct Change {
 
 /// Kind of a diff line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum DiffMark {
     /// Location of the lines below.
-    Place,
+    Location,
     /// A removed line.
     Removed,
     /// An added line.
@@ -42,33 +43,33 @@ pub enum Mark {
 
 /// A line of a diff, safe to show in a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct DiffLine {
     /// Its kind.
-    pub mark: Mark,
+    pub mark: DiffMark,
     /// The line.
     pub text: String,
 }
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for DiffLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.mark {
-            Mark::Place => write!(f, "{}", self.text),
-            Mark::Removed => write!(f, "  - {}", self.text),
-            Mark::Added => write!(f, "  + {}", self.text),
-            Mark::Note => write!(f, "    {}", self.text),
+            DiffMark::Location => write!(f, "{}", self.text),
+            DiffMark::Removed => write!(f, "  - {}", self.text),
+            DiffMark::Added => write!(f, "  + {}", self.text),
+            DiffMark::Note => write!(f, "    {}", self.text),
         }
     }
 }
 
 /// Every place where two definitions differ, in the order of their canonical form. It is empty if,
 /// and only if, they have the same pin.
-pub fn diff(from: &Json, to: &Json) -> Vec<Change> {
+pub fn diff(from: &Json, to: &Json) -> Vec<DefinitionChange> {
     let mut changes = Vec::new();
     compare("", from, to, &mut changes);
     changes
 }
 
-fn compare(pointer: &str, from: &Json, to: &Json, changes: &mut Vec<Change>) {
+fn compare(pointer: &str, from: &Json, to: &Json, changes: &mut Vec<DefinitionChange>) {
     if canonical(from) == canonical(to) {
         return;
     }
@@ -77,42 +78,52 @@ fn compare(pointer: &str, from: &Json, to: &Json, changes: &mut Vec<Change>) {
         all.sort_unstable();
         all.dedup();
         for key in all {
-            let pointer = format!("{pointer}/{}", escaped(key));
-            one(pointer, old.get(key), new.get(key), changes);
+            let pointer = format!("{pointer}/{}", escape_pointer(key));
+            compare_value(pointer, old.get(key), new.get(key), changes);
         }
     } else if let (Some(old), Some(new)) = (from.to_items(), to.to_items()) {
         items(pointer, &old, &new, changes);
     } else {
-        one_leaf(pointer.to_owned(), Some(from), Some(to), changes);
+        compare_leaf(pointer.to_owned(), Some(from), Some(to), changes);
     }
 }
 
-fn one(pointer: String, from: Option<&Json>, to: Option<&Json>, changes: &mut Vec<Change>) {
+fn compare_value(
+    pointer: String,
+    from: Option<&Json>,
+    to: Option<&Json>,
+    changes: &mut Vec<DefinitionChange>,
+) {
     match (from, to) {
         (Some(from), Some(to)) => compare(&pointer, from, to, changes),
-        _ => one_leaf(pointer, from, to, changes),
+        _ => compare_leaf(pointer, from, to, changes),
     }
 }
 
-fn one_leaf(pointer: String, from: Option<&Json>, to: Option<&Json>, changes: &mut Vec<Change>) {
-    changes.push(Change { pointer, from: from.cloned(), to: to.cloned() });
+fn compare_leaf(
+    pointer: String,
+    from: Option<&Json>,
+    to: Option<&Json>,
+    changes: &mut Vec<DefinitionChange>,
+) {
+    changes.push(DefinitionChange { pointer, from: from.cloned(), to: to.cloned() });
 }
 
 /// The members by name, `None` if two share one: then only the whole can be compared.
 fn members(json: &Json) -> Option<BTreeMap<Vec<u16>, Json>> {
     let object = json.to_object()?;
     let members: BTreeMap<_, _> =
-        object.members().map(|(key, value)| (units(key), value)).collect();
+        object.members().map(|(key, value)| (code_units(key), value)).collect();
     (members.len() == object.len()).then_some(members)
 }
 
 /// Escapes a name for a JSON pointer: RFC 6901.
-fn escaped(key: &[u16]) -> String {
+fn escape_pointer(key: &[u16]) -> String {
     String::from_utf16_lossy(key).replace('~', "~0").replace('/', "~1")
 }
 
 /// Compares lists. Equal items at both ends are skipped; if as many remain on both sides, they are compared pairwise.
-fn items(pointer: &str, old: &[Json], new: &[Json], changes: &mut Vec<Change>) {
+fn items(pointer: &str, old: &[Json], new: &[Json], changes: &mut Vec<DefinitionChange>) {
     let form = |items: &[Json]| items.iter().map(canonical).collect::<Vec<_>>();
     let (head, tail) = common(&form(old), &form(new));
     let (old, new) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
@@ -122,8 +133,8 @@ fn items(pointer: &str, old: &[Json], new: &[Json], changes: &mut Vec<Change>) {
             compare(&at(n), old, new, changes);
         }
     } else {
-        old.iter().enumerate().for_each(|(n, old)| one_leaf(at(n), Some(old), None, changes));
-        new.iter().enumerate().for_each(|(n, new)| one_leaf(at(n), None, Some(new), changes));
+        old.iter().enumerate().for_each(|(n, old)| compare_leaf(at(n), Some(old), None, changes));
+        new.iter().enumerate().for_each(|(n, new)| compare_leaf(at(n), None, Some(new), changes));
     }
 }
 
@@ -136,20 +147,23 @@ fn common<T: PartialEq>(old: &[T], new: &[T]) -> (usize, usize) {
 
 /// Returns the diff as lines: strings line by line, invisible characters escaped. New content is never cut, so that the
 /// approver sees all of it.
-pub fn told(changes: &[Change]) -> Vec<Line> {
+pub fn diff_lines(changes: &[DefinitionChange]) -> Vec<DiffLine> {
     let mut lines = Vec::new();
     for change in changes {
-        lines.push(Line { mark: Mark::Place, text: shown(&place(&change.pointer)) });
+        lines.push(DiffLine {
+            mark: DiffMark::Location,
+            text: escape_hidden(&location_line(&change.pointer)),
+        });
         match (&change.from, &change.to) {
             (Some(from), Some(to)) => match (from.text(), to.text()) {
                 (Some(from), Some(to)) => texts(&from, &to, &mut lines),
                 _ => {
-                    whole(Mark::Removed, from, &mut lines);
-                    whole(Mark::Added, to, &mut lines);
+                    whole(DiffMark::Removed, from, &mut lines);
+                    whole(DiffMark::Added, to, &mut lines);
                 }
             },
-            (Some(from), None) => whole(Mark::Removed, from, &mut lines),
-            (None, Some(to)) => whole(Mark::Added, to, &mut lines),
+            (Some(from), None) => whole(DiffMark::Removed, from, &mut lines),
+            (None, Some(to)) => whole(DiffMark::Added, to, &mut lines),
             (None, None) => {}
         }
     }
@@ -157,27 +171,27 @@ pub fn told(changes: &[Change]) -> Vec<Line> {
 }
 
 /// Returns a new definition as lines.
-pub fn told_new(definition: &Json) -> Vec<Line> {
+pub fn new_lines(definition: &Json) -> Vec<DiffLine> {
     let mut lines = Vec::new();
     match definition.to_object() {
         Some(object) => {
             for (key, value) in object.members() {
-                let pointer = format!("/{}", escaped(&units(key)));
-                lines.push(Line { mark: Mark::Place, text: shown(&pointer) });
-                whole(Mark::Added, &value, &mut lines);
+                let pointer = format!("/{}", escape_pointer(&code_units(key)));
+                lines.push(DiffLine { mark: DiffMark::Location, text: escape_hidden(&pointer) });
+                whole(DiffMark::Added, &value, &mut lines);
             }
         }
-        None => whole(Mark::Added, definition, &mut lines),
+        None => whole(DiffMark::Added, definition, &mut lines),
     }
     lines
 }
 
-fn place(pointer: &str) -> String {
+fn location_line(pointer: &str) -> String {
     if pointer.is_empty() { "all of it".to_owned() } else { pointer.to_owned() }
 }
 
 /// Writes a value that exists on one side only.
-fn whole(mark: Mark, value: &Json, lines: &mut Vec<Line>) {
+fn whole(mark: DiffMark, value: &Json, lines: &mut Vec<DiffLine>) {
     match value.text() {
         Some(text) if !text.is_empty() => {
             lines.extend(text.split('\n').map(|text| line(mark, text)));
@@ -186,19 +200,20 @@ fn whole(mark: Mark, value: &Json, lines: &mut Vec<Line>) {
     }
 }
 
-fn line(mark: Mark, text: &str) -> Line {
-    Line { mark, text: shown(text) }
+fn line(mark: DiffMark, text: &str) -> DiffLine {
+    DiffLine { mark, text: escape_hidden(text) }
 }
 
 /// Compares two strings line by line.
-fn texts(from: &str, to: &str, lines: &mut Vec<Line>) {
+fn texts(from: &str, to: &str, lines: &mut Vec<DiffLine>) {
     let (old, new): (Vec<&str>, Vec<&str>) = (from.split('\n').collect(), to.split('\n').collect());
     let (head, tail) = common(&old, &new);
-    let same = |count: usize, lines: &mut Vec<Line>| {
+    let same = |count: usize, lines: &mut Vec<DiffLine>| {
         if count > 0 {
             let s = if count == 1 { "" } else { "s" };
-            lines.push(Line {
-                mark: Mark::Note, text: format!("… {count} line{s} as before …")
+            lines.push(DiffLine {
+                mark: DiffMark::Note,
+                text: format!("… {count} line{s} as before …"),
             });
         }
     };
@@ -250,21 +265,21 @@ fn matches(old: &[&str], new: &[&str]) -> Vec<(usize, usize, usize)> {
 }
 
 /// Writes lines that replace others. If as many on both sides, each pair is narrowed to its difference.
-fn hunk(old: &[&str], new: &[&str], lines: &mut Vec<Line>) {
+fn hunk(old: &[&str], new: &[&str], lines: &mut Vec<DiffLine>) {
     if old.len() == new.len() {
         for (old, new) in old.iter().zip(new) {
-            let (old, new) = narrowed(old, new);
-            lines.push(Line { mark: Mark::Removed, text: old });
-            lines.push(Line { mark: Mark::Added, text: new });
+            let (old, new) = narrow(old, new);
+            lines.push(DiffLine { mark: DiffMark::Removed, text: old });
+            lines.push(DiffLine { mark: DiffMark::Added, text: new });
         }
     } else {
-        lines.extend(old.iter().map(|text| line(Mark::Removed, text)));
-        lines.extend(new.iter().map(|text| line(Mark::Added, text)));
+        lines.extend(old.iter().map(|text| line(DiffMark::Removed, text)));
+        lines.extend(new.iter().map(|text| line(DiffMark::Added, text)));
     }
 }
 
 /// Cuts two lines down to their difference, and escapes characters where they look alike.
-fn narrowed(old: &str, new: &str) -> (String, String) {
+fn narrow(old: &str, new: &str) -> (String, String) {
     let (old_chars, new_chars): (Vec<char>, Vec<char>) =
         (old.chars().collect(), new.chars().collect());
     let (head, tail) = common(&old_chars, &new_chars);
@@ -272,7 +287,7 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
     let alike = skeleton(old) == skeleton(new);
     let cut = |chars: &[char]| {
         let text: String = chars[before..chars.len() - after].iter().collect();
-        let text = if alike { spelled(&text) } else { shown(&text) };
+        let text = if alike { escape_non_ascii(&text) } else { escape_hidden(&text) };
         let (start, end) = (if before > 0 { "…" } else { "" }, if after > 0 { "…" } else { "" });
         format!("{start}{text}{end}")
     };
@@ -288,7 +303,7 @@ mod tests {
 
     fn lines(from: &Value, to: &Value) -> String {
         let changes = diff(&Json::from(from.clone()), &Json::from(to.clone()));
-        told(&changes).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        diff_lines(&changes).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -373,7 +388,7 @@ mod tests {
     #[test]
     fn something_new_is_told_whole() {
         let tool = Json::parse("{\"name\":\"x\",\"description\":\"a\\nb\u{200b}\"}").unwrap();
-        let told: Vec<String> = told_new(&tool).iter().map(ToString::to_string).collect();
+        let told: Vec<String> = new_lines(&tool).iter().map(ToString::to_string).collect();
         assert_eq!(told, ["/name", "  + x", "/description", "  + a", "  + b\\u{200b}"]);
     }
 
@@ -398,7 +413,7 @@ mod tests {
             let (a, b) = (Json::from(a), Json::from(b));
             let changes = diff(&a, &b);
             prop_assert_eq!(changes.is_empty(), crate::pin::Pin::of(&a) == crate::pin::Pin::of(&b));
-            prop_assert_eq!(told(&changes).is_empty(), changes.is_empty());
+            prop_assert_eq!(diff_lines(&changes).is_empty(), changes.is_empty());
         }
 
         #[test]
@@ -406,12 +421,12 @@ mod tests {
             a in "(a|b|р|p|\\n|\u{200b}|\u{202e}|\u{1b}|\\\\){0,60}",
             b in "(a|b|р|p|\\n|\u{200b}|\u{202e}|\u{1b}|\\\\){0,60}",
         ) {
-            let lines = told(&diff(&Json::string(&a), &Json::string(&b)));
-            let of = |mark: Mark| lines.iter().filter(move |line| line.mark == mark).collect::<Vec<_>>();
+            let lines = diff_lines(&diff(&Json::string(&a), &Json::string(&b)));
+            let of = |mark: DiffMark| lines.iter().filter(move |line| line.mark == mark).collect::<Vec<_>>();
             let texts = |mark| of(mark).into_iter().map(|line| line.text.clone()).collect::<Vec<_>>();
-            prop_assert_eq!(a == b, texts(Mark::Removed) == texts(Mark::Added));
+            prop_assert_eq!(a == b, texts(DiffMark::Removed) == texts(DiffMark::Added));
             let all = lines.iter().flat_map(|line| line.text.chars());
-            prop_assert!(all.into_iter().all(|c| crate::scan::hidden(c).is_none()));
+            prop_assert!(all.into_iter().all(|c| crate::visible_text::hidden_character(c).is_none()));
         }
     }
 }

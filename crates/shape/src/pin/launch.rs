@@ -13,7 +13,7 @@ use super::Pin;
 /// A change of them changes the server itself, whatever its definitions say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Launch {
+pub enum ServerLaunch {
     /// A local program.
     Program {
         /// The executable.
@@ -38,7 +38,7 @@ pub enum Launch {
     },
 }
 
-impl Launch {
+impl ServerLaunch {
     /// The pin of these settings.
     pub fn pin(&self) -> Pin {
         Pin::of(&self.json())
@@ -87,8 +87,8 @@ fn versioned(package: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn program(command: &str, arguments: &[&str]) -> Launch {
-        Launch::Program {
+    fn program(command: &str, arguments: &[&str]) -> ServerLaunch {
+        ServerLaunch::Program {
             command: command.to_owned(),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             variables: BTreeSet::new(),

@@ -8,12 +8,13 @@ use consort_core::{
 };
 use serde::Serialize;
 
-use super::{Launch, Pin};
+use super::difference::{LockDifference, compare};
+use super::{Pin, ServerLaunch};
 
 /// Kinds of items that are pinned. Resources are not: they are data, and come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum PinnedKind {
     /// The server's `instructions` for a model.
     Instructions,
     /// A prompt's definition.
@@ -22,7 +23,7 @@ pub enum Kind {
     Tool,
 }
 
-impl Kind {
+impl PinnedKind {
     /// Returns the kind of the items of a shelf, `None` if they are not pinned.
     pub fn of(shelf: ShelfKind) -> Option<Self> {
         match shelf {
@@ -33,7 +34,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PinnedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Instructions => "instructions",
@@ -45,12 +46,12 @@ impl fmt::Display for Kind {
 
 /// A definition with its pin.
 #[derive(Clone, Serialize)]
-pub struct Item {
+pub struct PinnedItem {
     pin: Pin,
     definition: Json,
 }
 
-impl Item {
+impl PinnedItem {
     /// The definition as its server wrote it.
     pub fn new(definition: Json) -> Self {
         Self { pin: Pin::of(&definition), definition }
@@ -68,15 +69,15 @@ impl Item {
 }
 
 /// Two definitions are the same if their pins are.
-impl PartialEq for Item {
+impl PartialEq for PinnedItem {
     fn eq(&self, other: &Self) -> bool {
         self.pin == other.pin
     }
 }
 
-impl Eq for Item {}
+impl Eq for PinnedItem {}
 
-impl fmt::Debug for Item {
+impl fmt::Debug for PinnedItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.pin.short(), self.definition)
     }
@@ -84,48 +85,51 @@ impl fmt::Debug for Item {
 
 /// The approved state of one server: its launch settings and its definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Locked {
+pub struct LockedServer {
     /// Launch settings.
-    pub launch: Launch,
+    pub launch: ServerLaunch,
     /// Definitions by kind and the server's own name; the instructions have an empty name.
-    pub items: BTreeMap<(Kind, String), Item>,
+    pub items: BTreeMap<(PinnedKind, String), PinnedItem>,
 }
 
-impl Locked {
+impl LockedServer {
     /// Creates it from all definitions of an offer, as its server wrote them.
-    pub fn of_offer(launch: Launch, offer: &Offer) -> Self {
+    pub fn from_offer(launch: ServerLaunch, offer: &Offer) -> Self {
         let shelves =
-            offer.shelves.iter().filter_map(|(kind, items)| Some((Kind::of(*kind)?, items)));
+            offer.shelves.iter().filter_map(|(kind, items)| Some((PinnedKind::of(*kind)?, items)));
         let items = shelves.flat_map(|(kind, items)| {
             items.iter().map(move |(name, definition)| (kind, name.as_str(), definition))
         });
-        Self::gathered(launch, items, offer.about.as_ref())
+        Self::gather(launch, items, offer.about.as_ref())
     }
 
     /// Creates it from a catalog, which must have been built without transforms: transformed
     /// definitions are not the server's own.
-    pub fn of_catalog(launch: Launch, server: &ServerId, catalog: &Catalog) -> Self {
+    pub fn from_catalog(launch: ServerLaunch, server: &ServerId, catalog: &Catalog) -> Self {
         let shelves = [ShelfKind::Tools, ShelfKind::Prompts];
-        let items = shelves.into_iter().filter_map(|shelf| Some((Kind::of(shelf)?, shelf)));
+        let items = shelves.into_iter().filter_map(|shelf| Some((PinnedKind::of(shelf)?, shelf)));
         let items = items.flat_map(|(kind, shelf)| {
             let entries = catalog.shelf(shelf).of(server);
             entries.map(move |entry| (kind, entry.route.name.as_str(), &entry.definition))
         });
-        Self::gathered(launch, items, catalog.abouts().get(server))
+        Self::gather(launch, items, catalog.abouts().get(server))
     }
 
-    fn gathered<'a>(
-        launch: Launch,
-        items: impl Iterator<Item = (Kind, &'a str, &'a Object)>,
+    fn gather<'a>(
+        launch: ServerLaunch,
+        items: impl Iterator<Item = (PinnedKind, &'a str, &'a Object)>,
         about: Option<&About>,
     ) -> Self {
         let mut items: BTreeMap<_, _> = items
             .map(|(kind, name, definition)| {
-                ((kind, name.to_owned()), Item::new(definition.json().detached()))
+                ((kind, name.to_owned()), PinnedItem::new(definition.json().detached()))
             })
             .collect();
         if let Some(text) = about.and_then(|about| about.instructions.as_deref()) {
-            items.insert((Kind::Instructions, String::new()), Item::new(Json::string(text)));
+            items.insert(
+                (PinnedKind::Instructions, String::new()),
+                PinnedItem::new(Json::string(text)),
+            );
         }
         Self { launch, items }
     }
@@ -133,110 +137,15 @@ impl Locked {
 
 /// The approved state of all servers: the content of `consort.lock`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lock {
+pub struct PinLock {
     /// By server.
-    pub servers: BTreeMap<ServerId, Locked>,
-}
-
-/// A difference between the current definitions and the approved ones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "difference", rename_all = "snake_case")]
-pub enum Difference {
-    /// A server that is not approved.
-    ServerNew {
-        /// The server.
-        server: ServerId,
-    },
-    /// A server whose launch settings changed.
-    ServerChanged {
-        /// The server.
-        server: ServerId,
-        /// The approved settings.
-        from: Launch,
-        /// The current settings.
-        to: Launch,
-    },
-    /// A server that is no longer configured.
-    ServerGone {
-        /// The server.
-        server: ServerId,
-    },
-    /// A definition that changed.
-    Changed {
-        /// The server.
-        server: ServerId,
-        /// Kind of the item.
-        kind: Kind,
-        /// The server's name for it.
-        name: String,
-        /// The approved definition.
-        from: Item,
-        /// The current definition.
-        to: Item,
-    },
-    /// An item that is not approved, of an approved server.
-    New {
-        /// The server.
-        server: ServerId,
-        /// Kind of the item.
-        kind: Kind,
-        /// The server's name for it.
-        name: String,
-        /// The current definition.
-        to: Item,
-    },
-    /// An item that no longer exists.
-    Gone {
-        /// The server.
-        server: ServerId,
-        /// Kind of the item.
-        kind: Kind,
-        /// The server's name for it.
-        name: String,
-    },
-}
-
-impl Difference {
-    /// The server it concerns.
-    pub fn server(&self) -> &ServerId {
-        match self {
-            Self::ServerNew { server }
-            | Self::ServerChanged { server, .. }
-            | Self::ServerGone { server }
-            | Self::Changed { server, .. }
-            | Self::New { server, .. }
-            | Self::Gone { server, .. } => server,
-        }
-    }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ServerNew { server } => write!(f, "{server}: the server is not in the lock"),
-            Self::ServerChanged { server, .. } => {
-                write!(f, "{server}: it is started otherwise, or is somewhere else")
-            }
-            Self::ServerGone { server } => {
-                write!(f, "{server}: the server is no longer configured")
-            }
-            Self::Changed { server, kind, name, .. } => {
-                write!(f, "{server}: {} changed", named(*kind, name))
-            }
-            Self::New { server, kind, name, .. } => {
-                write!(f, "{server}: {} is new", named(*kind, name))
-            }
-            Self::Gone { server, kind, name } => {
-                write!(f, "{server}: {} is gone", named(*kind, name))
-            }
-        }
-    }
+    pub servers: BTreeMap<ServerId, LockedServer>,
 }
 
 /// Reason for which an item is withheld until it is approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "withheld", rename_all = "snake_case")]
-pub enum Withheld {
+pub enum WithholdReason {
     /// The server is not approved.
     #[error("the server is not in the lock")]
     ServerNew,
@@ -256,19 +165,19 @@ pub enum Withheld {
     },
 }
 
-impl Lock {
+impl PinLock {
     /// Compares `now`, the current definitions, with the approved ones: by server, then by kind and
     /// name. `silent` servers are skipped, as their current definitions are unknown.
-    pub fn compare(&self, now: &Self, silent: &BTreeSet<ServerId>) -> Vec<Difference> {
+    pub fn compare(&self, now: &Self, silent: &BTreeSet<ServerId>) -> Vec<LockDifference> {
         let all: BTreeSet<&ServerId> = self.servers.keys().chain(now.servers.keys()).collect();
         let mut differences = Vec::new();
         for server in all.into_iter().filter(|server| !silent.contains(*server)) {
             match (self.servers.get(server), now.servers.get(server)) {
                 (Some(old), Some(new)) => compare(server, old, new, &mut differences),
                 (None, Some(_)) => {
-                    differences.push(Difference::ServerNew { server: server.clone() });
+                    differences.push(LockDifference::ServerNew { server: server.clone() });
                 }
-                _ => differences.push(Difference::ServerGone { server: server.clone() }),
+                _ => differences.push(LockDifference::ServerGone { server: server.clone() }),
             }
         }
         differences
@@ -285,10 +194,14 @@ impl Lock {
     }
 
     /// Returns the reason for which a server must not be started or used, `None` if it may be.
-    pub fn withheld_server(&self, server: &ServerId, launch: &Launch) -> Option<Withheld> {
+    pub fn withheld_server(
+        &self,
+        server: &ServerId,
+        launch: &ServerLaunch,
+    ) -> Option<WithholdReason> {
         match self.servers.get(server) {
-            None => Some(Withheld::ServerNew),
-            Some(locked) if locked.launch != *launch => Some(Withheld::ServerChanged),
+            None => Some(WithholdReason::ServerNew),
+            Some(locked) if locked.launch != *launch => Some(WithholdReason::ServerChanged),
             Some(_) => None,
         }
     }
@@ -298,22 +211,22 @@ impl Lock {
     pub fn withheld(
         &self,
         server: &ServerId,
-        kind: Kind,
+        kind: PinnedKind,
         name: &str,
         definition: &Json,
-    ) -> Option<Withheld> {
-        let Some(locked) = self.servers.get(server) else { return Some(Withheld::ServerNew) };
+    ) -> Option<WithholdReason> {
+        let Some(locked) = self.servers.get(server) else { return Some(WithholdReason::ServerNew) };
         let Some(item) = locked.items.get(&(kind, name.to_owned())) else {
-            return Some(Withheld::New);
+            return Some(WithholdReason::New);
         };
         let (from, to) = (item.pin, Pin::of(definition));
-        (from != to).then_some(Withheld::Changed { from, to })
+        (from != to).then_some(WithholdReason::Changed { from, to })
     }
 
     /// Returns a catalog without its withheld items, with a problem for each of them. Local tools stay,
     /// as they are Consort's own; resources stay if the server does, as they are data. The catalog must
     /// hold the servers' own definitions, before any transform.
-    pub fn admitted(&self, from: &Catalog) -> Catalog {
+    pub fn admit(&self, from: &Catalog) -> Catalog {
         let mut catalog = from.clone();
         let mut problems = Vec::new();
         for kind in ShelfKind::ALL {
@@ -322,9 +235,13 @@ impl Lock {
                 if from.is_local(server) {
                     return true;
                 }
-                let Some(kind) = Kind::of(kind) else { return self.servers.contains_key(server) };
+                let Some(kind) = PinnedKind::of(kind) else {
+                    return self.servers.contains_key(server);
+                };
                 let reason = self.withheld(server, kind, name, definition.json());
-                let told = |reason: &Withheld| withholding(server, &named(kind, name), reason);
+                let told = |reason: &WithholdReason| {
+                    withholding(server, &describe_item(kind, name), reason)
+                };
                 problems.extend(reason.iter().map(told));
                 reason.is_none()
             };
@@ -334,10 +251,15 @@ impl Lock {
         }
         for (server, about) in from.abouts() {
             let Some(text) = &about.instructions else { continue };
-            if let Some(reason) = self.withheld(server, Kind::Instructions, "", &Json::string(text))
+            if let Some(reason) =
+                self.withheld(server, PinnedKind::Instructions, "", &Json::string(text))
             {
                 catalog.silence(server);
-                problems.push(withholding(server, &named(Kind::Instructions, ""), &reason));
+                problems.push(withholding(
+                    server,
+                    &describe_item(PinnedKind::Instructions, ""),
+                    &reason,
+                ));
             }
         }
         catalog.problems.extend(problems);
@@ -345,7 +267,7 @@ impl Lock {
     }
 }
 
-fn withholding(server: &ServerId, what: &str, why: &Withheld) -> Problem {
+fn withholding(server: &ServerId, what: &str, why: &WithholdReason) -> Problem {
     let hint = format!(
         "see what it is with `consort lock --check`, agree with `consort lock --update {server}`"
     );
@@ -353,33 +275,10 @@ fn withholding(server: &ServerId, what: &str, why: &Withheld) -> Problem {
 }
 
 /// Returns the display name of an item.
-fn named(kind: Kind, name: &str) -> String {
+pub(super) fn describe_item(kind: PinnedKind, name: &str) -> String {
     match kind {
-        Kind::Instructions => "what it tells models (`instructions`)".to_owned(),
-        _ => format!("{kind} `{}`", crate::scan::excerpt(name, 128)),
-    }
-}
-
-fn compare(server: &ServerId, old: &Locked, new: &Locked, differences: &mut Vec<Difference>) {
-    if old.launch != new.launch {
-        differences.push(Difference::ServerChanged {
-            server: server.clone(),
-            from: old.launch.clone(),
-            to: new.launch.clone(),
-        });
-    }
-    let all: BTreeSet<&(Kind, String)> = old.items.keys().chain(new.items.keys()).collect();
-    for key in all {
-        let (server, kind, name) = (server.clone(), key.0, key.1.clone());
-        differences.extend(match (old.items.get(key), new.items.get(key)) {
-            (Some(from), Some(to)) if from != to => {
-                let (from, to) = (from.clone(), to.clone());
-                Some(Difference::Changed { server, kind, name, from, to })
-            }
-            (Some(_), None) => Some(Difference::Gone { server, kind, name }),
-            (None, Some(to)) => Some(Difference::New { server, kind, name, to: to.clone() }),
-            _ => None,
-        });
+        PinnedKind::Instructions => "what it tells models (`instructions`)".to_owned(),
+        _ => format!("{kind} `{}`", crate::visible_text::excerpt(name, 128)),
     }
 }
 
@@ -393,8 +292,8 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn launch(url: &str) -> Launch {
-        Launch::Address { url: url.to_owned(), headers: BTreeSet::new(), sse: false }
+    fn launch(url: &str) -> ServerLaunch {
+        ServerLaunch::Address { url: url.to_owned(), headers: BTreeSet::new(), sse: false }
     }
 
     fn offer(tools: &[Value], instructions: Option<&str>) -> Offer {
@@ -416,11 +315,11 @@ mod tests {
         Offer { shelves: shelves.into(), local: false, about: Some(about) }
     }
 
-    fn lock(servers: &[(&str, &str, Offer)]) -> Lock {
+    fn lock(servers: &[(&str, &str, Offer)]) -> PinLock {
         let servers = servers
             .iter()
-            .map(|(name, url, offer)| (id(name), Locked::of_offer(launch(url), offer)));
-        Lock { servers: servers.collect() }
+            .map(|(name, url, offer)| (id(name), LockedServer::from_offer(launch(url), offer)));
+        PinLock { servers: servers.collect() }
     }
 
     fn catalog(server: &str, offer: Offer) -> Catalog {
@@ -486,7 +385,7 @@ mod tests {
         let agreed =
             lock(&[("a", "u", offer(&[tool("same", "1"), tool("other", "1")], Some("x")))]);
         let now = offer(&[tool("same", "1"), tool("other", "2"), tool("new", "1")], Some("y"));
-        let admitted = agreed.admitted(&catalog("a", now));
+        let admitted = agreed.admit(&catalog("a", now));
         let names: Vec<&str> =
             admitted.tools.entries().iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["same"]);
@@ -512,7 +411,7 @@ mod tests {
                 ),
             ]
         );
-        let same = agreed.admitted(&catalog("a", offer(&[tool("same", "1")], Some("x"))));
+        let same = agreed.admit(&catalog("a", offer(&[tool("same", "1")], Some("x"))));
         assert_eq!(same.abouts()[&id("a")].instructions.as_deref(), Some("x"));
         assert!(same.problems.is_empty());
     }
@@ -520,12 +419,12 @@ mod tests {
     #[test]
     fn a_server_nobody_agreed_to_offers_nothing_and_local_tools_are_ours() {
         let now = offer(&[tool("t", "1")], Some("x"));
-        let admitted = Lock::default().admitted(&catalog("a", now.clone()));
+        let admitted = PinLock::default().admit(&catalog("a", now.clone()));
         assert!(admitted.tools.is_empty() && admitted.resources.is_empty());
         assert_eq!(admitted.abouts()[&id("a")].instructions, None);
         assert_eq!(admitted.problems.len(), 2);
         let local = Offer { local: true, about: None, ..now };
-        assert_eq!(Lock::default().admitted(&catalog("builtin", local)).tools.len(), 1);
+        assert_eq!(PinLock::default().admit(&catalog("builtin", local)).tools.len(), 1);
     }
 
     #[test]
@@ -533,8 +432,8 @@ mod tests {
         let agreed = lock(&[("a", "https://a/", offer(&[], None))]);
         let why = |server, url| agreed.withheld_server(&id(server), &launch(url));
         assert_eq!(why("a", "https://a/"), None);
-        assert_eq!(why("a", "https://b/"), Some(Withheld::ServerChanged));
-        assert_eq!(why("b", "https://b/"), Some(Withheld::ServerNew));
+        assert_eq!(why("a", "https://b/"), Some(WithholdReason::ServerChanged));
+        assert_eq!(why("b", "https://b/"), Some(WithholdReason::ServerNew));
     }
 
     #[test]
@@ -543,8 +442,8 @@ mod tests {
         let offers = [(id("a"), tools.clone())].into();
         let catalog = Catalog::build(&offers);
         assert_eq!(
-            Locked::of_catalog(launch("u"), &id("a"), &catalog),
-            Locked::of_offer(launch("u"), &tools)
+            LockedServer::from_catalog(launch("u"), &id("a"), &catalog),
+            LockedServer::from_offer(launch("u"), &tools)
         );
     }
 }

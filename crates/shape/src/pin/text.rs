@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::canonical::legible;
-use super::{Item, Kind, Launch, Lock, Locked, Pin};
+use super::{LockedServer, Pin, PinLock, PinnedItem, PinnedKind, ServerLaunch};
 
 /// The version that is written and read.
 const VERSION: i64 = 1;
@@ -24,11 +24,11 @@ const HEADER: &str = "\
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockError {
     line: Option<usize>,
-    mistake: Mistake,
+    mistake: LockMistake,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Mistake {
+enum LockMistake {
     #[error("a merge conflict is not resolved")]
     Conflict,
     #[error("no `version`: this is not a lock")]
@@ -60,11 +60,11 @@ impl LockError {
     /// Returns advice on how to fix it.
     pub fn hint(&self) -> &'static str {
         match self.mistake {
-            Mistake::Conflict => {
+            LockMistake::Conflict => {
                 "take either side, then see with `consort lock --check` what it leaves open"
             }
-            Mistake::Version(_) => "it was written by a later Consort: use that one",
-            Mistake::LaunchPin { .. } | Mistake::Mismatch { .. } => {
+            LockMistake::Version(_) => "it was written by a later Consort: use that one",
+            LockMistake::LaunchPin { .. } | LockMistake::Mismatch { .. } => {
                 "somebody edited it: restore it, or delete it and run `consort lock`"
             }
             _ => "restore it from version control, or delete it and run `consort lock`",
@@ -84,13 +84,13 @@ impl fmt::Display for LockError {
 impl std::error::Error for LockError {}
 
 #[derive(Deserialize)]
-struct Head {
+struct LockHead {
     version: Option<Spanned<toml::Value>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenLock {
     #[serde(rename = "version")]
     _version: i64,
     #[serde(default)]
@@ -128,37 +128,37 @@ struct WrittenItem {
     definition: Spanned<String>,
 }
 
-impl FromStr for Lock {
+impl FromStr for PinLock {
     type Err = LockError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let at = |at: usize, mistake: Mistake| LockError {
+        let at = |at: usize, mistake: LockMistake| LockError {
             line: Some(text.get(..at).unwrap_or(text).matches('\n').count() + 1),
             mistake,
         };
         let syntax = |error: toml::de::Error| {
             let first = error.message().lines().next().unwrap_or_default();
-            at(error.span().map_or(0, |span| span.start), Mistake::Syntax(first.to_owned()))
+            at(error.span().map_or(0, |span| span.start), LockMistake::Syntax(first.to_owned()))
         };
         if let Some(line) = text.lines().position(conflict) {
-            return Err(LockError { line: Some(line + 1), mistake: Mistake::Conflict });
+            return Err(LockError { line: Some(line + 1), mistake: LockMistake::Conflict });
         }
-        let head: Head = toml::from_str(text).map_err(syntax)?;
+        let head: LockHead = toml::from_str(text).map_err(syntax)?;
         match head.version {
-            None => return Err(LockError { line: None, mistake: Mistake::NoVersion }),
+            None => return Err(LockError { line: None, mistake: LockMistake::NoVersion }),
             Some(version) if version.get_ref().as_integer() != Some(VERSION) => {
                 let start = version.span().start;
-                return Err(at(start, Mistake::Version(version.into_inner().to_string())));
+                return Err(at(start, LockMistake::Version(version.into_inner().to_string())));
             }
             Some(_) => {}
         }
-        let written: Written = toml::from_str(text).map_err(syntax)?;
+        let written: WrittenLock = toml::from_str(text).map_err(syntax)?;
         let mut lock = Self::default();
         for (name, server) in written.server {
             let start = name.span().start;
             let id: ServerId =
-                name.into_inner().parse().map_err(|error| at(start, Mistake::Name(error)))?;
-            let locked = locked(&id, server.into_inner(), start, &at)?;
+                name.into_inner().parse().map_err(|error| at(start, LockMistake::Name(error)))?;
+            let locked = read_server(&id, server.into_inner(), start, &at)?;
             lock.servers.insert(id, locked);
         }
         Ok(lock)
@@ -172,14 +172,14 @@ fn conflict(line: &str) -> bool {
     })
 }
 
-type At<'a> = dyn Fn(usize, Mistake) -> LockError + 'a;
+type MistakeAt<'a> = dyn Fn(usize, LockMistake) -> LockError + 'a;
 
-fn locked(
+fn read_server(
     id: &ServerId,
     mut server: WrittenServer,
     start: usize,
-    at: &At<'_>,
-) -> Result<Locked, LockError> {
+    at: &MistakeAt<'_>,
+) -> Result<LockedServer, LockError> {
     let pin = read_pin(&server.launch, at)?;
     let (instructions, prompts, tools) = (
         server.instructions.take(),
@@ -187,21 +187,22 @@ fn locked(
         std::mem::take(&mut server.tools),
     );
     let place = server.launch.span().start;
-    let launch = launch(server).ok_or_else(|| at(start, Mistake::Launch { server: id.clone() }))?;
+    let launch =
+        launch(server).ok_or_else(|| at(start, LockMistake::Launch { server: id.clone() }))?;
     if launch.pin() != pin {
-        return Err(at(place, Mistake::LaunchPin { server: id.clone() }));
+        return Err(at(place, LockMistake::LaunchPin { server: id.clone() }));
     }
-    let instructions = instructions.map(|item| (Kind::Instructions, String::new(), item));
-    let prompts = prompts.into_iter().map(|(name, item)| (Kind::Prompt, name, item));
-    let tools = tools.into_iter().map(|(name, item)| (Kind::Tool, name, item));
+    let instructions = instructions.map(|item| (PinnedKind::Instructions, String::new(), item));
+    let prompts = prompts.into_iter().map(|(name, item)| (PinnedKind::Prompt, name, item));
+    let tools = tools.into_iter().map(|(name, item)| (PinnedKind::Tool, name, item));
     let items = instructions.into_iter().chain(prompts).chain(tools).map(|(kind, name, item)| {
         let item = read_item(if name.is_empty() { "instructions" } else { &name }, item, at)?;
         Ok(((kind, name), item))
     });
-    Ok(Locked { launch, items: items.collect::<Result<_, LockError>>()? })
+    Ok(LockedServer { launch, items: items.collect::<Result<_, LockError>>()? })
 }
 
-fn launch(server: WrittenServer) -> Option<Launch> {
+fn launch(server: WrittenServer) -> Option<ServerLaunch> {
     let WrittenServer { command, arguments, variables, inherits, directory, .. } = server;
     let program = !arguments.is_empty()
         || !variables.is_empty()
@@ -209,46 +210,46 @@ fn launch(server: WrittenServer) -> Option<Launch> {
         || directory.is_some();
     match (command, server.url) {
         (Some(command), None) if server.headers.is_empty() && !server.sse => {
-            Some(Launch::Program { command, arguments, variables, inherits, directory })
+            Some(ServerLaunch::Program { command, arguments, variables, inherits, directory })
         }
         (None, Some(url)) if !program => {
-            Some(Launch::Address { url, headers: server.headers, sse: server.sse })
+            Some(ServerLaunch::Address { url, headers: server.headers, sse: server.sse })
         }
         _ => None,
     }
 }
 
-fn read_pin(text: &Spanned<String>, at: &At<'_>) -> Result<Pin, LockError> {
-    text.get_ref().parse().map_err(|error| at(text.span().start, Mistake::Pin(error)))
+fn read_pin(text: &Spanned<String>, at: &MistakeAt<'_>) -> Result<Pin, LockError> {
+    text.get_ref().parse().map_err(|error| at(text.span().start, LockMistake::Pin(error)))
 }
 
-fn read_item(name: &str, item: WrittenItem, at: &At<'_>) -> Result<Item, LockError> {
+fn read_item(name: &str, item: WrittenItem, at: &MistakeAt<'_>) -> Result<PinnedItem, LockError> {
     let pin = read_pin(&item.pin, at)?;
-    let (start, name) = (item.definition.span().start, crate::scan::excerpt(name, 128));
+    let (start, name) = (item.definition.span().start, crate::visible_text::excerpt(name, 128));
     let definition = Json::parse(item.definition.into_inner())
-        .map_err(|error| at(start, Mistake::Definition { name: name.clone(), error }))?;
-    let item = Item::new(definition);
-    if item.pin() == pin { Ok(item) } else { Err(at(start, Mistake::Mismatch { name })) }
+        .map_err(|error| at(start, LockMistake::Definition { name: name.clone(), error }))?;
+    let item = PinnedItem::new(definition);
+    if item.pin() == pin { Ok(item) } else { Err(at(start, LockMistake::Mismatch { name })) }
 }
 
 /// Writes the text of `consort.lock`: servers, kinds and names in order, a line a definition, so that a
 /// change is one line in a diff. Invisible characters are escaped.
-impl fmt::Display for Lock {
+impl fmt::Display for PinLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}version = {VERSION}")?;
         for (id, locked) in &self.servers {
             write!(f, "\n[server.{id}]\nlaunch = \"{}\"\n", locked.launch.pin())?;
             write_launch(&locked.launch, f)?;
-            if let Some(item) = locked.items.get(&(Kind::Instructions, String::new())) {
-                writeln!(f, "instructions = {}", Entry(item))?;
+            if let Some(item) = locked.items.get(&(PinnedKind::Instructions, String::new())) {
+                writeln!(f, "instructions = {}", LockEntry(item))?;
             }
-            for (kind, table) in [(Kind::Prompt, "prompts"), (Kind::Tool, "tools")] {
+            for (kind, table) in [(PinnedKind::Prompt, "prompts"), (PinnedKind::Tool, "tools")] {
                 let mut items = locked.items.iter().filter(|((of, _), _)| *of == kind).peekable();
                 if items.peek().is_some() {
                     write!(f, "\n[server.{id}.{table}]\n")?;
                 }
                 for ((_, name), item) in items {
-                    writeln!(f, "{} = {}", key(name), Entry(item))?;
+                    writeln!(f, "{} = {}", key(name), LockEntry(item))?;
                 }
             }
         }
@@ -256,21 +257,21 @@ impl fmt::Display for Lock {
     }
 }
 
-fn write_launch(launch: &Launch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_launch(launch: &ServerLaunch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let list = |f: &mut fmt::Formatter<'_>, name: &str, texts: Vec<&String>| {
-        let texts: Vec<String> = texts.into_iter().map(|text| quoted(text)).collect();
+        let texts: Vec<String> = texts.into_iter().map(|text| quote(text)).collect();
         if texts.is_empty() { Ok(()) } else { writeln!(f, "{name} = [{}]", texts.join(", ")) }
     };
     match launch {
-        Launch::Program { command, arguments, variables, inherits, directory } => {
-            writeln!(f, "command = {}", quoted(command))?;
+        ServerLaunch::Program { command, arguments, variables, inherits, directory } => {
+            writeln!(f, "command = {}", quote(command))?;
             list(f, "arguments", arguments.iter().collect())?;
             list(f, "variables", variables.iter().collect())?;
             list(f, "inherits", inherits.iter().collect())?;
-            directory.iter().try_for_each(|path| writeln!(f, "directory = {}", quoted(path)))
+            directory.iter().try_for_each(|path| writeln!(f, "directory = {}", quote(path)))
         }
-        Launch::Address { url, headers, sse } => {
-            writeln!(f, "url = {}", quoted(url))?;
+        ServerLaunch::Address { url, headers, sse } => {
+            writeln!(f, "url = {}", quote(url))?;
             list(f, "headers", headers.iter().collect())?;
             if *sse { writeln!(f, "sse = true") } else { Ok(()) }
         }
@@ -278,9 +279,9 @@ fn write_launch(launch: &Launch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// A definition on one line.
-struct Entry<'a>(&'a Item);
+struct LockEntry<'a>(&'a PinnedItem);
 
-impl fmt::Display for Entry<'_> {
+impl fmt::Display for LockEntry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut json = legible(self.0.definition());
         // JSON is full of double quotes: between single ones, nothing of it needs an escape of TOML's.
@@ -295,11 +296,11 @@ impl fmt::Display for Entry<'_> {
 /// Writes a TOML key.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quote(name) }
 }
 
 /// Writes a TOML string, with invisible characters escaped.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {
@@ -307,7 +308,7 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            c if crate::scan::hidden(c).is_some() => {
+            c if crate::visible_text::hidden_character(c).is_some() => {
                 write!(quoted, "\\U{:08x}", u32::from(c)).expect("a string takes everything");
             }
             c => quoted.push(c),
@@ -323,12 +324,12 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
-    fn lock() -> Lock {
+    fn lock() -> PinLock {
         let item = |kind, name: &str, json: &'static str| {
-            ((kind, name.to_owned()), Item::new(Json::parse(json).unwrap()))
+            ((kind, name.to_owned()), PinnedItem::new(Json::parse(json).unwrap()))
         };
-        let files = Locked {
-            launch: Launch::Program {
+        let files = LockedServer {
+            launch: ServerLaunch::Program {
                 command: "npx".to_owned(),
                 arguments: vec![
                     "-y".to_owned(),
@@ -341,25 +342,27 @@ mod tests {
             },
             items: [
                 item(
-                    Kind::Tool,
+                    PinnedKind::Tool,
                     "read",
                     r#"{"name": "read", "description": "It's a \u202e test"}"#,
                 ),
-                item(Kind::Tool, "a b", r#"{"name": "a b", "x": 1.50}"#),
-                item(Kind::Prompt, "p", r#"{"name": "p", "description": "'''py'''"}"#),
-                item(Kind::Instructions, "", r#""Use it.\nWell.""#),
+                item(PinnedKind::Tool, "a b", r#"{"name": "a b", "x": 1.50}"#),
+                item(PinnedKind::Prompt, "p", r#"{"name": "p", "description": "'''py'''"}"#),
+                item(PinnedKind::Instructions, "", r#""Use it.\nWell.""#),
             ]
             .into(),
         };
-        let web = Locked {
-            launch: Launch::Address {
+        let web = LockedServer {
+            launch: ServerLaunch::Address {
                 url: "https://web.example/mcp".to_owned(),
                 headers: ["Authorization".to_owned()].into(),
                 sse: true,
             },
             items: BTreeMap::new(),
         };
-        Lock { servers: [("web".parse().unwrap(), web), ("files".parse().unwrap(), files)].into() }
+        PinLock {
+            servers: [("web".parse().unwrap(), web), ("files".parse().unwrap(), files)].into(),
+        }
     }
 
     /// The text with pins shortened.
@@ -402,7 +405,7 @@ mod tests {
     #[test]
     fn a_lock_is_read_back_from_its_text() {
         assert_eq!(lock().to_string().parse(), Ok(lock()));
-        assert_eq!(Lock::default().to_string().parse(), Ok(Lock::default()));
+        assert_eq!(PinLock::default().to_string().parse(), Ok(PinLock::default()));
     }
 
     #[test]
@@ -427,7 +430,7 @@ mod tests {
             text.replace("command = ", "commands = "),
         ];
         let told = |text: &String| {
-            let error = text.parse::<Lock>().unwrap_err();
+            let error = text.parse::<PinLock>().unwrap_err();
             format!("{error}\n  {}", error.hint())
         };
         assert_snapshot!(wrong.iter().map(told).collect::<Vec<_>>().join("\n"), @r##"
@@ -460,15 +463,15 @@ mod tests {
         "##);
     }
 
-    fn locks() -> impl Strategy<Value = Lock> {
+    fn locks() -> impl Strategy<Value = PinLock> {
         let text = "[a-c'\"\\\\{}\n\t\u{200b}\u{e0041}é😀]{0,6}";
         let item = prop::collection::btree_map(text, text, 0..4)
-            .prop_map(|map| Item::new(Json::from_value(&map).unwrap()));
-        let kind = prop::sample::select(vec![Kind::Tool, Kind::Prompt]);
+            .prop_map(|map| PinnedItem::new(Json::from_value(&map).unwrap()));
+        let kind = prop::sample::select(vec![PinnedKind::Tool, PinnedKind::Prompt]);
         let items = prop::collection::btree_map((kind, text), item, 0..4);
         let program =
             (text, prop::collection::vec(text, 0..3), prop::collection::btree_set(text, 0..3))
-                .prop_map(|(command, arguments, variables)| Launch::Program {
+                .prop_map(|(command, arguments, variables)| ServerLaunch::Program {
                     command,
                     arguments,
                     inherits: variables.clone(),
@@ -476,19 +479,21 @@ mod tests {
                     directory: None,
                 });
         let address = (text, prop::collection::btree_set(text, 0..3), any::<bool>())
-            .prop_map(|(url, headers, sse)| Launch::Address { url, headers, sse });
+            .prop_map(|(url, headers, sse)| ServerLaunch::Address { url, headers, sse });
         let locked = (prop_oneof![program, address], items, proptest::option::of(text)).prop_map(
             |(launch, mut items, instructions)| {
-                let item = instructions.map(|text| Item::new(Json::string(&text)));
-                items.extend(item.map(|item| ((Kind::Instructions, String::new()), item)));
-                Locked { launch, items }
+                let item = instructions.map(|text| PinnedItem::new(Json::string(&text)));
+                items.extend(item.map(|item| ((PinnedKind::Instructions, String::new()), item)));
+                LockedServer { launch, items }
             },
         );
-        prop::collection::btree_map("[a-zA-Z0-9_-]{1,8}", locked, 0..4).prop_map(|servers| Lock {
-            servers: servers
-                .into_iter()
-                .map(|(id, locked)| (id.parse().unwrap(), locked))
-                .collect(),
+        prop::collection::btree_map("[a-zA-Z0-9_-]{1,8}", locked, 0..4).prop_map(|servers| {
+            PinLock {
+                servers: servers
+                    .into_iter()
+                    .map(|(id, locked)| (id.parse().unwrap(), locked))
+                    .collect(),
+            }
         })
     }
 
@@ -497,7 +502,7 @@ mod tests {
         fn every_lock_is_read_back_and_shows_all_it_says(lock in locks()) {
             let text = lock.to_string();
             prop_assert_eq!(text.parse(), Ok(lock));
-            prop_assert!(text.chars().all(|c| crate::scan::hidden(c).is_none()));
+            prop_assert!(text.chars().all(|c| crate::visible_text::hidden_character(c).is_none()));
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Question, arguments};
+use super::{PolicyQuestion, arguments};
 
 /// Version of the stored form of approvals.
 const VERSION: u64 = 1;
@@ -19,7 +19,7 @@ const LONGEST_SHAPE: usize = 512;
 
 /// Lifetime of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Approval {
+pub enum ApprovalLifetime {
     /// For the one call it was asked for.
     Once,
     /// Until the caller's session ends.
@@ -30,7 +30,7 @@ pub enum Approval {
 
 /// Arguments that an approval covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Binding {
+pub enum ArgumentBinding {
     /// Those of the same shape: the same names and JSON types at every depth, whatever the values.
     #[default]
     Shape,
@@ -52,13 +52,17 @@ pub struct ApprovalKey {
 impl ApprovalKey {
     /// Creates the key of a call. `pin` identifies the tool's current definition. Fails for arguments
     /// that parsers may read differently: such a call cannot be approved.
-    pub fn new(question: &Question<'_>, pin: &str, binding: Binding) -> Result<Self, String> {
+    pub fn new(
+        question: &PolicyQuestion<'_>,
+        pin: &str,
+        binding: ArgumentBinding,
+    ) -> Result<Self, String> {
         let none = Json::parse("{}").expect("it is JSON");
         let json = question.arguments.unwrap_or(&none);
         let value = arguments::read(json)?;
         let arguments = match binding {
-            Binding::Exact => format!("exact {}", digest(json.as_bytes())),
-            Binding::Shape => shape(&value).into_owned(),
+            ArgumentBinding::Exact => format!("exact {}", digest(json.as_bytes())),
+            ArgumentBinding::Shape => shape(&value).into_owned(),
         };
         Ok(Self {
             caller: question.caller.label(),
@@ -97,21 +101,21 @@ impl ApprovalKey {
 
 /// All approvals in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Approvals {
-    always: BTreeSet<ApprovalKey>,
+pub struct ApprovalStore {
+    permanent: BTreeSet<ApprovalKey>,
     sessions: BTreeMap<String, BTreeSet<ApprovalKey>>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct StoredApprovals {
     version: u64,
     approvals: BTreeSet<ApprovalKey>,
 }
 
 /// Stored approvals that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ApprovalsError {
+pub enum ApprovalStoreError {
     /// They are malformed.
     #[error("approvals cannot be read")]
     Read(#[source] serde_json::Error),
@@ -123,23 +127,23 @@ pub enum ApprovalsError {
     },
 }
 
-impl Approvals {
+impl ApprovalStore {
     /// Stores an approval; returns true if [`Self::find`] will return it. One for a single call is
     /// not stored. At most `most` are stored for one session, and for `most` sessions.
     pub fn grant(
         &mut self,
         key: ApprovalKey,
-        approval: Approval,
+        approval: ApprovalLifetime,
         session: &str,
         most: usize,
     ) -> bool {
         match approval {
-            Approval::Once => false,
-            Approval::Always => {
-                self.always.insert(key);
+            ApprovalLifetime::Once => false,
+            ApprovalLifetime::Always => {
+                self.permanent.insert(key);
                 true
             }
-            Approval::Session => {
+            ApprovalLifetime::Session => {
                 if self.sessions.len() >= most && !self.sessions.contains_key(session) {
                     return false;
                 }
@@ -154,16 +158,16 @@ impl Approvals {
     }
 
     /// Returns the approval that covers a call, if there is one.
-    pub fn find(&self, key: &ApprovalKey, session: &str) -> Option<Approval> {
-        if self.always.contains(key) {
-            return Some(Approval::Always);
+    pub fn find(&self, key: &ApprovalKey, session: &str) -> Option<ApprovalLifetime> {
+        if self.permanent.contains(key) {
+            return Some(ApprovalLifetime::Always);
         }
-        self.sessions.get(session)?.contains(key).then_some(Approval::Session)
+        self.sessions.get(session)?.contains(key).then_some(ApprovalLifetime::Session)
     }
 
     /// Revokes an approval, in every session; returns true if there was one.
     pub fn revoke(&mut self, key: &ApprovalKey) -> bool {
-        let mut found = self.always.remove(key);
+        let mut found = self.permanent.remove(key);
         for keys in self.sessions.values_mut() {
             found |= keys.remove(key);
         }
@@ -176,28 +180,29 @@ impl Approvals {
     }
 
     /// The permanent approvals, in order.
-    pub fn always(&self) -> impl Iterator<Item = &ApprovalKey> {
-        self.always.iter()
+    pub fn permanent(&self) -> impl Iterator<Item = &ApprovalKey> {
+        self.permanent.iter()
     }
 
     /// Serializes the approvals to store: the permanent ones.
     pub fn to_json(&self) -> Json {
-        let kept = Kept { version: VERSION, approvals: self.always.clone() };
+        let kept = StoredApprovals { version: VERSION, approvals: self.permanent.clone() };
         Json::from_value(&kept).expect("texts and a number always serialise")
     }
 
     /// Reads stored approvals.
-    pub fn from_json(json: &Json) -> Result<Self, ApprovalsError> {
+    pub fn from_json(json: &Json) -> Result<Self, ApprovalStoreError> {
         #[derive(Deserialize)]
-        struct Versioned {
+        struct VersionedApprovals {
             version: u64,
         }
-        let Versioned { version: found } = json.read().map_err(ApprovalsError::Read)?;
+        let VersionedApprovals { version: found } =
+            json.read().map_err(ApprovalStoreError::Read)?;
         if found != VERSION {
-            return Err(ApprovalsError::Version { found });
+            return Err(ApprovalStoreError::Version { found });
         }
-        let kept: Kept = json.read().map_err(ApprovalsError::Read)?;
-        Ok(Self { always: kept.approvals, sessions: BTreeMap::new() })
+        let kept: StoredApprovals = json.read().map_err(ApprovalStoreError::Read)?;
+        Ok(Self { permanent: kept.approvals, sessions: BTreeMap::new() })
     }
 }
 
@@ -215,7 +220,7 @@ fn shape(value: &Value) -> Cow<'static, str> {
             format!("[{}]", shapes.into_iter().collect::<Vec<_>>().join("|"))
         }
         Value::Object(members) => {
-            let member = |(name, value): (&String, _)| format!("{}:{}", quoted(name), shape(value));
+            let member = |(name, value): (&String, _)| format!("{}:{}", quote(name), shape(value));
             format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
         }
     };
@@ -223,12 +228,12 @@ fn shape(value: &Value) -> Cow<'static, str> {
 }
 
 /// Returns a name as it is, or quoted where it would be ambiguous.
-fn quoted(name: &str) -> String {
+fn quote(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.chars().all(plain) {
         name.to_owned()
     } else {
-        super::shown::json(Json::string(name).as_str())
+        super::display::json(Json::string(name).as_str())
     }
 }
 
@@ -249,9 +254,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn key(arguments: &Value, pin: &str, binding: Binding) -> ApprovalKey {
+    fn key(arguments: &Value, pin: &str, binding: ArgumentBinding) -> ApprovalKey {
         let (caller, arguments) = (Caller::agent("coder"), Json::from(arguments.clone()));
-        let question = Question {
+        let question = PolicyQuestion {
             caller: &caller,
             profile: None,
             server: "github",
@@ -264,25 +269,35 @@ mod tests {
 
     #[test]
     fn an_approval_holds_for_other_values_of_the_same_shape() {
-        let mut approvals = Approvals::default();
+        let mut approvals = ApprovalStore::default();
         let first = json!({ "title": "a", "labels": ["x"], "meta": { "n": 1 } });
         let second = json!({ "title": "b", "labels": ["y", "z"], "meta": { "n": 2.5 } });
-        assert!(approvals.grant(key(&first, "p1", Binding::Shape), Approval::Always, "s", 1000));
+        assert!(approvals.grant(
+            key(&first, "p1", ArgumentBinding::Shape),
+            ApprovalLifetime::Always,
+            "s",
+            1000
+        ));
         let found = |arguments: &Value, pin: &str| {
-            approvals.find(&key(arguments, pin, Binding::Shape), "other")
+            approvals.find(&key(arguments, pin, ArgumentBinding::Shape), "other")
         };
-        assert_eq!(found(&second, "p1"), Some(Approval::Always));
+        assert_eq!(found(&second, "p1"), Some(ApprovalLifetime::Always));
         assert_eq!(
-            key(&second, "p1", Binding::Shape).arguments(),
+            key(&second, "p1", ArgumentBinding::Shape).arguments(),
             "{labels:[string],meta:{n:number},title:string}"
         );
     }
 
     #[test]
     fn a_changed_pin_or_a_new_argument_or_another_type_makes_it_void() {
-        let mut approvals = Approvals::default();
+        let mut approvals = ApprovalStore::default();
         let approved = json!({ "title": "a" });
-        approvals.grant(key(&approved, "p1", Binding::Shape), Approval::Always, "s", 1000);
+        approvals.grant(
+            key(&approved, "p1", ArgumentBinding::Shape),
+            ApprovalLifetime::Always,
+            "s",
+            1000,
+        );
         for (arguments, pin) in [
             (approved, "p2"),
             (json!({ "title": "a", "force": true }), "p1"),
@@ -290,57 +305,57 @@ mod tests {
             (json!({ "title": null }), "p1"),
             (json!({}), "p1"),
         ] {
-            assert_eq!(approvals.find(&key(&arguments, pin, Binding::Shape), "s"), None);
+            assert_eq!(approvals.find(&key(&arguments, pin, ArgumentBinding::Shape), "s"), None);
         }
     }
 
     #[test]
     fn an_exact_approval_holds_for_these_values_alone() {
-        let mut approvals = Approvals::default();
+        let mut approvals = ApprovalStore::default();
         approvals.grant(
-            key(&json!({ "to": "a" }), "p", Binding::Exact),
-            Approval::Always,
+            key(&json!({ "to": "a" }), "p", ArgumentBinding::Exact),
+            ApprovalLifetime::Always,
             "s",
             1000,
         );
         let found = |to: &str| {
-            approvals.find(&key(&json!({ "to": to }), "p", Binding::Exact), "s").is_some()
+            approvals.find(&key(&json!({ "to": to }), "p", ArgumentBinding::Exact), "s").is_some()
         };
         assert_eq!((found("a"), found("b")), (true, false));
-        let shape = key(&json!({ "to": "a" }), "p", Binding::Shape);
+        let shape = key(&json!({ "to": "a" }), "p", ArgumentBinding::Shape);
         assert_eq!(approvals.find(&shape, "s"), None);
     }
 
     #[test]
     fn a_session_ends_and_its_approvals_with_it() {
-        let mut approvals = Approvals::default();
-        let one = key(&json!({}), "p", Binding::Shape);
-        assert!(!approvals.grant(one.clone(), Approval::Once, "s", 1000));
+        let mut approvals = ApprovalStore::default();
+        let one = key(&json!({}), "p", ArgumentBinding::Shape);
+        assert!(!approvals.grant(one.clone(), ApprovalLifetime::Once, "s", 1000));
         assert_eq!(approvals.find(&one, "s"), None);
-        assert!(approvals.grant(one.clone(), Approval::Session, "s", 1000));
-        assert_eq!(approvals.find(&one, "s"), Some(Approval::Session));
+        assert!(approvals.grant(one.clone(), ApprovalLifetime::Session, "s", 1000));
+        assert_eq!(approvals.find(&one, "s"), Some(ApprovalLifetime::Session));
         assert_eq!(approvals.find(&one, "t"), None);
         approvals.end_session("s");
-        assert_eq!(approvals, Approvals::default());
+        assert_eq!(approvals, ApprovalStore::default());
     }
 
     #[test]
     fn what_lasts_is_kept_and_read_back_and_can_be_taken_back() {
-        let mut approvals = Approvals::default();
+        let mut approvals = ApprovalStore::default();
         let (a, b) = (json!({ "a": 1 }), json!({ "b": 1 }));
-        approvals.grant(key(&b, "p", Binding::Shape), Approval::Always, "s", 1000);
-        approvals.grant(key(&a, "p", Binding::Shape), Approval::Session, "s", 1000);
+        approvals.grant(key(&b, "p", ArgumentBinding::Shape), ApprovalLifetime::Always, "s", 1000);
+        approvals.grant(key(&a, "p", ArgumentBinding::Shape), ApprovalLifetime::Session, "s", 1000);
         let kept = approvals.to_json();
         insta::assert_snapshot!(kept, @r#"{"version":1,"approvals":[{"caller":"agent:coder","server":"github","tool":"create_issue","pin":"p","arguments":"{b:number}"}]}"#);
-        let mut read = Approvals::from_json(&kept).unwrap();
-        assert_eq!(read.always().collect::<Vec<_>>(), approvals.always().collect::<Vec<_>>());
-        assert!(read.revoke(&key(&b, "p", Binding::Shape)));
-        assert_eq!(read, Approvals::default());
+        let mut read = ApprovalStore::from_json(&kept).unwrap();
+        assert_eq!(read.permanent().collect::<Vec<_>>(), approvals.permanent().collect::<Vec<_>>());
+        assert!(read.revoke(&key(&b, "p", ArgumentBinding::Shape)));
+        assert_eq!(read, ApprovalStore::default());
         let later = Json::parse(r#"{"version":2,"approvals":{}}"#).unwrap();
-        let error = Approvals::from_json(&later).unwrap_err();
+        let error = ApprovalStore::from_json(&later).unwrap_err();
         assert_eq!(error.to_string(), "approvals of version 2: use version 1");
         for broken in ["[]", "{}", r#"{"version":1,"approvals":[{"tool":"x"}]}"#] {
-            assert!(Approvals::from_json(&Json::parse(broken).unwrap()).is_err(), "{broken}");
+            assert!(ApprovalStore::from_json(&Json::parse(broken).unwrap()).is_err(), "{broken}");
         }
     }
 
@@ -348,7 +363,7 @@ mod tests {
     fn arguments_that_can_be_read_in_two_ways_cannot_be_approved() {
         let arguments = Json::parse(r#"{"a":1,"a":2}"#).unwrap();
         let caller = Caller::agent("x");
-        let question = Question {
+        let question = PolicyQuestion {
             caller: &caller,
             profile: None,
             server: "s",
@@ -356,13 +371,13 @@ mod tests {
             annotations: Annotations::default(),
             arguments: Some(&arguments),
         };
-        assert!(ApprovalKey::new(&question, "p", Binding::Exact).is_err());
+        assert!(ApprovalKey::new(&question, "p", ArgumentBinding::Exact).is_err());
     }
 
     #[test]
     fn a_long_shape_is_kept_as_its_digest() {
         let members = (0..200).map(|n| (format!("member_{n}"), json!(n))).collect();
-        let key = key(&Value::Object(members), "p", Binding::Shape);
+        let key = key(&Value::Object(members), "p", ArgumentBinding::Shape);
         assert!(key.arguments().starts_with("sha256:") && key.arguments().len() == 71);
     }
 

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 /// Parses arguments; refuses a member that occurs twice at any depth, since parsers differ in which of
 /// the two they use. Names that differ only in case are the same name to some parsers.
 pub(super) fn read(arguments: &Json) -> Result<Value, String> {
-    let strict: Result<Strict, _> = arguments.read();
+    let strict: Result<StrictValue, _> = arguments.read();
     strict
-        .map(|Strict(value)| value)
+        .map(|StrictValue(value)| value)
         .map_err(|error| format!("the arguments cannot be read: {error}"))
 }
 
@@ -30,17 +30,17 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-struct Strict(Value);
+struct StrictValue(Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader).map(Self)
+        deserializer.deserialize_any(StrictReader).map(Self)
     }
 }
 
-struct Reader;
+struct StrictReader;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for StrictReader {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Strict(item)) = items.next_element()? {
+        while let Some(StrictValue(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut object = Map::new();
         let mut folded: HashMap<String, String> = HashMap::new();
         while let Some(name) = members.next_key::<String>()? {
-            let Strict(value) = members.next_value()?;
+            let StrictValue(value) = members.next_value()?;
             if let Some(other) = folded.insert(fold(&name).into_owned(), name.clone()) {
                 return Err(A::Error::custom(if other == name {
                     format!("{name:?} is there twice")

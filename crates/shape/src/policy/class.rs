@@ -6,12 +6,12 @@ use std::fmt;
 use consort_core::{Annotations, Pattern};
 
 use super::error::{PolicyError, unknown_word};
-use super::spec::Words;
+use super::spec::StringOrList;
 use super::target::ToolPattern;
 
 /// A class of effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum EffectClass {
     /// It changes nothing.
     Read,
     /// It adds or changes, and destroys nothing.
@@ -22,7 +22,7 @@ pub enum Class {
     OpenWorld,
 }
 
-impl Class {
+impl EffectClass {
     /// Every class.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Destructive, Self::OpenWorld];
 
@@ -37,7 +37,7 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for EffectClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -46,28 +46,28 @@ impl fmt::Display for Class {
 /// A set of classes. A tool has exactly one of `read`, `write` and `destructive`, and `open-world` or
 /// not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Classes(u8);
+pub struct EffectClasses(u8);
 
-impl Classes {
+impl EffectClasses {
     /// Creates a set of these classes.
-    pub fn of(classes: impl IntoIterator<Item = Class>) -> Self {
+    pub fn of(classes: impl IntoIterator<Item = EffectClass>) -> Self {
         Self(classes.into_iter().fold(0, |set, class| set | 1 << class as u8))
     }
 
     /// Returns the classes of a server's annotations. Absent hints have MCP's defaults: not read-only,
     /// destructive, open world. A tool annotated as both read-only and destructive is destructive.
-    pub fn hinted(hints: Annotations) -> Self {
+    pub fn from_hints(hints: Annotations) -> Self {
         let effect = match (hints.read_only.unwrap_or(false), hints.destructive) {
-            (_, Some(true)) | (false, None) => Class::Destructive,
-            (true, _) => Class::Read,
-            (false, Some(false)) => Class::Write,
+            (_, Some(true)) | (false, None) => EffectClass::Destructive,
+            (true, _) => EffectClass::Read,
+            (false, Some(false)) => EffectClass::Write,
         };
-        let open = hints.open_world.unwrap_or(true).then_some(Class::OpenWorld);
+        let open = hints.open_world.unwrap_or(true).then_some(EffectClass::OpenWorld);
         Self::of([effect].into_iter().chain(open))
     }
 
     /// Returns true if the set contains this class.
-    pub fn has(self, class: Class) -> bool {
+    pub fn has(self, class: EffectClass) -> bool {
         self.0 & 1 << class as u8 != 0
     }
 
@@ -82,14 +82,14 @@ impl Classes {
     }
 
     /// Iterates over the classes.
-    pub fn iter(self) -> impl Iterator<Item = Class> {
-        Class::ALL.into_iter().filter(move |class| self.has(*class))
+    pub fn iter(self) -> impl Iterator<Item = EffectClass> {
+        EffectClass::ALL.into_iter().filter(move |class| self.has(*class))
     }
 
     /// Parses a set: one word, or several.
-    fn parse(place: &str, words: &Words) -> Result<Self, PolicyError> {
+    fn parse(place: &str, words: &StringOrList) -> Result<Self, PolicyError> {
         let classes = parse_all(place, words.iter())?;
-        let effects = [Class::Read, Class::Write, Class::Destructive];
+        let effects = [EffectClass::Read, EffectClass::Write, EffectClass::Destructive];
         match effects.into_iter().filter(|class| classes.has(*class)).count() {
             1 => Ok(classes),
             _ => Err(PolicyError::new(
@@ -103,9 +103,9 @@ impl Classes {
     }
 }
 
-impl fmt::Display for Classes {
+impl fmt::Display for EffectClasses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<&str> = self.iter().map(Class::as_str).collect();
+        let words: Vec<&str> = self.iter().map(EffectClass::as_str).collect();
         f.pad(&words.join(", "))
     }
 }
@@ -114,21 +114,21 @@ impl fmt::Display for Classes {
 pub(super) fn parse_all<'a>(
     place: &str,
     words: impl IntoIterator<Item = &'a str>,
-) -> Result<Classes, PolicyError> {
-    let known = || Class::ALL.into_iter().map(Class::as_str);
+) -> Result<EffectClasses, PolicyError> {
+    let known = || EffectClass::ALL.into_iter().map(EffectClass::as_str);
     let mut classes = Vec::new();
     for word in words {
-        let class = Class::ALL.into_iter().find(|class| class.as_str() == word);
+        let class = EffectClass::ALL.into_iter().find(|class| class.as_str() == word);
         classes.push(class.ok_or_else(|| unknown_word(place, "class", word, known()))?);
     }
-    Ok(Classes::of(classes))
+    Ok(EffectClasses::of(classes))
 }
 
 /// The operator's classification of tools, which overrides annotations.
 #[derive(Clone, Debug)]
 pub(super) struct ClassTable {
     /// The most specific patterns come first.
-    entries: Vec<(ToolPattern, Classes)>,
+    entries: Vec<(ToolPattern, EffectClasses)>,
     /// The servers whose annotations are trusted.
     hints: Vec<Pattern>,
 }
@@ -141,7 +141,7 @@ impl Default for ClassTable {
 
 impl ClassTable {
     pub(super) fn compile(
-        specs: &BTreeMap<String, Words>,
+        specs: &BTreeMap<String, StringOrList>,
         hints: Option<&[String]>,
         errors: &mut Vec<PolicyError>,
     ) -> Self {
@@ -149,7 +149,7 @@ impl ClassTable {
         for (pattern, words) in specs {
             let place = format!("classes.\"{pattern}\"");
             let target = ToolPattern::parse(&place, pattern);
-            match (target, Classes::parse(&place, words)) {
+            match (target, EffectClasses::parse(&place, words)) {
                 (Ok(target), Ok(classes)) => entries.push((target, classes)),
                 (target, classes) => errors.extend(target.err().into_iter().chain(classes.err())),
             }
@@ -164,13 +164,13 @@ impl ClassTable {
     }
 
     /// Returns a tool's classes.
-    pub(super) fn classes(&self, server: &str, tool: &str, hints: Annotations) -> Classes {
+    pub(super) fn classes(&self, server: &str, tool: &str, hints: Annotations) -> EffectClasses {
         let stated = self.entries.iter().find(|(target, _)| target.fits(server, tool));
         let believed = || self.hints.iter().any(|pattern| pattern.fits(server));
         match stated {
             Some((_, classes)) => *classes,
-            None if believed() => Classes::hinted(hints),
-            None => Classes::hinted(Annotations::default()),
+            None if believed() => EffectClasses::from_hints(hints),
+            None => EffectClasses::from_hints(Annotations::default()),
         }
     }
 
@@ -189,26 +189,30 @@ mod tests {
 
     #[test]
     fn a_tool_without_hints_is_destructive_and_open_world() {
-        assert_eq!(Classes::hinted(Annotations::default()).to_string(), "destructive, open-world");
+        assert_eq!(
+            EffectClasses::from_hints(Annotations::default()).to_string(),
+            "destructive, open-world"
+        );
     }
 
     #[test]
     fn hints_fill_in_the_class_and_contradictions_the_worse() {
         for (read_only, destructive, class) in [
-            (Some(true), None, Class::Read),
-            (Some(true), Some(false), Class::Read),
-            (Some(true), Some(true), Class::Destructive),
-            (Some(false), None, Class::Destructive),
-            (None, Some(false), Class::Write),
-            (None, Some(true), Class::Destructive),
+            (Some(true), None, EffectClass::Read),
+            (Some(true), Some(false), EffectClass::Read),
+            (Some(true), Some(true), EffectClass::Destructive),
+            (Some(false), None, EffectClass::Destructive),
+            (None, Some(false), EffectClass::Write),
+            (None, Some(true), EffectClass::Destructive),
         ] {
-            let classes = Classes::hinted(hints(read_only, destructive));
-            assert_eq!(classes, Classes::of([class]), "{read_only:?} {destructive:?}");
+            let classes = EffectClasses::from_hints(hints(read_only, destructive));
+            assert_eq!(classes, EffectClasses::of([class]), "{read_only:?} {destructive:?}");
         }
     }
 
     fn table(entries: &[(&str, &[&str])], believed: Option<&[&str]>) -> ClassTable {
-        let words = |words: &[&str]| Words::Many(words.iter().map(|&w| w.to_owned()).collect());
+        let words =
+            |words: &[&str]| StringOrList::Many(words.iter().map(|&w| w.to_owned()).collect());
         let specs = entries.iter().map(|(name, list)| ((*name).to_owned(), words(list))).collect();
         let believed: Option<Vec<String>> =
             believed.map(|list| list.iter().map(|&s| s.to_owned()).collect());
@@ -247,9 +251,9 @@ mod tests {
     #[test]
     fn a_class_that_is_none_is_refused_with_what_would_be_right() {
         let specs = BTreeMap::from([
-            ("a.*".to_owned(), Words::One("destructve".to_owned())),
-            ("b.*".to_owned(), Words::Many(vec!["read".to_owned(), "write".to_owned()])),
-            ("c.*".to_owned(), Words::One("open-world".to_owned())),
+            ("a.*".to_owned(), StringOrList::One("destructve".to_owned())),
+            ("b.*".to_owned(), StringOrList::Many(vec!["read".to_owned(), "write".to_owned()])),
+            ("c.*".to_owned(), StringOrList::One("open-world".to_owned())),
         ]);
         let mut errors = Vec::new();
         ClassTable::compile(&specs, None, &mut errors);

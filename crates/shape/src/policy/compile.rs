@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use consort_core::Pattern;
 
-use super::approval::Binding;
-use super::class::{ClassTable, Classes, parse_all};
-use super::condition::Condition;
+use super::approval::ArgumentBinding;
+use super::class::{ClassTable, EffectClasses, parse_all};
+use super::condition::PolicyCondition;
 use super::error::{PolicyError, unknown_word};
-use super::rule::Rule;
+use super::rule::PolicyRule;
 use super::spec::{PolicySpec, RuleSpec};
-use super::target::{Roles, ToolPattern};
-use super::{Effect, Otherwise, Policy};
+use super::target::{RoleTable, ToolPattern};
+use super::{DefaultEffect, Policy, PolicyEffect};
 
 /// Compiles the whole policy, or returns all errors at once.
-pub(super) fn policy(spec: &PolicySpec) -> Result<Policy, Vec<PolicyError>> {
+pub(super) fn compile_policy(spec: &PolicySpec) -> Result<Policy, Vec<PolicyError>> {
     let mut errors = Vec::new();
     let callers =
         spec.callers.iter().map(|(name, caller)| (name.as_str(), caller.roles.as_slice()));
-    let roles = Roles::compile(callers, &mut errors);
+    let roles = RoleTable::compile(callers, &mut errors);
     let classes = ClassTable::compile(&spec.classes, spec.hints.as_deref(), &mut errors);
     let default = default(spec.default.as_deref()).unwrap_or_else(|error| {
         errors.push(error);
-        Otherwise::Deny
+        DefaultEffect::Deny
     });
     let mut rules = Vec::new();
     for (at, spec) in spec.rules.iter().enumerate() {
@@ -34,12 +34,12 @@ pub(super) fn policy(spec: &PolicySpec) -> Result<Policy, Vec<PolicyError>> {
     if errors.is_empty() { Ok(Policy { rules, classes, default }) } else { Err(errors) }
 }
 
-fn default(written: Option<&str>) -> Result<Otherwise, PolicyError> {
-    const KNOWN: [(&str, Otherwise); 4] = [
-        ("allow", Otherwise::Allow),
-        ("ask", Otherwise::Ask),
-        ("ask-writes", Otherwise::AskWrites),
-        ("deny", Otherwise::Deny),
+fn default(written: Option<&str>) -> Result<DefaultEffect, PolicyError> {
+    const KNOWN: [(&str, DefaultEffect); 4] = [
+        ("allow", DefaultEffect::Allow),
+        ("ask", DefaultEffect::Ask),
+        ("ask-writes", DefaultEffect::AskWrites),
+        ("deny", DefaultEffect::Deny),
     ];
     choice("default", "default", written.unwrap_or("allow"), KNOWN)
 }
@@ -56,9 +56,9 @@ fn choice<T, const N: usize>(
     found.map(|(_, meaning)| meaning).ok_or_else(|| unknown_word(place, what, written, words))
 }
 
-fn rule(number: usize, spec: &RuleSpec, roles: &Roles) -> Result<Rule, Vec<PolicyError>> {
+fn rule(number: usize, spec: &RuleSpec, roles: &RoleTable) -> Result<PolicyRule, Vec<PolicyError>> {
     let label: Arc<str> = match &spec.name {
-        Some(name) => format!("rule {number} `{}`", super::shown::line(name)).into(),
+        Some(name) => format!("rule {number} `{}`", super::display::line(name)).into(),
         None => format!("rule {number}").into(),
     };
     let mut errors = Vec::new();
@@ -82,8 +82,9 @@ fn rule(number: usize, spec: &RuleSpec, roles: &Roles) -> Result<Rule, Vec<Polic
     let classes = list(&label, "classes", spec.classes.as_deref(), &mut note, |class| {
         parse_all(&label, [class])
     });
-    let classes = classes.map(|sets| Classes::of(sets.into_iter().flat_map(Classes::iter)));
-    let when = spec.when.as_ref().map(|when| Condition::compile(&label, when)).transpose();
+    let classes =
+        classes.map(|sets| EffectClasses::of(sets.into_iter().flat_map(EffectClasses::iter)));
+    let when = spec.when.as_ref().map(|when| PolicyCondition::compile(&label, when)).transpose();
     let when = when.unwrap_or_else(|error| {
         note(error);
         None
@@ -92,7 +93,7 @@ fn rule(number: usize, spec: &RuleSpec, roles: &Roles) -> Result<Rule, Vec<Polic
     match then {
         Ok(then) if errors.is_empty() => {
             let callers = callers.map(|groups| groups.into_iter().flatten().collect());
-            Ok(Rule { label, callers, profiles, servers, tools, classes, when, then })
+            Ok(PolicyRule { label, callers, profiles, servers, tools, classes, when, then })
         }
         _ => Err(errors),
     }
@@ -114,8 +115,8 @@ fn list<T>(
     Some(written.iter().filter_map(|word| meaning(word).map_err(&mut *note).ok()).collect())
 }
 
-fn effect(label: &str, spec: &RuleSpec) -> Result<Effect, PolicyError> {
-    enum Then {
+fn effect(label: &str, spec: &RuleSpec) -> Result<PolicyEffect, PolicyError> {
+    enum ThenKeyword {
         Allow,
         Deny,
         Ask,
@@ -124,28 +125,29 @@ fn effect(label: &str, spec: &RuleSpec) -> Result<Effect, PolicyError> {
         let message = "nothing follows from it: add `then = \"allow\"`, `\"deny\"` or `\"ask\"`";
         return Err(PolicyError::new(label, message));
     }
-    let known = [("allow", Then::Allow), ("deny", Then::Deny), ("ask", Then::Ask)];
+    let known =
+        [("allow", ThenKeyword::Allow), ("deny", ThenKeyword::Deny), ("ask", ThenKeyword::Ask)];
     let then = choice(label, "effect", &spec.then, known)?;
     let stray = |key: &str| {
         let message = format!("`{key}` means nothing with `then = \"{}\"`", spec.then);
         Err(PolicyError::new(label, message).with_hint(format!("leave `{key}` out")))
     };
-    if spec.binding.is_some() && !matches!(then, Then::Ask) {
+    if spec.binding.is_some() && !matches!(then, ThenKeyword::Ask) {
         return stray("binding");
     }
     let reason = spec.reason.clone();
     Ok(match then {
-        Then::Allow if reason.is_some() => return stray("reason"),
-        Then::Allow => Effect::Allow,
-        Then::Deny => {
-            Effect::Deny { reason: reason.unwrap_or_else(|| format!("{label} denies it")).into() }
-        }
-        Then::Ask => {
-            let known = [("shape", Binding::Shape), ("exact", Binding::Exact)];
+        ThenKeyword::Allow if reason.is_some() => return stray("reason"),
+        ThenKeyword::Allow => PolicyEffect::Allow,
+        ThenKeyword::Deny => PolicyEffect::Deny {
+            reason: reason.unwrap_or_else(|| format!("{label} denies it")).into(),
+        },
+        ThenKeyword::Ask => {
+            let known = [("shape", ArgumentBinding::Shape), ("exact", ArgumentBinding::Exact)];
             let binding = spec.binding.as_deref().unwrap_or("shape");
             let binding = choice(label, "binding", binding, known)?;
             let reason = reason.unwrap_or_else(|| format!("{label} asks for it"));
-            Effect::Ask { reason: reason.into(), binding }
+            PolicyEffect::Ask { reason: reason.into(), binding }
         }
     })
 }
@@ -161,7 +163,7 @@ mod tests {
             Some(hint) => format!("{error}\n  hint: {hint}"),
             None => error.to_string(),
         };
-        policy(&spec).unwrap_err().iter().map(line).collect::<Vec<_>>().join("\n")
+        compile_policy(&spec).unwrap_err().iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -237,7 +239,7 @@ mod tests {
             if let Some(callers) = consort.get("callers") {
                 spec.callers = callers.clone().try_into().unwrap();
             }
-            assert_eq!(policy(&spec).err(), None, "{example}");
+            assert_eq!(compile_policy(&spec).err(), None, "{example}");
             count += 1;
         }
         assert_eq!(count, 3);

@@ -9,8 +9,8 @@ use super::error::{PolicyError, unknown_word};
 mod check;
 mod path;
 
-use check::Check;
-use path::Path;
+use check::ValueCheck;
+use path::ArgumentPath;
 
 /// The deepest nesting of conditions.
 const DEEPEST: usize = 16;
@@ -76,14 +76,14 @@ pub struct ConditionSpec {
 
 /// Result of evaluating a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Truth {
+pub(super) enum ConditionResult {
     Yes,
     No,
     /// Undecidable, with the reason.
     Unsure(String),
 }
 
-impl Truth {
+impl ConditionResult {
     fn of(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
@@ -116,30 +116,30 @@ impl Truth {
 
 /// A condition, ready to be evaluated.
 #[derive(Clone, Debug)]
-pub(super) enum Condition {
+pub(super) enum PolicyCondition {
     All(Vec<Self>),
     Any(Vec<Self>),
     Not(Box<Self>),
-    Present { path: Path, present: bool },
-    Test(Test),
+    Present { path: ArgumentPath, present: bool },
+    Test(PathTest),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Test {
-    path: Path,
-    items: Items,
+pub(super) struct PathTest {
+    path: ArgumentPath,
+    items: ItemQuantifier,
     missing: Option<bool>,
-    checks: Vec<Check>,
+    checks: Vec<ValueCheck>,
 }
 
 /// Quantifier over several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Items {
+enum ItemQuantifier {
     Every,
     Any,
 }
 
-impl Condition {
+impl PolicyCondition {
     pub(super) fn compile(place: &str, spec: &ConditionSpec) -> Result<Self, PolicyError> {
         Self::nested(place, spec, DEEPEST)
     }
@@ -186,8 +186,8 @@ impl Condition {
             return Err(PolicyError::new(place, "a test needs a `path` into the arguments"));
         };
         let place = format!("{place}, `{path}`");
-        let path = Path::parse(&place, path)?;
-        let checks = Check::compile(&place, spec)?;
+        let path = ArgumentPath::parse(&place, path)?;
+        let checks = ValueCheck::compile(&place, spec)?;
         if let Some(present) = spec.present {
             if !checks.is_empty()
                 || spec.missing.is_some()
@@ -206,8 +206,8 @@ impl Condition {
             );
         }
         let items = match (spec.items.as_deref(), path.spreads()) {
-            (None, false) | (Some("every"), true) => Items::Every,
-            (Some("any"), true) => Items::Any,
+            (None, false) | (Some("every"), true) => ItemQuantifier::Every,
+            (Some("any"), true) => ItemQuantifier::Any,
             (Some(word), true) => return Err(unknown_word(&place, "word", word, ["every", "any"])),
             (None, true) => {
                 let message = "`*` leads to several values: say `items = \"every\"` or `\"any\"`";
@@ -217,28 +217,28 @@ impl Condition {
                 return Err(PolicyError::new(&place, "`items` needs a path with `*`"));
             }
         };
-        Ok(Self::Test(Test { path, items, missing: spec.missing, checks }))
+        Ok(Self::Test(PathTest { path, items, missing: spec.missing, checks }))
     }
 
-    pub(super) fn holds(&self, arguments: &Value) -> Truth {
+    pub(super) fn holds(&self, arguments: &Value) -> ConditionResult {
         match self {
-            Self::All(all) => Truth::all(all.iter().map(|one| one.holds(arguments))),
-            Self::Any(any) => Truth::any(any.iter().map(|one| one.holds(arguments))),
+            Self::All(all) => ConditionResult::all(all.iter().map(|one| one.holds(arguments))),
+            Self::Any(any) => ConditionResult::any(any.iter().map(|one| one.holds(arguments))),
             Self::Not(inner) => inner.holds(arguments).not(),
             Self::Present { path, present } => match path.find(arguments) {
-                Ok(found) => Truth::of(found.is_empty() != *present),
-                Err(why) => Truth::Unsure(why),
+                Ok(found) => ConditionResult::of(found.is_empty() != *present),
+                Err(why) => ConditionResult::Unsure(why),
             },
             Self::Test(test) => test.holds(arguments),
         }
     }
 }
 
-impl Test {
-    fn holds(&self, arguments: &Value) -> Truth {
+impl PathTest {
+    fn holds(&self, arguments: &Value) -> ConditionResult {
         let found = match self.path.find(arguments) {
             Ok(found) => found,
-            Err(why) => return Truth::Unsure(why),
+            Err(why) => return ConditionResult::Unsure(why),
         };
         if found.is_empty() {
             return self.missing();
@@ -246,19 +246,19 @@ impl Test {
         let truths = found.into_iter().map(|value| match value {
             None => self.missing(),
             Some(value) => {
-                Truth::all(self.checks.iter().map(|check| check.holds(&self.path, value)))
+                ConditionResult::all(self.checks.iter().map(|check| check.holds(&self.path, value)))
             }
         });
         match self.items {
-            Items::Every => Truth::all(truths),
-            Items::Any => Truth::any(truths),
+            ItemQuantifier::Every => ConditionResult::all(truths),
+            ItemQuantifier::Any => ConditionResult::any(truths),
         }
     }
 
-    fn missing(&self) -> Truth {
+    fn missing(&self) -> ConditionResult {
         match self.missing {
-            Some(holds) => Truth::of(holds),
-            None => Truth::Unsure(format!("`{}` is missing", self.path)),
+            Some(holds) => ConditionResult::of(holds),
+            None => ConditionResult::Unsure(format!("`{}` is missing", self.path)),
         }
     }
 }
@@ -268,18 +268,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn condition(spec: Value) -> Condition {
+    fn condition(spec: Value) -> PolicyCondition {
         let spec: ConditionSpec = serde_json::from_value(spec).unwrap();
-        Condition::compile("rule 1", &spec).unwrap()
+        PolicyCondition::compile("rule 1", &spec).unwrap()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "arguments are written in place")]
-    fn holds(spec: Value, arguments: Value) -> Truth {
+    fn holds(spec: Value, arguments: Value) -> ConditionResult {
         condition(spec).holds(&arguments)
     }
 
-    fn unsure(why: &str) -> Truth {
-        Truth::Unsure(why.to_owned())
+    fn unsure(why: &str) -> ConditionResult {
+        ConditionResult::Unsure(why.to_owned())
     }
 
     #[test]
@@ -310,9 +310,13 @@ mod tests {
         ] {
             let mut test = check.clone();
             test["path"] = json!("x");
-            assert_eq!(holds(test.clone(), json!({ "x": yes })), Truth::Yes, "{check} {yes}");
+            assert_eq!(
+                holds(test.clone(), json!({ "x": yes })),
+                ConditionResult::Yes,
+                "{check} {yes}"
+            );
             if !no.is_null() {
-                assert_eq!(holds(test, json!({ "x": no })), Truth::No, "{check} {no}");
+                assert_eq!(holds(test, json!({ "x": no })), ConditionResult::No, "{check} {no}");
             }
         }
     }
@@ -322,7 +326,7 @@ mod tests {
         let forced = |arguments: Value| {
             holds(json!({ "path": "a.force", "equals": true, "missing": false }), arguments)
         };
-        assert_eq!(forced(json!({ "a": {} })), Truth::No);
+        assert_eq!(forced(json!({ "a": {} })), ConditionResult::No);
         let other = |given: &str| unsure(&format!("`{given}` may be read as `force`"));
         assert_eq!(forced(json!({ "a": { "Force": true } })), other("Force"));
         assert_eq!(
@@ -351,13 +355,13 @@ mod tests {
     #[test]
     fn what_a_missing_field_means_can_be_said() {
         let test = |missing| json!({ "path": "force", "equals": true, "missing": missing });
-        assert_eq!(holds(test(false), json!({})), Truth::No);
-        assert_eq!(holds(test(true), json!({})), Truth::Yes);
-        assert_ne!(holds(test(false), json!({ "force": 1 })), Truth::No);
+        assert_eq!(holds(test(false), json!({})), ConditionResult::No);
+        assert_eq!(holds(test(true), json!({})), ConditionResult::Yes);
+        assert_ne!(holds(test(false), json!({ "force": 1 })), ConditionResult::No);
         let present = |present| json!({ "path": "/a~1b/0", "present": present });
-        assert_eq!(holds(present(true), json!({ "a/b": [1] })), Truth::Yes);
-        assert_eq!(holds(present(true), json!({ "a/b": [] })), Truth::No);
-        assert_eq!(holds(present(false), json!({})), Truth::Yes);
+        assert_eq!(holds(present(true), json!({ "a/b": [1] })), ConditionResult::Yes);
+        assert_eq!(holds(present(true), json!({ "a/b": [] })), ConditionResult::No);
+        assert_eq!(holds(present(false), json!({})), ConditionResult::Yes);
     }
 
     #[test]
@@ -370,9 +374,9 @@ mod tests {
         let arguments = || json!({ "a": 1 });
         let all = |of: &[&Value]| holds(json!({ "all": of }), arguments());
         let any = |of: &[&Value]| holds(json!({ "any": of }), arguments());
-        assert_eq!(all(&[&unknown, &no]), Truth::No);
+        assert_eq!(all(&[&unknown, &no]), ConditionResult::No);
         assert_eq!(all(&[&yes, &unknown]), unsure("`z` is missing"));
-        assert_eq!(any(&[&unknown, &yes]), Truth::Yes);
+        assert_eq!(any(&[&unknown, &yes]), ConditionResult::Yes);
         assert_eq!(any(&[&no, &unknown]), unsure("`z` is missing"));
     }
 
@@ -384,9 +388,9 @@ mod tests {
             json!({ "to": to })
         };
         let (inside, mixed) = (to(&["a@acme.example"]), to(&["a@acme.example", "b@other.example"]));
-        assert_eq!(holds(test("every"), inside.clone()), Truth::Yes);
-        assert_eq!(holds(test("every"), mixed.clone()), Truth::No);
-        assert_eq!(holds(test("any"), mixed), Truth::Yes);
+        assert_eq!(holds(test("every"), inside.clone()), ConditionResult::Yes);
+        assert_eq!(holds(test("every"), mixed.clone()), ConditionResult::No);
+        assert_eq!(holds(test("any"), mixed), ConditionResult::Yes);
         assert_eq!(holds(test("every"), to(&[])), unsure("`to.*.mail` is missing"));
         let one_without = json!({ "to": [{ "mail": "a@acme.example" }, {}] });
         assert_eq!(holds(test("every"), one_without), unsure("`to.*.mail` is missing"));
@@ -400,7 +404,7 @@ mod tests {
     fn a_path_does_not_climb_out_of_its_folder() {
         for path in ["/work/../etc/passwd", "work/a", "~/work", "/work\\..\\x", "file:///work/a"] {
             let truth = holds(json!({ "path": "p", "under": "/work" }), json!({ "p": path }));
-            assert!(matches!(truth, Truth::Unsure(_)), "{path}: {truth:?}");
+            assert!(matches!(truth, ConditionResult::Unsure(_)), "{path}: {truth:?}");
         }
     }
 
@@ -415,7 +419,7 @@ mod tests {
     fn a_condition_that_means_nothing_is_refused_when_it_is_loaded() {
         let told = |spec: Value| {
             let spec: ConditionSpec = serde_json::from_value(spec).unwrap();
-            Condition::compile("rule 1", &spec).unwrap_err().to_string()
+            PolicyCondition::compile("rule 1", &spec).unwrap_err().to_string()
         };
         insta::assert_snapshot!(
             [

@@ -2,7 +2,7 @@
 
 use consort_core::{Caller, Entry};
 
-use super::{Decision, Policy, Question};
+use super::{Policy, PolicyDecision, PolicyQuestion};
 
 impl Policy {
     /// Decides on a tool at an endpoint before its arguments are known; `None` if the policy allows everything.
@@ -11,11 +11,11 @@ impl Policy {
         caller: &Caller,
         profile: Option<&str>,
         entry: &Entry,
-    ) -> Option<Decision> {
+    ) -> Option<PolicyDecision> {
         if self.is_open() {
             return None;
         }
-        let question = Question {
+        let question = PolicyQuestion {
             caller,
             profile,
             server: entry.route.server.as_str(),

@@ -4,16 +4,16 @@ use consort_core::nearest;
 
 /// An error at one place of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {message}")]
+#[error("{location}: {message}")]
 pub struct PolicyError {
-    place: String,
+    location: String,
     message: String,
     hint: Option<String>,
 }
 
 impl PolicyError {
     pub(super) fn new(place: &str, message: impl Into<String>) -> Self {
-        Self { place: place.to_owned(), message: message.into(), hint: None }
+        Self { location: place.to_owned(), message: message.into(), hint: None }
     }
 
     #[must_use]
@@ -23,8 +23,8 @@ impl PolicyError {
     }
 
     /// The place: the rule by its number and name, or the key.
-    pub fn place(&self) -> &str {
-        &self.place
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
     /// Returns advice on how to fix it.

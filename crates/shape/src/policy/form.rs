@@ -4,7 +4,10 @@ use consort_core::{Json, Revision};
 use consort_wire::splice::Writer;
 use serde_json::{Value, json};
 
-use super::{Approval, Binding, Decision, Effect, Question, arguments, shown};
+use super::{
+    ApprovalLifetime, ArgumentBinding, PolicyDecision, PolicyEffect, PolicyQuestion, arguments,
+    display,
+};
 use crate::limits::ApprovalLimits;
 
 /// The longest reason a person may give, in characters.
@@ -17,7 +20,7 @@ const DENY: &str = "deny";
 
 /// An approval request, for MCP's `elicitation/create` in form mode.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct ApprovalForm {
     message: String,
     schema: Json,
     revision: Revision,
@@ -28,11 +31,11 @@ pub struct Form {
 
 /// A person's answer. Anything but a clear approval is a denial.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ApprovalVerdict {
     /// The call may go ahead.
     Approve {
         /// Lifetime of the approval, for the arguments as they are now.
-        approval: Approval,
+        approval: ApprovalLifetime,
         /// The arguments as edited by the person, if they were. They must be decided on again: rules
         /// that deny hold for them too.
         edited: Option<Json>,
@@ -44,12 +47,12 @@ pub enum Verdict {
     },
 }
 
-impl Form {
+impl ApprovalForm {
     /// Creates the request for a call, in the protocol revision of the person's client. Fails for
     /// arguments that parsers may read differently: it would be unclear what was approved.
     pub fn new(
-        question: &Question<'_>,
-        decision: &Decision,
+        question: &PolicyQuestion<'_>,
+        decision: &PolicyDecision,
         revision: Revision,
         limits: ApprovalLimits,
     ) -> Result<Self, String> {
@@ -59,24 +62,24 @@ impl Form {
         };
         arguments::read(&original)?;
         let text = original.as_str();
-        let editable = (text.len() <= limits.editable).then(|| shown::json(text));
+        let editable = (text.len() <= limits.editable_bytes).then(|| display::json(text));
         let (reason, binding) = match &decision.effect {
-            Effect::Ask { reason, binding } => (Some(reason), *binding),
-            Effect::Allow | Effect::Deny { .. } => (None, Binding::Shape),
+            PolicyEffect::Ask { reason, binding } => (Some(reason), *binding),
+            PolicyEffect::Allow | PolicyEffect::Deny { .. } => (None, ArgumentBinding::Shape),
         };
         let mut message = format!(
             "`{}` wants to call `{}.{}` ({})",
-            shown::line(&question.caller.label()),
-            shown::line(question.server),
-            shown::line(question.tool),
+            display::line(&question.caller.label()),
+            display::line(question.server),
+            display::line(question.tool),
             decision.classes,
         );
         if let Some(reason) = reason {
             message.push_str(": ");
-            message.push_str(&shown::line(reason));
+            message.push_str(&display::line(reason));
         }
         message.push_str("\n\n");
-        message.push_str(&shown::json(&shown::indented(text, limits.shown)));
+        message.push_str(&display::json(&display::indent(text, limits.shown_bytes)));
         let schema = schema(editable.as_deref(), binding, revision);
         Ok(Self { message, schema, revision, original, editable })
     }
@@ -103,11 +106,11 @@ impl Form {
     }
 
     /// Reads the client's result: `action` and `content`.
-    pub fn read_answer(&self, answer: &Json) -> Verdict {
-        self.approved(answer).unwrap_or_else(|reason| Verdict::Deny { reason })
+    pub fn read_answer(&self, answer: &Json) -> ApprovalVerdict {
+        self.read_verdict(answer).unwrap_or_else(|reason| ApprovalVerdict::Deny { reason })
     }
 
-    fn approved(&self, answer: &Json) -> Result<Verdict, String> {
+    fn read_verdict(&self, answer: &Json) -> Result<ApprovalVerdict, String> {
         let answer = arguments::read(answer)
             .map_err(|_| "the answer to the approval cannot be read".to_owned())?;
         match answer["action"].as_str() {
@@ -118,18 +121,18 @@ impl Form {
         }
         let content = &answer["content"];
         let approval = match content["decision"].as_str() {
-            Some(ONCE) => Approval::Once,
-            Some(SESSION) => Approval::Session,
-            Some(ALWAYS) => Approval::Always,
-            Some(DENY) => return Err(denied(content["reason"].as_str().unwrap_or_default())),
+            Some(ONCE) => ApprovalLifetime::Once,
+            Some(SESSION) => ApprovalLifetime::Session,
+            Some(ALWAYS) => ApprovalLifetime::Always,
+            Some(DENY) => return Err(deny(content["reason"].as_str().unwrap_or_default())),
             _ => return Err("the answer to the approval has no known `decision`".to_owned()),
         };
-        let edited = self.edited(content.get("arguments"))?;
-        Ok(Verdict::Approve { approval, edited })
+        let edited = self.read_edit(content.get("arguments"))?;
+        Ok(ApprovalVerdict::Approve { approval, edited })
     }
 
     /// Returns the edited arguments, if they were edited.
-    fn edited(&self, answer: Option<&Value>) -> Result<Option<Json>, String> {
+    fn read_edit(&self, answer: Option<&Value>) -> Result<Option<Json>, String> {
         let text = match answer {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::String(text)) => text.trim(),
@@ -154,19 +157,19 @@ impl Form {
     }
 }
 
-fn denied(reason: &str) -> String {
+fn deny(reason: &str) -> String {
     let reason: String = reason.trim().chars().take(REASON).collect();
     if reason.is_empty() {
         return "the person denied it".to_owned();
     }
-    format!("the person denied it: {}", shown::line(&reason))
+    format!("the person denied it: {}", display::line(&reason))
 }
 
 /// The form, in the order people fill it in.
-fn schema(editable: Option<&str>, binding: Binding, revision: Revision) -> Json {
+fn schema(editable: Option<&str>, binding: ArgumentBinding, revision: Revision) -> Json {
     let covered = match binding {
-        Binding::Shape => "for arguments of this shape",
-        Binding::Exact => "for exactly these arguments",
+        ArgumentBinding::Shape => "for arguments of this shape",
+        ArgumentBinding::Exact => "for exactly these arguments",
     };
     let choices = [
         (ONCE, "Approve once".to_owned()),
@@ -214,12 +217,12 @@ fn schema(editable: Option<&str>, binding: Binding, revision: Revision) -> Json 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Classes;
+    use crate::policy::EffectClasses;
     use consort_core::{Annotations, Caller};
 
-    fn form(arguments: &str, revision: Revision) -> Form {
+    fn form(arguments: &str, revision: Revision) -> ApprovalForm {
         let (caller, json) = (Caller::agent("coder"), Json::parse(arguments.to_owned()).unwrap());
-        let question = Question {
+        let question = PolicyQuestion {
             caller: &caller,
             profile: None,
             server: "github",
@@ -227,19 +230,22 @@ mod tests {
             annotations: Annotations::default(),
             arguments: Some(&json),
         };
-        let effect = Effect::Ask { reason: "it cannot be undone".into(), binding: Binding::Shape };
-        let classes = Classes::hinted(Annotations::default());
-        let decision = Decision { effect, rule: None, unsure: None, classes };
-        Form::new(&question, &decision, revision, ApprovalLimits::default()).unwrap()
+        let effect = PolicyEffect::Ask {
+            reason: "it cannot be undone".into(),
+            binding: ArgumentBinding::Shape,
+        };
+        let classes = EffectClasses::from_hints(Annotations::default());
+        let decision = PolicyDecision { effect, rule: None, unsure: None, classes };
+        ApprovalForm::new(&question, &decision, revision, ApprovalLimits::default()).unwrap()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "answers are written in place")]
-    fn read(form: &Form, content: Value) -> Verdict {
+    fn read(form: &ApprovalForm, content: Value) -> ApprovalVerdict {
         form.read_answer(&json!({ "action": "accept", "content": content }).into())
     }
 
-    fn deny(reason: &str) -> Verdict {
-        Verdict::Deny { reason: reason.to_owned() }
+    fn deny(reason: &str) -> ApprovalVerdict {
+        ApprovalVerdict::Deny { reason: reason.to_owned() }
     }
 
     #[test]
@@ -275,17 +281,20 @@ mod tests {
     #[test]
     fn an_approval_says_how_long_it_lasts_and_what_was_edited() {
         let form = form(r#"{"n": 1.50}"#, Revision::V2026_07_28);
-        let approve = |approval, edited: Option<&'static str>| Verdict::Approve {
+        let approve = |approval, edited: Option<&'static str>| ApprovalVerdict::Approve {
             approval,
             edited: edited.map(|text| Json::parse(text).unwrap()),
         };
-        assert_eq!(read(&form, json!({ "decision": "once" })), approve(Approval::Once, None));
+        assert_eq!(
+            read(&form, json!({ "decision": "once" })),
+            approve(ApprovalLifetime::Once, None)
+        );
         let same = json!({ "decision": "session", "arguments": "{\"n\": 1.50}" });
-        assert_eq!(read(&form, same), approve(Approval::Session, None));
+        assert_eq!(read(&form, same), approve(ApprovalLifetime::Session, None));
         let empty = json!({ "decision": "always", "arguments": " " });
-        assert_eq!(read(&form, empty), approve(Approval::Always, None));
+        assert_eq!(read(&form, empty), approve(ApprovalLifetime::Always, None));
         let edited = json!({ "decision": "once", "arguments": "{\"n\": 2.0}" });
-        assert_eq!(read(&form, edited), approve(Approval::Once, Some(r#"{"n": 2.0}"#)));
+        assert_eq!(read(&form, edited), approve(ApprovalLifetime::Once, Some(r#"{"n": 2.0}"#)));
     }
 
     #[test]
@@ -295,7 +304,10 @@ mod tests {
         let default = schema["properties"]["arguments"]["default"].clone();
         assert_eq!(default, "{\"a\":\"x\\u200b\"}");
         let verdict = read(&form, json!({ "decision": "once", "arguments": default }));
-        assert_eq!(verdict, Verdict::Approve { approval: Approval::Once, edited: None });
+        assert_eq!(
+            verdict,
+            ApprovalVerdict::Approve { approval: ApprovalLifetime::Once, edited: None }
+        );
     }
 
     #[test]
@@ -322,7 +334,7 @@ mod tests {
         assert_eq!(read(&form, json!({ "decision": "deny" })), deny("the person denied it"));
         for edited in [json!("{"), json!("[1]"), json!("{\"a\":1,\"a\":2}"), json!({})] {
             let verdict = read(&form, json!({ "decision": "once", "arguments": edited }));
-            assert!(matches!(verdict, Verdict::Deny { .. }), "{edited}: {verdict:?}");
+            assert!(matches!(verdict, ApprovalVerdict::Deny { .. }), "{edited}: {verdict:?}");
         }
     }
 
@@ -333,7 +345,7 @@ mod tests {
         assert!(form.params().as_bytes().len() < 6000);
         let edited = json!({ "decision": "once", "arguments": "{}" });
         assert_eq!(read(&form, edited), deny("the arguments are too long to be edited"));
-        let approved = Verdict::Approve { approval: Approval::Once, edited: None };
+        let approved = ApprovalVerdict::Approve { approval: ApprovalLifetime::Once, edited: None };
         assert_eq!(read(&form, json!({ "decision": "once" })), approved);
     }
 }

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use consort_core::Pattern;
 
-use super::class::{Class, Classes};
-use super::condition::Condition;
+use super::class::{EffectClass, EffectClasses};
+use super::condition::PolicyCondition;
 use super::target::{CallerPattern, ToolPattern};
-use super::{Effect, Question};
+use super::{PolicyEffect, PolicyQuestion};
 
 /// A compiled rule: its match criteria and its effect. `None` matches everything.
 #[derive(Clone, Debug)]
-pub(super) struct Rule {
+pub(super) struct PolicyRule {
     pub(super) label: Arc<str>,
     pub(super) callers: Option<Vec<CallerPattern>>,
     pub(super) profiles: Option<Vec<Pattern>>,
     pub(super) servers: Option<Vec<Pattern>>,
     pub(super) tools: Option<Vec<ToolPattern>>,
-    pub(super) classes: Option<Classes>,
-    pub(super) when: Option<Condition>,
-    pub(super) then: Effect,
+    pub(super) classes: Option<EffectClasses>,
+    pub(super) when: Option<PolicyCondition>,
+    pub(super) then: PolicyEffect,
 }
 
-impl Rule {
+impl PolicyRule {
     /// A rule that denies all tools that are not `read`.
     pub(super) fn read_only() -> Self {
         Self {
@@ -31,18 +31,18 @@ impl Rule {
             profiles: None,
             servers: None,
             tools: None,
-            classes: Some(Classes::of([Class::Write, Class::Destructive])),
+            classes: Some(EffectClasses::of([EffectClass::Write, EffectClass::Destructive])),
             when: None,
-            then: Effect::Deny { reason: "read-only".into() },
+            then: PolicyEffect::Deny { reason: "read-only".into() },
         }
     }
 
     /// Returns true if it matches this call, apart from the arguments.
-    pub(super) fn concerns(&self, question: &Question<'_>, classes: Classes) -> bool {
+    pub(super) fn concerns(&self, question: &PolicyQuestion<'_>, classes: EffectClasses) -> bool {
         fn fits<P>(patterns: Option<&Vec<P>>, fits: impl Fn(&P) -> bool) -> bool {
             patterns.is_none_or(|patterns| patterns.iter().any(fits))
         }
-        let &Question { caller, profile, server, tool, .. } = question;
+        let &PolicyQuestion { caller, profile, server, tool, .. } = question;
         // A call through no profile fits rules about any profile, and none about some.
         let profile = profile.unwrap_or_default();
         self.classes.is_none_or(|wanted| wanted.meets(classes))

@@ -17,7 +17,7 @@ pub struct PolicySpec {
     pub default: Option<String>,
     /// Classes of tools, by pattern: `"github.delete_*" = "destructive"`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub classes: BTreeMap<String, Words>,
+    pub classes: BTreeMap<String, StringOrList>,
     /// Servers whose tool annotations are trusted, as patterns; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<String>>,
@@ -81,14 +81,14 @@ pub struct RuleSpec {
 /// One string, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Words {
+pub enum StringOrList {
     /// One string.
     One(String),
     /// Several strings.
     Many(Vec<String>),
 }
 
-impl Words {
+impl StringOrList {
     /// Iterates over the strings.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let words = match self {

@@ -10,7 +10,7 @@ use super::error::{PolicyError, unknown_word};
 /// colon is the server, so a server cannot impersonate another by its tool names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToolPattern {
-    written: String,
+    source: String,
     server: Option<Pattern>,
     tool: Pattern,
 }
@@ -27,7 +27,7 @@ impl ToolPattern {
             return Err(PolicyError::new(place, message));
         }
         Ok(Self {
-            written: written.to_owned(),
+            source: written.to_owned(),
             server: server.map(Pattern::new),
             tool: Pattern::new(tool),
         })
@@ -39,11 +39,11 @@ impl ToolPattern {
 
     /// Specificity: the number of characters without wildcards.
     pub(super) fn weight(&self) -> usize {
-        self.written.chars().filter(|c| !matches!(c, '*' | '?')).count()
+        self.source.chars().filter(|c| !matches!(c, '*' | '?')).count()
     }
 
     pub(super) fn as_str(&self) -> &str {
-        &self.written
+        &self.source
     }
 }
 
@@ -96,9 +96,9 @@ impl CallerPattern {
 
 /// Callers by role.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Roles(BTreeMap<String, Vec<CallerPattern>>);
+pub(super) struct RoleTable(BTreeMap<String, Vec<CallerPattern>>);
 
-impl Roles {
+impl RoleTable {
     pub(super) fn compile<'a>(
         callers: impl IntoIterator<Item = (&'a str, &'a [String])>,
         errors: &mut Vec<PolicyError>,

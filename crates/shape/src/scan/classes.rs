@@ -1,11 +1,11 @@
 //! Classes of words that lexical rules match.
 
 /// A set of classes, one bit each.
-pub(super) type Classes = u64;
+pub(super) type WordClasses = u64;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
-        $($(#[$doc])* pub(super) const $name: Classes = 1 << $bit;)*
+        $($(#[$doc])* pub(super) const $name: WordClasses = 1 << $bit;)*
     };
 }
 

@@ -11,7 +11,7 @@ use super::scan;
 const FOUND: usize = 80;
 
 #[derive(Deserialize)]
-struct Sample {
+struct CorpusSample {
     kind: String,
     poisoned: bool,
     text: String,
@@ -21,7 +21,7 @@ struct Sample {
 fn most_of_every_kind_is_found_and_nothing_harmless_is() {
     let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for line in include_str!("corpus.jsonl").lines() {
-        let sample: Sample = serde_json::from_str(line).unwrap();
+        let sample: CorpusSample = serde_json::from_str(line).unwrap();
         let tool = serde_json::json!({ "name": "tool", "description": sample.text });
         let findings = scan(&Json::from(tool));
         assert!(sample.poisoned || findings.is_empty(), "{}: {findings:?}", sample.text);

@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "a table of any classes"))]
 use super::classes::*;
-use super::sources::{GENERAL, MCPPROXY, MCPTOX, MSB, SAFETYBENCH, Sources};
+use super::sources::{GENERAL, MCPPROXY, MCPTOX, MSB, RuleSources, SAFETYBENCH};
 
 /// Words of one class: `*` stands for any ending, `_` for a space between two words.
-struct Entry {
-    classes: Classes,
-    sources: Sources,
+struct LexiconEntry {
+    classes: WordClasses,
+    sources: RuleSources,
     words: &'static str,
 }
 
-const fn words(classes: Classes, sources: Sources, words: &'static str) -> Entry {
-    Entry { classes, sources, words }
+const fn words(classes: WordClasses, sources: RuleSources, words: &'static str) -> LexiconEntry {
+    LexiconEntry { classes, sources, words }
 }
 
-const ENTRIES: &[Entry] = &[
+const ENTRIES: &[LexiconEntry] = &[
     words(NOT, GENERAL, "not never dont without avoid no cannot nor refrain"),
     words(
         TELL,
@@ -214,15 +214,15 @@ const ENTRIES: &[Entry] = &[
 
 /// An index of the words.
 #[derive(Debug)]
-pub(super) struct Lexicon {
-    exact: HashMap<&'static str, Classes>,
-    stems: HashMap<&'static str, Classes>,
-    pairs: HashMap<(&'static str, &'static str), Classes>,
+pub(super) struct WordLexicon {
+    exact: HashMap<&'static str, WordClasses>,
+    stems: HashMap<&'static str, WordClasses>,
+    pairs: HashMap<(&'static str, &'static str), WordClasses>,
 }
 
-impl Lexicon {
+impl WordLexicon {
     /// Creates a lexicon without the words that rest on the excluded set alone.
-    pub(super) fn new(left_out: Sources) -> Self {
+    pub(super) fn new(left_out: RuleSources) -> Self {
         let mut lexicon =
             Self { exact: HashMap::new(), stems: HashMap::new(), pairs: HashMap::new() };
         for entry in ENTRIES.iter().filter(|entry| entry.sources.stand_without(left_out)) {
@@ -240,7 +240,7 @@ impl Lexicon {
         lexicon
     }
 
-    pub(super) fn classes(&self, word: &str) -> Classes {
+    pub(super) fn classes(&self, word: &str) -> WordClasses {
         let plain: String;
         let word = if word.contains(['\'', '’']) && !word.ends_with("'s") {
             plain = word.chars().filter(|c| c.is_alphanumeric()).collect();
@@ -258,13 +258,13 @@ impl Lexicon {
         classes | self.stems.get(word).copied().unwrap_or_default()
     }
 
-    pub(super) fn pair(&self, one: &str, other: &str) -> Classes {
+    pub(super) fn pair(&self, one: &str, other: &str) -> WordClasses {
         self.pairs.get(&(one, other)).copied().unwrap_or_default()
     }
 }
 
 /// Returns the class of a chunk that is one word despite its punctuation.
-pub(super) fn token(chunk: &str) -> Option<Classes> {
+pub(super) fn token(chunk: &str) -> Option<WordClasses> {
     if chunk.contains("://") || chunk.starts_with("www.") {
         return Some(URL);
     }

@@ -1,7 +1,7 @@
 //! Marks of text that poses as something else, and locations of secrets.
 
-use super::plain::Plain;
-use super::sources::{MCPTOX, SAFETYBENCH, Sources};
+use super::plain::PlainText;
+use super::sources::{MCPTOX, RuleSources, SAFETYBENCH};
 
 /// Marks of text that poses as something other than the description of a tool.
 const MARKS: &[&str] = &[
@@ -54,30 +54,30 @@ const PLACES: &[&str] = &[
 ];
 
 /// Locations that only the attacks of these published sets mention.
-const PLACES_OF: &[(Sources, &[&str])] =
+const PLACES_OF: &[(RuleSources, &[&str])] =
     &[(SAFETYBENCH, &[".bashrc", ".zshrc"]), (MCPTOX, &["authorized_keys"])];
 
 /// Condition on the characters around a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Edges {
+enum MatchEdges {
     Any,
     Name,
 }
 
 /// Returns the first of the marks in a text.
-pub(super) fn mark(plain: &Plain) -> Option<(usize, usize)> {
-    plain.any(MARKS, Edges::Any)
+pub(super) fn mark(plain: &PlainText) -> Option<(usize, usize)> {
+    plain.any(MARKS, MatchEdges::Any)
 }
 
 /// Returns the first of the locations in a text, without those that rest on the excluded set alone.
-pub(super) fn place(plain: &Plain, left_out: Sources) -> Option<(usize, usize)> {
+pub(super) fn place(plain: &PlainText, left_out: RuleSources) -> Option<(usize, usize)> {
     let of_sets = PLACES_OF.iter().filter(|(sources, _)| sources.stand_without(left_out));
     let mut all = of_sets.map(|(_, places)| *places).chain([PLACES]);
-    all.find_map(|places| plain.any(places, Edges::Name))
+    all.find_map(|places| plain.any(places, MatchEdges::Name))
 }
 
-impl Plain {
-    fn any(&self, texts: &[&str], edges: Edges) -> Option<(usize, usize)> {
+impl PlainText {
+    fn any(&self, texts: &[&str], edges: MatchEdges) -> Option<(usize, usize)> {
         let inside = |c: char| c.is_alphanumeric() || matches!(c, '_');
         let stands = |at: usize, text: &str| {
             let before = self.text[..at].chars().next_back();
@@ -88,7 +88,7 @@ impl Plain {
         };
         let mut places = texts.iter().filter_map(|text| {
             let mut all = self.text.match_indices(text).map(|(at, _)| at);
-            let at = all.find(|at| edges == Edges::Any || stands(*at, text))?;
+            let at = all.find(|at| edges == MatchEdges::Any || stands(*at, text))?;
             Some((at, at + text.len()))
         });
         places.next().map(|(from, to)| self.place(from, to))
@@ -100,13 +100,13 @@ mod tests {
     use super::super::sources::GENERAL;
     use super::*;
 
-    fn at(text: &str, found: fn(&Plain) -> Option<(usize, usize)>) -> Option<&str> {
-        found(&Plain::new(text)).map(|(from, to)| &text[from..to])
+    fn at(text: &str, found: fn(&PlainText) -> Option<(usize, usize)>) -> Option<&str> {
+        found(&PlainText::new(text)).map(|(from, to)| &text[from..to])
     }
 
     #[test]
     fn places_where_secrets_are_kept_are_found() {
-        let place = |plain: &Plain| place(plain, GENERAL);
+        let place = |plain: &PlainText| place(plain, GENERAL);
         for (text, part) in [
             ("cat ~/.ssh/config", "/.ssh"),
             ("the file `.env`", ".env"),

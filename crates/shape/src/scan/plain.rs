@@ -1,12 +1,12 @@
 //! A text as a model reads it, and its words.
 
-use super::alike::folded;
-use super::classes::{Classes, QUOTED};
-use super::hidden::hidden;
-use super::lexicon::{Lexicon, token};
+use super::classes::{QUOTED, WordClasses};
+use super::lexicon::{WordLexicon, token};
+use crate::look_alikes::fold;
+use crate::visible_text::hidden_character;
 
 /// A text without invisible characters, look-alikes as ASCII, in lower case.
-pub(super) struct Plain {
+pub(super) struct PlainText {
     pub(super) text: String,
     /// The byte range of the original for each byte of it.
     origin: Vec<(usize, usize)>,
@@ -14,23 +14,23 @@ pub(super) struct Plain {
 
 /// A word of a text, with the classes of words it belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
+pub(super) struct TextToken {
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) classes: Classes,
+    pub(super) classes: WordClasses,
     /// The sentence it is in, counted from the start.
     pub(super) sentence: usize,
 }
 
-impl Plain {
+impl PlainText {
     pub(super) fn new(original: &str) -> Self {
         let mut plain = Self {
             text: String::with_capacity(original.len()),
             origin: Vec::with_capacity(original.len()),
         };
-        for (at, c) in original.char_indices().filter(|(_, c)| hidden(*c).is_none()) {
+        for (at, c) in original.char_indices().filter(|(_, c)| hidden_character(*c).is_none()) {
             let before = plain.text.len();
-            plain.text.extend(folded(c).to_lowercase());
+            plain.text.extend(fold(c).to_lowercase());
             let length = plain.text.len() - before;
             plain.origin.extend(std::iter::repeat_n((at, at + c.len_utf8()), length));
         }
@@ -43,7 +43,7 @@ impl Plain {
     }
 
     /// Returns the words in order, with URLs, paths and identifiers as one word each.
-    pub(super) fn tokens(&self, lexicon: &Lexicon) -> Vec<Token> {
+    pub(super) fn tokens(&self, lexicon: &WordLexicon) -> Vec<TextToken> {
         let mut tokens = Vec::new();
         let mut sentence = 0;
         for paragraph in paragraphs(&self.text) {
@@ -65,8 +65,8 @@ impl Plain {
         &self,
         (from, to): (usize, usize),
         sentence: usize,
-        lexicon: &Lexicon,
-        tokens: &mut Vec<Token>,
+        lexicon: &WordLexicon,
+        tokens: &mut Vec<TextToken>,
     ) {
         let outside = |c: char| !c.is_alphanumeric() && !matches!(c, '~' | '/');
         let chunk = &self.text[from..to];
@@ -75,17 +75,17 @@ impl Plain {
         let core = chunk.trim_matches(outside);
         if let Some(classes) = token(core) {
             let classes = classes | quoted | lexicon.classes(core);
-            tokens.push(Token { from: start, to: start + core.len(), classes, sentence });
+            tokens.push(TextToken { from: start, to: start + core.len(), classes, sentence });
         } else {
             words(&self.text, from, to, |start, end| {
                 let classes = quoted | lexicon.classes(&self.text[start..end]);
-                tokens.push(Token { from: start, to: end, classes, sentence });
+                tokens.push(TextToken { from: start, to: end, classes, sentence });
             });
         }
     }
 
     /// Adds the meaning of word pairs to their first word.
-    fn pairs(&self, tokens: &mut [Token], lexicon: &Lexicon) {
+    fn pairs(&self, tokens: &mut [TextToken], lexicon: &WordLexicon) {
         for n in 1..tokens.len() {
             let (one, other) = (tokens[n - 1], tokens[n]);
             if one.sentence == other.sentence {

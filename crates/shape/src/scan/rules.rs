@@ -3,26 +3,26 @@
 mod general;
 mod sets;
 
-use super::Concern;
-use super::classes::Classes;
-use super::sources::Sources;
+use super::ScanConcern;
+use super::classes::WordClasses;
+use super::sources::RuleSources;
 
 /// Words of these classes in this order in one sentence, each with at most so many other words between
 /// it and the one before.
 #[derive(Clone, Copy)]
-pub(super) struct Rule {
-    pub(super) concern: Concern,
-    pub(super) weight: Weight,
+pub(super) struct ScanRule {
+    pub(super) concern: ScanConcern,
+    pub(super) weight: RuleWeight,
     /// The published sets it was derived from.
-    pub(super) sources: Sources,
-    pub(super) slots: &'static [(Classes, usize)],
+    pub(super) sources: RuleSources,
+    pub(super) slots: &'static [(WordClasses, usize)],
     /// A sentence with a word of these classes does not match.
-    pub(super) unless: Classes,
+    pub(super) unless: WordClasses,
 }
 
 /// Strength of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(super) enum RuleWeight {
     /// It is reported by itself.
     Strong,
     /// It is reported together with another.
@@ -30,22 +30,22 @@ pub(super) enum Weight {
 }
 
 const fn rule(
-    concern: Concern,
-    weight: Weight,
-    sources: Sources,
-    slots: &'static [(Classes, usize)],
-) -> Rule {
-    Rule { concern, weight, sources, slots, unless: 0 }
+    concern: ScanConcern,
+    weight: RuleWeight,
+    sources: RuleSources,
+    slots: &'static [(WordClasses, usize)],
+) -> ScanRule {
+    ScanRule { concern, weight, sources, slots, unless: 0 }
 }
 
-impl Rule {
+impl ScanRule {
     /// Returns the rule with sentences excluded that have a word of these classes.
-    const fn unless(self, unless: Classes) -> Self {
+    const fn unless(self, unless: WordClasses) -> Self {
         Self { unless, ..self }
     }
 }
 
 /// All rules.
-pub(super) fn rules() -> impl Iterator<Item = &'static Rule> {
+pub(super) fn rules() -> impl Iterator<Item = &'static ScanRule> {
     general::RULES.iter().chain(sets::RULES)
 }

@@ -2,18 +2,18 @@
 
 /// A set of sets, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sources(u8);
+pub(super) struct RuleSources(u8);
 
 /// No set: general knowledge of attacks on models.
-pub(super) const GENERAL: Sources = Sources(0);
-pub(super) const MSB: Sources = Sources(1);
-pub(super) const MCPPROXY: Sources = Sources(1 << 1);
-pub(super) const MCPTOX: Sources = Sources(1 << 2);
-pub(super) const SAFETYBENCH: Sources = Sources(1 << 3);
-pub(super) const INTENTPROBE: Sources = Sources(1 << 4);
-pub(super) const DEMOS: Sources = Sources(1 << 5);
+pub(super) const GENERAL: RuleSources = RuleSources(0);
+pub(super) const MSB: RuleSources = RuleSources(1);
+pub(super) const MCPPROXY: RuleSources = RuleSources(1 << 1);
+pub(super) const MCPTOX: RuleSources = RuleSources(1 << 2);
+pub(super) const SAFETYBENCH: RuleSources = RuleSources(1 << 3);
+pub(super) const INTENTPROBE: RuleSources = RuleSources(1 << 4);
+pub(super) const DEMOS: RuleSources = RuleSources(1 << 5);
 
-impl Sources {
+impl RuleSources {
     /// The set of that name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {

@@ -6,22 +6,22 @@ use consort_core::{Caller, Json, Object};
 use consort_wire::fold;
 use consort_wire::splice::{self, Writer};
 
-use super::{Draft, Transform};
+use super::{ToolDraft, Transform};
 
 /// A change to one argument.
 #[derive(Clone, Debug)]
-pub struct Argument {
+pub struct ArgumentTransform {
     /// Its current name.
     pub name: String,
     /// The change.
-    pub change: Change,
+    pub change: ArgumentChange,
 }
 
 /// Kind of a change to an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ArgumentChange {
     /// It is hidden, and always has this value, whatever a caller sends.
-    Fix(Bound),
+    Fix(BoundValue),
     /// It is optional, and defaults to this value.
     Default(Json),
     /// It is renamed to this.
@@ -34,7 +34,7 @@ pub enum Change {
 
 /// A value that an argument is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum BoundValue {
     /// This value.
     Value(Json),
     /// The name of the caller.
@@ -43,52 +43,52 @@ pub enum Bound {
 
 /// A change on the way from a caller to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Inbound {
-    Fix { name: String, value: Bound },
+pub(crate) enum InboundChange {
+    Fix { name: String, value: BoundValue },
     Default { name: String, value: Json },
     Rename { from: String, to: String },
     Drop { name: String },
 }
 
-impl Transform for Argument {
-    fn apply(&self, mut draft: Draft) -> Option<Draft> {
-        let mut schema = Schema::of(&draft);
+impl Transform for ArgumentTransform {
+    fn apply(&self, mut draft: ToolDraft) -> Option<ToolDraft> {
+        let mut schema = InputSchema::of(&draft);
         if !schema.has(&self.name) {
             draft.problems.push(format!("no argument is called `{}`", self.name));
             return Some(draft);
         }
         let name = self.name.clone();
         let inbound = match &self.change {
-            Change::Fix(value) => {
+            ArgumentChange::Fix(value) => {
                 schema.remove(&name);
-                Some(Inbound::Fix { name, value: value.clone() })
+                Some(InboundChange::Fix { name, value: value.clone() })
             }
-            Change::Default(value) => {
+            ArgumentChange::Default(value) => {
                 schema.required.retain(|required| *required != name);
                 schema.set(&name, "default", value);
-                Some(Inbound::Default { name, value: value.clone() })
+                Some(InboundChange::Default { name, value: value.clone() })
             }
-            Change::Rename(to) if schema.has(to) => {
+            ArgumentChange::Rename(to) if schema.has(to) => {
                 let problem = format!("`{name}` cannot become `{to}`: there is one of that name");
                 draft.problems.push(problem);
                 return Some(draft);
             }
-            Change::Rename(to) => {
+            ArgumentChange::Rename(to) => {
                 schema.rename(&name, to);
-                Some(Inbound::Rename { from: name, to: to.clone() })
+                Some(InboundChange::Rename { from: name, to: to.clone() })
             }
-            Change::Describe(text) => {
+            ArgumentChange::Describe(text) => {
                 schema.set(&name, "description", &Json::string(text));
                 None
             }
-            Change::Drop if schema.required.contains(&name) => {
+            ArgumentChange::Drop if schema.required.contains(&name) => {
                 let problem = format!("the argument `{name}` is required and cannot be dropped");
                 draft.problems.push(problem);
                 return Some(draft);
             }
-            Change::Drop => {
+            ArgumentChange::Drop => {
                 schema.remove(&name);
-                Some(Inbound::Drop { name })
+                Some(InboundChange::Drop { name })
             }
         };
         draft.inbound.extend(inbound);
@@ -99,18 +99,26 @@ impl Transform for Argument {
     fn describe(&self) -> String {
         let name = &self.name;
         match &self.change {
-            Change::Fix(Bound::Value(value)) => format!("argument `{name}` is always {value}"),
-            Change::Fix(Bound::Caller) => format!("argument `{name}` is the caller's name"),
-            Change::Default(value) => format!("argument `{name}` is {value} unless given"),
-            Change::Rename(to) => format!("argument `{name}` is called `{to}`"),
-            Change::Describe(_) => format!("argument `{name}` is explained otherwise"),
-            Change::Drop => format!("argument `{name}` is dropped"),
+            ArgumentChange::Fix(BoundValue::Value(value)) => {
+                format!("argument `{name}` is always {value}")
+            }
+            ArgumentChange::Fix(BoundValue::Caller) => {
+                format!("argument `{name}` is the caller's name")
+            }
+            ArgumentChange::Default(value) => format!("argument `{name}` is {value} unless given"),
+            ArgumentChange::Rename(to) => format!("argument `{name}` is called `{to}`"),
+            ArgumentChange::Describe(_) => format!("argument `{name}` is explained otherwise"),
+            ArgumentChange::Drop => format!("argument `{name}` is dropped"),
         }
     }
 }
 
 /// Returns the arguments to send to a server.
-pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) -> Option<Json> {
+pub(crate) fn apply_inbound(
+    changes: &[InboundChange],
+    caller: &Caller,
+    arguments: &Json,
+) -> Option<Json> {
     let object = arguments.to_object()?;
     let mut members: Vec<(String, Json)> =
         object.members().map(|(name, value)| (plain(name).into_owned(), value)).collect();
@@ -118,27 +126,27 @@ pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) ->
     let is = |known: &str, name: &str| known == name || fold(known) == fold(name);
     for change in changes.iter().rev() {
         match change {
-            Inbound::Fix { name, value } => {
+            InboundChange::Fix { name, value } => {
                 let value = match value {
-                    Bound::Value(value) => value.clone(),
-                    Bound::Caller => Json::string(caller.name()),
+                    BoundValue::Value(value) => value.clone(),
+                    BoundValue::Caller => Json::string(caller.name()),
                 };
                 members.retain(|(known, _)| !is(known, name));
                 members.push((name.clone(), value));
             }
-            Inbound::Default { name, value } => {
+            InboundChange::Default { name, value } => {
                 if !members.iter().any(|(known, _)| is(known, name)) {
                     members.push((name.clone(), value.clone()));
                 }
             }
-            Inbound::Rename { from, to } => {
+            InboundChange::Rename { from, to } => {
                 // What is called that on the server alone is not known here.
                 members.retain(|(known, _)| known == to || !is(known, from));
                 if let Some((name, _)) = members.iter_mut().find(|(known, _)| known == to) {
                     name.clone_from(from);
                 }
             }
-            Inbound::Drop { name } => members.retain(|(known, _)| !is(known, name)),
+            InboundChange::Drop { name } => members.retain(|(known, _)| !is(known, name)),
         }
     }
     let mut writer = Writer::new();
@@ -158,21 +166,21 @@ fn plain(name: &str) -> Cow<'_, str> {
 }
 
 /// A tool's input schema, parsed as far as arguments need it.
-struct Schema {
-    whole: Object,
+struct InputSchema {
+    schema: Object,
     properties: Vec<(String, Json)>,
     required: Vec<String>,
 }
 
-impl Schema {
-    fn of(draft: &Draft) -> Self {
-        let whole = draft.object("inputSchema");
-        let properties = whole.get("properties").and_then(|json| json.to_object());
+impl InputSchema {
+    fn of(draft: &ToolDraft) -> Self {
+        let schema = draft.object("inputSchema");
+        let properties = schema.get("properties").and_then(|json| json.to_object());
         let properties = properties.unwrap_or_else(Object::empty);
         let properties = properties.members().map(|(name, json)| (plain(name).into_owned(), json));
-        let required = whole.get("required").and_then(|json| json.to_items()).unwrap_or_default();
+        let required = schema.get("required").and_then(|json| json.to_items()).unwrap_or_default();
         let required = required.iter().filter_map(|name| Some(name.text()?.into_owned()));
-        Self { properties: properties.collect(), required: required.collect(), whole }
+        Self { properties: properties.collect(), required: required.collect(), schema }
     }
 
     fn has(&self, name: &str) -> bool {
@@ -204,7 +212,7 @@ impl Schema {
         for (name, about) in &self.properties {
             properties.raw(name, about.as_bytes());
         }
-        let schema = splice::replaced(&self.whole, "properties", &properties.finish());
+        let schema = splice::replaced(&self.schema, "properties", &properties.finish());
         if schema.get_bytes("required").is_none() && self.required.is_empty() {
             return schema.json().clone();
         }
@@ -218,34 +226,34 @@ mod tests {
     use super::super::tests::draft;
     use super::*;
 
-    fn search() -> Draft {
+    fn search() -> ToolDraft {
         draft(
             r#"{"name":"search","inputSchema":{"type":"object","properties":{"q":{"type":"string"},"limit":{"type":"integer"},"user":{}},"required":["q","user"]}}"#,
         )
     }
 
-    fn change(name: &str, change: Change) -> Argument {
-        Argument { name: name.to_owned(), change }
+    fn change(name: &str, change: ArgumentChange) -> ArgumentTransform {
+        ArgumentTransform { name: name.to_owned(), change }
     }
 
     fn json(text: &str) -> Json {
         Json::parse(text.to_owned()).unwrap()
     }
 
-    fn all(changes: Vec<Argument>) -> Draft {
+    fn all(changes: Vec<ArgumentTransform>) -> ToolDraft {
         changes.into_iter().fold(search(), |draft, change| change.apply(draft).unwrap())
     }
 
-    fn sent(draft: &Draft, arguments: &str) -> String {
+    fn sent(draft: &ToolDraft, arguments: &str) -> String {
         let caller = Caller::client("alice");
-        inbound(&draft.inbound, &caller, &json(arguments)).unwrap().to_string()
+        apply_inbound(&draft.inbound, &caller, &json(arguments)).unwrap().to_string()
     }
 
     #[test]
     fn a_fixed_argument_is_hidden_and_cannot_be_changed() {
         let draft = all(vec![
-            change("user", Change::Fix(Bound::Caller)),
-            change("limit", Change::Fix(Bound::Value(json("5")))),
+            change("user", ArgumentChange::Fix(BoundValue::Caller)),
+            change("limit", ArgumentChange::Fix(BoundValue::Value(json("5")))),
         ]);
         assert_eq!(
             draft.object("inputSchema").json().as_str(),
@@ -265,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_default_is_sent_where_nothing_is_given() {
-        let draft = all(vec![change("q", Change::Default(json(r#""all""#)))]);
+        let draft = all(vec![change("q", ArgumentChange::Default(json(r#""all""#)))]);
         assert_eq!(sent(&draft, "{}"), r#"{"q":"all"}"#);
         assert_eq!(sent(&draft, r#"{"q":1.0}"#), r#"{"q":1.0}"#);
         let schema = draft.object("inputSchema");
@@ -275,10 +283,10 @@ mod tests {
     #[test]
     fn changes_compose_and_are_undone_from_the_last_to_the_first() {
         let draft = all(vec![
-            change("q", Change::Rename("query".to_owned())),
-            change("query", Change::Rename("words".to_owned())),
-            change("words", Change::Describe("What to look for.".to_owned())),
-            change("limit", Change::Drop),
+            change("q", ArgumentChange::Rename("query".to_owned())),
+            change("query", ArgumentChange::Rename("words".to_owned())),
+            change("words", ArgumentChange::Describe("What to look for.".to_owned())),
+            change("limit", ArgumentChange::Drop),
         ]);
         assert_eq!(
             draft.object("inputSchema").get("properties").unwrap().as_str(),
@@ -291,9 +299,9 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_told_and_changes_nothing() {
         let draft = all(vec![
-            change("user", Change::Drop),
-            change("nothing", Change::Drop),
-            change("q", Change::Rename("limit".to_owned())),
+            change("user", ArgumentChange::Drop),
+            change("nothing", ArgumentChange::Drop),
+            change("q", ArgumentChange::Rename("limit".to_owned())),
         ]);
         assert_eq!(draft.definition, search().definition);
         assert_eq!(

@@ -5,58 +5,58 @@ use std::sync::Arc;
 
 use consort_core::{Annotations, Pattern, ServerId, Tool};
 
-use super::{Draft, Transform, listed};
+use super::{ToolDraft, Transform, join_patterns};
 
 /// Keeps tools that match one of the patterns.
 #[derive(Clone, Debug)]
-pub struct Keep(pub Vec<Pattern>);
+pub struct KeepTools(pub Vec<Pattern>);
 
-impl Transform for Keep {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for KeepTools {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         draft.fits(&self.0).then_some(draft)
     }
 
     fn describe(&self) -> String {
-        format!("keep {}", listed(&self.0))
+        format!("keep {}", join_patterns(&self.0))
     }
 }
 
 /// Drops tools that match one of the patterns.
 #[derive(Clone, Debug)]
-pub struct Drop(pub Vec<Pattern>);
+pub struct DropTools(pub Vec<Pattern>);
 
-impl Transform for Drop {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for DropTools {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         (!draft.fits(&self.0)).then_some(draft)
     }
 
     fn describe(&self) -> String {
-        format!("drop {}", listed(&self.0))
+        format!("drop {}", join_patterns(&self.0))
     }
 }
 
 /// Keeps tools that match one of the patterns by the server's name, or by the current one.
 #[derive(Clone, Debug)]
-pub struct Select(pub Vec<Pattern>);
+pub struct SelectTools(pub Vec<Pattern>);
 
-impl Transform for Select {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for SelectTools {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let named = |pattern: &Pattern| pattern.matches(draft.server.as_str(), &draft.name);
         (draft.fits(&self.0) || self.0.iter().any(named)).then_some(draft)
     }
 
     fn describe(&self) -> String {
-        format!("select {}", listed(&self.0))
+        format!("select {}", join_patterns(&self.0))
     }
 }
 
 /// Annotations required of a tool. They are the server's claim, never proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints(pub Annotations);
+pub struct HintFilter(pub Annotations);
 
-impl Hints {
+impl HintFilter {
     /// Returns true if a definition has all of these annotations.
-    pub fn fit(&self, draft: &Draft) -> bool {
+    pub fn fit(&self, draft: &ToolDraft) -> bool {
         let found = Tool::from_object(draft.definition.clone()).annotations();
         let wanted =
             |wanted: Option<bool>, found: Option<bool>| wanted.is_none() || wanted == found;
@@ -67,7 +67,7 @@ impl Hints {
     }
 }
 
-impl fmt::Display for Hints {
+impl fmt::Display for HintFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hints = [
             ("read_only", self.0.read_only),
@@ -83,10 +83,10 @@ impl fmt::Display for Hints {
 
 /// Keeps tools with these annotations.
 #[derive(Clone, Copy, Debug)]
-pub struct KeepHinted(pub Hints);
+pub struct KeepByHints(pub HintFilter);
 
-impl Transform for KeepHinted {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for KeepByHints {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         self.0.fit(&draft).then_some(draft)
     }
 
@@ -96,10 +96,10 @@ impl Transform for KeepHinted {
 }
 
 /// Keeps tools for which a function returns true.
-pub struct Only<F>(pub F);
+pub struct KeepIf<F>(pub F);
 
-impl<F: Fn(&Draft) -> bool + Send + Sync> Transform for Only<F> {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl<F: Fn(&ToolDraft) -> bool + Send + Sync> Transform for KeepIf<F> {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         (self.0)(&draft).then_some(draft)
     }
 
@@ -108,7 +108,7 @@ impl<F: Fn(&Draft) -> bool + Send + Sync> Transform for Only<F> {
     }
 }
 
-impl<F> fmt::Debug for Only<F> {
+impl<F> fmt::Debug for KeepIf<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Only")
     }
@@ -116,15 +116,15 @@ impl<F> fmt::Debug for Only<F> {
 
 /// Applies another transform to one server alone.
 #[derive(Clone)]
-pub struct Of {
+pub struct ForServer {
     /// The server.
     pub server: ServerId,
     /// The transform of its tools.
     pub inner: Arc<dyn Transform>,
 }
 
-impl Transform for Of {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for ForServer {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         if draft.server == self.server { self.inner.apply(draft) } else { Some(draft) }
     }
 
@@ -133,7 +133,7 @@ impl Transform for Of {
     }
 }
 
-impl fmt::Debug for Of {
+impl fmt::Debug for ForServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.describe())
     }
@@ -141,33 +141,33 @@ impl fmt::Debug for Of {
 
 /// Applies another transform to some tools alone.
 #[derive(Clone)]
-pub struct Where {
+pub struct ForTools {
     /// The tools, by their servers' names; all if empty.
     pub tools: Vec<Pattern>,
     /// Annotations that the tools must have as well.
-    pub hints: Hints,
+    pub hints: HintFilter,
     /// The transform applied to them.
     pub inner: Arc<dyn Transform>,
 }
 
-impl Transform for Where {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for ForTools {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let concerned =
             (self.tools.is_empty() || draft.fits(&self.tools)) && self.hints.fit(&draft);
         if concerned { self.inner.apply(draft) } else { Some(draft) }
     }
 
     fn describe(&self) -> String {
-        let tools = if self.tools.is_empty() { "*".to_owned() } else { listed(&self.tools) };
+        let tools = if self.tools.is_empty() { "*".to_owned() } else { join_patterns(&self.tools) };
         let hints = match self.hints {
-            hints if hints == Hints::default() => String::new(),
+            hints if hints == HintFilter::default() => String::new(),
             hints => format!(" where {hints}"),
         };
         format!("{tools}{hints}: {}", self.inner.describe())
     }
 }
 
-impl fmt::Debug for Where {
+impl fmt::Debug for ForTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.describe())
     }
@@ -181,27 +181,32 @@ mod tests {
     #[test]
     fn what_is_dropped_is_gone() {
         let patterns = |all: &[&str]| all.iter().copied().map(Pattern::new).collect::<Vec<_>>();
-        assert!(Drop(patterns(&["*write*", "read*"])).apply(read_file()).is_none());
-        assert!(Keep(patterns(&["write_*"])).apply(read_file()).is_none());
-        assert!(Keep(patterns(&["files.*"])).apply(read_file()).is_some());
-        let none = || Arc::new(Keep(Vec::new()));
+        assert!(DropTools(patterns(&["*write*", "read*"])).apply(read_file()).is_none());
+        assert!(KeepTools(patterns(&["write_*"])).apply(read_file()).is_none());
+        assert!(KeepTools(patterns(&["files.*"])).apply(read_file()).is_some());
+        let none = || Arc::new(KeepTools(Vec::new()));
         assert!(
-            Of { server: "files".parse().unwrap(), inner: none() }.apply(read_file()).is_none()
+            ForServer { server: "files".parse().unwrap(), inner: none() }
+                .apply(read_file())
+                .is_none()
         );
         assert!(
-            Of { server: "other".parse().unwrap(), inner: none() }.apply(read_file()).is_some()
+            ForServer { server: "other".parse().unwrap(), inner: none() }
+                .apply(read_file())
+                .is_some()
         );
-        let some = Where { tools: patterns(&["write_*"]), hints: Hints::default(), inner: none() };
+        let some =
+            ForTools { tools: patterns(&["write_*"]), hints: HintFilter::default(), inner: none() };
         assert!(some.apply(read_file()).is_some());
-        assert!(Only(|draft: &Draft| draft.name.len() > 100).apply(read_file()).is_none());
+        assert!(KeepIf(|draft: &ToolDraft| draft.name.len() > 100).apply(read_file()).is_none());
     }
 
     #[test]
     fn hints_choose_only_what_says_so_itself() {
-        let read_only = Hints(Annotations { read_only: Some(true), ..Annotations::default() });
+        let read_only = HintFilter(Annotations { read_only: Some(true), ..Annotations::default() });
         let hinted = draft(r#"{"name":"a","annotations":{"readOnlyHint":true}}"#);
-        assert!(KeepHinted(read_only).apply(hinted).is_some());
-        assert!(KeepHinted(read_only).apply(read_file()).is_none());
-        assert_eq!(KeepHinted(read_only).describe(), "keep where read_only = true");
+        assert!(KeepByHints(read_only).apply(hinted).is_some());
+        assert!(KeepByHints(read_only).apply(read_file()).is_none());
+        assert_eq!(KeepByHints(read_only).describe(), "keep where read_only = true");
     }
 }

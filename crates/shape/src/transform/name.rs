@@ -2,14 +2,14 @@
 
 use consort_core::Pattern;
 
-use super::{Draft, Transform};
+use super::{ToolDraft, Transform};
 
 /// Puts a text before every name.
 #[derive(Clone, Debug)]
-pub struct Prefix(pub String);
+pub struct PrefixNames(pub String);
 
-impl Transform for Prefix {
-    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+impl Transform for PrefixNames {
+    fn apply(&self, mut draft: ToolDraft) -> Option<ToolDraft> {
         draft.name.insert_str(0, &self.0);
         Some(draft)
     }
@@ -21,15 +21,15 @@ impl Transform for Prefix {
 
 /// Gives one tool another name.
 #[derive(Clone, Debug)]
-pub struct Rename {
+pub struct RenameTool {
     /// The tool.
     pub from: Pattern,
     /// Its new name.
     pub to: String,
 }
 
-impl Transform for Rename {
-    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+impl Transform for RenameTool {
+    fn apply(&self, mut draft: ToolDraft) -> Option<ToolDraft> {
         if self.from.matches(draft.server.as_str(), &draft.original) {
             draft.name.clone_from(&self.to);
         }
@@ -44,10 +44,10 @@ impl Transform for Rename {
 /// Names tools by a template: `{server}` stands for the user's name for the server, `{tool}` for the
 /// server's name for the tool, `{name}` for the current name.
 #[derive(Clone, Debug)]
-pub struct Template(pub String);
+pub struct NameTemplate(pub String);
 
-impl Transform for Template {
-    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+impl Transform for NameTemplate {
+    fn apply(&self, mut draft: ToolDraft) -> Option<ToolDraft> {
         draft.name = draft.filled(&self.0).replace("{name}", &draft.name);
         Some(draft)
     }
@@ -64,15 +64,15 @@ mod tests {
 
     #[test]
     fn a_name_changes_and_the_original_stays() {
-        let renamed = Prefix("mcp_files_".to_owned()).apply(read_file()).unwrap();
+        let renamed = PrefixNames("mcp_files_".to_owned()).apply(read_file()).unwrap();
         assert_eq!(
             (renamed.name.as_str(), renamed.original.as_str()),
             ("mcp_files_read_file", "read_file")
         );
-        let rename = Rename { from: Pattern::new("files.read_file"), to: "open".to_owned() };
+        let rename = RenameTool { from: Pattern::new("files.read_file"), to: "open".to_owned() };
         let renamed = rename.apply(read_file()).unwrap();
         assert_eq!(renamed.name, "open");
-        let again = Template("{server}-{tool}-{name}".to_owned()).apply(renamed).unwrap();
+        let again = NameTemplate("{server}-{tool}-{name}".to_owned()).apply(renamed).unwrap();
         assert_eq!(again.name, "files-read_file-open");
     }
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use consort_core::{Json, Object};
 use consort_wire::splice;
 
-use super::{Draft, Transform};
-use crate::dialect::PROVIDER;
+use super::{ToolDraft, Transform};
+use consort_models::dialect::PROVIDER;
 
 /// Overrides a server's annotations, member by member: `readOnlyHint`, `title`, ….
 #[derive(Clone, Debug)]
-pub struct Annotate(pub BTreeMap<String, Json>);
+pub struct OverrideAnnotations(pub BTreeMap<String, Json>);
 
-impl Transform for Annotate {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for OverrideAnnotations {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let hints = self.0.iter();
         let annotations = hints.fold(draft.object("annotations"), |annotations, (name, hint)| {
             splice::replaced(&annotations, name, hint)
@@ -29,15 +29,15 @@ impl Transform for Annotate {
 
 /// Options of one model provider for the tool: stored in its `_meta`, applied by the dialect.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ProviderOptions {
     /// For example `openai`.
     pub provider: String,
     /// As the provider documents them.
     pub options: Object,
 }
 
-impl Transform for Options {
-    fn apply(&self, draft: Draft) -> Option<Draft> {
+impl Transform for ProviderOptions {
+    fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let meta = draft.object("_meta");
         let known = meta.get(PROVIDER).and_then(|json| json.to_object());
         let known = known.unwrap_or_else(Object::empty);
@@ -61,7 +61,7 @@ mod tests {
         let hints = BTreeMap::from([("readOnlyHint".to_owned(), Json::parse("true").unwrap())]);
         let before =
             draft(r#"{"name":"a","annotations":{"readOnlyHint":false,"openWorldHint":true}}"#);
-        let after = Annotate(hints).apply(before).unwrap();
+        let after = OverrideAnnotations(hints).apply(before).unwrap();
         assert_eq!(
             after.definition.json().as_str(),
             r#"{"name":"a","annotations":{"readOnlyHint":true,"openWorldHint":true}}"#
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn options_of_two_providers_stand_side_by_side() {
-        let options = |provider: &str, options: &str| Options {
+        let options = |provider: &str, options: &str| ProviderOptions {
             provider: provider.to_owned(),
             options: Json::parse(options.to_owned()).unwrap().to_object().unwrap(),
         };

@@ -3,12 +3,12 @@
 use consort_core::{Json, Object};
 use consort_wire::splice::{self, Writer};
 
-use super::{Draft, Transform};
+use super::{ToolDraft, Transform};
 
 /// Keeps or drops fields of structured results, and of texts that are JSON: paths such as `user.name`; in
 /// a list, they apply to each item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fields {
+pub enum ResultFields {
     /// Only these.
     Keep(Vec<String>),
     /// All but these.
@@ -17,7 +17,7 @@ pub enum Fields {
 
 /// Limits the size of a result. A larger one is spilled, to be read in parts; its beginning is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cap {
+pub struct ResultCap {
     /// Bytes of a result.
     pub bytes: usize,
     /// Bytes of its beginning that are returned.
@@ -26,14 +26,14 @@ pub struct Cap {
 
 /// A change on the way from a server to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outbound {
-    Fields(Fields),
-    Cap(Cap),
+pub(crate) enum OutboundChange {
+    Fields(ResultFields),
+    Cap(ResultCap),
 }
 
-impl Transform for Fields {
-    fn apply(&self, mut draft: Draft) -> Option<Draft> {
-        draft.outbound.push(Outbound::Fields(self.clone()));
+impl Transform for ResultFields {
+    fn apply(&self, mut draft: ToolDraft) -> Option<ToolDraft> {
+        draft.outbound.push(OutboundChange::Fields(self.clone()));
         // What is left need not fit the server's schema.
         Some(draft.without("outputSchema"))
     }
@@ -46,9 +46,9 @@ impl Transform for Fields {
     }
 }
 
-impl Transform for Cap {
-    fn apply(&self, mut draft: Draft) -> Option<Draft> {
-        draft.outbound.push(Outbound::Cap(*self));
+impl Transform for ResultCap {
+    fn apply(&self, mut draft: ToolDraft) -> Option<ToolDraft> {
+        draft.outbound.push(OutboundChange::Cap(*self));
         Some(draft.without("outputSchema"))
     }
 
@@ -57,7 +57,7 @@ impl Transform for Cap {
     }
 }
 
-impl Fields {
+impl ResultFields {
     fn paths(&self) -> Vec<Vec<&str>> {
         let (Self::Keep(paths) | Self::Drop(paths)) = self;
         paths.iter().map(|path| path.split('.').collect()).collect()
@@ -68,14 +68,14 @@ impl Fields {
         let paths = self.paths();
         let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
         match self {
-            Self::Keep(_) => kept(json, &paths),
-            Self::Drop(_) => dropped(json, &paths),
+            Self::Keep(_) => keep_fields(json, &paths),
+            Self::Drop(_) => drop_fields(json, &paths),
         }
     }
 }
 
 /// Removes fields from a result.
-pub(crate) fn pruned(fields: &Fields, result: &Object) -> Object {
+pub(crate) fn prune(fields: &ResultFields, result: &Object) -> Object {
     let mut pruned = result.clone();
     if let Some(structured) = result.get("structuredContent") {
         pruned = splice::replaced(&pruned, "structuredContent", &fields.of(&structured));
@@ -88,7 +88,7 @@ pub(crate) fn pruned(fields: &Fields, result: &Object) -> Object {
 }
 
 /// Removes fields from a content block; also from a text that is a JSON object or array.
-fn block_of(fields: &Fields, block: &Json) -> Json {
+fn block_of(fields: &ResultFields, block: &Json) -> Json {
     let changed = || {
         let block = block.to_object()?;
         let text = block.text("text")?;
@@ -100,9 +100,11 @@ fn block_of(fields: &Fields, block: &Json) -> Json {
     changed().unwrap_or_else(|| block.clone())
 }
 
-fn kept(json: &Json, paths: &[&[&str]]) -> Json {
+fn keep_fields(json: &Json, paths: &[&[&str]]) -> Json {
     if let Some(items) = json.to_items() {
-        return splice::list(&items.iter().map(|item| kept(item, paths)).collect::<Vec<_>>());
+        return splice::list(
+            &items.iter().map(|item| keep_fields(item, paths)).collect::<Vec<_>>(),
+        );
     }
     let Some(object) = json.to_object() else { return json.clone() };
     let mut writer = Writer::new();
@@ -111,15 +113,17 @@ fn kept(json: &Json, paths: &[&[&str]]) -> Json {
         if inner.iter().any(|path| path.is_empty()) {
             writer.written(name, value.as_bytes());
         } else if !inner.is_empty() {
-            writer.written(name, kept(&value, &inner).as_bytes());
+            writer.written(name, keep_fields(&value, &inner).as_bytes());
         }
     }
     writer.finish()
 }
 
-fn dropped(json: &Json, paths: &[&[&str]]) -> Json {
+fn drop_fields(json: &Json, paths: &[&[&str]]) -> Json {
     if let Some(items) = json.to_items() {
-        return splice::list(&items.iter().map(|item| dropped(item, paths)).collect::<Vec<_>>());
+        return splice::list(
+            &items.iter().map(|item| drop_fields(item, paths)).collect::<Vec<_>>(),
+        );
     }
     let Some(object) = json.to_object() else { return json.clone() };
     let mut writer = Writer::new();
@@ -128,7 +132,7 @@ fn dropped(json: &Json, paths: &[&[&str]]) -> Json {
         if inner.is_empty() {
             writer.written(name, value.as_bytes());
         } else if !inner.iter().any(|path| path.is_empty()) {
-            writer.written(name, dropped(&value, &inner).as_bytes());
+            writer.written(name, drop_fields(&value, &inner).as_bytes());
         }
     }
     writer.finish()
@@ -160,13 +164,13 @@ mod tests {
 
     #[test]
     fn fields_are_kept_in_every_item_of_a_list() {
-        let kept = Fields::Keep(paths(&["users.name", "users.team.x"])).of(&json(USERS));
+        let kept = ResultFields::Keep(paths(&["users.name", "users.team.x"])).of(&json(USERS));
         assert_eq!(kept.as_str(), r#"{"users":[{"name":"a","team":{"x":1}},{"name":"b"}]}"#);
     }
 
     #[test]
     fn fields_are_dropped_and_the_others_stay_as_they_are_written() {
-        let left = Fields::Drop(paths(&["users.team", "n", "not.there"])).of(&json(USERS));
+        let left = ResultFields::Drop(paths(&["users.team", "n", "not.there"])).of(&json(USERS));
         assert_eq!(left.as_str(), r#"{"users":[{"name":"a","id":1.0},{"name":"b"}]}"#);
     }
 
@@ -175,7 +179,7 @@ mod tests {
         let result = json(
             r#"{"content":[{"type":"text","text":"{\"a\":1,\"b\":2}"},{"type":"text","text":"plain"}],"structuredContent":{"a":1,"b":2},"isError":false}"#,
         );
-        let left = pruned(&Fields::Drop(paths(&["b"])), &result.to_object().unwrap());
+        let left = prune(&ResultFields::Drop(paths(&["b"])), &result.to_object().unwrap());
         assert_eq!(
             left.json().as_str(),
             r#"{"content":[{"type":"text","text":"{\"a\":1}"},{"type":"text","text":"plain"}],"structuredContent":{"a":1},"isError":false}"#
@@ -185,7 +189,7 @@ mod tests {
     #[test]
     fn a_tool_whose_results_change_promises_no_schema_for_them() {
         let tool = draft(r#"{"name":"a","outputSchema":{"type":"object"}}"#);
-        let cut = Cap { bytes: 1, preview: 1 }.apply(tool).unwrap();
+        let cut = ResultCap { bytes: 1, preview: 1 }.apply(tool).unwrap();
         assert_eq!(cut.definition.json().as_str(), r#"{"name":"a"}"#);
     }
 }

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    Annotate, Argument, Bound, Cap, Change, Describe, Drop, Entitle, Fields, Hints, Keep,
-    KeepHinted, Options, Prefix, Template, Transform, Where, Wording,
+    ArgumentChange, ArgumentTransform, BoundValue, ChangeDescription, ChangeTitle, DropTools,
+    ForTools, HintFilter, KeepByHints, KeepTools, NameTemplate, OverrideAnnotations, PrefixNames,
+    ProviderOptions, ResultCap, ResultFields, TextChange, Transform,
 };
-use crate::policy::Words;
+use crate::policy::StringOrList;
 
 /// Bytes of a large result that are returned, by default.
 const PREVIEW: usize = 2_000;
@@ -23,7 +24,7 @@ const PREVIEW: usize = 2_000;
 pub struct TransformSpec {
     /// Tools to change, by their names on the server: names or patterns; all if empty.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
-    #[schemars(with = "Words")]
+    #[schemars(with = "StringOrList")]
     pub tools: Vec<String>,
     /// Annotations that these tools must have.
     #[serde(skip_serializing_if = "HintSpec::is_empty")]
@@ -42,10 +43,10 @@ pub struct TransformSpec {
     pub prefix: Option<String>,
     /// New title.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<WordSpec>,
+    pub title: Option<TextSpec>,
     /// New description.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<WordSpec>,
+    pub description: Option<TextSpec>,
     /// Tool annotations to override.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub annotations: Map<String, Value>,
@@ -88,17 +89,17 @@ impl HintSpec {
 /// A new text, or a prefix and a suffix of the existing one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum WordSpec {
+pub enum TextSpec {
     /// A new text.
     Replace(String),
     /// A prefix and a suffix.
-    Around(AroundSpec),
+    Around(AffixSpec),
 }
 
 /// Prefix and suffix of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct AroundSpec {
+pub struct AffixSpec {
     /// Prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
@@ -137,11 +138,11 @@ pub struct ArgumentSpec {
 pub struct ResultSpec {
     /// Fields to keep.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
-    #[schemars(with = "Words")]
+    #[schemars(with = "StringOrList")]
     pub keep: Vec<String>,
     /// Fields to remove.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
-    #[schemars(with = "Words")]
+    #[schemars(with = "StringOrList")]
     pub drop: Vec<String>,
     /// Maximum size of a result in bytes; a larger one is stored as a resource.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +159,7 @@ impl TransformSpec {
             return Err("`keep` and `drop` exclude each other".to_owned());
         }
         let patterns: Vec<Pattern> = self.tools.iter().map(Pattern::new).collect();
-        let hints = Hints(Annotations {
+        let hints = HintFilter(Annotations {
             read_only: self.hints.read_only,
             destructive: self.hints.destructive,
             idempotent: self.hints.idempotent,
@@ -167,20 +168,20 @@ impl TransformSpec {
         let mut made: Vec<Arc<dyn Transform>> = Vec::new();
         if self.keep {
             if !patterns.is_empty() {
-                made.push(Arc::new(Keep(patterns.clone())));
+                made.push(Arc::new(KeepTools(patterns.clone())));
             }
             if !self.hints.is_empty() {
-                made.push(Arc::new(KeepHinted(hints)));
+                made.push(Arc::new(KeepByHints(hints)));
             }
             if made.is_empty() {
                 return Err("`keep` needs `tools` or `hints` that say what".to_owned());
             }
         }
         let scoped = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
-            Arc::new(Where { tools: patterns.clone(), hints, inner })
+            Arc::new(ForTools { tools: patterns.clone(), hints, inner })
         };
         if self.drop {
-            made.push(scoped(Arc::new(Drop(vec![Pattern::new("*")]))));
+            made.push(scoped(Arc::new(DropTools(vec![Pattern::new("*")]))));
         }
         made.extend(self.changes()?.into_iter().map(scoped));
         if made.is_empty() {
@@ -194,22 +195,22 @@ impl TransformSpec {
         if !self.annotations.is_empty() {
             let hints = self.annotations.iter();
             let hints = hints.map(|(name, hint)| (name.clone(), Json::from(hint.clone())));
-            made.push(Arc::new(Annotate(hints.collect())));
+            made.push(Arc::new(OverrideAnnotations(hints.collect())));
         }
         for (name, argument) in &self.arguments {
             made.extend(argument.compile(name)?);
         }
-        for wording in self.title.iter().flat_map(WordSpec::wordings) {
-            made.push(Arc::new(Entitle(wording)));
+        for wording in self.title.iter().flat_map(TextSpec::wordings) {
+            made.push(Arc::new(ChangeTitle(wording)));
         }
-        for wording in self.description.iter().flat_map(WordSpec::wordings) {
-            made.push(Arc::new(Describe(wording)));
+        for wording in self.description.iter().flat_map(TextSpec::wordings) {
+            made.push(Arc::new(ChangeDescription(wording)));
         }
         if let Some(name) = &self.name {
-            made.push(Arc::new(Template(template(name)?)));
+            made.push(Arc::new(NameTemplate(template(name)?)));
         }
         if let Some(prefix) = &self.prefix {
-            made.push(Arc::new(Prefix(prefix.clone())));
+            made.push(Arc::new(PrefixNames(prefix.clone())));
         }
         if let Some(result) = &self.result {
             made.extend(result.compile()?);
@@ -217,7 +218,7 @@ impl TransformSpec {
         for (provider, options) in &self.provider {
             let options = Json::from(Value::Object(options.clone())).to_object();
             let options = options.unwrap_or_else(Object::empty);
-            made.push(Arc::new(Options { provider: provider.clone(), options }));
+            made.push(Arc::new(ProviderOptions { provider: provider.clone(), options }));
         }
         Ok(made)
     }
@@ -234,13 +235,13 @@ fn template(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-impl WordSpec {
-    fn wordings(&self) -> Vec<Wording> {
+impl TextSpec {
+    fn wordings(&self) -> Vec<TextChange> {
         match self {
-            Self::Replace(text) => vec![Wording::Replace(text.clone())],
-            Self::Around(AroundSpec { prefix, suffix }) => {
-                let prefix = prefix.clone().map(Wording::Prefix);
-                prefix.into_iter().chain(suffix.clone().map(Wording::Suffix)).collect()
+            Self::Replace(text) => vec![TextChange::Replace(text.clone())],
+            Self::Around(AffixSpec { prefix, suffix }) => {
+                let prefix = prefix.clone().map(TextChange::Prefix);
+                prefix.into_iter().chain(suffix.clone().map(TextChange::Suffix)).collect()
             }
         }
     }
@@ -260,17 +261,20 @@ impl ArgumentSpec {
             return Err(format!("argument `{name}` is hidden: nothing else can be said of it"));
         }
         let mut changes = Vec::new();
-        changes.extend(self.value.clone().map(|value| Change::Fix(Bound::Value(value.into()))));
-        changes.extend(self.caller.then_some(Change::Fix(Bound::Caller)));
-        changes.extend(self.drop.then_some(Change::Drop));
-        changes.extend(self.default.clone().map(|value| Change::Default(value.into())));
-        changes.extend(self.description.clone().map(Change::Describe));
-        changes.extend(self.name.clone().map(Change::Rename));
+        changes.extend(
+            self.value.clone().map(|value| ArgumentChange::Fix(BoundValue::Value(value.into()))),
+        );
+        changes.extend(self.caller.then_some(ArgumentChange::Fix(BoundValue::Caller)));
+        changes.extend(self.drop.then_some(ArgumentChange::Drop));
+        changes.extend(self.default.clone().map(|value| ArgumentChange::Default(value.into())));
+        changes.extend(self.description.clone().map(ArgumentChange::Describe));
+        changes.extend(self.name.clone().map(ArgumentChange::Rename));
         if changes.is_empty() {
             return Err(format!("argument `{name}`: nothing is said of it"));
         }
-        let argument =
-            |change| -> Arc<dyn Transform> { Arc::new(Argument { name: name.to_owned(), change }) };
+        let argument = |change| -> Arc<dyn Transform> {
+            Arc::new(ArgumentTransform { name: name.to_owned(), change })
+        };
         Ok(changes.into_iter().map(argument).collect())
     }
 }
@@ -279,16 +283,16 @@ impl ResultSpec {
     fn compile(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
         let mut made: Vec<Arc<dyn Transform>> = Vec::new();
         if !self.keep.is_empty() {
-            made.push(Arc::new(Fields::Keep(self.keep.clone())));
+            made.push(Arc::new(ResultFields::Keep(self.keep.clone())));
         }
         if !self.drop.is_empty() {
-            made.push(Arc::new(Fields::Drop(self.drop.clone())));
+            made.push(Arc::new(ResultFields::Drop(self.drop.clone())));
         }
         match (self.max_bytes, self.preview_bytes) {
             (None, Some(_)) => return Err("`preview_bytes` needs `max_bytes`".to_owned()),
             (Some(bytes), preview) => {
                 let preview = preview.unwrap_or(PREVIEW).min(bytes);
-                made.push(Arc::new(Cap { bytes, preview }));
+                made.push(Arc::new(ResultCap { bytes, preview }));
             }
             (None, None) => {}
         }
@@ -305,13 +309,13 @@ pub(crate) fn one_or_more<'de, D: serde::Deserializer<'de>>(
 ) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a text or a list of texts")]
-    enum Texts {
+    enum TextOrList {
         One(String),
         More(Vec<String>),
     }
-    Ok(match Texts::deserialize(deserializer)? {
-        Texts::One(text) => vec![text],
-        Texts::More(texts) => texts,
+    Ok(match TextOrList::deserialize(deserializer)? {
+        TextOrList::One(text) => vec![text],
+        TextOrList::More(texts) => texts,
     })
 }
 

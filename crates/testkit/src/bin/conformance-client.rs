@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_login::{Identity, Login, Person};
+use consort_oauth::{ClientCredentials, ServerLogin, UserAgent};
 use consort_wire::{
     BoxFuture, Client, Endpoint, Host, Item, Json, Limits, Object, Offers, Origin, Question,
     Refusal, Request, Revision, Server, Settings, ShelfKind, Times,
@@ -44,19 +44,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The login of a scenario, as a user who agrees to everything.
-fn login(scenario: &str, server: String) -> Result<Login, Box<dyn Error>> {
+fn login(scenario: &str, server: String) -> Result<ServerLogin, Box<dyn Error>> {
     let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
     let context: Value = serde_json::from_str(&context)?;
     let member = |name: &str| context[name].as_str().map(str::to_owned);
-    let identity = member("client_id").map(|id| Identity { id, secret: member("client_secret") });
-    let settings = consort_login::Settings {
+    let identity =
+        member("client_id").map(|id| ClientCredentials { id, secret: member("client_secret") });
+    let settings = consort_oauth::LoginSettings {
         server,
-        identity,
-        document: Some("https://conformance-test.local/client-metadata.json".to_owned()),
-        alone: scenario.starts_with("auth/client-credentials"),
-        ..consort_login::Settings::default()
+        client: identity,
+        client_metadata_url: Some("https://conformance-test.local/client-metadata.json".to_owned()),
+        client_credentials_grant: scenario.starts_with("auth/client-credentials"),
+        ..consort_oauth::LoginSettings::default()
     };
-    Ok(Login::new(settings, None, Some(Arc::new(Agreeable))))
+    Ok(ServerLogin::new(settings, None, Some(Arc::new(Agreeable))))
 }
 
 /// The calls that a scenario requires: those it names, or one of each tool.
@@ -105,12 +106,12 @@ fn filled(schema: Option<&Json>) -> Value {
 /// Follows one redirect, as the browser of a user who agrees.
 struct Agreeable;
 
-impl Person for Agreeable {
-    fn address(&self) -> String {
+impl UserAgent for Agreeable {
+    fn redirect_uri(&self) -> String {
         "http://localhost:3000/callback".to_owned()
     }
 
-    fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
+    fn open_page(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
         let page = page.to_owned();
         Box::pin(async move {
             let text = |error: &dyn Error| error.to_string();
@@ -126,7 +127,7 @@ impl Person for Agreeable {
         })
     }
 
-    fn allow_issuer(&self, _: &str, _: &str) -> BoxFuture<'_, bool> {
+    fn confirm_issuer(&self, _: &str, _: &str) -> BoxFuture<'_, bool> {
         Box::pin(std::future::ready(true))
     }
 }

@@ -7,32 +7,35 @@ async fn every_limit_ends_a_run() {
     let fake = Fake::new();
     let again = |n: u64| json!({ "calls": [call("slow", json!({ "ms": 100, "n": n }))], "usage": { "input": 10, "output": 5 } });
     let turns: Vec<Value> = (0..9).map(again).collect();
-    let with = async |limits: Limits, turns: Vec<Value>| {
+    let with = async |limits: RunLimits, turns: Vec<Value>| {
         let mut agent = agent(&fake, turns.into());
         agent.settings.limits = limits;
-        agent.model.facts.price =
-            Some(crate::Price { input: 1e6, output: 0.0, ..crate::Price::default() });
+        agent.model.facts.price = Some(consort_models::TokenPrice {
+            input: 1e6,
+            output: 0.0,
+            ..consort_models::TokenPrice::default()
+        });
         let report = run(&agent, &Conversation::new()).await;
-        assert_eq!(report.status, Status::LimitReached);
+        assert_eq!(report.status, RunStatus::LimitReached);
         (report.reason, report.turns, report.calls)
     };
-    let usual = Limits::default();
+    let usual = RunLimits::default();
     let reached = |text: &str, turns, calls| (text.to_owned(), turns, calls);
-    let limits = Limits { turns: 3, ..usual.clone() };
+    let limits = RunLimits { turns: 3, ..usual.clone() };
     assert_eq!(with(limits, turns.clone()).await, reached("the model was asked 3 times", 3, 3));
-    let limits = Limits { calls: 2, ..usual.clone() };
+    let limits = RunLimits { calls: 2, ..usual.clone() };
     let calls = reached("no more than 2 calls may be made", 3, 2);
     assert_eq!(with(limits, turns.clone()).await, calls);
-    let limits = Limits { tokens: Some(30), ..usual.clone() };
+    let limits = RunLimits { tokens: Some(30), ..usual.clone() };
     assert_eq!(with(limits, turns.clone()).await, reached("it used 30 of 30 tokens", 2, 1));
-    let limits = Limits { cost: Some(15.0), ..usual.clone() };
+    let limits = RunLimits { cost: Some(15.0), ..usual.clone() };
     let cost = reached("it cost 20.0000 of 15 US dollars", 2, 1);
     assert_eq!(with(limits, turns.clone()).await, cost);
-    let limits = Limits { time: Some(Duration::from_millis(250)), ..usual.clone() };
+    let limits = RunLimits { time: Some(Duration::from_millis(250)), ..usual.clone() };
     let time = with(limits, turns).await;
     assert_eq!(time, reached("it took longer than 250ms", 3, 3));
     let same: Vec<Value> = (0..9).map(|_| again(1)).collect();
-    let same = with(Limits { repeats: 2, ..usual }, same).await;
+    let same = with(RunLimits { repeats: 2, ..usual }, same).await;
     assert_eq!(same, reached("the model called `slow` with the same arguments 3 times", 3, 2));
 }
 
@@ -44,26 +47,26 @@ async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
         { "text": "ok" },
     ]);
     let whole = Kept::default();
-    let conversation = Conversation::kept(&[], Box::new(whole.clone()));
+    let conversation = Conversation::with_journal(&[], Box::new(whole.clone()));
     let report = run(&agent(&Fake::new(), turns.clone()), &conversation).await;
-    assert_eq!(report.status, Status::Completed);
+    assert_eq!(report.status, RunStatus::Completed);
     let all = whole.0.lock().unwrap().clone();
     assert_eq!(all.len(), 12);
     for room in 2..all.len() {
         let fake = Fake::new();
         let broken = Kept(Arc::default(), Some(room));
-        let conversation = Conversation::kept(&[], Box::new(broken.clone()));
+        let conversation = Conversation::with_journal(&[], Box::new(broken.clone()));
         let report = run(&agent(&fake, turns.clone()), &conversation).await;
-        assert_eq!(report.status, Status::Error, "{room}");
+        assert_eq!(report.status, RunStatus::Error, "{room}");
         let steps = broken.0.lock().unwrap().clone();
         // What was kept survives its own form.
         let kept = serde_json::to_string(&steps).unwrap();
-        let steps: Vec<Step> = serde_json::from_str(&kept).unwrap();
+        let steps: Vec<ConversationStep> = serde_json::from_str(&kept).unwrap();
         let resumed = Kept(Arc::new(Mutex::new(steps.clone())), None);
-        let conversation = Conversation::kept(&steps, Box::new(resumed.clone()));
+        let conversation = Conversation::with_journal(&steps, Box::new(resumed.clone()));
         assert!(conversation.is_unfinished());
         let (_, report) = answering(&agent(&fake, turns.clone()), &conversation, "", None).await;
-        assert_eq!((report.status, &*report.text), (Status::Completed, "ok"), "{room}");
+        assert_eq!((report.status, &*report.text), (RunStatus::Completed, "ok"), "{room}");
         // Whoever asks again is told again.
         let again = answering(&agent(&fake, turns.clone()), &conversation, "", None).await;
         assert!(again.0.is_empty() && again.1 == report, "{again:?}");
@@ -73,7 +76,7 @@ async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
         left.dedup();
         assert_eq!(left.len(), before, "twice at {room}: {left:?}");
         let unknown = resumed.0.lock().unwrap().iter().filter(|step| {
-            matches!(&step.what, What::Result { error: Some(error), .. } if error == "outcome_unknown")
+            matches!(&step.event, StepEvent::Result { error: Some(error), .. } if error == "outcome_unknown")
         }).count();
         // Every call was made, or is said to be unknown.
         assert!(left.len() + unknown >= 3, "lost at {room}: {left:?}");
@@ -89,14 +92,14 @@ async fn a_run_can_be_stopped_and_the_conversation_goes_on() {
     let stopper = conversation.clone();
     let stopping = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(run(&agent, &stopper).await.status, Status::Error);
+        assert_eq!(run(&agent, &stopper).await.status, RunStatus::Error);
         stopper.stop();
     };
     let (report, ()) = tokio::join!(run(&agent, &conversation), stopping);
-    assert_eq!((report.status, report.calls), (Status::Cancelled, 1));
+    assert_eq!((report.status, report.calls), (RunStatus::Cancelled, 1));
     assert!(results(&conversation)[0].starts_with("outcome unknown"));
     let report = run(&agent, &conversation).await;
-    assert_eq!((report.status, &*report.text), (Status::Completed, "ok"));
+    assert_eq!((report.status, &*report.text), (RunStatus::Completed, "ok"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,20 +115,20 @@ async fn what_no_longer_fits_is_left_out_and_the_run_goes_on() {
     agent.settings.max_tokens = Some(500);
     agent.settings.limits.turns = 12;
     let kept = Kept::default();
-    let conversation = Conversation::kept(&[], Box::new(kept.clone()));
+    let conversation = Conversation::with_journal(&[], Box::new(kept.clone()));
     let report = run(&agent, &conversation).await;
-    assert_eq!((report.status, report.turns), (Status::LimitReached, 12));
+    assert_eq!((report.status, report.turns), (RunStatus::LimitReached, 12));
     let cuts: Vec<usize> = kept
         .0
         .lock()
         .unwrap()
         .iter()
-        .filter_map(|step| match step.what {
-            What::Cut { before } => Some(before),
+        .filter_map(|step| match step.event {
+            StepEvent::Cut { before } => Some(before),
             _ => None,
         })
         .collect();
     assert!(!cuts.is_empty() && cuts.is_sorted(), "{cuts:?}");
-    let shown = crate::context::shown(&conversation.messages(), *cuts.last().unwrap());
+    let shown = crate::context::shown_messages(&conversation.messages(), *cuts.last().unwrap());
     assert!(shown[0].text().starts_with("go") && shown[0].text().contains("left out"), "{shown:?}");
 }

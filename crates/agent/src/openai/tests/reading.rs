@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::responses;
-use crate::message::{CallResult, Kind, Media, Part, Role};
-use crate::provider::Effort;
-use crate::step::{Report, Status};
+use crate::step::{RunReport, RunStatus};
+use consort_models::{
+    MediaSource, MessagePart, MessageRole, PartContent, ReasoningEffort, ToolCallResult,
+};
 
 #[test]
 fn everything_a_client_may_say_is_read() {
@@ -31,26 +32,26 @@ fn everything_a_client_may_say_is_read() {
             { "role": "tool", "tool_call_id": "2", "content": [{ "type": "text", "text": "two" }] },
         ],
     });
-    let asked = Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap();
-    let result = |call: &str, text: &str| CallResult {
+    let asked = ApiRequest::parse(ApiFormat::Chat, body.to_string().as_bytes()).unwrap();
+    let result = |call: &str, text: &str| ToolCallResult {
         call: call.into(),
-        parts: vec![Part::text(text)],
+        parts: vec![MessagePart::text(text)],
         is_error: false,
     };
     assert_eq!(asked.messages.len(), 4);
-    assert_eq!(asked.messages[0], Message::system("be brief"));
-    let image = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
-    assert_eq!(asked.messages[1].parts[1].kind, Kind::Image(image));
-    assert_eq!(asked.messages[3], Message::results([result("1", "one"), result("2", "two")]));
+    assert_eq!(asked.messages[0], ChatMessage::system("be brief"));
+    let image = MediaSource::Data { mime: "image/png".into(), data: "aQ==".into() };
+    assert_eq!(asked.messages[1].parts[1].content, PartContent::Image(image));
+    assert_eq!(asked.messages[3], ChatMessage::results([result("1", "one"), result("2", "two")]));
     assert_eq!((asked.max_tokens, asked.temperature), (Some(9), Some(0.5)));
-    assert_eq!(asked.reasoning, Some(Reasoning::Effort(Effort::Low)));
-    let wishes = Wishes {
-        choice: Choice::Named("beep".into()),
-        calls: Calls::One,
+    assert_eq!(asked.reasoning, Some(ReasoningAmount::Effort(ReasoningEffort::Low)));
+    let wishes = RequestOptions {
+        tool_choice: ToolChoice::Named("beep".into()),
+        parallel_calls: ParallelCalls::One,
         stop: vec!["end".into()],
-        response: None,
+        response_schema: None,
     };
-    assert_eq!(asked.wishes, wishes);
+    assert_eq!(asked.options, wishes);
 }
 
 #[test]
@@ -65,15 +66,15 @@ fn what_a_response_showed_of_our_calls_is_read_back() {
         { "type": "function_call_output", "call_id": "2", "output": "beeped" },
     ]);
     let asked = responses(&json!({ "input": input, "instructions": "be brief" }));
-    let kinds: Vec<(Role, usize)> =
+    let kinds: Vec<(MessageRole, usize)> =
         asked.messages.iter().map(|message| (message.role, message.parts.len())).collect();
     let expected = [
-        (Role::System, 1),
-        (Role::User, 1),
-        (Role::Assistant, 2),
-        (Role::Tool, 1),
-        (Role::Assistant, 1),
-        (Role::Tool, 1),
+        (MessageRole::System, 1),
+        (MessageRole::User, 1),
+        (MessageRole::Assistant, 2),
+        (MessageRole::Tool, 1),
+        (MessageRole::Assistant, 1),
+        (MessageRole::Tool, 1),
     ];
     assert_eq!(kinds, expected);
     assert_eq!(asked.echoed, json!({ "instructions": "be brief" }));
@@ -82,37 +83,37 @@ fn what_a_response_showed_of_our_calls_is_read_back() {
 #[test]
 fn what_is_wrong_with_a_request_is_told() {
     let wrong = |format, body: Value| {
-        let error = Asked::read(format, body.to_string().as_bytes()).unwrap_err();
+        let error = ApiRequest::parse(format, body.to_string().as_bytes()).unwrap_err();
         format!("{} {} {}", error.status, error.param.clone().unwrap_or_default(), error)
     };
     let said = json!([{ "role": "user", "content": "go" }]);
     let told = [
-        wrong(Format::Chat, json!([])),
-        wrong(Format::Chat, json!({ "messages": said })),
-        wrong(Format::Chat, json!({ "model": 1, "messages": said })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": [] })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "robot" }] })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "user" }] })),
+        wrong(ApiFormat::Chat, json!([])),
+        wrong(ApiFormat::Chat, json!({ "messages": said })),
+        wrong(ApiFormat::Chat, json!({ "model": 1, "messages": said })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": [] })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": [{ "role": "robot" }] })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": [{ "role": "user" }] })),
         wrong(
-            Format::Chat,
+            ApiFormat::Chat,
             json!({ "model": "a", "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "data:oops" } }] }] }),
         ),
-        wrong(Format::Chat, json!({ "model": "a", "messages": said, "n": 2 })),
-        wrong(Format::Chat, json!({ "model": "a", "messages": said, "stream": "yes" })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": said, "n": 2 })),
+        wrong(ApiFormat::Chat, json!({ "model": "a", "messages": said, "stream": "yes" })),
         wrong(
-            Format::Chat,
+            ApiFormat::Chat,
             json!({ "model": "a", "messages": said, "tools": [{ "type": "custom" }] }),
         ),
         wrong(
-            Format::Responses,
+            ApiFormat::Responses,
             json!({ "model": "a", "input": "go", "previous_response_id": "resp_1" }),
         ),
         wrong(
-            Format::Responses,
+            ApiFormat::Responses,
             json!({ "model": "a", "input": [{ "type": "item_reference", "id": "x" }] }),
         ),
         wrong(
-            Format::Responses,
+            ApiFormat::Responses,
             json!({ "model": "a", "input": "go", "tools": [{ "type": "web_search" }] }),
         ),
     ];
@@ -135,32 +136,32 @@ fn what_is_wrong_with_a_request_is_told() {
 
 #[test]
 fn whose_fault_it_is_decides_the_status() {
-    use crate::provider::{Cause, ProviderError};
-    let report = Report {
+    use consort_models::{ProviderError, ProviderErrorKind};
+    let report = RunReport {
         run: String::new(),
-        status: Status::Error,
+        status: RunStatus::Error,
         reason: "no".into(),
         hint: None,
         text: String::new(),
         turns: 1,
         calls: 2,
-        failed: 0,
-        usage: crate::Usage::default(),
+        failed_calls: 0,
+        usage: consort_models::TokenUsage::default(),
         cost: None,
-        took: 0,
-        waiting: Vec::new(),
+        duration_ms: 0,
+        open_questions: Vec::new(),
     };
     let status = |cause| {
         let error = ProviderError::new(cause, "");
-        ApiError::of_run(&report, Some(&error)).status
+        ApiError::from_run(&report, Some(&error)).status
     };
-    assert_eq!(status(Cause::Authentication { variable: None }), 502);
-    assert_eq!(status(Cause::RateLimited), 429);
-    assert_eq!(status(Cause::ContextTooLong { most: None, given: None }), 400);
-    assert_eq!(status(Cause::UnknownModel { model: "m".into() }), 404);
-    assert_eq!(status(Cause::Overloaded), 503);
-    let error = ApiError::of_run(&report, None);
-    assert_eq!((error.status, error.acted), (500, true));
+    assert_eq!(status(ProviderErrorKind::Authentication { variable: None }), 502);
+    assert_eq!(status(ProviderErrorKind::RateLimited), 429);
+    assert_eq!(status(ProviderErrorKind::ContextTooLong { limit: None, requested: None }), 400);
+    assert_eq!(status(ProviderErrorKind::UnknownModel { model: "m".into() }), 404);
+    assert_eq!(status(ProviderErrorKind::Overloaded), 503);
+    let error = ApiError::from_run(&report, None);
+    assert_eq!((error.status, error.has_side_effects), (500, true));
     let shape = json!({ "error": { "message": "no", "type": "server_error", "param": null, "code": null } });
     assert_eq!(error.json(), shape);
 }

@@ -4,10 +4,10 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::super::log::Sink;
+use super::super::journal::JournalSink;
 use super::super::*;
 use super::{kept, picture, run, steps_of, store, user};
-use crate::step::Journal;
+use crate::step::StepJournal;
 
 /// What is left of a file that is cut off after each of its bytes holds every step whose line is
 /// whole, and can be gone on with.
@@ -17,7 +17,7 @@ fn a_file_torn_at_any_byte_keeps_every_whole_step() {
     let steps = run();
     let id = kept(&store, &steps);
     let whole = fs::read(store.path(&id)).unwrap();
-    let ends: Vec<usize> = lines(&whole).map(|(_, behind)| behind).collect();
+    let ends: Vec<usize> = split_lines(&whole).map(|(_, behind)| behind).collect();
     for length in 0..=whole.len() {
         fs::write(store.path(&id), &whole[..length]).unwrap();
         store.list().unwrap();
@@ -31,8 +31,8 @@ fn a_file_torn_at_any_byte_keeps_every_whole_step() {
         let mut opened = store.open(&id).unwrap();
         assert_eq!(opened.steps, steps[..expected], "{length}");
         let kept = if complete == 0 { 0 } else { ends[complete - 1].min(length) };
-        assert_eq!(opened.torn, (length - kept) as u64, "{length}");
-        opened.journal.keep(&user("more")).unwrap();
+        assert_eq!(opened.torn_bytes, (length - kept) as u64, "{length}");
+        opened.journal.record(&user("more")).unwrap();
         drop(opened);
         let mut expected = steps[..expected].to_vec();
         expected.push(user("more"));
@@ -46,14 +46,14 @@ fn zeros_in_place_of_the_last_line_are_cut_off_and_told() {
     let steps = run();
     let id = kept(&store, &steps);
     let whole = fs::read(store.path(&id)).unwrap();
-    let (_, last) = lines(&whole).nth(steps.len() - 1).unwrap();
+    let (_, last) = split_lines(&whole).nth(steps.len() - 1).unwrap();
     let mut zeros = whole.clone();
     zeros[last..whole.len() - 1].fill(0);
     for text in [&zeros[..], &zeros[..whole.len() - 1]] {
         fs::write(store.path(&id), text).unwrap();
         let opened = store.open(&id).unwrap();
         assert_eq!(opened.steps, steps[..steps.len() - 1]);
-        assert_eq!(opened.torn, (text.len() - last) as u64);
+        assert_eq!(opened.torn_bytes, (text.len() - last) as u64);
     }
 }
 
@@ -109,12 +109,12 @@ impl Write for Faulty {
     }
 }
 
-impl Sink for Faulty {
+impl JournalSink for Faulty {
     fn sync(&mut self) -> io::Result<()> {
         self.operation()
     }
 
-    fn cut(&mut self, length: u64) -> io::Result<()> {
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.operation()?;
         self.bytes.lock().unwrap().truncate(usize::try_from(length).unwrap());
         Ok(())
@@ -132,9 +132,10 @@ fn whatever_operation_fails_the_file_has_exactly_the_steps_that_were_kept() {
             let length = bytes.lock().unwrap().len() as u64;
             let file =
                 Faulty { bytes: Arc::clone(&bytes), operations: 0, fails: first..first + count };
-            let mut log = Log::new(file, length, Sum::default(), store.blobs.clone());
-            let kept: Vec<Step> =
-                steps.iter().filter(|step| log.keep(step).is_ok()).cloned().collect();
+            let mut log =
+                ConversationJournal::new(file, length, StepTotals::default(), store.blobs.clone());
+            let kept: Vec<ConversationStep> =
+                steps.iter().filter(|step| log.record(step).is_ok()).cloned().collect();
             fs::write(store.path(&id), &*bytes.lock().unwrap()).unwrap();
             let found = store.open(&id).unwrap().steps;
             // What could be neither kept nor taken back may be there, as the last.
@@ -153,13 +154,13 @@ fn whatever_operation_fails_the_file_has_exactly_the_steps_that_were_kept() {
 #[test]
 fn keeps_steps_until_it_is_killed() {
     let Some(folder) = std::env::var_os("CONSORT_TEST_STORE") else { return };
-    let (_, mut journal) = Store::new(folder).create("killed").unwrap();
+    let (_, mut journal) = ConversationStore::new(folder).create("killed").unwrap();
     for number in 0_u64.. {
         let what = match number % 3 {
-            0 => picture(5000 + usize::try_from(number).unwrap()).what,
-            _ => user(&"x".repeat(usize::try_from(number % 2000).unwrap())).what,
+            0 => picture(5000 + usize::try_from(number).unwrap()).event,
+            _ => user(&"x".repeat(usize::try_from(number % 2000).unwrap())).event,
         };
-        journal.keep(&Step { at: number, what }).unwrap();
+        journal.record(&ConversationStep { at: number, event: what }).unwrap();
         println!("kept {number}");
     }
 }

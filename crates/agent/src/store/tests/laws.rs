@@ -5,9 +5,11 @@ use serde_json::Value;
 
 use super::super::*;
 use super::{kept, run, steps_of, store};
-use crate::message::{Call, CallResult, Kind, Media, Message, Part as Piece, Resource, Role};
-use crate::provider::{Reply, Stop, Usage};
-use crate::step::{Began, Question, Status, What, Why};
+use crate::step::{QuestionOrigin, RunParameters, RunStatus, StepEvent, UserQuestion};
+use consort_models::{
+    ChatMessage, MediaSource, MessagePart as Piece, MessageRole, ModelReply, PartContent,
+    ResourceContent, StopReason, TokenUsage, ToolCall, ToolCallResult,
+};
 
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -36,23 +38,25 @@ fn texts() -> impl Strategy<Value = String> {
 
 fn pieces() -> impl Strategy<Value = Piece> {
     let media = prop_oneof![
-        ("[a-z/]{3}", texts()).prop_map(|(mime, data)| Media::Data { mime, data }),
+        ("[a-z/]{3}", texts()).prop_map(|(mime, data)| MediaSource::Data { mime, data }),
         (any::<String>(), prop::option::of(any::<String>()))
-            .prop_map(|(url, mime)| Media::Url { url, mime }),
+            .prop_map(|(url, mime)| MediaSource::Url { url, mime }),
     ];
     let some = || prop::option::of(texts());
     let kind = prop_oneof![
-        texts().prop_map(|text| Kind::Text { text }),
-        media.clone().prop_map(Kind::Image),
-        media.prop_map(Kind::Audio),
-        (texts(), some(), some(), some())
-            .prop_map(|(uri, mime, text, data)| Kind::Resource(Resource { uri, mime, text, data })),
-        (texts(), texts(), texts()).prop_map(|(id, name, arguments)| {
-            Kind::ToolCall(Call { id, name, arguments: arguments.into() })
+        texts().prop_map(|text| PartContent::Text { text }),
+        media.clone().prop_map(PartContent::Image),
+        media.prop_map(PartContent::Audio),
+        (texts(), some(), some(), some()).prop_map(|(uri, mime, text, data)| {
+            PartContent::Resource(ResourceContent { uri, mime, text, data })
         }),
-        (texts(), any::<bool>()).prop_map(|(text, redacted)| Kind::Thinking { text, redacted }),
-        texts().prop_map(|text| Kind::Refusal { text }),
-        Just(Kind::Foreign),
+        (texts(), texts(), texts()).prop_map(|(id, name, arguments)| {
+            PartContent::ToolCall(ToolCall { id, name, arguments: arguments.into() })
+        }),
+        (texts(), any::<bool>())
+            .prop_map(|(text, redacted)| PartContent::Thinking { text, redacted }),
+        texts().prop_map(|text| PartContent::Refusal { text }),
+        Just(PartContent::Foreign),
     ];
     (kind, prop::option::of(values())).prop_map(|(kind, opaque)| match opaque {
         Some(opaque) => Piece::from(kind).with_opaque("anthropic", opaque),
@@ -60,37 +64,57 @@ fn pieces() -> impl Strategy<Value = Piece> {
     })
 }
 
-fn whats() -> impl Strategy<Value = What> {
-    let role = prop::sample::select(vec![Role::System, Role::User, Role::Assistant, Role::Tool]);
+fn events() -> impl Strategy<Value = StepEvent> {
+    let role = prop::sample::select(vec![
+        MessageRole::System,
+        MessageRole::User,
+        MessageRole::Assistant,
+        MessageRole::Tool,
+    ]);
     let message = (role, prop::collection::vec(pieces(), 0..3))
-        .prop_map(|(role, parts)| Message::new(role, parts))
+        .prop_map(|(role, parts)| ChatMessage::new(role, parts))
         .boxed();
-    let stop = prop_oneof![Just(Stop::End), Just(Stop::Paused), texts().prop_map(Stop::Other)];
+    let stop = prop_oneof![
+        Just(StopReason::End),
+        Just(StopReason::Paused),
+        texts().prop_map(StopReason::Other)
+    ];
     let result = (texts(), prop::collection::vec(pieces(), 0..3), any::<bool>())
-        .prop_map(|(call, parts, is_error)| CallResult { call, parts, is_error });
-    let why = prop::sample::select(vec![Why::Approval, Why::Model, Why::Server, Why::Sampling]);
-    let status =
-        prop::sample::select(vec![Status::Completed, Status::LimitReached, Status::Waiting]);
+        .prop_map(|(call, parts, is_error)| ToolCallResult { call, parts, is_error });
+    let why = prop::sample::select(vec![
+        QuestionOrigin::Approval,
+        QuestionOrigin::Model,
+        QuestionOrigin::Server,
+        QuestionOrigin::Sampling,
+    ]);
+    let status = prop::sample::select(vec![
+        RunStatus::Completed,
+        RunStatus::LimitReached,
+        RunStatus::Waiting,
+    ]);
     prop_oneof![
         (texts(), texts(), prop::collection::vec(texts(), 0..3)).prop_map(|(run, model, tools)| {
-            What::Began(Began { run, agent: String::new(), model, tools })
+            StepEvent::RunStarted(RunParameters { run, agent: String::new(), model, tools })
         }),
-        message.clone().prop_map(|message| What::Message { message }),
+        message.clone().prop_map(|message| StepEvent::Message { message }),
         (message, stop, any::<u32>()).prop_map(|(message, stop, input)| {
-            let usage = Usage { input: input.into(), ..Usage::default() };
+            let usage = TokenUsage { input: input.into(), ..TokenUsage::default() };
             let (model, id) = (String::new(), String::new());
-            What::Said { reply: Reply { message, stop, usage, model, id } }
+            StepEvent::Reply { reply: ModelReply { message, stop, usage, model, id } }
         }),
         (texts(), texts(), prop::option::of(values().prop_filter("none", |it| !it.is_null())))
-            .prop_map(|(call, tool, arguments)| What::Called { call, tool, arguments }),
-        (texts(), texts(), why, values()).prop_map(|(id, call, kind, params)| What::Asked {
-            question: Question { id, call, kind, params }
+            .prop_map(|(call, tool, arguments)| StepEvent::CallSent { call, tool, arguments }),
+        (texts(), texts(), why, values()).prop_map(|(id, call, kind, params)| {
+            StepEvent::Question { question: UserQuestion { id, call, kind, params } }
         }),
-        (texts(), values()).prop_map(|(question, answer)| What::Answered { question, answer }),
-        (result, prop::option::of(texts()), any::<u64>())
-            .prop_map(|(result, error, took)| What::Result { result, error, whole: None, took }),
-        any::<usize>().prop_map(|before| What::Cut { before }),
-        (status, texts()).prop_map(|(status, reason)| What::Over { status, reason }),
+        (texts(), values()).prop_map(|(question, answer)| StepEvent::Answer { question, answer }),
+        (result, prop::option::of(texts()), any::<u64>()).prop_map(
+            |(result, error, duration_ms)| {
+                StepEvent::Result { result, error, full_text: None, duration_ms }
+            }
+        ),
+        any::<usize>().prop_map(|before| StepEvent::Cut { before }),
+        (status, texts()).prop_map(|(status, reason)| StepEvent::RunEnded { status, reason }),
     ]
 }
 
@@ -98,14 +122,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_step_comes_back_as_it_was(whats in prop::collection::vec((any::<u64>(), whats()), 0..6)) {
+    fn every_step_comes_back_as_it_was(events in prop::collection::vec((any::<u64>(), events()), 0..6)) {
         let (_folder, store) = store();
-        let steps: Vec<Step> = whats.into_iter().map(|(at, what)| Step { at, what }).collect();
+        let steps: Vec<ConversationStep> = events.into_iter().map(|(at, event)| ConversationStep { at, event }).collect();
         let id = kept(&store, &steps);
         prop_assert_eq!(&store.open(&id).unwrap().steps, &steps);
         let copy = store.fork(&id, None).unwrap();
         prop_assert_eq!(&steps_of(&store, &copy), &steps);
-        let messages = crate::Run::of(&steps).messages().len();
+        let messages = crate::RunState::from_steps(&steps).messages().len();
         for listed in store.list().unwrap() {
             prop_assert_eq!(listed.messages, messages);
         }

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
-use consort_agent::{Call, Question, Status, Usage, Why};
+use consort_agent::{QuestionOrigin, RunStatus, UserQuestion};
+use consort_models::{TokenUsage, ToolCall};
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -27,7 +28,7 @@ fn show(options: DisplayOptions, lines: Option<EventLineWriter>) -> (RunPrinter,
     (RunPrinter::new(Box::new(kept.clone()), ProgressDisplay::default(), lines, options), kept)
 }
 
-fn shown(options: DisplayOptions, events: Vec<Event>) -> (String, String) {
+fn shown(options: DisplayOptions, events: Vec<RunEvent>) -> (String, String) {
     let (mut show, kept) = show(options, None);
     for event in events {
         show.event(event);
@@ -36,52 +37,53 @@ fn shown(options: DisplayOptions, events: Vec<Event>) -> (String, String) {
     written.clone()
 }
 
-fn text(text: &str) -> Event {
-    Event::Delta { delta: Delta::Text(text.to_owned()) }
+fn text(text: &str) -> RunEvent {
+    RunEvent::Delta { delta: ReplyDelta::Text(text.to_owned()) }
 }
 
-fn thinking(text: &str) -> Event {
-    Event::Delta { delta: Delta::Thinking(text.to_owned()) }
+fn thinking(text: &str) -> RunEvent {
+    RunEvent::Delta { delta: ReplyDelta::Thinking(text.to_owned()) }
 }
 
-fn said(text: &str) -> Event {
-    let message = Arc::new(Message::assistant(text));
-    Event::Said { turn: 1, message, usage: Usage::default() }
+fn said(text: &str) -> RunEvent {
+    let message = Arc::new(ChatMessage::assistant(text));
+    RunEvent::Reply { turn: 1, message, usage: TokenUsage::default() }
 }
 
-fn call(id: &str, tool: &str) -> Event {
+fn call(id: &str, tool: &str) -> RunEvent {
     let arguments = r#"{"location":"Oslo"}"#.into();
-    let call = Call { id: id.to_owned(), name: tool.to_owned(), arguments };
-    Event::Called { call, tool: format!("demo.{tool}") }
+    let call = ToolCall { id: id.to_owned(), name: tool.to_owned(), arguments };
+    RunEvent::CallStarted { call, tool: format!("demo.{tool}") }
 }
 
-fn result(id: &str, text: &str, is_error: bool) -> Event {
-    let result = CallResult { call: id.to_owned(), parts: vec![Part::text(text)], is_error };
-    Event::Result { result, error: None, took: 1234 }
+fn result(id: &str, text: &str, is_error: bool) -> RunEvent {
+    let result =
+        ToolCallResult { call: id.to_owned(), parts: vec![MessagePart::text(text)], is_error };
+    RunEvent::Result { result, error: None, duration_ms: 1234 }
 }
 
-fn progress(id: &str, progress: f64) -> Event {
+fn progress(id: &str, progress: f64) -> RunEvent {
     let message = Some("a step".to_owned());
-    Event::Progress { call: id.to_owned(), progress, total: Some(3.0), message }
+    RunEvent::Progress { call: id.to_owned(), progress, total: Some(3.0), message }
 }
 
-fn over() -> Event {
-    let usage = Usage { input: 1200, output: 34, ..Usage::default() };
-    let report = Report {
+fn over() -> RunEvent {
+    let usage = TokenUsage { input: 1200, output: 34, ..TokenUsage::default() };
+    let report = RunReport {
         run: "r".to_owned(),
-        status: Status::Completed,
+        status: RunStatus::Completed,
         reason: String::new(),
         hint: None,
         text: String::new(),
         turns: 2,
         calls: 1,
-        failed: 0,
+        failed_calls: 0,
         usage,
         cost: Some(0.0123),
-        took: 65_000,
-        waiting: Vec::new(),
+        duration_ms: 65_000,
+        open_questions: Vec::new(),
     };
-    Event::Over { report }
+    RunEvent::Ended { report }
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn words_go_to_the_output_and_everything_else_aside() {
     let (out, aside) = shown(
         DisplayOptions { cost: true, ..DisplayOptions::default() },
         vec![
-            Event::Asking { turn: 1 },
+            RunEvent::Requesting { turn: 1 },
             thinking("hm"),
             text("I "),
             text("look."),
@@ -98,12 +100,12 @@ fn words_go_to_the_output_and_everything_else_aside() {
             call("1", "long_computation"),
             call("2", "get_weather"),
             progress("1", 1.0),
-            Event::Log { call: "2".to_owned(), log },
+            RunEvent::Log { call: "2".to_owned(), log },
             result("2", "{\"sky\":\n\"blue\"}", false),
             result("1", "it broke", true),
-            Event::Note { text: "made shorter".to_owned() },
-            Event::Again { error: "overloaded".to_owned(), after: 2500 },
-            Event::Asking { turn: 2 },
+            RunEvent::Note { text: "made shorter".to_owned() },
+            RunEvent::Retrying { error: "overloaded".to_owned(), wait_ms: 2500 },
+            RunEvent::Requesting { turn: 2 },
             text("Blue.\n"),
             said("Blue.\n"),
             over(),
@@ -174,14 +176,14 @@ fn nothing_is_drawn_while_a_question_stands() {
 
 #[test]
 fn a_question_nobody_answers_is_told() {
-    let question = Question {
+    let question = UserQuestion {
         id: "q".to_owned(),
         call: "1".to_owned(),
-        kind: Why::Model,
+        kind: QuestionOrigin::Model,
         params: json!({ "message": "Which\ncity?" }),
     };
     let (_, aside) =
-        shown(DisplayOptions::default(), vec![Event::Question { question, answer: None }]);
+        shown(DisplayOptions::default(), vec![RunEvent::Question { question, answer: None }]);
     assert_eq!(aside, "a person is asked: Which city?\n");
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use consort_agent::{Agent, Bound};
+use consort_agent::{Agent, RunTools};
 use consort_core::escape::escape_line;
 
 use super::ChatSession;
@@ -129,8 +129,8 @@ impl ChatSession<'_> {
 pub(super) fn tools(agent: &Agent) -> Vec<(String, String)> {
     let catalog = agent.toolbox.catalog(&agent.settings.caller);
     let bound = match &agent.settings.tools {
-        Some(names) => Bound::chosen(&catalog, names, None).unwrap_or_default(),
-        None => Bound::all(&catalog),
+        Some(names) => RunTools::select(&catalog, names, None).unwrap_or_default(),
+        None => RunTools::from_catalog(&catalog),
     };
     let shown = bound.definitions().iter().map(|tool| {
         let about = tool.description().or(tool.title()).unwrap_or_default();

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use consort_agent::store::{Head, numbers};
+use consort_agent::store::{ConversationHead, message_numbers};
 use consort_agent::transcript::part_text;
-use consort_agent::{CallResult, Kind, Message, Reply, Role, Status, Step, What};
+use consort_agent::{ConversationStep, RunStatus, StepEvent};
 use consort_core::escape::{escape_line, escape_text, shorten_line};
+use consort_models::{ChatMessage, MessageRole, ModelReply, PartContent, ToolCallResult};
 use serde_json::Value;
 
 use super::time;
@@ -18,7 +19,7 @@ const ARGUMENTS: usize = 160;
 const RESULT: usize = 240;
 
 /// Transcript of a conversation: messages in full, calls and results shortened.
-pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
+pub(super) fn of(head: &ConversationHead, steps: &[ConversationStep]) -> TerminalText {
     let mut transcript = TranscriptWriter::default();
     let title = escape_line(&head.title);
     transcript.line(styled(TextStyle::Heading, format!("{}  {title}", head.id).trim_end()));
@@ -26,7 +27,7 @@ pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
         let at = forked.at.map(|at| format!(", up to message {at}")).unwrap_or_default();
         transcript.aside(format!("a copy of {}{at}", forked.from));
     }
-    for (step, number) in steps.iter().zip(numbers(steps)) {
+    for (step, number) in steps.iter().zip(message_numbers(steps)) {
         transcript.step(step, number.unwrap_or_default());
     }
     TerminalText::join(transcript.lines, "\n")
@@ -42,9 +43,9 @@ struct TranscriptWriter {
 }
 
 impl TranscriptWriter {
-    fn step(&mut self, step: &Step, number: usize) {
-        match &step.what {
-            What::Began(began) => {
+    fn step(&mut self, step: &ConversationStep, number: usize) {
+        match &step.event {
+            StepEvent::RunStarted(began) => {
                 if number > self.message {
                     self.head(number, "results", "some calls have none");
                 }
@@ -56,48 +57,48 @@ impl TranscriptWriter {
                 self.line("");
                 self.aside(format!("{}: a run of {model} with {tools}", time(step.at)));
             }
-            What::Message { message } => {
+            StepEvent::Message { message } => {
                 self.head(number, role(message.role), "");
                 self.message(message);
             }
-            What::Said { reply } => self.said(reply, number),
-            What::Called { arguments: None, .. } => {}
-            What::Called { tool, arguments: Some(arguments), .. } => {
+            StepEvent::Reply { reply } => self.said(reply, number),
+            StepEvent::CallSent { arguments: None, .. } => {}
+            StepEvent::CallSent { tool, arguments: Some(arguments), .. } => {
                 let arguments = shorten_line(&arguments.to_string(), ARGUMENTS);
                 self.text(format!("sent as {} {arguments}", escape_line(tool)));
             }
-            What::Asked { question } => {
+            StepEvent::Question { question } => {
                 let message = question.params.get("message").and_then(Value::as_str);
                 let asked = format!("? {}", message.unwrap_or("(a question without words)"));
                 self.text(styled(TextStyle::Warning, escape_text(&asked)));
             }
-            What::Answered { answer, .. } => {
+            StepEvent::Answer { answer, .. } => {
                 self.text(format!("! {}", shorten_line(&answer.to_string(), ARGUMENTS)));
             }
-            What::Result { result, error, took, .. } => {
+            StepEvent::Result { result, error, duration_ms: took, .. } => {
                 if number != self.message {
                     self.head(number, "results", "");
                 }
                 self.result(result, error.as_deref(), *took);
             }
-            What::Cut { before } => {
+            StepEvent::Cut { before } => {
                 self.aside(format!(
                     "the model sees little of what is before message {} from here on",
                     before + 1
                 ));
             }
-            What::Summarized { text, .. } => {
+            StepEvent::Summary { text, .. } => {
                 self.aside("the model sees this instead:".to_owned());
                 self.text(escape_text(text));
             }
-            What::Shortened { result_bytes } => {
+            StepEvent::Truncation { result_bytes } => {
                 self.aside(format!("the model sees {result_bytes} bytes of each result so far"));
             }
-            What::Charged { cost, .. } => {
+            StepEvent::AgentCost { cost, .. } => {
                 let dollars = cost.dollars;
                 self.aside(format!("agents used {} tokens (${dollars:.4})", cost.tokens));
             }
-            What::Over { status, reason } => {
+            StepEvent::RunEnded { status, reason } => {
                 let (style, word) = over(*status);
                 let reason = escape_line(reason);
                 let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
@@ -107,7 +108,7 @@ impl TranscriptWriter {
         }
     }
 
-    fn said(&mut self, reply: &Reply, number: usize) {
+    fn said(&mut self, reply: &ModelReply, number: usize) {
         let usage = format!("{} tokens read, {} written", reply.usage.input, reply.usage.output);
         self.head(number, "assistant", &usage);
         for call in reply.message.calls() {
@@ -116,7 +117,7 @@ impl TranscriptWriter {
         self.message(&reply.message);
     }
 
-    fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
+    fn result(&mut self, result: &ToolCallResult, error: Option<&str>, took: u64) {
         let tool = self.tools.get(&result.call).map_or(&*result.call, String::as_str);
         let tool = escape_line(tool);
         let words: Vec<String> = result.parts.iter().map(part_text).collect();
@@ -138,15 +139,15 @@ impl TranscriptWriter {
         self.line(head + styled(TextStyle::Faint, more));
     }
 
-    fn message(&mut self, message: &Message) {
+    fn message(&mut self, message: &ChatMessage) {
         for part in &message.parts {
-            match &part.kind {
-                Kind::Text { text } => self.text(escape_text(text)),
-                Kind::ToolCall(call) => {
+            match &part.content {
+                PartContent::Text { text } => self.text(escape_text(text)),
+                PartContent::ToolCall(call) => {
                     let arguments = shorten_line(call.arguments.as_str(), ARGUMENTS);
                     self.text(format!("→ {} {arguments}", escape_line(&call.name)));
                 }
-                Kind::ToolResult(result) => self.result(result, None, 0),
+                PartContent::ToolResult(result) => self.result(result, None, 0),
                 _ => self.text(styled(TextStyle::Faint, escape_text(&part_text(part)))),
             }
         }
@@ -166,22 +167,22 @@ impl TranscriptWriter {
     }
 }
 
-fn role(role: Role) -> &'static str {
+fn role(role: MessageRole) -> &'static str {
     match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "results",
+        MessageRole::System => "system",
+        MessageRole::User => "user",
+        MessageRole::Assistant => "assistant",
+        MessageRole::Tool => "results",
     }
 }
 
-fn over(status: Status) -> (TextStyle, &'static str) {
+fn over(status: RunStatus) -> (TextStyle, &'static str) {
     match status {
-        Status::Completed => (TextStyle::Good, "completed"),
-        Status::LimitReached => (TextStyle::Bad, "limit reached"),
-        Status::Error => (TextStyle::Bad, "error"),
-        Status::Cancelled => (TextStyle::Warning, "cancelled"),
-        Status::Denied => (TextStyle::Bad, "denied"),
-        Status::Waiting => (TextStyle::Warning, "waiting for a person"),
+        RunStatus::Completed => (TextStyle::Good, "completed"),
+        RunStatus::LimitReached => (TextStyle::Bad, "limit reached"),
+        RunStatus::Error => (TextStyle::Bad, "error"),
+        RunStatus::Cancelled => (TextStyle::Warning, "cancelled"),
+        RunStatus::Denied => (TextStyle::Bad, "denied"),
+        RunStatus::Waiting => (TextStyle::Warning, "waiting for a person"),
     }
 }

@@ -3,14 +3,17 @@
 use consort_config::lock::{self, describe_launch, new_findings};
 use consort_core::escape::escape_line;
 use consort_core::{Json, ServerId};
-use consort_shape::pin::{Difference, Item, Kind, Line, Lock, Locked, Mark};
-use consort_shape::scan::{Shadow, excerpt, scan};
+use consort_shape::pin::{
+    DiffLine, DiffMark, LockDifference, LockedServer, PinLock, PinnedItem, PinnedKind,
+};
+use consort_shape::scan::{ToolShadow, scan};
+use consort_shape::visible_text::excerpt;
 use serde_json::{Value, json};
 
 use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, styled, width};
 
 /// Prints a server and all its locked definitions.
-pub(super) fn server(server: &ServerId, locked: &Locked) {
+pub(super) fn server(server: &ServerId, locked: &LockedServer) {
     line(styled(TextStyle::Heading, server.as_str()));
     line(format!("  {}", describe_launch(&locked.launch)));
     if let Some(newest) = locked.launch.unpinned() {
@@ -41,7 +44,7 @@ fn look(text: &str) {
     line(TerminalText::from("  ") + styled(TextStyle::Warning, "deserves a look") + ": " + text);
 }
 
-fn named(kind: Kind, name: &str) -> String {
+fn named(kind: PinnedKind, name: &str) -> String {
     if name.is_empty() { kind.to_string() } else { format!("{kind} `{}`", excerpt(name, 128)) }
 }
 
@@ -71,23 +74,24 @@ fn described(place: &str, value: &Value, lines: &mut Vec<String>) {
 }
 
 /// Prints tools that refer to tools of other servers.
-pub(super) fn shadows(shadows: &[Shadow]) {
+pub(super) fn shadows(shadows: &[ToolShadow]) {
     for shadow in shadows {
         look(&escape_line(&shadow.to_string()));
     }
 }
 
 /// Counts of locked definitions and findings.
-pub(super) fn summary(lock: &Lock) -> String {
+pub(super) fn summary(lock: &PinLock) -> String {
     let items = || lock.servers.values().flat_map(|locked| &locked.items);
-    let count = |kind: Kind| items().filter(|((of, _), _)| *of == kind).count();
+    let count = |kind: PinnedKind| items().filter(|((of, _), _)| *of == kind).count();
     let findings: usize = items().map(|(_, item)| scan(item.definition()).len()).sum();
     let look = match findings {
         0 => String::new(),
         1 => ", 1 finding that deserves a look".to_owned(),
         _ => format!(", {findings} findings that deserve a look"),
     };
-    let (servers, tools, prompts) = (lock.servers.len(), count(Kind::Tool), count(Kind::Prompt));
+    let (servers, tools, prompts) =
+        (lock.servers.len(), count(PinnedKind::Tool), count(PinnedKind::Prompt));
     let plural =
         |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let parts = [plural(servers, "server"), plural(tools, "tool"), plural(prompts, "prompt")];
@@ -95,16 +99,16 @@ pub(super) fn summary(lock: &Lock) -> String {
 }
 
 /// Prints one difference, with all its changes.
-pub(super) fn difference(difference: &Difference, now: &Lock) {
+pub(super) fn difference(difference: &LockDifference, now: &PinLock) {
     line(styled(TextStyle::Heading, escape_line(&difference.to_string())));
     match difference {
-        Difference::ServerNew { server: id } => {
+        LockDifference::ServerNew { server: id } => {
             if let Some(locked) = now.servers.get(id) {
                 server(id, locked);
             }
             return;
         }
-        Difference::ServerChanged { to, .. } => {
+        LockDifference::ServerChanged { to, .. } => {
             lines(&lock::diff_lines(difference));
             if let Some(newest) = to.unpinned() {
                 look(&escape_line(&newest));
@@ -118,20 +122,20 @@ pub(super) fn difference(difference: &Difference, now: &Lock) {
     line("");
 }
 
-fn lines(lines: &[Line]) {
+fn lines(lines: &[DiffLine]) {
     for one in lines {
         let text = format!("  {one}");
         line(match one.mark {
-            Mark::Place => text.into(),
-            Mark::Removed => styled(TextStyle::Bad, text),
-            Mark::Added => styled(TextStyle::Good, text),
-            Mark::Note => styled(TextStyle::Faint, text),
+            DiffMark::Location => text.into(),
+            DiffMark::Removed => styled(TextStyle::Bad, text),
+            DiffMark::Added => styled(TextStyle::Good, text),
+            DiffMark::Note => styled(TextStyle::Faint, text),
         });
     }
 }
 
 /// One difference as JSON.
-pub(super) fn difference_json(difference: &Difference) -> Value {
+pub(super) fn difference_json(difference: &LockDifference) -> Value {
     let mut value = json!(difference);
     if let Some(changes) = lock::changed_parts(difference) {
         value["changes"] = json!(changes);
@@ -141,12 +145,12 @@ pub(super) fn difference_json(difference: &Difference) -> Value {
 }
 
 /// All locked definitions as JSON.
-pub(super) fn servers(lock: &Lock) -> Vec<Value> {
-    let item = |((kind, name), item): (&(Kind, String), &Item)| {
+pub(super) fn servers(lock: &PinLock) -> Vec<Value> {
+    let item = |((kind, name), item): (&(PinnedKind, String), &PinnedItem)| {
         let findings = scan(item.definition());
         json!({ "kind": kind, "name": name, "pin": item.pin(), "findings": findings })
     };
-    let server = |(server, locked): (&ServerId, &Locked)| {
+    let server = |(server, locked): (&ServerId, &LockedServer)| {
         json!({
             "server": server,
             "launch": locked.launch,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_agent::provider::ResponseSchema;
-use consort_agent::{
-    Ask, Cause, Delta, Message, Model, Provider, ProviderError, Reply, Role, Said, Stop,
-};
 use consort_core::escape::escape_text;
 use consort_core::{Emitter, Emitting, Json};
 use consort_hub::{SchemaLimits, check_schema, check_value};
+use consort_models::{
+    ChatMessage, MessageRole, Model, ModelProvider, ModelReply, ModelRequest, ProviderError,
+    ProviderErrorKind, ProviderEvent, ReplyDelta, ResponseSchema, StopReason,
+};
 use serde_json::Value;
 
 use crate::exit::{CommandError, ExitStatus};
@@ -72,37 +72,37 @@ fn bare(answer: &str) -> &str {
 
 /// A provider that requests a schema. An answer that does not match is requested once more, with the mismatch.
 struct SchemaProvider {
-    inner: Arc<dyn Provider>,
+    inner: Arc<dyn ModelProvider>,
     form: ResponseSchema,
     words: String,
 }
 
-impl Provider for SchemaProvider {
-    fn ask(&self, mut ask: Ask) -> Emitting<Said> {
+impl ModelProvider for SchemaProvider {
+    fn request(&self, mut ask: ModelRequest) -> Emitting<ProviderEvent> {
         // What servers ask of the model has nothing to do with the task.
-        let mut said = ask.messages.iter().filter(|message| message.role == Role::User);
+        let mut said = ask.messages.iter().filter(|message| message.role == MessageRole::User);
         if !said.any(|message| message.text() == self.words) {
-            return self.inner.ask(ask);
+            return self.inner.request(ask);
         }
-        ask.response = Some(self.form.clone());
+        ask.response_schema = Some(self.form.clone());
         let (inner, schema) = (Arc::clone(&self.inner), self.form.schema.clone());
         Emitting::new(|emitter| async move {
-            let first = read_answer(inner.ask(ask.clone()), &emitter).await;
+            let first = read_answer(inner.request(ask.clone()), &emitter).await;
             let Some((reply, wrong)) = first.mismatch(&schema) else {
                 return first.told(&emitter).await;
             };
             let error = ProviderError {
-                cause: Cause::Unfit,
+                kind: ProviderErrorKind::SchemaMismatch,
                 message: wrong.clone(),
                 status: None,
                 wait: None,
-                handed_out: false,
+                mid_answer: false,
             };
-            emitter.emit(Said::Again { error, after: Duration::ZERO }).await;
+            emitter.emit(ProviderEvent::Retry { error, after: Duration::ZERO }).await;
             ask.messages.push(reply.message.clone().into());
-            ask.messages.push(Message::user(AGAIN.replace("{wrong}", &wrong)).into());
+            ask.messages.push(ChatMessage::user(AGAIN.replace("{wrong}", &wrong)).into());
             let usage = reply.usage;
-            let mut second = read_answer(inner.ask(ask), &emitter).await;
+            let mut second = read_answer(inner.request(ask), &emitter).await;
             match &mut second.end {
                 Ok(reply) => reply.usage += usage,
                 // The first is better than none.
@@ -119,34 +119,37 @@ const AGAIN: &str = "That answer does not have the form that is wanted: {wrong}.
 
 /// An answer that was read to its end before it is passed on.
 struct BufferedAnswer {
-    deltas: Vec<Delta>,
-    end: Result<Reply, ProviderError>,
+    deltas: Vec<ReplyDelta>,
+    end: Result<ModelReply, ProviderError>,
 }
 
 impl BufferedAnswer {
     /// The reply and its mismatch, if it is an answer that does not match the schema.
-    fn mismatch(&self, schema: &Json) -> Option<(&Reply, String)> {
+    fn mismatch(&self, schema: &Json) -> Option<(&ModelReply, String)> {
         let reply = self.end.as_ref().ok()?;
-        let is_answer = reply.stop == Stop::End && reply.message.calls().next().is_none();
+        let is_answer = reply.stop == StopReason::End && reply.message.calls().next().is_none();
         let wrong = check(schema, &reply.message.text()).err().filter(|_| is_answer)?;
         Some((reply, wrong))
     }
 
-    async fn told(self, emitter: &Emitter<Said>) -> Said {
+    async fn told(self, emitter: &Emitter<ProviderEvent>) -> ProviderEvent {
         for delta in self.deltas {
-            emitter.emit(Said::Delta(delta)).await;
+            emitter.emit(ProviderEvent::Delta(delta)).await;
         }
-        Said::End(self.end)
+        ProviderEvent::End(self.end)
     }
 }
 
 /// Reads an answer to its end. Only notices of retries are passed on at once.
-async fn read_answer(mut said: Emitting<Said>, emitter: &Emitter<Said>) -> BufferedAnswer {
+async fn read_answer(
+    mut said: Emitting<ProviderEvent>,
+    emitter: &Emitter<ProviderEvent>,
+) -> BufferedAnswer {
     let mut deltas = Vec::new();
     loop {
         match said.next().await {
-            Some(Said::Delta(delta)) => deltas.push(delta),
-            Some(Said::End(end)) => return BufferedAnswer { deltas, end },
+            Some(ProviderEvent::Delta(delta)) => deltas.push(delta),
+            Some(ProviderEvent::End(end)) => return BufferedAnswer { deltas, end },
             Some(again) => emitter.emit(again).await,
             None => unreachable!("an end comes before nothing"),
         }
@@ -157,7 +160,7 @@ async fn read_answer(mut said: Emitting<Said>, emitter: &Emitter<Said>) -> Buffe
 mod tests {
     use std::sync::Mutex;
 
-    use consort_agent::{Facts, Script};
+    use consort_models::{ModelFacts, ModelScript};
     use serde_json::json;
 
     use super::*;
@@ -183,19 +186,24 @@ mod tests {
     async fn only_the_task_is_asked_for_the_form() {
         #[derive(Default)]
         struct Seen(Mutex<Vec<bool>>);
-        impl Provider for Seen {
-            fn ask(&self, ask: Ask) -> Emitting<Said> {
-                self.0.lock().unwrap().push(ask.response.is_some());
+        impl ModelProvider for Seen {
+            fn request(&self, ask: ModelRequest) -> Emitting<ProviderEvent> {
+                self.0.lock().unwrap().push(ask.response_schema.is_some());
                 Emitting::new(|_| std::future::pending())
             }
         }
         let seen = Arc::new(Seen::default());
         let provider = Arc::<Seen>::clone(&seen);
-        let model =
-            Model { id: String::new(), name: String::new(), provider, facts: Facts::default() };
+        let model = Model {
+            id: String::new(),
+            name: String::new(),
+            provider,
+            facts: ModelFacts::default(),
+        };
         let model = AnswerSchema::new(&json!({})).unwrap().wanted_of(model, "do it");
         for words in ["do it", "what a server asks"] {
-            let mut said = model.provider.ask(Ask::new("", vec![Message::user(words)]));
+            let mut said =
+                model.provider.request(ModelRequest::new("", vec![ChatMessage::user(words)]));
             let next = tokio::time::timeout(Duration::from_millis(10), said.next()).await;
             assert!(next.is_err(), "nothing is said");
         }
@@ -206,17 +214,18 @@ mod tests {
     async fn an_answer_without_the_form_is_asked_for_once_more() {
         let schema = json!({ "type": "object", "required": ["n"] });
         let said = async |turns: Value| {
-            let script = Script::parse(&json!({ "turns": turns }).to_string()).unwrap();
+            let script = ModelScript::parse(&json!({ "turns": turns }).to_string()).unwrap();
             let model =
                 AnswerSchema::new(&schema).unwrap().wanted_of(Model::scripted(script), "do it");
-            let mut said = model.provider.ask(Ask::new("", vec![Message::user("do it")]));
+            let mut said =
+                model.provider.request(ModelRequest::new("", vec![ChatMessage::user("do it")]));
             let (mut words, mut again) = (String::new(), Vec::new());
             loop {
                 match said.next().await.unwrap() {
-                    Said::Delta(Delta::Text(text)) => words.push_str(&text),
-                    Said::Delta(_) => {}
-                    Said::Again { error, .. } => again.push(error.to_string()),
-                    Said::End(end) => return (words, again, end.unwrap()),
+                    ProviderEvent::Delta(ReplyDelta::Text(text)) => words.push_str(&text),
+                    ProviderEvent::Delta(_) => {}
+                    ProviderEvent::Retry { error, .. } => again.push(error.to_string()),
+                    ProviderEvent::End(end) => return (words, again, end.unwrap()),
                 }
             }
         };

@@ -8,7 +8,8 @@ use consort_config::FindingLimits;
 use consort_core::{Catalog, ServerId};
 use consort_hub::Hub;
 use consort_shape::pin::Pin;
-use consort_shape::scan::{excerpt, scan};
+use consort_shape::scan::scan;
+use consort_shape::visible_text::excerpt;
 
 /// Limit of characters of a name in the log.
 const NAME_CHARS: usize = 128;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use consort_config::{ConfigDigest, canonical_location};
 use consort_core::ServerId;
-use consort_files::Readers;
+use consort_files::FileReaders;
 
 use crate::cli::GlobalArguments;
 
@@ -52,7 +52,11 @@ fn adopt(earlier: &Path, folder: &Path) -> io::Result<()> {
         let name = entry.file_name();
         if Path::new(&name).extension().is_some_and(|ending| ending == "json") {
             consort_files::create_private_folder(folder)?;
-            consort_files::create(&folder.join(&name), &fs::read(entry.path())?, Readers::Owner)?;
+            consort_files::create(
+                &folder.join(&name),
+                &fs::read(entry.path())?,
+                FileReaders::Owner,
+            )?;
         }
     }
     Ok(())

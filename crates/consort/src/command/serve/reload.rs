@@ -11,13 +11,13 @@ use consort_admin::{
     AdminState, NotInForce, OpenAiEndpoint, RejectedChange, ReloadHandle, ReloadReport,
     ReloadRequest, ReloadTrigger, RestartLimit,
 };
-use consort_agent::sub::Roster;
+use consort_agent::sub_agent::AgentRegistry;
 use consort_config::{Config, ConsortOptions, SystemValues};
 use consort_core::{Problem, Severity};
 use consort_gateway::{Access, Gateway, Records};
 use consort_hub::{Hub, Settings};
-use consort_shape::Approved;
-use consort_shape::pin::Lock;
+use consort_shape::SharedApprovals;
+use consort_shape::pin::PinLock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -39,10 +39,10 @@ pub(super) struct ConfigReloader<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) records: &'a Records,
     /// Approvals, which stay valid across changes of the config.
-    pub(super) approvals: Arc<Approved>,
+    pub(super) approvals: Arc<SharedApprovals>,
     pub(super) openai: &'a OpenAiEndpoint,
     pub(super) console: Option<&'a AdminState>,
-    pub(super) roster: &'a Arc<Roster>,
+    pub(super) roster: &'a Arc<AgentRegistry>,
     /// Resolver of references. It remembers user input, so that it is requested once.
     pub(super) resolve: &'a SystemValues,
     pub(super) handle: &'a ReloadHandle,
@@ -69,7 +69,7 @@ struct AppliedConfig {
 /// Everything built from a config and a lock, ready to take effect.
 struct NextConfig {
     source: ConfigSource,
-    lock: Option<Lock>,
+    lock: Option<PinLock>,
     config: Option<Config>,
     options: ConsortOptions,
     settings: Settings,
@@ -198,7 +198,7 @@ impl ConfigReloader<'_> {
         &self,
         state: &mut ReloadState,
         source: Option<ConfigSource>,
-        lock: Option<Lock>,
+        lock: Option<PinLock>,
         trigger: ReloadTrigger,
     ) -> Vec<String> {
         let is_new = source != state.source;
@@ -233,7 +233,7 @@ impl ConfigReloader<'_> {
         &self,
         state: &mut ReloadState,
         source: Option<ConfigSource>,
-        lock: Option<Lock>,
+        lock: Option<PinLock>,
         trigger: ReloadTrigger,
     ) -> Result<AppliedConfig, ReloadRefusal> {
         let Some(source) = source else {
@@ -259,7 +259,7 @@ impl ConfigReloader<'_> {
         &self,
         state: &ReloadState,
         source: ConfigSource,
-        lock: Option<Lock>,
+        lock: Option<PinLock>,
         trigger: ReloadTrigger,
     ) -> Result<NextConfig, ReloadRefusal> {
         let config = source.parse()?;

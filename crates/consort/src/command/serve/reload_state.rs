@@ -14,7 +14,7 @@ use consort_config::{
 };
 use consort_core::{Problem, Severity};
 use consort_hub::ServerSettings;
-use consort_shape::pin::Lock;
+use consort_shape::pin::PinLock;
 
 use super::watch::FileWatch;
 use crate::command_hub::{ConfigSource, PreparedConfig};
@@ -29,7 +29,7 @@ pub(super) struct ReloadState {
     /// The limits that the gateway was started with.
     started: LimitsConfig,
     pub(super) servers: Vec<ServerSettings>,
-    pub(super) lock: Option<Lock>,
+    pub(super) lock: Option<PinLock>,
     /// Errors in the config.
     pub(super) broken: BTreeSet<String>,
     pub(super) config: FileWatch,
@@ -113,7 +113,7 @@ impl ReloadState {
     ) -> Self {
         let file = source.as_ref().map(|source| source.file().to_owned());
         let options = prepared.config.as_ref().map(|config| config.options.clone());
-        let lock = prepared.toolbox_layers.lock().map(|lock| Lock::clone(lock));
+        let lock = prepared.toolbox_layers.lock().map(|lock| PinLock::clone(lock));
         let (mut config, lock_file) = watches(file.as_deref());
         if let Some(source) = source.as_ref().filter(|source| is_reread(source.file())) {
             config.include(&source.0.includes);
@@ -162,7 +162,7 @@ impl ReloadState {
         source: &ConfigSource,
         servers: &[ServerSettings],
         options: &ConsortOptions,
-        lock: Option<&Lock>,
+        lock: Option<&PinLock>,
     ) -> Vec<String> {
         let before = self.source.as_ref().map(|source| source.0.fragments.as_slice());
         let mut changes =
@@ -256,7 +256,7 @@ impl ReloadState {
     }
 
     /// The current lock, or the one in force if it is missing or cannot be read.
-    pub(super) fn read_lock(&mut self, trigger: ReloadTrigger) -> Option<Lock> {
+    pub(super) fn read_lock(&mut self, trigger: ReloadTrigger) -> Option<PinLock> {
         let file = self.file.as_deref()?;
         let path = lock::lock_path(file);
         let (reason, acceptable) =

@@ -12,13 +12,14 @@ use consort_admin::{
     ActiveConfig, ApprovalToolbox, ModelSource, PendingRequests, ProfileView, ServedAgent,
     ServedAgents, ToolViews,
 };
-use consort_agent::sub::Roster;
-use consort_agent::{Agent, Model, RunObserver};
+use consort_agent::sub_agent::AgentRegistry;
+use consort_agent::{Agent, RunObserver};
 use consort_config::{AgentConfig, Config, ConsortOptions};
 use consort_core::{BoxFuture, Problem, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
-use consort_shape::{Elsewhere, Exposure};
+use consort_models::Model;
+use consort_shape::{Exposure, OtherApprover};
 
 use super::settings::naming;
 use crate::exit::CommandError;
@@ -77,7 +78,7 @@ impl ModelSource for ConfigModels {
         self.0.is_named(name)
     }
 
-    fn agent_settings(&self, name: &str) -> consort_agent::Settings {
+    fn agent_settings(&self, name: &str) -> consort_agent::AgentSettings {
         self.0.agent_settings(name)
     }
 
@@ -111,7 +112,7 @@ pub(super) struct ToolboxInputs<'a> {
     pub(super) file: Option<PathBuf>,
     /// The profile that is served alone, if one is.
     pub(super) only_profile: Option<&'a str>,
-    pub(super) roster: &'a Arc<Roster>,
+    pub(super) roster: &'a Arc<AgentRegistry>,
     /// Pending requests for users of the console, if there is one.
     pub(super) pending_requests: Option<&'a Arc<PendingRequests>>,
 }
@@ -137,8 +138,9 @@ impl ToolboxInputs<'_> {
             .with_agents(told.collect(), Arc::clone(self.roster))
             .with_observer(Arc::clone(&observer));
         if let Some(pending_requests) = self.pending_requests.cloned() {
-            toolbox_layers = toolbox_layers
-                .with_other_approver(Elsewhere::new(move || pending_requests.has_open_console()));
+            toolbox_layers = toolbox_layers.with_other_approver(OtherApprover::new(move || {
+                pending_requests.has_open_console()
+            }));
         }
         let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
             Arc::new(Recorded::new(toolbox, self.records.clone(), front))
@@ -240,7 +242,7 @@ impl ToolboxInputs<'_> {
 fn unpriced_agent(name: &str, agent: &Agent) -> Option<Problem> {
     let model = &agent.model;
     let limited = agent.settings.limits.cost.is_some();
-    if !limited || model.facts.price.is_some() || model.is_played() {
+    if !limited || model.facts.price.is_some() || model.is_free() {
         return None;
     }
     let message = format!(

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use consort_core::Pattern;
 use serde_json::{Number, Value};
 
-use super::{ConditionSpec, Path, Truth};
+use super::{ArgumentPath, ConditionResult, ConditionSpec};
 use crate::policy::arguments::kind;
 use crate::policy::error::PolicyError;
 
@@ -14,7 +14,7 @@ const LONGEST: usize = 64 << 10;
 
 /// A check of a value. A value of another type than the check expects leaves it unsure.
 #[derive(Clone, Debug)]
-pub(super) enum Check {
+pub(super) enum ValueCheck {
     OneOf(Vec<Value>),
     Glob(Pattern),
     Prefix(String),
@@ -23,7 +23,7 @@ pub(super) enum Check {
     Compare(&'static [Ordering], Number),
 }
 
-impl Check {
+impl ValueCheck {
     pub(super) fn compile(place: &str, spec: &ConditionSpec) -> Result<Vec<Self>, PolicyError> {
         let mut checks = Vec::new();
         if let Some(value) = &spec.equals {
@@ -61,33 +61,38 @@ impl Check {
         Ok(checks)
     }
 
-    pub(super) fn holds(&self, path: &Path, value: &Value) -> Truth {
-        let unlike =
-            |wanted: &str| Truth::Unsure(format!("`{path}` is {}, not {wanted}", kind(value)));
+    pub(super) fn holds(&self, path: &ArgumentPath, value: &Value) -> ConditionResult {
+        let unlike = |wanted: &str| {
+            ConditionResult::Unsure(format!("`{path}` is {}, not {wanted}", kind(value)))
+        };
         match (self, value) {
             (Self::OneOf(values), value) => {
                 among(values, value).unwrap_or_else(|| unlike(kind(&values[0])))
             }
             (Self::Contains(Value::String(part)), Value::String(text)) => {
-                Truth::of(text.contains(part.as_str()))
+                ConditionResult::of(text.contains(part.as_str()))
             }
             (Self::Contains(wanted), Value::Array(items)) => {
-                let like = |item| same(wanted, item).map_or_else(|| unlike_item(path), Truth::of);
-                Truth::any(items.iter().map(like))
+                let like = |item| {
+                    same(wanted, item).map_or_else(|| unlike_item(path), ConditionResult::of)
+                };
+                ConditionResult::any(items.iter().map(like))
             }
             (Self::Contains(_), _) => unlike("a text or a list"),
             (Self::Glob(_), Value::String(text)) if text.len() > LONGEST => {
-                Truth::Unsure(format!("`{path}` is longer than {LONGEST} bytes"))
+                ConditionResult::Unsure(format!("`{path}` is longer than {LONGEST} bytes"))
             }
-            (Self::Glob(pattern), Value::String(text)) => Truth::of(pattern.fits(text)),
-            (Self::Prefix(prefix), Value::String(text)) => Truth::of(text.starts_with(prefix)),
+            (Self::Glob(pattern), Value::String(text)) => ConditionResult::of(pattern.fits(text)),
+            (Self::Prefix(prefix), Value::String(text)) => {
+                ConditionResult::of(text.starts_with(prefix))
+            }
             (Self::Under(folder), Value::String(text)) => match parts(text) {
-                Ok(parts) => Truth::of(within(folder, &parts)),
-                Err(why) => Truth::Unsure(format!("`{path}` {why}")),
+                Ok(parts) => ConditionResult::of(within(folder, &parts)),
+                Err(why) => ConditionResult::Unsure(format!("`{path}` {why}")),
             },
             (Self::Compare(orders, limit), Value::Number(number)) => match compare(number, limit) {
-                Some(order) => Truth::of(orders.contains(&order)),
-                None => Truth::Unsure(format!("`{path}` cannot be compared")),
+                Some(order) => ConditionResult::of(orders.contains(&order)),
+                None => ConditionResult::Unsure(format!("`{path}` cannot be compared")),
             },
             (Self::Compare(..), _) => unlike("a number"),
             (Self::Glob(_) | Self::Prefix(_) | Self::Under(_), _) => unlike("a text"),
@@ -95,8 +100,8 @@ impl Check {
     }
 }
 
-fn unlike_item(path: &Path) -> Truth {
-    Truth::Unsure(format!("`{path}` has items of another kind"))
+fn unlike_item(path: &ArgumentPath) -> ConditionResult {
+    ConditionResult::Unsure(format!("`{path}` has items of another kind"))
 }
 
 fn scalar(place: &str, word: &str, value: &Value) -> Result<Value, PolicyError> {
@@ -111,10 +116,10 @@ fn scalar(place: &str, word: &str, value: &Value) -> Result<Value, PolicyError> 
 }
 
 /// Tests membership in the list; `None` if no item has the value's type.
-fn among(values: &[Value], value: &Value) -> Option<Truth> {
+fn among(values: &[Value], value: &Value) -> Option<ConditionResult> {
     let mut comparable = values.iter().filter_map(|one| same(one, value)).peekable();
     comparable.peek()?;
-    Some(Truth::of(comparable.any(|same| same)))
+    Some(ConditionResult::of(comparable.any(|same| same)))
 }
 
 /// Compares two values for equality; `None` if their types differ.

@@ -10,32 +10,38 @@ use crate::policy::error::PolicyError;
 
 /// A parsed path into the arguments.
 #[derive(Clone, Debug)]
-pub(in crate::policy) struct Path {
+pub(in crate::policy) struct ArgumentPath {
     written: String,
-    steps: Vec<Step>,
+    steps: Vec<ArgumentStep>,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ArgumentStep {
     Member(String),
     /// Every item of a list.
     Items,
 }
 
-impl Path {
+impl ArgumentPath {
     /// Parses a dotted path (`filter.owner`, `to.*`, `to.0`) or a JSON pointer (`/filter/a.b`).
     pub(super) fn parse(place: &str, written: &str) -> Result<Self, PolicyError> {
-        let steps: Vec<Step> = match written.strip_prefix('/') {
+        let steps: Vec<ArgumentStep> = match written.strip_prefix('/') {
             Some(pointer) => pointer
                 .split('/')
-                .map(|step| Step::Member(step.replace("~1", "/").replace("~0", "~")))
+                .map(|step| ArgumentStep::Member(step.replace("~1", "/").replace("~0", "~")))
                 .collect(),
             None => written
                 .split('.')
-                .map(|step| if step == "*" { Step::Items } else { Step::Member(step.to_owned()) })
+                .map(|step| {
+                    if step == "*" {
+                        ArgumentStep::Items
+                    } else {
+                        ArgumentStep::Member(step.to_owned())
+                    }
+                })
                 .collect(),
         };
-        if steps.iter().any(|step| matches!(step, Step::Member(name) if name.is_empty())) {
+        if steps.iter().any(|step| matches!(step, ArgumentStep::Member(name) if name.is_empty())) {
             let message =
                 "a path has an empty step: write `owner`, `filter.owner` or `/filter/owner`";
             return Err(PolicyError::new(place, message));
@@ -45,7 +51,7 @@ impl Path {
 
     /// Returns true if it may match several values.
     pub(super) fn spreads(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Items))
+        self.steps.iter().any(|step| matches!(step, ArgumentStep::Items))
     }
 
     /// Returns the values at the path: none at all, or for each item a value or `None`. An error if the
@@ -61,7 +67,7 @@ impl Path {
 
     fn collect<'a>(
         &self,
-        steps: &[Step],
+        steps: &[ArgumentStep],
         value: &'a Value,
         found: &mut Vec<Option<&'a Value>>,
     ) -> Result<(), String> {
@@ -70,10 +76,10 @@ impl Path {
             return Ok(());
         };
         let next = match (step, value) {
-            (Step::Items, Value::Array(items)) => {
+            (ArgumentStep::Items, Value::Array(items)) => {
                 return items.iter().try_for_each(|item| self.collect(rest, item, found));
             }
-            (Step::Member(name), Value::Object(object)) => match object.get(name) {
+            (ArgumentStep::Member(name), Value::Object(object)) => match object.get(name) {
                 None => match object.keys().find(|known| fold(known) == fold(name)) {
                     // A server that ignores case reads it where we see nothing.
                     Some(other) => return Err(format!("`{other}` may be read as `{name}`")),
@@ -81,13 +87,13 @@ impl Path {
                 },
                 found => found,
             },
-            (Step::Member(name), Value::Array(items)) if index(name).is_some() => {
+            (ArgumentStep::Member(name), Value::Array(items)) if index(name).is_some() => {
                 index(name).and_then(|at| items.get(at))
             }
             (step, value) => {
                 let wanted = match step {
-                    Step::Items => "a list".to_owned(),
-                    Step::Member(name) => format!("an object with `{name}`"),
+                    ArgumentStep::Items => "a list".to_owned(),
+                    ArgumentStep::Member(name) => format!("an object with `{name}`"),
                 };
                 let is = kind(value);
                 return Err(format!("`{self}` leads through {is}, where {wanted} should be"));
@@ -108,7 +114,7 @@ fn index(name: &str) -> Option<usize> {
     name.parse().ok().filter(|at: &usize| at.to_string() == name)
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for ArgumentPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)
     }

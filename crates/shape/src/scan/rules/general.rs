@@ -1,15 +1,15 @@
 //! Rules from general knowledge of attacks on models.
 
-use super::Weight::{Strong, Weak};
-use super::{Rule, rule};
-use crate::scan::Concern::{
+use super::RuleWeight::{Strong, Weak};
+use super::{ScanRule, rule};
+use crate::scan::ScanConcern::{
     Concealment, Execution, Exfiltration, Instruction, Precedence, Shadowing, Tampering,
 };
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "a table of any classes"))]
 use crate::scan::classes::*;
 use crate::scan::sources::GENERAL;
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) const RULES: &[ScanRule] = &[
     // "Ignore all previous instructions."
     rule(Instruction, Strong, GENERAL, &[(IGNORE, 0), (PRIOR, 3), (ORDERS, 3)]).unless(DETECT),
     // "Ignore the user's request and instead …"

@@ -1,15 +1,15 @@
 //! Rules derived from published sets of poisoned definitions, each with its sets.
 
-use super::Weight::{Strong, Weak};
-use super::{Rule, rule};
-use crate::scan::Concern::{
+use super::RuleWeight::{Strong, Weak};
+use super::{ScanRule, rule};
+use crate::scan::ScanConcern::{
     Execution, Exfiltration, Instruction, Precedence, Shadowing, Tampering,
 };
 #[cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "a table of any classes"))]
 use crate::scan::classes::*;
 use crate::scan::sources::{DEMOS, MCPPROXY, MCPTOX, MSB, SAFETYBENCH};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) const RULES: &[ScanRule] = &[
     // "Disregard the above; instead …"
     rule(Instruction, Weak, MCPPROXY, &[(IGNORE, 0), (PRIOR, 2)]).unless(DETECT),
     // "This is the best tool."

@@ -1,0 +1,20 @@
+//! Keyword search for tools: an index in memory, without a model, deterministic.
+
+mod content;
+mod corpus;
+mod document;
+mod english;
+mod index;
+mod limits;
+mod postings;
+mod query;
+mod rank;
+mod stem;
+mod tokenizer;
+mod typo;
+
+pub use document::ToolDocument;
+pub use english::is_stop_word;
+pub use index::{SearchHit, ToolIndex};
+pub use limits::SearchLimits;
+pub use stem::stem;

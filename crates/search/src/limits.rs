@@ -1,0 +1,34 @@
+//! Limits of indexing and search.
+
+/// Limits of indexing and search; input beyond them is ignored without an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchLimits {
+    /// Bytes of a search query.
+    pub query_bytes: usize,
+    /// Words of a search query.
+    pub query_words: usize,
+    /// Hits of a search.
+    pub hits: usize,
+    /// Words of each field of a tool: name, description and so on.
+    pub field_words: usize,
+    /// Parameters of a tool, nested ones included.
+    pub parameters: usize,
+    /// Choices (`enum`) of a parameter.
+    pub choices: usize,
+    /// Nesting depth of a parameter.
+    pub schema_depth: usize,
+}
+
+impl Default for SearchLimits {
+    fn default() -> Self {
+        Self {
+            query_bytes: 4096,
+            query_words: 256,
+            hits: 100,
+            field_words: 2048,
+            parameters: 256,
+            choices: 32,
+            schema_depth: 8,
+        }
+    }
+}
