@@ -3,15 +3,16 @@
 //! They share the store of `consort chat`. A run continues on its own; following it has no effect on it.
 
 mod driver;
+mod report;
 mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use consort_agent::store::{Head, Id, State, Summary};
+use consort_agent::store::Id;
 use consort_agent::transcript::{UNNAMED_AGENT, conversation_title};
-use consort_agent::{Conversation as InHand, Message, Run, Status, Step, Store, StoreError, What};
-use consort_core::{Emitting, utc};
+use consort_agent::{Conversation as InHand, Message, Run, Status, Store, StoreError};
+use consort_core::Emitting;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,10 @@ use crate::route::{
     AcceptedResponse, AdminError, ApiRoute, CreatedResponse, EmptyResponse, EventStream,
     JsonResponse, NoInput, RequestContext, delete, encode_event, get, post,
 };
-use crate::runs::{self, MessageRow, RunReport, message_rows};
+use crate::runs::{self, message_rows};
 use crate::served_agents::ServedAgents;
 use crate::state::AdminState;
+use report::{ConversationDetail, ConversationSummary};
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
@@ -51,90 +53,10 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
     ]
 }
 
-/// Summary of a conversation.
-#[derive(Serialize, JsonSchema)]
-struct ConversationSummary {
-    id: String,
-    /// Title.
-    title: String,
-    created: String,
-    /// Time of its last step.
-    last: String,
-    messages: usize,
-    /// Input tokens of its models.
-    input: u64,
-    /// Output tokens of its models.
-    output: u64,
-    /// State: new, unfinished, waiting, completed and so on.
-    state: &'static str,
-    /// True while a run that the console started is in progress.
-    running: bool,
-}
-
-/// A conversation with its messages.
-#[derive(Serialize, JsonSchema)]
-struct ConversationDetail {
-    #[serde(flatten)]
-    summary: ConversationSummary,
-    /// Agent of the last run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
-    /// Messages. During a run, those before it and its input; its events have the rest.
-    entries: Vec<MessageRow>,
-    /// Pending requests.
-    pending: Vec<PendingRequest>,
-    /// Report of the last run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<RunReport>,
-}
-
 /// A created object.
 #[derive(Serialize, JsonSchema)]
 struct CreatedConversation {
     id: String,
-}
-
-impl ConversationSummary {
-    fn of(summary: Summary, running: bool) -> Self {
-        Self {
-            id: summary.id.to_string(),
-            title: summary.title,
-            created: utc(summary.created / 1000),
-            last: utc(summary.last / 1000),
-            messages: summary.messages,
-            input: summary.input,
-            output: summary.output,
-            state: summary.state.as_str(),
-            running,
-        }
-    }
-
-    /// Builds the summary from the steps.
-    fn read(head: &Head, steps: &[Step], run: &Run, running: bool) -> Self {
-        let (mut input, mut output) = (0, 0);
-        for step in steps {
-            if let What::Said { reply } = &step.what {
-                input += reply.usage.input;
-                output += reply.usage.output;
-            }
-        }
-        let state = match run.over() {
-            _ if run.is_unfinished() => State::Unfinished,
-            Some(status) => State::Over(status),
-            None => State::New,
-        };
-        Self {
-            id: head.id.to_string(),
-            title: head.title.clone(),
-            created: utc(head.created / 1000),
-            last: utc(steps.last().map_or(head.created, |step| step.at) / 1000),
-            messages: run.messages().len(),
-            input,
-            output,
-            state: state.as_str(),
-            running,
-        }
-    }
 }
 
 impl From<StoreError> for AdminError {
@@ -151,7 +73,7 @@ impl From<StoreError> for AdminError {
         let refusal = Self::new(status, format!("{error}{}", cause.unwrap_or_default()));
         match &error {
             StoreError::InUse { .. } => {
-                refusal.hint("another process goes on with it; wait for it, or go on from a copy")
+                refusal.hint("another process uses it; wait for its end, or continue in a copy")
             }
             _ => error.hint().into_iter().fold(refusal, Self::hint),
         }
@@ -328,13 +250,13 @@ async fn open(store: &Store, id: &Id) -> Result<InHand, AdminError> {
 fn can_go_on(conversation: &InHand) -> Result<(), AdminError> {
     let refusal = |error: &str| AdminError::new(StatusCode::CONFLICT, error);
     if conversation.over() == Some(Status::Waiting) && !conversation.waiting().is_empty() {
-        return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
+        return Err(refusal("it waits for an answer").hint("answer its request, or send a message"));
     }
     let said = conversation.messages().last().is_none_or(|last| {
         last.role == consort_agent::Role::Assistant && last.calls().next().is_none()
     });
     if conversation.over() == Some(Status::Completed) || said && !conversation.is_unfinished() {
-        return Err(refusal("there is nothing to go on with").hint("say more"));
+        return Err(refusal("nothing to resume").hint("say more"));
     }
     Ok(())
 }
@@ -347,7 +269,7 @@ async fn previous_agent(
 ) -> Result<consort_agent::Agent, AdminError> {
     let Some(began) = run.began() else {
         let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
-        return Err(refusal.hint("say who is to answer as `agent`"));
+        return Err(refusal.hint("set `agent` to the name of an agent or a model"));
     };
     let found = agents::find_agent(agents, &began.agent, caller).await;
     if found.is_ok() || began.agent != UNNAMED_AGENT {

@@ -318,7 +318,8 @@ async fn approve(
     approval: PinApproval,
 ) -> Result<EmptyResponse, AdminError> {
     if !context.door.is_locked() {
-        let why = "whoever reaches this address may use it, so nobody agrees to anything here";
+        let why =
+            "this address is served without authentication, so definitions cannot be approved here";
         return Err(AdminError::new(StatusCode::FORBIDDEN, why).hint("use `consort lock`"));
     }
     let here = state.clone();

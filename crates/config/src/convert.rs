@@ -119,7 +119,7 @@ pub fn convert(servers: &[ServerConfig], target: TargetFormat) -> ConvertedConfi
         .filter(|server| {
             let new = names.insert(&server.name);
             if !new {
-                let message = format!("left out: another server is called `{}`", server.name);
+                let message = format!("left out: another server is named `{}`", server.name);
                 problems.push(Problem::error(message).of(&server.name));
             }
             new

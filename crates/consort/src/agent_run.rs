@@ -51,8 +51,9 @@ impl TerminalUser {
         person: Arc<TerminalPrompt>,
     ) -> Result<Self, CommandError> {
         use std::io::IsTerminal;
-        let interrupts = signal(SignalKind::interrupt())
-            .map_err(|error| CommandError::usage(format!("cannot listen to signals: {error}")))?;
+        let interrupts = signal(SignalKind::interrupt()).map_err(|error| {
+            CommandError::usage(format!("cannot install signal handlers: {error}"))
+        })?;
         let lines = common.json.then(|| EventLineWriter::new(form));
         let options = DisplayOptions {
             whole: agent_arguments.no_stream,

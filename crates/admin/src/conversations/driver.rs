@@ -148,7 +148,7 @@ impl AdminState {
             let _ = count.wait_for(|count| *count == 0).await;
         };
         if tokio::time::timeout(SHUTDOWN_TIME, ended).await.is_err() {
-            tracing::warn!("runs of agents were broken off");
+            tracing::warn!("runs of agents were interrupted");
         }
         let suspended = std::mem::take(&mut *runs.suspended());
         drop(suspended);

@@ -273,7 +273,7 @@ fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Command
     let known = agents.into_iter().flatten().map(|(name, _)| name.as_str());
     Err(match nearest(name, known).first() {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("agents are described under `[consort.agents.NAME]`"),
+        None => failure.hint("agents are configured under `[consort.agents.NAME]`"),
     })
 }
 

@@ -161,12 +161,12 @@ fn remarkable(catalog: &Catalog) -> Vec<Problem> {
     let mut problems = Vec::new();
     for entry in catalog.tools.entries() {
         for finding in scan(entry.definition.json()) {
-            let message = format!("`{}` deserves a look: {finding}", entry.name);
+            let message = format!("`{}` is suspicious: {finding}", entry.name);
             problems.push(Problem::warning(message).of(&entry.route.server));
         }
     }
     for shadow in shadowing(catalog) {
-        problems.push(Problem::warning(format!("deserves a look: {shadow}")));
+        problems.push(Problem::warning(format!("suspicious: {shadow}")));
     }
     problems
 }

@@ -225,7 +225,7 @@ pub(crate) fn build_layers(
             else {
                 continue;
             };
-            let hint = format!("agree with `consort lock --update {}`", server.name);
+            let hint = format!("approve it with `consort lock --update {}`", server.name);
             if common.locked && !server.disabled {
                 let message = format!("`{}` is not started: {reason}", server.name);
                 return Err(CommandError {
@@ -252,7 +252,7 @@ pub(crate) fn build_layers(
             let near = consort_core::nearest(profile, known.iter().map(String::as_str));
             match near.first() {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                None => failure.hint("profiles are described under `[consort.profiles.NAME]`"),
+                None => failure.hint("profiles are configured under `[consort.profiles.NAME]`"),
             }
         })?;
     }

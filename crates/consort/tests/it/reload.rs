@@ -78,7 +78,7 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     home.write("consort.toml", &config(&demo("two")));
     let (ran, told) = dry_run();
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("config kept out: it has no `[consort.policy]`"), "{ran:?}");
+    assert!(ran.out.contains("config rejected: it has no `[consort.policy]`"), "{ran:?}");
     assert_eq!(told["rejected"][0]["acceptable"], true, "{told}");
     assert!(serving.tools("/mcp").len() == 8 && denied(&serving));
     assert_eq!(kept_out(&serving), []);

@@ -38,7 +38,7 @@ pub(super) fn server(server: &ServerId, locked: &Locked) {
 
 /// Prints a suspicious passage. It may be harmless.
 fn look(text: &str) {
-    line(TerminalText::from("  ") + styled(TextStyle::Warning, "deserves a look") + ": " + text);
+    line(TerminalText::from("  ") + styled(TextStyle::Warning, "suspicious") + ": " + text);
 }
 
 fn named(kind: Kind, name: &str) -> String {
@@ -84,8 +84,8 @@ pub(super) fn summary(lock: &Lock) -> String {
     let findings: usize = items().map(|(_, item)| scan(item.definition()).len()).sum();
     let look = match findings {
         0 => String::new(),
-        1 => ", 1 finding that deserves a look".to_owned(),
-        _ => format!(", {findings} findings that deserve a look"),
+        1 => ", 1 suspicious finding".to_owned(),
+        _ => format!(", {findings} suspicious findings"),
     };
     let (servers, tools, prompts) = (lock.servers.len(), count(Kind::Tool), count(Kind::Prompt));
     let plural =

@@ -168,7 +168,7 @@ fn announce(
     // What is no terminal is a journal or a file, and keeps what it is told.
     let shown = std::io::stdout().is_terminal() && kept.is_some_and(|kept| kept.created);
     match kept {
-        None => note("warning: whoever reaches this address may use it (--allow-unauthenticated)"),
+        None => note("warning: served without authentication (--allow-unauthenticated)"),
         Some(kept) if shown => {
             line(format!("token: {}", kept.secret));
             line(format!("it is kept in {} and not shown again", kept.file.display()));
@@ -197,8 +197,9 @@ pub(super) struct ShutdownSignals {
 impl ShutdownSignals {
     pub(super) fn new() -> Result<Self, CommandError> {
         let hear = |kind| {
-            signal(kind)
-                .map_err(|error| CommandError::usage(format!("cannot hear signals: {error}")))
+            signal(kind).map_err(|error| {
+                CommandError::usage(format!("cannot install signal handlers: {error}"))
+            })
         };
         Ok(Self {
             terminate: hear(SignalKind::terminate())?,

@@ -347,7 +347,7 @@ impl ConfigReloader<'_> {
     ) -> Result<(Access, Vec<PathBuf>), ReloadRefusal> {
         let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
         if matches!(access, Access::Tokens(_)) && kept.is_none() {
-            let reason = "the owner's token is missing: the last one stays in force".to_owned();
+            let reason = "the owner's token is missing: the previous one stays in force".to_owned();
             return Err(ReloadRefusal { reason, acceptable: false });
         }
         let owner = kept.map(|kept| kept.file);
