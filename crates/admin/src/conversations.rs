@@ -125,7 +125,7 @@ async fn detail(
     _: NoInput,
 ) -> Result<JsonResponse<ConversationDetail>, AdminError> {
     let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
-    // Before it is read: what is told of the run comes behind that.
+    // Taken before the read, so that events of the run follow what was read.
     let live = state.0.runs.live(&id);
     let base = live.as_ref().and_then(|live| live.base());
     let (of, from) = (id.clone(), store.clone());

@@ -218,7 +218,7 @@ impl PinComparison {
             (read, _) => (read.map_err(|error| lock_error(&error))?, None),
         };
         let nothing = Lock::default();
-        // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
+        // Under a lock, servers without approval do not run, so their definitions are unknown.
         let start = if approved.is_some() { SurveyScope::Agreed } else { SurveyScope::All };
         let known = approved.as_ref().unwrap_or(&nothing);
         let hub = &state.0.hub;
@@ -242,7 +242,7 @@ impl PinComparison {
                 let locked = lock.and_then(|lock| lock.servers.get(server));
                 locked.map(|locked| json!([locked.launch.pin().to_string(), items(locked)]))
             };
-            // Who agrees to a server agrees to all that it says.
+            // Approving a server approves all of its definitions.
             json!([
                 difference.to_string(),
                 server,

@@ -283,7 +283,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     used("keep", !server.keep.is_empty());
     used("drop", !server.drop.is_empty());
     used("tools", !server.tools.is_empty());
-    // Not `insecure`: nobody else asks for it.
+    // Not `insecure`: no other format has it.
     match &server.transport {
         TransportConfig::Stdio(program) => {
             used("inherit_env", !program.inherit.is_empty());

@@ -91,7 +91,7 @@ impl TerminalUser {
             let id = question.id.clone();
             let Ok(answer) = prompt_user(&self.person, question).await else { return Ok(false) };
             let answer: serde_json::Value = answer.read().unwrap_or_default();
-            // Who dismisses the question may want to answer it another time.
+            // A dismissed request stays open, to be answered later.
             if answer["action"] == "cancel" {
                 return Ok(false);
             }
@@ -238,7 +238,7 @@ mod tests {
             let exit = |ended: &Result<ExitStatus, CommandError>| {
                 ended.as_ref().map_or_else(|f| f.exit, |e| *e)
             };
-            // Programs were told already.
+            // Programs got it already.
             let told = run_exit_status(report, Some("7f3a"), true);
             assert_eq!(told, Ok(exit(&ended)));
             ended.map_err(|failure| (failure.message, failure.hint, failure.exit))

@@ -110,7 +110,7 @@ impl ParsedServers {
         if let Some(problem) = problems.iter().find(general) {
             return Err(refused(problem.clone()));
         }
-        // Nobody is at a terminal to be asked.
+        // There is no terminal to ask at.
         let resolve = SystemValues::silent();
         let asking = config.servers.iter().filter(|server| !server.inputs.is_empty());
         let errors = asking.filter_map(|server| server.to_settings(&resolve).err());

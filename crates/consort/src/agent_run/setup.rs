@@ -106,7 +106,7 @@ impl AgentContext {
         if !matches!(self.recording, RunRecording::Replaying(_)) {
             self.running.connect_servers(None, CatalogFreshness::Cached).await;
         }
-        // Who names tools has no need of fewer that stand for many.
+        // Tools given by name need no exposure that reduces their number.
         if !tools.is_empty() {
             self.agent.toolbox = Arc::clone(&self.unexposed);
         }

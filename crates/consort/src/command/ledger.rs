@@ -45,7 +45,7 @@ pub(super) async fn run(
         LedgerCommand::Export { format, filter } => export::run(source, format, &filter.into()),
         LedgerCommand::Tail { lines, follow, filter } => {
             let filter = Filter::from(filter);
-            // From before the last calls are read, so that none falls between the two.
+            // Opened before the last calls are read, so that none is missed.
             let following = follow.then(|| Follow::new(&path, filter.clone())).transpose()?;
             show(common, &tail(source, lines, &filter)?);
             match following {

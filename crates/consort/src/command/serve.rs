@@ -43,7 +43,7 @@ pub(crate) async fn run(
     common: &GlobalArguments,
     serve: ServeArguments,
 ) -> Result<ExitStatus, CommandError> {
-    // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
+    // Until the prompts at the terminal are answered, Ctrl-C ends the process as usual.
     let ServeSetup { prepared, options, mut gateway_settings, listen, kept, reload_state, resolve } =
         ServeSetup::new(common, &serve)?;
     let (mut signals, limits) = (ShutdownSignals::new()?, options.limits.settings());

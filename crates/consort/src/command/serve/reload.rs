@@ -106,7 +106,7 @@ impl ConfigReloader<'_> {
             };
             let report = self.check_files(&mut state, trigger);
             if let Some(reply) = reply {
-                // Whoever asked may have left.
+                // The requester may be gone.
                 let _ = reply.send(report);
             }
         }
@@ -326,7 +326,7 @@ impl ConfigReloader<'_> {
         configure(self.records, self.serve, &options);
         state.empty_fragments =
             config.as_ref().map(|config| config.empty_fragments.clone()).unwrap_or_default();
-        // Last: whoever waits there for a config waits for all of this.
+        // Last: waiters for the new config expect all of the above to be in force.
         if let Some(console) = self.console {
             console.set_config(served.into_active_config(config, problems));
         }
