@@ -170,8 +170,8 @@ fn mistakes_are_told_with_what_would_be_right() {
         ran.err
     };
     assert!(said("file").contains("did you mean `files`?"));
-    assert!(said("files").contains("`files` is a program"));
-    assert!(said("web").contains("the config already has credentials for at `web`"));
+    assert!(said("files").contains("`files` is a local program"));
+    assert!(said("web").contains("the config already has credentials for `web`"));
 }
 
 #[test]
