@@ -225,7 +225,7 @@ pub(crate) fn build_layers(
             else {
                 continue;
             };
-            let hint = format!("approve it with `consort lock --update {}`", server.name);
+            let hint = format!("agree with `consort lock --update {}`", server.name);
             if common.locked && !server.disabled {
                 let message = format!("`{}` is not started: {reason}", server.name);
                 return Err(CommandError {

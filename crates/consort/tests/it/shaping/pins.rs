@@ -60,7 +60,7 @@ fn a_tool_that_is_not_as_agreed_is_withheld_and_the_others_go_on() {
     assert_eq!(ran.code, 7, "{}", ran.err);
     assert_snapshot!(ran.err, @"
     error: withheld by the lock: the definition of `sums.add` changed since it was agreed to
-    hint: approve it with `consort lock --update sums`
+    hint: agree with `consort lock --update sums`
     ");
     assert_eq!(home.run(&["call", "sums.seen"]).out, "sum\n");
 }
@@ -104,7 +104,7 @@ fn what_must_be_locked_is_not_started_otherwise() {
     assert_eq!(ran.code, 7);
     assert_snapshot!(ran.err, @"
     error: `sums` is not started: the server is started otherwise than the lock says, or is somewhere else
-    hint: approve it with `consort lock --update sums`
+    hint: agree with `consort lock --update sums`
     ");
     assert_eq!(home.run(&["serve", "--stdio", "--locked", "--log", "text"]), ran);
     // Without the flag, the server is left out and said so.
@@ -112,7 +112,7 @@ fn what_must_be_locked_is_not_started_otherwise() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "no tools\n"));
     assert_snapshot!(ran.err, @"
     warning: sums: not started: the server is started otherwise than the lock says, or is somewhere else
-       hint: approve it with `consort lock --update sums`
+       hint: agree with `consort lock --update sums`
     ");
     assert!(!home.path("started").exists());
     std::fs::remove_file(home.path("consort.lock")).unwrap();
