@@ -105,7 +105,7 @@ export interface ToolRow {
   pin: PinState;
   hidden: boolean;            // a rule hides it
   changed: boolean;           // a transform changes it
-  findings?: string[];        // what deserves a look in what its server says: where, why, and the words
+  findings?: string[];        // suspicious text in its definition: place, reason and excerpt
 }
 export interface RuleChange { member: string; from?: string; to?: string }
 export interface ToolDetail extends ToolRow {

@@ -65,7 +65,7 @@ function Findings({ tool }: { tool: ToolDetail }) {
   if (!findings || findings.length === 0 || tool.difference) return null;
   return (
     <section class="notice warn wide" aria-label="Deserves a look">
-      <p><strong>What its server says deserves a look.</strong> It may be harmless; a model will read it.</p>
+      <p><strong>Suspicious definition.</strong> It may be harmless; a model will read it.</p>
       {findings.map((finding) => <p key={finding} class="break"><Icon name="warn" /> <Text text={finding} /></p>)}
     </section>
   );

@@ -102,7 +102,7 @@ pub(crate) async fn find_agent(
     let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, error);
     Err(match near {
         Some(near) => refusal.hint(format!("did you mean `{near}`?")),
-        None => refusal.hint("see /api/agents for those who can"),
+        None => refusal.hint("see /api/agents for the available ones"),
     })
 }
 

@@ -39,7 +39,7 @@ impl ApprovalToolbox {
     fn watch_approvals(&self, mut events: Events, subject: ApprovalSubject) -> Events {
         let (pending, answer) = (Arc::clone(&self.pending), self.answer);
         Events::new(|emitter| async move {
-            // What is asked now; dropped, it is taken from the desk.
+            // The pending request; dropping it removes it from the list.
             let mut open: Vec<Arc<OpenApproval>> = Vec::new();
             loop {
                 match events.next().await {
@@ -56,7 +56,7 @@ impl ApprovalToolbox {
                     }
                     Some(end @ Event::End(_)) => return end,
                     Some(event) => {
-                        // It goes on, so it is settled.
+                        // The call continues, so the request is answered.
                         open.clear();
                         emitter.emit(event).await;
                     }
@@ -128,7 +128,7 @@ impl Toolbox for ApprovalToolbox {
 
     fn call(&self, call: Call) -> Events {
         let asks = call.client.as_ref().is_some_and(|client| client.offers.form);
-        // An agent or the console asks at the desk already.
+        // Requests of agents and of the console are in the list already.
         let asks_itself = asks && call.client.as_ref().is_some_and(|client| client.is_local);
         let target = call.tool_target().filter(|_| !asks_itself && self.pending.has_open_console());
         let Some(target) = target else { return self.inner.call(call) };
@@ -281,13 +281,13 @@ mod tests {
         asked.reply.unwrap().send(Ok(yes.clone().into()));
         assert!(pending.entries().is_empty());
         assert_eq!(given(events.next().await), json!({ "path": "/a" }));
-        // And the other way round: what a client says then is not heard.
+        // The reverse: a later answer of the client is ignored.
         let mut events = attended.call(call(true));
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
         answer(&pending, &json!({ "decision": "deny", "reason": "no" }));
         asked.reply.unwrap().send(Ok(yes.into()));
         assert!(matches!(events.next().await, Some(Event::End(Err(CallError::Denied { .. })))));
-        // A client that fails to ask has not said no.
+        // A failed request to the client is not a refusal.
         let mut events = attended.call(call(true));
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
         drop(asked);

@@ -58,7 +58,7 @@ async fn answer(
     let pending = &state.0.pending;
     let gone = || {
         let refusal = AdminError::not_found("no such question waits");
-        refusal.hint("it was answered elsewhere, or nobody waits for the answer any more")
+        refusal.hint("it was answered elsewhere, or has ended")
     };
     let id = context.at.first().map(String::as_str).unwrap_or_default();
     let request = pending.get(id).ok_or_else(gone)?;

@@ -64,8 +64,7 @@ async fn connect(
         && !active.profiles.contains(name)
     {
         let near = consort_core::nearest(name, active.profiles.iter().map(String::as_str));
-        let refusal =
-            AdminError::not_found(format!("no profile is called `{}`", name.escape_debug()));
+        let refusal = AdminError::not_found(format!("unknown profile `{}`", name.escape_debug()));
         return Err(match near.first() {
             Some(near) => refusal.hint(format!("did you mean `{near}`?")),
             None => refusal,

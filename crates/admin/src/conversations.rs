@@ -3,20 +3,16 @@
 //! They share the store of `consort chat`. A run continues on its own; following it has no effect on it.
 
 mod driver;
+mod report;
 mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use consort_agent::store::{
-    ConversationHead, ConversationId, ConversationState, ConversationSummary,
-};
+use consort_agent::store::ConversationId;
 use consort_agent::transcript::{UNNAMED_AGENT, conversation_title};
-use consort_agent::{
-    Conversation as InHand, ConversationStep, ConversationStore, RunState, RunStatus, StepEvent,
-    StoreError,
-};
-use consort_core::{Emitting, utc};
+use consort_agent::{Conversation as InHand, ConversationStore, RunState, RunStatus, StoreError};
+use consort_core::Emitting;
 use consort_models::ChatMessage;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -28,9 +24,10 @@ use crate::route::{
     AcceptedResponse, AdminError, ApiRoute, CreatedResponse, EmptyResponse, EventStream,
     JsonResponse, NoInput, RequestContext, delete, encode_event, get, post,
 };
-use crate::runs::{self, MessageRow, RunReportRow, message_rows};
+use crate::runs::{self, message_rows};
 use crate::served_agents::ServedAgents;
 use crate::state::AdminState;
+use report::{ConversationDetail, ConversationRow};
 
 pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
@@ -57,96 +54,10 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
     ]
 }
 
-/// Summary of a conversation.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ConversationSummary")]
-struct ConversationRow {
-    id: String,
-    /// Title.
-    title: String,
-    created: String,
-    /// Time of its last step.
-    last: String,
-    messages: usize,
-    /// Input tokens of its models.
-    input: u64,
-    /// Output tokens of its models.
-    output: u64,
-    /// State: new, unfinished, waiting, completed and so on.
-    state: &'static str,
-    /// True while a run that the console started is in progress.
-    running: bool,
-}
-
-/// A conversation with its messages.
-#[derive(Serialize, JsonSchema)]
-struct ConversationDetail {
-    #[serde(flatten)]
-    summary: ConversationRow,
-    /// Agent of the last run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
-    /// Messages. During a run, those before it and its input; its events have the rest.
-    entries: Vec<MessageRow>,
-    /// Pending requests.
-    pending: Vec<PendingRequest>,
-    /// Report of the last run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<RunReportRow>,
-}
-
 /// A created object.
 #[derive(Serialize, JsonSchema)]
 struct CreatedConversation {
     id: String,
-}
-
-impl ConversationRow {
-    fn of(summary: ConversationSummary, running: bool) -> Self {
-        Self {
-            id: summary.id.to_string(),
-            title: summary.title,
-            created: utc(summary.created / 1000),
-            last: utc(summary.last / 1000),
-            messages: summary.messages,
-            input: summary.input,
-            output: summary.output,
-            state: summary.state.as_str(),
-            running,
-        }
-    }
-
-    /// Builds the summary from the steps.
-    fn read(
-        head: &ConversationHead,
-        steps: &[ConversationStep],
-        run: &RunState,
-        running: bool,
-    ) -> Self {
-        let (mut input, mut output) = (0, 0);
-        for step in steps {
-            if let StepEvent::Reply { reply } = &step.event {
-                input += reply.usage.input;
-                output += reply.usage.output;
-            }
-        }
-        let state = match run.outcome() {
-            _ if run.is_unfinished() => ConversationState::Unfinished,
-            Some(status) => ConversationState::Over(status),
-            None => ConversationState::New,
-        };
-        Self {
-            id: head.id.to_string(),
-            title: head.title.clone(),
-            created: utc(head.created / 1000),
-            last: utc(steps.last().map_or(head.created, |step| step.at) / 1000),
-            messages: run.messages().len(),
-            input,
-            output,
-            state: state.as_str(),
-            running,
-        }
-    }
 }
 
 impl From<StoreError> for AdminError {
@@ -163,7 +74,7 @@ impl From<StoreError> for AdminError {
         let refusal = Self::new(status, format!("{error}{}", cause.unwrap_or_default()));
         match &error {
             StoreError::InUse { .. } => {
-                refusal.hint("another process goes on with it; wait for it, or go on from a copy")
+                refusal.hint("another process uses it; wait for its end, or continue in a copy")
             }
             _ => error.hint().into_iter().fold(refusal, Self::hint),
         }
@@ -214,7 +125,7 @@ async fn detail(
     _: NoInput,
 ) -> Result<JsonResponse<ConversationDetail>, AdminError> {
     let (id, store) = (conversation_id(&context)?, state.0.runs.store()?);
-    // Before it is read: what is told of the run comes behind that.
+    // Taken before the read, so that events of the run follow what was read.
     let live = state.0.runs.live(&id);
     let base = live.as_ref().and_then(|live| live.base());
     let (of, from) = (id.clone(), store.clone());
@@ -340,13 +251,13 @@ fn can_go_on(conversation: &InHand) -> Result<(), AdminError> {
     let refusal = |error: &str| AdminError::new(StatusCode::CONFLICT, error);
     let outcome = conversation.outcome();
     if outcome == Some(RunStatus::Waiting) && !conversation.open_questions().is_empty() {
-        return Err(refusal("it waits for an answer").hint("answer its question, or say more"));
+        return Err(refusal("it waits for an answer").hint("answer its request, or send a message"));
     }
     let said = conversation.messages().last().is_none_or(|last| {
         last.role == consort_models::MessageRole::Assistant && last.calls().next().is_none()
     });
     if outcome == Some(RunStatus::Completed) || said && !conversation.is_unfinished() {
-        return Err(refusal("there is nothing to go on with").hint("say more"));
+        return Err(refusal("nothing to resume").hint("say more"));
     }
     Ok(())
 }
@@ -359,7 +270,7 @@ async fn previous_agent(
 ) -> Result<consort_agent::Agent, AdminError> {
     let Some(began) = run.parameters() else {
         let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
-        return Err(refusal.hint("say who is to answer as `agent`"));
+        return Err(refusal.hint("set `agent` to the name of an agent or a model"));
     };
     let found = agents::find_agent(agents, &began.agent, caller).await;
     if found.is_ok() || began.agent != UNNAMED_AGENT {

@@ -53,7 +53,7 @@ impl ElicitationGuard {
         request: Asked,
     ) -> Option<PendingRequest> {
         let Asked { method, params, reply } = request;
-        // Without a way back somebody else is answering.
+        // Without a reply channel, the answer comes from elsewhere.
         let reply = reply?;
         if method != "elicitation/create" || !console_capabilities().allow(&method, &params) {
             reply.send(Err(Refused::not_offered(&method)));

@@ -88,7 +88,7 @@ impl EventSubscriber {
     async fn send_events(mut self) -> NeverEnds {
         let state = self.state.clone();
         let inner = &state.0;
-        // From before the first look, so that nothing falls between the two.
+        // Subscribed before the first read, so that no change is missed.
         let mut changed = inner.changed.subscribe();
         let mut servers_changed = inner.hub.stirred();
         let mut catalog = inner.hub.watch();

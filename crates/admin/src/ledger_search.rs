@@ -12,7 +12,7 @@ pub(crate) async fn search_ledger(records: &Records, query: Search) -> Result<Fo
     let searched = tokio::task::spawn_blocking(move || search(ledger.path(), &query)).await;
     match searched {
         Ok(Ok(found)) => Ok(found),
-        // Somebody took it away: it is made again with the next call.
+        // The file was removed: the next call creates it again.
         Ok(Err(LedgerError::Missing { .. })) => Ok(Found::default()),
         Ok(Err(error)) => {
             let refusal = AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string());

@@ -220,7 +220,7 @@ impl PinComparison {
             (read, _) => (read.map_err(|error| lock_error(&error))?, None),
         };
         let nothing = PinLock::default();
-        // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
+        // Under a lock, servers without approval do not run, so their definitions are unknown.
         let start = if approved.is_some() { SurveyScope::Agreed } else { SurveyScope::All };
         let known = approved.as_ref().unwrap_or(&nothing);
         let hub = &state.0.hub;
@@ -244,7 +244,7 @@ impl PinComparison {
                 let locked = lock.and_then(|lock| lock.servers.get(server));
                 locked.map(|locked| json!([locked.launch.pin().to_string(), items(locked)]))
             };
-            // Who agrees to a server agrees to all that it says.
+            // Approving a server approves all of its definitions.
             json!([
                 difference.to_string(),
                 server,
@@ -320,7 +320,8 @@ async fn approve(
     approval: PinApproval,
 ) -> Result<EmptyResponse, AdminError> {
     if !context.door.is_locked() {
-        let why = "whoever reaches this address may use it, so nobody agrees to anything here";
+        let why =
+            "this address is served without authentication, so definitions cannot be approved here";
         return Err(AdminError::new(StatusCode::FORBIDDEN, why).hint("use `consort lock`"));
     }
     let here = state.clone();

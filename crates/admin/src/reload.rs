@@ -44,7 +44,8 @@ async fn reload(
     input: ReloadInput,
 ) -> Result<JsonResponse<ReloadReport>, AdminError> {
     if input.accept && !input.dry_run && !context.door.is_locked() {
-        let why = "whoever reaches this address may use it, so nothing is accepted here";
+        let why =
+            "this address is served without authentication, so changes cannot be accepted here";
         let refusal = AdminError::new(StatusCode::FORBIDDEN, why);
         return Err(refusal.hint("start it again, or serve it with a token"));
     }

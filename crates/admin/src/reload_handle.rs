@@ -210,7 +210,7 @@ impl RejectedChange {
 
 impl From<&RejectedChange> for Problem {
     fn from(rejected: &RejectedChange) -> Self {
-        let message = format!("{} change kept out: {}", rejected.part, rejected.reason);
+        let message = format!("{} change rejected: {}", rejected.part, rejected.reason);
         let problem = Self::error(message);
         if rejected.acceptable {
             return problem.hint("accept it with `consort reload --accept`");

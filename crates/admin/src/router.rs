@@ -98,7 +98,7 @@ impl Site for AdminState {
     }
 
     fn entrance(&self, path: &str) -> Entrance {
-        // The page has no secrets; who may log in, see and log out is told by the route.
+        // The page has no secrets; each route checks its own authorization.
         if assets::has(path) || path == "/api/session" { Entrance::Open } else { Entrance::Pass }
     }
 

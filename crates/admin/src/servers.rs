@@ -273,7 +273,7 @@ fn find_server(state: &AdminState, context: &RequestContext) -> Result<ServerRep
 fn unknown_server(state: &AdminState, name: &str) -> AdminError {
     let known: Vec<String> = report_all(state).into_iter().map(|server| server.name).collect();
     let shown: String = name.chars().take(64).collect();
-    let refusal = AdminError::not_found(format!("no server is called `{}`", shown.escape_debug()));
+    let refusal = AdminError::not_found(format!("unknown server `{}`", shown.escape_debug()));
     match consort_core::nearest(name, known.iter().map(String::as_str)).first() {
         Some(near) => refusal.hint(format!("did you mean `{near}`?")),
         None => refusal,

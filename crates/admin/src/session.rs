@@ -103,8 +103,7 @@ impl AdminState {
     /// Returns the reason for which servers cannot be added and removed here, if there is one.
     pub(crate) fn change_refusal(&self, door: &Door) -> Option<String> {
         if !door.is_locked() {
-            let why =
-                "whoever reaches this address may use it, so nothing is added or removed here";
+            let why = "this address is served without authentication, so servers cannot be added or removed here";
             return Some(why.to_owned());
         }
         if self.0.settings.locked {

@@ -119,7 +119,7 @@ pub fn convert(servers: &[ServerConfig], target: TargetFormat) -> ConvertedConfi
         .filter(|server| {
             let new = names.insert(&server.name);
             if !new {
-                let message = format!("left out: another server is called `{}`", server.name);
+                let message = format!("left out: another server is named `{}`", server.name);
                 problems.push(Problem::error(message).of(&server.name));
             }
             new
@@ -283,7 +283,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     used("keep", !server.keep.is_empty());
     used("drop", !server.drop.is_empty());
     used("tools", !server.tools.is_empty());
-    // Not `insecure`: nobody else asks for it.
+    // Not `insecure`: no other format has it.
     match &server.transport {
         TransportConfig::Stdio(program) => {
             used("inherit_env", !program.inherit.is_empty());

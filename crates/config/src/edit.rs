@@ -47,10 +47,10 @@ pub enum EditError {
     #[error(transparent)]
     Unusable(#[from] UnusableFile),
     /// The name is in use.
-    #[error("a server is called `{0}` already")]
+    #[error("a server named `{0}` exists already")]
     Taken(ServerId),
     /// The server does not exist.
-    #[error("no server is called `{name}` in the config")]
+    #[error("unknown server `{name}`")]
     Unknown {
         /// The requested name.
         name: ServerId,
@@ -64,7 +64,7 @@ pub enum EditError {
     #[error("`{0}` is not a table")]
     Shape(String),
     /// The result would not parse to the intended config.
-    #[error("after that the config would not say what it should")]
+    #[error("the edited config would not have the intended content")]
     Unfaithful,
 }
 

@@ -126,7 +126,7 @@ pub(crate) enum ConfigErrorKind {
     Syntax { language: &'static str, message: String },
     #[error("YAML is not read")]
     Yaml,
-    #[error("no servers are described here")]
+    #[error("no servers")]
     NoServers { near: Option<(String, &'static str)> },
     #[error("`{key}` is {found}, but should be {expected}")]
     WrongType { key: String, expected: &'static str, found: &'static str },
@@ -136,9 +136,9 @@ pub(crate) enum ConfigErrorKind {
     UnknownWord { key: String, word: String, expected: String, near: Option<String> },
     #[error("`{key}` is missing")]
     Missing { key: &'static str, hint: &'static str },
-    #[error("neither `{0}` nor `{1}`: one of them says where the server is")]
+    #[error("neither `{0}` nor `{1}`: one of them is required")]
     NoTransport(&'static str, &'static str),
-    #[error("both `{0}` and `{1}`: only one can be meant")]
+    #[error("both `{0}` and `{1}`: only one is allowed")]
     ConflictingKeys(String, String),
     #[error("`{0}` is empty")]
     Empty(String),
@@ -148,7 +148,7 @@ pub(crate) enum ConfigErrorKind {
     UnknownKey { key: String, near: Option<String> },
     #[error("`{key}` is written twice")]
     KeyTwice { key: String, first: LineColumn },
-    #[error("two servers are called `{name}`")]
+    #[error("two servers are named `{name}`")]
     NameTwice { name: ServerId, first: LineColumn },
     #[error("`{key}` cannot be used: {reason}")]
     Duration { key: String, reason: InvalidDuration },
@@ -162,7 +162,7 @@ pub(crate) enum ConfigErrorKind {
     VariableName(&'static str),
     #[error("`{key}` is not an address: {reason}")]
     InvalidUrl { key: String, reason: &'static str },
-    #[error("`{0}` is plain http to another machine: everybody on the way can read and change it")]
+    #[error("`{0}` is plain HTTP to another machine: use https")]
     PlainHttp(String),
     #[error("`{0}` is a WebSocket address, which MCP does not use")]
     WebSocket(String),
@@ -176,7 +176,7 @@ pub(crate) enum ConfigErrorKind {
     UnsetVariable { name: String },
     #[error("the file `{}` that `{key}` refers to cannot be read", .path.display())]
     File { path: PathBuf, key: String, source: io::Error },
-    #[error("no input `{id}` is described")]
+    #[error("unknown input `{id}`")]
     UnknownInput { id: String, near: Option<String> },
     #[error("the input `{id}` was not answered")]
     Unanswered { id: String, description: Option<String> },
@@ -188,7 +188,7 @@ pub(crate) enum ConfigErrorKind {
     Include { written: String, reason: &'static str },
     #[error("`{written}` cannot be included")]
     IncludeUnreadable { written: String, source: io::Error },
-    #[error("`include` leads to more than {0} files")]
+    #[error("`include` matches more than {0} files")]
     TooManyFragments(usize),
     #[error("an included file includes nothing itself")]
     NestedInclude,

@@ -154,7 +154,7 @@ impl IncludePattern {
             let name = entry.file_name();
             let shown = name.to_string_lossy();
             let is_hidden = shown.starts_with('.') && !self.name.starts_with('.');
-            // What cannot be looked at is read, so that somebody hears of it.
+            // A file whose metadata cannot be read is opened, so that the error is reported.
             let is_folder = || fs::metadata(entry.path()).is_ok_and(|about| about.is_dir());
             if !is_hidden && pattern.fits(&shown) && !is_folder() {
                 names.push(name);

@@ -114,7 +114,7 @@ impl LimitsConfig {
                 (limit.set)(&mut settings, value);
             }
         }
-        // One limit, for whoever waits on either side.
+        // One limit for both sides.
         settings.gateway.list_wait = settings.lists.wait;
         settings.gateway.late = settings.times.late;
         settings

@@ -1,5 +1,7 @@
 //! A partially read server: its parts, before they are combined and checked.
 
+mod field_names;
+
 use std::collections::BTreeMap;
 use std::mem::take;
 
@@ -19,6 +21,7 @@ use crate::server_limits::ServerLimits;
 use crate::table_reader::TableReader;
 use crate::template::{SecretMasking, TemplateString};
 use crate::tree::{SyntaxNode, SyntaxValue};
+pub(crate) use field_names::{COMMON_NAMES, FieldNames};
 
 /// The names of transports.
 const TRANSPORTS: [(&str, TransportKind); 3] =
@@ -65,26 +68,6 @@ pub(crate) enum TransportKind {
     Sse,
     WebSocket,
 }
-
-/// Names of the keys in a format.
-pub(crate) struct FieldNames {
-    pub(crate) transport: &'static [&'static str],
-    pub(crate) arguments: &'static [&'static str],
-    pub(crate) env: &'static [&'static str],
-    pub(crate) cwd: &'static [&'static str],
-    pub(crate) url: &'static [&'static str],
-    pub(crate) headers: &'static [&'static str],
-}
-
-/// The usual names.
-pub(crate) const COMMON_NAMES: FieldNames = FieldNames {
-    transport: &["type"],
-    arguments: &["args"],
-    env: &["env"],
-    cwd: &["cwd"],
-    url: &["url"],
-    headers: &["headers"],
-};
 
 /// Unit of a bare number as a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

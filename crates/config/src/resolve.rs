@@ -249,7 +249,7 @@ impl<'a> ReferenceResolver<'a> {
 
     fn folder(&self) -> PathBuf {
         let folder = self.server.origin.folder();
-        // What a server is told must not depend on where it runs.
+        // Absolute, so that it does not depend on the working folder of the server.
         std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })
             .unwrap_or(folder)
     }

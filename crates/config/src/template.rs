@@ -79,13 +79,13 @@ impl SecretMasking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidTemplate {
     /// The start is shown only if it is one of these words: the rest may be a secret.
-    #[error("a reference `${{{0}:…}}` cannot be followed here")]
+    #[error("a reference `${{{0}:…}}` cannot be resolved here")]
     Elsewhere(&'static str),
     #[error("a `${{…}}` is not a reference")]
     Unknown,
     #[error("that is not the name of a variable")]
     Name,
-    #[error("a reference names nothing")]
+    #[error("empty reference")]
     Empty,
     #[error("a `${{` is not closed by a `}}`")]
     Unclosed,

@@ -54,8 +54,9 @@ impl TerminalUser {
         person: Arc<TerminalPrompt>,
     ) -> Result<Self, CommandError> {
         use std::io::IsTerminal;
-        let interrupts = signal(SignalKind::interrupt())
-            .map_err(|error| CommandError::usage(format!("cannot listen to signals: {error}")))?;
+        let interrupts = signal(SignalKind::interrupt()).map_err(|error| {
+            CommandError::usage(format!("cannot install signal handlers: {error}"))
+        })?;
         let lines = common.json.then(|| EventLineWriter::new(form));
         let options = DisplayOptions {
             whole: agent_arguments.no_stream,
@@ -93,7 +94,7 @@ impl TerminalUser {
             let id = question.id.clone();
             let Ok(answer) = prompt_user(&self.person, question).await else { return Ok(false) };
             let answer: serde_json::Value = answer.read().unwrap_or_default();
-            // Who dismisses the question may want to answer it another time.
+            // A dismissed request stays open, to be answered later.
             if answer["action"] == "cancel" {
                 return Ok(false);
             }
@@ -242,7 +243,7 @@ mod tests {
             let exit = |ended: &Result<ExitStatus, CommandError>| {
                 ended.as_ref().map_or_else(|f| f.exit, |e| *e)
             };
-            // Programs were told already.
+            // Programs got it already.
             let told = run_exit_status(report, Some("7f3a"), true);
             assert_eq!(told, Ok(exit(&ended)));
             ended.map_err(|failure| (failure.message, failure.hint, failure.exit))

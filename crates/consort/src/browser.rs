@@ -143,7 +143,7 @@ fn open(page: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Whoever has no such program opens the page by hand.
+    // Without such a program, the user opens the page.
     if let Ok(mut child) = command.spawn() {
         std::thread::spawn(move || child.wait());
     }

@@ -181,7 +181,7 @@ impl DemoHandler {
 
     async fn send(&self, bytes: &[u8]) {
         let mut out = self.out.lock().await;
-        // Nobody reads any more; the end of the standard input follows.
+        // The reader is gone; the end of the standard input follows.
         let _ = out.write_all(&[bytes, b"\n"].concat()).await;
         let _ = out.flush().await;
     }

@@ -100,7 +100,7 @@ pub(crate) fn exit_status(error: &CallError) -> ExitStatus {
         | CallError::Overloaded { .. }
         | CallError::Busy { .. }
         | CallError::Unavailable { .. } => ExitStatus::Unreachable,
-        // Whatever is added later was said by a server.
+        // Variants added later are errors of a server.
         _ => ExitStatus::Tool,
     }
 }

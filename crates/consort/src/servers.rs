@@ -29,7 +29,7 @@ pub fn hub_settings(
     if config.options.builtin.unwrap_or(true) {
         settings.local.insert(ServerId::derive("builtin"), builtin());
     }
-    // Also those that cannot be used or are withheld: nobody else answers to their names.
+    // Also unusable and withheld servers: their names stay reserved.
     let unusable = config.errors.iter().filter_map(ConfigError::server);
     let named = config.servers.iter().map(|server| &server.name).chain(unusable);
     settings.reserved = named.cloned().collect();

@@ -24,7 +24,7 @@ pub fn read_or_create(file: &Path) -> io::Result<(String, bool)> {
     if consort_files::create(file, format!("{secret}\n").as_bytes(), FileReaders::Owner)? {
         return Ok((secret, true));
     }
-    // Somebody else made one at the same moment, and theirs counts.
+    // Another process created one at the same time; that one is used.
     let secret =
         read(file)?.ok_or_else(|| io::Error::other("it was removed as soon as it was there"))?;
     Ok((secret, false))

@@ -37,7 +37,7 @@ struct RunGuard {
 impl Drop for RunGuard {
     fn drop(&mut self) {
         let runs = &self.state.0.runs;
-        // Whoever hears of the end can go on with the conversation.
+        // A subscriber that sees the end can continue the conversation.
         self.live.close();
         let count = {
             let mut live = runs.lock();
@@ -77,7 +77,7 @@ impl AdminState {
 
     /// Publishes the state of a conversation.
     fn publish_state(&self, id: &ConversationId, state: &str) {
-        // Nobody may be listening.
+        // There may be no subscribers.
         let _ = self.0.conversation_news.send((id.to_string(), state.to_owned()));
     }
 
@@ -91,7 +91,7 @@ impl AdminState {
         let runs = &self.0.runs;
         let mut gone = Vec::new();
         let mut suspended = runs.suspended();
-        // What is on goes on by itself.
+        // A run in progress continues by itself.
         if runs.live(id).is_some() {
             return;
         }
@@ -149,7 +149,7 @@ impl AdminState {
             let _ = count.wait_for(|count| *count == 0).await;
         };
         if tokio::time::timeout(SHUTDOWN_TIME, ended).await.is_err() {
-            tracing::warn!("runs of agents were broken off");
+            tracing::warn!("runs of agents were interrupted");
         }
         let suspended = std::mem::take(&mut *runs.suspended());
         drop(suspended);

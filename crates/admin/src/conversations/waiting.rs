@@ -67,7 +67,7 @@ impl AdminState {
         let mut waiting = if is_over { Vec::new() } else { run.open_questions() };
         if !waiting.is_empty() {
             let (store, id) = (store.clone(), id.clone());
-            // Whoever goes on with it holds it.
+            // The process that continues it holds its lock.
             let free = blocking(move || match store.open(&id) {
                 Ok(_) => Ok(true),
                 Err(StoreError::InUse { .. }) => Ok(false),
@@ -114,7 +114,7 @@ impl AdminState {
     ) -> Result<(), AdminError> {
         let store = self.0.runs.store()?;
         let answer: Value = answer.read().unwrap_or_default();
-        // Who dismisses the question may want to answer it another time.
+        // A dismissed request stays open, to be answered later.
         if answer["action"] != "cancel" {
             let place = self.0.runs.acquire();
             let conversation = open(&store, id).await?;

@@ -251,7 +251,7 @@ impl LiveRunState {
                     }
                 }
                 if self.size > MAX_STORED_BYTES {
-                    // All that was said before is in the conversation.
+                    // All earlier messages are in the conversation.
                     self.base = messages.map(|messages| messages.saturating_sub(1));
                     (0..at).for_each(|piece| self.forget(piece));
                 }
@@ -277,7 +277,7 @@ impl LiveRunState {
                     self.forget(progress);
                 }
                 self.tools.remove(&result.call);
-                // Nobody waits for an answer about it.
+                // Its request is no longer pending.
                 self.requests.retain(|open| open.call != result.call);
             }
             _ => {}
@@ -301,7 +301,7 @@ impl LiveRunState {
     }
 
     fn forget(&mut self, at: usize) {
-        // A question is told as long as it waits.
+        // A request is reported while it is pending.
         if !matches!(self.events[at], StoredEvent::Request(..)) {
             let piece = std::mem::replace(&mut self.events[at], StoredEvent::Dropped);
             self.size -= piece.size();
@@ -353,7 +353,7 @@ mod tests {
         let message = Arc::new(ChatMessage::assistant("Good morning"));
         live.record(RunEvent::Reply { turn: 1, message, usage: TokenUsage::default() });
         assert!(read(&live, &mut early).starts_with("event: message"));
-        // Whoever comes now reads it once.
+        // A new subscriber reads it once.
         let event = read(&live, &mut ReadCursor::default());
         assert_eq!(event.matches("Good morning").count(), 1, "{event}");
     }

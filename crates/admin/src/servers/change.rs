@@ -110,7 +110,7 @@ impl ParsedServers {
         if let Some(problem) = problems.iter().find(general) {
             return Err(refused(problem.clone()));
         }
-        // Nobody is at a terminal to be asked.
+        // There is no terminal to ask at.
         let resolve = SystemValues::silent();
         let asking = config.servers.iter().filter(|server| !server.inputs.is_empty());
         let errors = asking.filter_map(|server| server.to_settings(&resolve).err());
@@ -119,7 +119,7 @@ impl ParsedServers {
             problems.into_iter().map(|problem| strip_pasted_path(file, problem)).collect();
         let read = Self { servers: config.servers, problems };
         if read.names().is_empty() {
-            return Err(AdminError::bad_request("no server is described in it")
+            return Err(AdminError::bad_request("it contains no server")
                 .hint("paste an `mcp.json`, or `{\"NAME\": {\"command\": …}}`"));
         }
         Ok(read)
@@ -332,7 +332,7 @@ impl AdminState {
         let late = |_| {
             let error = "the config file is written, but not in force yet";
             let refusal = AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error);
-            refusal.hint("the gateway's log says why it stays as it was")
+            refusal.hint("see the gateway's log for the reason")
         };
         tokio::time::timeout(patience, waiting).await.map_err(late)
     }

@@ -48,7 +48,7 @@ impl ConfigWriter {
             let message = format!("{target} has no defaults: that of `{name}` is left out");
             warn(message, "set the variable");
         }
-        // Where we read it, it is said by who checks the file.
+        // Reported by the check of the file when Consort reads it.
         if text.holds_secret() && reader == OutputReader::Others {
             warn(format!("`{key}` holds a secret, which is written out"), "write a reference");
         }

@@ -38,7 +38,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
             ("headers", writer.map(server, "headers", headers(address))),
         ]),
     };
-    // Only we have such a key, and others were not told of this server.
+    // Only Consort reads this key.
     let disabled = OutputValue::table([(
         "disabled",
         OutputValue::value_if(server.disabled, OutputValue::Bool(true)),

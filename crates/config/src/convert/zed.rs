@@ -11,7 +11,7 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> Str
 }
 
 pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
-    // It takes one time; several are said in our own way.
+    // It has one timeout; several are written in Consort's format.
     let single = server.timeout.total.is_none() && server.timeout.connect.is_none();
     let known: &[&str] =
         if single || writer.reader == OutputReader::Others { &["timeout.idle"] } else { &[] };

@@ -226,14 +226,14 @@ fn what_cannot_be_done_is_said() {
     ];
     assert_snapshot!(texts.concat(), @"
     a config in the format of Elysia is read, not written (write it in another with `consort config convert --to consort --output FILE`)
-    a server is called `memory` already (take that one out, or use another name)
+    a server named `memory` exists already (take that one out, or use another name)
     `mcpServers` is not a table (change the file by hand)
     consort.toml:1:5: not valid TOML: unclosed table, expected `]` ()
     ");
     let error =
         remove_server(Path::new("x"), "[mcp.memory]\ncommand = \"a\"\n", &"memry".parse().unwrap());
     let error = error.unwrap_err();
-    assert_snapshot!(error.to_string() + " " + &error.hint().unwrap(), @"no server is called `memry` in the config did you mean `memory`?");
+    assert_snapshot!(error.to_string() + " " + &error.hint().unwrap(), @"unknown server `memry` did you mean `memory`?");
 }
 
 #[test]

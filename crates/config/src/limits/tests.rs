@@ -167,7 +167,7 @@ fn a_limit_of_serving_is_read_in_either_table_and_not_in_both() {
     let config = parse("[consort.limits]\nlinger = 7\n[consort.serve]\nlinger = 8\n");
     let told = config.errors[0].to_string();
     assert!(
-        told.ends_with("both `limits.linger` and `serve.linger`: only one can be meant"),
+        told.ends_with("both `limits.linger` and `serve.linger`: only one is allowed"),
         "{told}"
     );
 }

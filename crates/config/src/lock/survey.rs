@@ -83,7 +83,7 @@ impl DefinitionSurvey {
                 self.now.servers.insert(server, locked);
                 continue;
             }
-            // That it is new, or starts otherwise, can be told without asking it.
+            // A new server or a changed command is known without connecting.
             let known = agreed.servers.get(&server).map(|old| (old.launch == launch, &old.items));
             match known {
                 Some((false, items)) if matches!(scope, SurveyScope::Agreed) => {

@@ -379,7 +379,7 @@ consort.toml:14:11: `agents.e.profile`: unknown profile `nowhere`
 consort.toml:15:13: `agents.e.max_turns` is a number, but should be a whole number above zero
 consort.toml:16:12: `agents.e.max_cost` is a number, but should be a number that is not below zero
 consort.toml:17:13: `agents.e.reasoning` is `lots`, which is not known: use `off`, `minimal`, `low`, `medium`, `high` or `max`
-consort.toml:19:21: both `agents.e.instructions` and `agents.e.instructions_file`: only one can be meant
+consort.toml:19:21: both `agents.e.instructions` and `agents.e.instructions_file`: only one is allowed
 consort.toml:21:8: `providers.p.wire` is `openai-chta`, which is not known: use `openai`, `openai-responses`, `anthropic` or `gemini`
 consort.toml:22:7: `providers.p.key` is a string, but should be a text that says where the secret is: `env:NAME` or `file:PATH`
 consort.toml:23:29: `providers.p.headers.Authorization` is a string, but should be a text that says where the secret is: `env:NAME` or `file:PATH`

@@ -29,7 +29,7 @@ fn long(fields: &TableReader<'_>) -> Option<AuthConfig> {
     const KINDS: [(&str, Make); 3] = [
         ("bearer", |_, token| AuthConfig::Bearer(token)),
         ("api_key", |fields, token| api_key(fields, token, API_KEY)),
-        // Nothing is added to it: whoever wrote it knows what the server wants.
+        // Nothing is added: the header is sent as written.
         ("custom", |fields, token| api_key(fields, token, "Authorization")),
     ];
     let make = fields.word("type", &KINDS, &[]);

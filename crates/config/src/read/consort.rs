@@ -72,7 +72,7 @@ fn tools(fields: &TableReader<'_>) -> BTreeMap<ToolName, ToolConfig> {
         };
         let key = format!("tools.{}", shorten_name(&entry.key));
         let tool = fields.inner(&key, &entry.node, table);
-        // The same shape as a server's, so that nobody has to learn two.
+        // The same syntax as for a server.
         let mut partial = PartialServer::default();
         partial.timeout(&tool, TimeoutUnit::Seconds);
         if partial.timeout.connect.is_some() {

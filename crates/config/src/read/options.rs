@@ -76,7 +76,7 @@ fn section<'a>(findings: &'a ProblemCollector<'a>, root: &'a SyntaxTable) -> Con
     };
     let fields =
         TableReader::new(findings, None, node.at, table).unknown_keys(UnknownKeyPolicy::Refuse);
-    // Rules may be about roles, so who has them is read first.
+    // Rules may refer to roles, so these are read first.
     let known = PolicySpec { callers: callers(&fields), ..PolicySpec::default() };
     let policy = with_callers(policy(&fields, Some(&known)), known);
     let profiles = profiles(&fields, policy.as_ref());

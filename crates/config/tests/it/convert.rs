@@ -364,7 +364,7 @@ fn two_servers_of_one_name_cannot_both_be_written() {
     let servers = sample("cursor.json").servers;
     let twice: Vec<ServerConfig> = [&servers[..], &servers[..1]].concat();
     let problems = convert(&twice, TargetFormat::McpServers).problems;
-    assert_snapshot!(problems[0], @"linear: left out: another server is called `linear`");
+    assert_snapshot!(problems[0], @"linear: left out: another server is named `linear`");
 }
 
 #[test]

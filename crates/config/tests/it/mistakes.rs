@@ -39,15 +39,15 @@ fn a_slip_in_the_syntax_is_shown_where_it_is() {
 #[test]
 fn a_file_that_describes_no_servers_says_how_to() {
     assert_snapshot!(unusable(".mcp.json", "{\"mcpServer\": {}}"), @"
-    error: .mcp.json:1:1: no servers are described here
+    error: .mcp.json:1:1: no servers
       hint: `mcpServer` is not known here; did you mean `mcpServers`?
     ");
     assert_snapshot!(unusable("x.json", "{\"a\": 1}"), @"
-    error: x.json:1:1: no servers are described here
+    error: x.json:1:1: no servers
       hint: describe them under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
     ");
     assert_snapshot!(unusable("x.json", "[1]"), @"
-    error: x.json:1:1: no servers are described here
+    error: x.json:1:1: no servers
       hint: describe them under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
     ");
     assert_snapshot!(unusable("config.yaml", "extensions:\n  github:\n    enabled: true\n"), @"
@@ -150,8 +150,8 @@ fn a_value_of_the_wrong_type_is_told_the_right_one() {
 
 #[test]
 fn a_server_is_in_exactly_one_place() {
-    assert_snapshot!(toml("description = 'nowhere'"), @"error: x: consort.toml:1:1: neither `command` nor `url`: one of them says where the server is");
-    assert_snapshot!(toml("command = 'x'\nurl = 'https://x.example'"), @"error: x: consort.toml:1:1: both `command` and `url`: only one can be meant");
+    assert_snapshot!(toml("description = 'nowhere'"), @"error: x: consort.toml:1:1: neither `command` nor `url`: one of them is required");
+    assert_snapshot!(toml("command = 'x'\nurl = 'https://x.example'"), @"error: x: consort.toml:1:1: both `command` and `url`: only one is allowed");
     assert_snapshot!(toml("transport = 'stdio'\nurl = 'https://x.example'"), @"
     error: x: consort.toml:1:1: `command` is missing
       hint: a server with the transport `stdio` is a program to start
@@ -162,8 +162,8 @@ fn a_server_is_in_exactly_one_place() {
     ");
     assert_snapshot!(toml("command = []"), @"error: x: consort.toml:2:11: `command` is empty");
     assert_snapshot!(toml("command = ''"), @"error: x: consort.toml:2:11: `command` is empty");
-    assert_snapshot!(json(r#""a": {"url": "https://x.example", "serverUrl": "https://y.example"}"#), @"error: a: .mcp.json:2:48: both `url` and `serverUrl`: only one can be meant");
-    assert_snapshot!(toml("env = { A = '1' }\nenvironment = { A = '2' }\ncommand = 'x'"), @"error: x: consort.toml:3:15: both `env` and `environment`: only one can be meant");
+    assert_snapshot!(json(r#""a": {"url": "https://x.example", "serverUrl": "https://y.example"}"#), @"error: a: .mcp.json:2:48: both `url` and `serverUrl`: only one is allowed");
+    assert_snapshot!(toml("env = { A = '1' }\nenvironment = { A = '2' }\ncommand = 'x'"), @"error: x: consort.toml:3:15: both `env` and `environment`: only one is allowed");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn an_unknown_word_is_answered_with_the_known_ones() {
 #[test]
 fn a_name_fits_and_is_used_once() {
     assert_snapshot!(json(r#""git hub": {"command": "a"}, "git-hub": {"command": "b"}, "": {"command": "c"}"#), @"
-    error: .mcp.json:2:30: two servers are called `git-hub`
+    error: .mcp.json:2:30: two servers are named `git-hub`
       hint: the first is in line 2; give one of them another name
     warning: git-hub: .mcp.json:2:1: invalid name `git hub`: use 1 to 64 letters, digits, `_` or `-`
       hint: it is called `git-hub` here
@@ -204,7 +204,7 @@ fn a_name_fits_and_is_used_once() {
     assert_snapshot!(json(r#""a": {"command": "a", "command": "b"}, "a": {"command": "c"}"#), @"
     error: a: .mcp.json:2:23: `command` is written twice
       hint: the first is in line 2
-    error: .mcp.json:2:40: two servers are called `a`
+    error: .mcp.json:2:40: two servers are named `a`
       hint: the first is in line 2; give one of them another name
     ");
     assert_snapshot!(toml("command = 'x'\n[mcp.x.tools.'no blanks']\ntimeout = 5"), @"error: x: consort.toml:3:14: in `tools`: invalid name `no blanks`: use 1 to 128 visible characters without blanks");
@@ -238,7 +238,7 @@ fn an_address_is_http_and_safe() {
     ");
     assert_snapshot!(toml("url = 'x.example/mcp'"), @"error: x: consort.toml:2:7: `url` is not an address: start it with http:// or https://");
     assert_snapshot!(toml("url = 'http://x.example/mcp'"), @"
-    error: x: consort.toml:2:7: `url` is plain http to another machine: everybody on the way can read and change it
+    error: x: consort.toml:2:7: `url` is plain HTTP to another machine: use https
       hint: use https, or set `insecure` to true
     ");
     assert_snapshot!(toml("url = 'https://me:hunter2@x.example/mcp'"), @"error: x: consort.toml:2:7: `url` is not an address: it holds credentials; send them in a header");
@@ -258,25 +258,25 @@ fn auth_says_how_and_with_what() {
       hint: use `bearer`, `api_key` or `custom`
     ");
     assert_snapshot!(toml("url = 'https://x.example'\nauth = { type = 'basic', token = 'env:TOKEN' }"), @"error: x: consort.toml:3:17: `auth.type` is `basic`, which is not known: use `bearer`, `api_key` or `custom`");
-    assert_snapshot!(toml("url = 'https://x.example'\nauth = { bearer = 'env:A' }\nheaders = { authorization = 'env:B' }"), @"error: x: consort.toml:4:29: both `auth` and `headers.authorization`: only one can be meant");
+    assert_snapshot!(toml("url = 'https://x.example'\nauth = { bearer = 'env:A' }\nheaders = { authorization = 'env:B' }"), @"error: x: consort.toml:4:29: both `auth` and `headers.authorization`: only one is allowed");
 }
 
 #[test]
 fn what_is_no_reference_is_refused() {
     assert_snapshot!(toml("command = 'x'\nargs = ['${command:pick}', '${hunter:2}', '${OPEN', '${}']"), @"
-    error: x: consort.toml:3:9: `args[0]` cannot be read: a reference `${command:…}` cannot be followed here
+    error: x: consort.toml:3:9: `args[0]` cannot be read: a reference `${command:…}` cannot be resolved here
       hint: it means something only inside an editor; use `${env:NAME}` or `${input:id}`
     error: x: consort.toml:3:28: `args[1]` cannot be read: a `${…}` is not a reference
       hint: references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
     error: x: consort.toml:3:43: `args[2]` cannot be read: a `${` is not closed by a `}`
       hint: references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
-    error: x: consort.toml:3:53: `args[3]` cannot be read: a reference names nothing
+    error: x: consort.toml:3:53: `args[3]` cannot be read: empty reference
       hint: references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
     ");
     assert_snapshot!(toml("command = 'x'\nenv = { A = 'env:MY-TOKEN', B = '${input:tokn}' }\n[[inputs]]\nid = 'token'\ntype = 'promptString'"), @"
     error: x: consort.toml:3:13: `env.A` cannot be read: that is not the name of a variable
       hint: a name has letters, digits and `_`
-    error: x: consort.toml:3:33: no input `tokn` is described
+    error: x: consort.toml:3:33: unknown input `tokn`
       hint: did you mean `token`?
     ");
     assert_snapshot!(complaints(&read("mcp.json", r#"{"inputs": [{"type": "pickString"}, {"id": "a", "type": "ask"}, 5], "servers": {}}"#)), @"
@@ -307,7 +307,7 @@ fn the_formats_of_other_systems_are_checked_as_well() {
     assert_snapshot!(complaints(&read("x.json", script)), @"
     error: a: x.json:1:50: a script `x.rb` is neither Python nor JavaScript
       hint: name one that ends in .py or .js, or write a `command`
-    error: b: x.json:1:95: both `command` and `server_script_path`: only one can be meant
+    error: b: x.json:1:95: both `command` and `server_script_path`: only one is allowed
     ");
     let codex = "[mcp_servers.a]\nurl = 'https://x.example'\nbearer_token_env_var = 'not a name'\nenv_http_headers = { A = 5 }\nenv_vars = [5]\n";
     assert_snapshot!(complaints(&read("config.toml", codex)), @"

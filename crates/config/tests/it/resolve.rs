@@ -126,7 +126,7 @@ fn a_reference_that_leads_nowhere_is_an_error_with_a_place() {
       hint: set it, or write a default: `${MISSING:-default}`
     ");
     assert_snapshot!(error("url = 'http://${HOST}/mcp'"), @"
-    error: x: consort.toml:3:7: `url` is plain http to another machine: everybody on the way can read and change it
+    error: x: consort.toml:3:7: `url` is plain HTTP to another machine: use https
       hint: use https, or set `insecure` to true
     ");
     assert_snapshot!(error("url = 'https://x.example'\nheaders = { A = \"${MISSING:-a\\u0007}\" }"), @"error: x: consort.toml:4:17: invalid header `A`: the header's value has characters that HTTP does not allow");
@@ -228,7 +228,7 @@ fn a_check_finds_every_reference_that_leads_nowhere_and_asks_nothing() {
     assert_eq!(server("consort.toml", fine).check(&world()), []);
     let plain = "[mcp.x]\nurl = 'http://${HOST}/mcp'\n";
     assert_snapshot!(listed(&server("consort.toml", plain).check(&world())), @"
-    error: x: consort.toml:2:7: `url` is plain http to another machine: everybody on the way can read and change it
+    error: x: consort.toml:2:7: `url` is plain HTTP to another machine: use https
       hint: use https, or set `insecure` to true
     ");
 }

@@ -110,7 +110,7 @@ fn image(path: &Path, most: u64) -> Result<MessagePart, CommandError> {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
         _ => {
             return Err(CommandError::usage(format!(
-                "`{shown}` is not a picture that models take"
+                "`{shown}` is not an image format that models accept"
             ))
             .hint("use PNG, JPEG, GIF or WebP"));
         }

@@ -106,7 +106,7 @@ impl AgentContext {
         if !matches!(self.recording, RunRecording::Replaying(_)) {
             self.running.connect_servers(None, CatalogFreshness::Cached).await;
         }
-        // Who names tools has no need of fewer that stand for many.
+        // Tools given by name need no exposure that reduces their number.
         if !tools.is_empty() {
             self.agent.toolbox = Arc::clone(&self.unexposed);
         }
@@ -274,7 +274,7 @@ fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Command
     let known = agents.into_iter().flatten().map(|(name, _)| name.as_str());
     Err(match nearest(name, known).first() {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("agents are described under `[consort.agents.NAME]`"),
+        None => failure.hint("agents are configured under `[consort.agents.NAME]`"),
     })
 }
 

@@ -33,8 +33,8 @@ impl ConversationStorage {
             return Ok(Self(None));
         }
         let folder = consort_config::conversations_folder().ok_or_else(|| {
-            CommandError::usage("there is no home folder to keep the conversation in")
-                .hint("keep nothing with --no-store")
+            CommandError::usage("no home folder to store the conversation in")
+                .hint("use --no-store to store nothing")
         })?;
         Ok(Self(Some(ConversationStore::new(folder))))
     }
@@ -69,7 +69,10 @@ impl ConversationStorage {
         messages: Option<usize>,
     ) -> Result<StoredConversation, CommandError> {
         let store = self.store()?;
-        let id = kept.id.as_deref().ok_or_else(|| CommandError::usage("nothing was said yet"))?;
+        let id = kept
+            .id
+            .as_deref()
+            .ok_or_else(|| CommandError::usage("the conversation has no messages"))?;
         let fork = store.fork(&store.find(id)?, messages)?;
         self.open(fork.as_str())
     }
@@ -88,8 +91,8 @@ impl ConversationStorage {
     }
 
     fn store(&self) -> Result<&ConversationStore, CommandError> {
-        self.0.as_ref().ok_or_else(|| {
-            CommandError::usage("no conversation is kept").hint("leave out --no-store")
-        })
+        self.0
+            .as_ref()
+            .ok_or_else(|| CommandError::usage("no conversation is kept").hint("omit --no-store"))
     }
 }

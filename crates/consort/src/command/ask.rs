@@ -16,8 +16,9 @@ pub(super) async fn run(
     let text = agent_run::prompt(&ask.prompt)?;
     let nothing = text.is_empty() && ask.image.is_empty() && ask.attach.is_empty();
     if nothing && ask.from.going_on.is_none() {
-        return Err(CommandError::usage("there is nothing to ask")
-            .hint("say it, as in `consort ask how is the weather in Oslo`, or pipe it in"));
+        return Err(CommandError::usage("empty prompt").hint(
+            "write a prompt, as in `consort ask how is the weather in Oslo`, or pipe it in",
+        ));
     }
     let mut setup = RunSetup::new(common, &ask.agent_arguments, LineFormat::Events).await?;
     let done = perform(&mut setup, &ask, &text).await;

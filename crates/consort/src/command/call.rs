@@ -99,7 +99,7 @@ pub(super) async fn perform(
                 return match end {
                     Ok(Outcome::Complete(result)) if result.is_error() => Ok(ExitStatus::Tool),
                     Ok(_) => Ok(ExitStatus::Ok),
-                    // As JSON it has been said already.
+                    // The JSON output has it already.
                     Err(error) if common.json => Ok(exit_status(&error)),
                     Err(error) => Err(CommandError::from(error).into()),
                 };

@@ -190,7 +190,7 @@ impl ChatSession<'_> {
             return Err(CommandError::usage("the question is still open"));
         }
         if !self.kept.conversation.is_unfinished() {
-            return Err(CommandError::usage("there is nothing to go on with"));
+            return Err(CommandError::usage("nothing to resume"));
         }
         self.answer(Vec::new()).await
     }
@@ -213,7 +213,7 @@ impl ChatSession<'_> {
         };
         self.used.add(&report);
         if report.status == RunStatus::Cancelled {
-            self.note("stopped; the conversation goes on");
+            self.note("stopped; the conversation stays open");
         }
         let json = self.setup.user.show.is_json();
         match agent_run::run_exit_status(&report, None, json) {

@@ -27,7 +27,7 @@ pub(super) async fn run(
         Ok(found) => problems.extend(found),
         Err(failure) => {
             exit = failure.exit;
-            // What is wrong in the config itself is told already, with its place.
+            // Errors of the config itself were reported already, with their locations.
             if !config.errors.iter().any(consort_config::ConfigError::is_blocking) {
                 let problem = Problem::error(failure.message);
                 problems.push(failure.hint.into_iter().fold(problem, Problem::hint));

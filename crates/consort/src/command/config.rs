@@ -168,8 +168,9 @@ fn import(
 ) -> Result<ExitStatus, CommandError> {
     let folders = UserFolders::of_process();
     let Some(target) = output.or_else(default_config_path) else {
-        return Err(CommandError::usage("there is no home folder to write to")
-            .hint("name a file with --output"));
+        return Err(
+            CommandError::usage("no home folder to write to").hint("name a file with --output")
+        );
     };
     let existing = if target.exists() { Some(read_file(&target)?) } else { None };
     let mut known: BTreeSet<ServerId> = existing

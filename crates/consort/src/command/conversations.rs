@@ -25,8 +25,7 @@ pub(super) async fn run(
     options: ConversationsArguments,
 ) -> Result<ExitStatus, CommandError> {
     let folder = options.folder.or_else(conversations_folder).ok_or_else(|| {
-        CommandError::usage("there is no home folder to look in")
-            .hint("name a folder with --folder")
+        CommandError::usage("no home folder to search").hint("name a folder with --folder")
     })?;
     let store = ConversationStore::new(folder);
     match options.command {

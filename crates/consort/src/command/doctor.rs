@@ -43,7 +43,7 @@ pub(super) async fn run(
 ) -> Result<ExitStatus, CommandError> {
     let (statuses, catalog) = (running.diagnose().await, running.catalog());
     let problems: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
-    // What the config or the lock keeps from starting was told before anything was reached.
+    // Servers that the config or the lock keeps from starting were reported before connecting.
     let (started, unusable) =
         problems.into_iter().partition::<Vec<_>, _>(|problem| running.is_startable(problem));
     let (down, unusable) = (!started.is_empty(), !unusable.is_empty());
@@ -162,12 +162,12 @@ fn remarkable(catalog: &Catalog) -> Vec<Problem> {
     let mut problems = Vec::new();
     for entry in catalog.tools.entries() {
         for finding in scan(entry.definition.json()) {
-            let message = format!("`{}` deserves a look: {finding}", entry.name);
+            let message = format!("`{}` is suspicious: {finding}", entry.name);
             problems.push(Problem::warning(message).of(&entry.route.server));
         }
     }
     for shadow in find_shadows(catalog) {
-        problems.push(Problem::warning(format!("deserves a look: {shadow}")));
+        problems.push(Problem::warning(format!("suspicious: {shadow}")));
     }
     problems
 }

@@ -67,7 +67,7 @@ pub(super) async fn run(
     for finding in &report.findings {
         line(
             TerminalText::from("  ")
-                + styled(TextStyle::Warning, "deserves a look")
+                + styled(TextStyle::Warning, "suspicious")
                 + format!(": {finding}"),
         );
     }

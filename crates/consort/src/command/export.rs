@@ -33,8 +33,9 @@ pub(super) fn run(
     }
     let own = || recipient.file(&UserFolders::of_process(), FolderLayout::of_system());
     let Some(file) = wanted.output.clone().or_else(own) else {
-        return Err(CommandError::usage("there is no home folder to write to")
-            .hint("name a file with --output"));
+        return Err(
+            CommandError::usage("no home folder to write to").hint("name a file with --output")
+        );
     };
     // Behind a link is the file that people keep.
     let file = fs::canonicalize(&file).unwrap_or(file);

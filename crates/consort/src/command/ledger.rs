@@ -27,7 +27,7 @@ pub(super) async fn run(
     ledger: LedgerArguments,
 ) -> Result<ExitStatus, CommandError> {
     let path = ledger.file.or_else(ledger_path).ok_or_else(|| {
-        CommandError::usage("there is no home folder to look in").hint("name a file with --file")
+        CommandError::usage("no home folder to search").hint("name a file with --file")
     })?;
     let source =
         LedgerSource { path: path.clone(), archives: !ledger.no_archives, folders: ledger.archive };
@@ -45,7 +45,7 @@ pub(super) async fn run(
         LedgerCommand::Export { format, filter } => export::run(source, format, &filter.into()),
         LedgerCommand::Tail { lines, follow, filter } => {
             let filter = Filter::from(filter);
-            // From before the last calls are read, so that none falls between the two.
+            // Opened before the last calls are read, so that none is missed.
             let following = follow.then(|| Follow::new(&path, filter.clone())).transpose()?;
             show(common, &tail(source, lines, &filter)?);
             match following {

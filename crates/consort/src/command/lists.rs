@@ -84,7 +84,7 @@ pub(super) async fn tools(
                 0 => String::new(),
                 more => format!(" (and {more} more: consort tools --explain {id})"),
             };
-            line(styled(TextStyle::Warning, "deserves a look") + format!(": {id} {first}{more}"));
+            line(styled(TextStyle::Warning, "suspicious") + format!(": {id} {first}{more}"));
         }
     }
     Ok(ExitStatus::Ok)
@@ -225,7 +225,7 @@ fn print_long(entry: &Entry, findings: &[ScanFinding]) {
     for finding in findings {
         line(
             TerminalText::from("  ")
-                + styled(TextStyle::Warning, "deserves a look")
+                + styled(TextStyle::Warning, "suspicious")
                 + format!(": {finding}"),
         );
     }

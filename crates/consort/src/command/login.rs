@@ -106,7 +106,7 @@ fn told(common: &GlobalArguments, server: &ServerConfig, login: &ServerLogin, to
     match kept {
         Some(kept) => {
             let by = escape_text(&kept.issuer);
-            line(format!("`{}` lets you in, by {by}: {tools} tools", server.name));
+            line(format!("`{}` accepts the login from {by}: {tools} tools", server.name));
             if kept.tokens.refresh_token.is_none() && kept.tokens.expires_at.is_some() {
                 line("it cannot be renewed: log in again when it has expired");
             }
@@ -136,11 +136,11 @@ fn nothing_to_do(server: &ServerConfig) -> CommandError {
     let name = &server.name;
     match &server.transport {
         TransportConfig::Stdio(_) => {
-            CommandError::usage(format!("`{name}` is a program: it lets you in by itself"))
+            CommandError::usage(format!("`{name}` is a local program: it needs no login"))
                 .hint("what it needs to know goes into its `env`")
         }
         _ if server.disabled => CommandError::usage(format!("`{name}` is disabled")),
-        _ => CommandError::usage(format!("the config says already who you are at `{name}`"))
+        _ => CommandError::usage(format!("the config already has credentials for `{name}`"))
             .hint("take its `auth` and its header `Authorization` out to log in"),
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn run(
 ) -> Result<ExitStatus, CommandError> {
     let config = find_source(common)?.map(|source| source.0.file);
     let Some(folder) = name_folder(common, config.as_deref()) else {
-        return Err(CommandError::usage("there is no home folder that names could be kept in"));
+        return Err(CommandError::usage("no home folder to store names in"));
     };
     let files = files(&folder).map_err(|error| failed("read", &folder, &error))?;
     if !wanted.forget.is_empty() {
@@ -73,7 +73,7 @@ fn forget(
     if let Some(gateway) = running {
         let message = format!("the gateway at {} uses these names", gateway.address);
         return Err(
-            CommandError::usage(message).hint("end it first; it gives names anew when it starts")
+            CommandError::usage(message).hint("stop it first; it assigns new names when it starts")
         );
     }
     let mut count = 0;

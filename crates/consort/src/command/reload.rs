@@ -182,7 +182,7 @@ async fn exchange(
 fn show(gateway: &RunningGateway, report: &ReloadReport) {
     let address = &gateway.address;
     for rejected in &report.rejected {
-        line(format!("{address}: {} kept out: {}", rejected.part, escape_text(&rejected.reason)));
+        line(format!("{address}: {} rejected: {}", rejected.part, escape_text(&rejected.reason)));
         if rejected.acceptable {
             line("   hint: accept it with `consort reload --accept`");
         }

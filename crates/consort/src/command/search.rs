@@ -16,8 +16,8 @@ pub(super) async fn run(
     need: CatalogFreshness,
 ) -> Result<ExitStatus, CommandError> {
     if query.trim().is_empty() {
-        return Err(CommandError::usage("there is nothing to look for")
-            .hint("say what is to be done, as in `consort search send a message`"));
+        return Err(CommandError::usage("empty query")
+            .hint("describe a task, as in `consort search send a message`"));
     }
     running.connect_servers(None, need).await;
     let catalog = running.catalog();

@@ -42,7 +42,7 @@ pub(crate) async fn run(
     common: &GlobalArguments,
     serve: ServeArguments,
 ) -> Result<ExitStatus, CommandError> {
-    // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
+    // Until the prompts at the terminal are answered, Ctrl-C ends the process as usual.
     let ServeSetup { prepared, options, mut gateway_settings, listen, kept, reload_state, resolve } =
         ServeSetup::new(common, &serve)?;
     let (mut signals, limits) = (ShutdownSignals::new()?, options.limits.settings());
@@ -214,7 +214,7 @@ impl ServeSetup {
             settings::gateway_settings(common, serve, &options, file, MissingToken::Create)?;
         let adopted = gateway_settings.names.as_deref();
         if let Some(Err(error)) = adopted.map(|folder| names::adopt_earlier(common, folder)) {
-            tracing::warn!(%error, "names that an earlier version kept cannot be read: things may be named anew");
+            tracing::warn!(%error, "cannot read the names stored by an earlier version: names may change");
         }
         // What cannot be kept is not tried again for every server.
         if unwritable.cache {
@@ -286,13 +286,14 @@ fn refuse_unprotected(
     if let Some(address) = main.or(metrics)
         && serve.allow_unauthenticated
     {
-        let message = format!("{address} can be reached by others: not without a token");
-        return Err(CommandError::usage(message).hint("leave --allow-unauthenticated out"));
+        let message = format!("{address} is reachable from other machines: a token is required");
+        return Err(CommandError::usage(message).hint("omit --allow-unauthenticated"));
     }
     if let Some(address) = main
         && serve.allow_host.is_empty()
     {
-        let message = format!("{address} can be reached by others: under which name?");
+        let message =
+            format!("{address} is reachable from other machines: allowed host names are required");
         return Err(CommandError::usage(message).hint("add --allow-host NAME"));
     }
     Ok(())

@@ -22,7 +22,7 @@ pub(super) async fn run(
     }
     let down: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
     if !common.json {
-        // What the config or the lock keeps from starting was told before anything was reached.
+        // Servers that the config or the lock keeps from starting were reported before connecting.
         down.iter().filter(|problem| running.is_startable(problem)).for_each(tell);
     }
     Ok(if down.is_empty() { ExitStatus::Ok } else { ExitStatus::Unreachable })

@@ -99,8 +99,7 @@ fn file(path: &Path) -> Result<PathBuf, CommandError> {
 }
 
 fn store() -> Result<TrustStore, CommandError> {
-    TrustStore::of_user()
-        .ok_or_else(|| CommandError::usage("there is no home folder to keep it in"))
+    TrustStore::of_user().ok_or_else(|| CommandError::usage("no home folder to store it in"))
 }
 
 fn failed(error: &std::io::Error) -> CommandError {

@@ -252,7 +252,7 @@ pub(crate) fn build_layers(
             let near = consort_core::nearest(profile, known.iter().map(String::as_str));
             match near.first() {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                None => failure.hint("profiles are described under `[consort.profiles.NAME]`"),
+                None => failure.hint("profiles are configured under `[consort.profiles.NAME]`"),
             }
         })?;
     }

@@ -47,7 +47,7 @@ impl EventFields {
             self.0.into_iter().partition(|(key, _)| key == "message");
         all.extend(message.into_iter().next_back());
         for (key, value) in fields {
-            // What an object says of every event is not said by a field.
+            // A field named like a key of every event gets a prefix.
             let taken = key == "target" || all.iter().any(|(known, _)| *known == key);
             all.push((if taken { format!("field_{key}") } else { key }, value));
         }

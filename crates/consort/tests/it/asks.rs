@@ -128,8 +128,8 @@ fn mistakes_are_told_before_anybody_is_asked() {
     });
     assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"
     $ consort ask
-    error: there is nothing to ask
-    hint: say it, as in `consort ask how is the weather in Oslo`, or pipe it in
+    error: empty prompt
+    hint: write a prompt, as in `consort ask how is the weather in Oslo`, or pipe it in
     [exit 2]
 
     $ consort ask hello --model scripted:none.json
@@ -146,7 +146,7 @@ fn mistakes_are_told_before_anybody_is_asked() {
     [exit 2]
 
     $ consort ask hello --model scripted:script.json --image photo.png
-    error: `photo.png` is not a picture that models take
+    error: `photo.png` is not an image format that models accept
     hint: use PNG, JPEG, GIF or WebP
     [exit 2]
 

@@ -8,7 +8,7 @@ use crate::serve::{Serving, demo, until};
 /// A server `two` that cannot be used, and words of the reason.
 const BAD: [(&str, &str); 6] = [
     ("[mcp.two]\ncomand = \"x\"\n", "unknown key `comand`"),
-    ("[mcp.two]\nurl = \"http://tools.example/mcp\"\n", "plain http to another machine"),
+    ("[mcp.two]\nurl = \"http://tools.example/mcp\"\n", "plain HTTP to another machine"),
     ("[mcp.two]\ncommand = \"x\"\nenv.A = \"env:NOT_SET_HERE\"\n", "`NOT_SET_HERE` is not set"),
     ("[mcp.two]\ncommand = \"x\"\nenv.A = \"file:nowhere\"\n", "`nowhere`"),
     ("[mcp.two]\ncommand = \"x\"\nkeep = []\n", "empty list"),

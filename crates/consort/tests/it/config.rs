@@ -30,7 +30,7 @@ fn check_finds_every_problem_and_starts_nothing() {
     assert_eq!(ran.code, 2);
     assert_eq!(ran.out, "mcp.json: 2 servers, 2 errors, 1 warnings\n");
     assert_snapshot!(ran.err, @r"
-    error: slip: mcp.json:5:13: neither `command` nor `url`: one of them says where the server is
+    error: slip: mcp.json:5:13: neither `command` nor `url`: one of them is required
     warning: slip: mcp.json:5:14: unknown key `comand`
        hint: did you mean `command`?
     error: remote: mcp.json:4:83: the variable `TOKEN` is not set
@@ -340,7 +340,7 @@ fn a_server_is_added_and_removed_and_all_else_stays() {
     let ran = home.run(&add);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: a server is called `notes` already
+    error: a server named `notes` exists already
     hint: take that one out, or use another name
     ");
     for name in ["notes", "web", "more"] {
@@ -350,7 +350,7 @@ fn a_server_is_added_and_removed_and_all_else_stays() {
     let ran = home.run(&["config", "remove", "fils"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: no server is called `fils` in the config
+    error: unknown server `fils`
     hint: did you mean `files`?
     ");
 }

@@ -77,7 +77,7 @@ fn a_server_that_asks_is_let_know_and_remembers() {
 
     let (ran, read) = log_in(&home, &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.out.starts_with("`web` lets you in, by http://127.0.0.1:"), "{ran:?}");
+    assert!(ran.out.starts_with("`web` accepts the login from http://127.0.0.1:"), "{ran:?}");
     assert_eq!(read, "That was all: you can close this page.");
     assert_eq!(home.run(&["call", "add", "a=1", "b=2"]).out.trim(), "3");
 
@@ -170,8 +170,8 @@ fn mistakes_are_told_with_what_would_be_right() {
         ran.err
     };
     assert!(said("file").contains("did you mean `files`?"));
-    assert!(said("files").contains("`files` is a program"));
-    assert!(said("web").contains("the config says already who you are at `web`"));
+    assert!(said("files").contains("`files` is a local program"));
+    assert!(said("web").contains("the config already has credentials for `web`"));
 }
 
 #[test]

@@ -74,11 +74,11 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     assert!(told["unusable"].to_string().contains("NOT_SET_HERE"), "{told}");
     let (_, session) = serving.api("GET", "/session", None);
     assert!(!session["problems"].to_string().contains("NOT_SET_HERE"), "{session}");
-    // One that is kept out says why, and is taken over by nobody.
+    // One that is rejected says why, and is taken over by nobody.
     home.write("consort.toml", &config(&demo("two")));
     let (ran, told) = dry_run();
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("config kept out: it has no `[consort.policy]`"), "{ran:?}");
+    assert!(ran.out.contains("config rejected: it has no `[consort.policy]`"), "{ran:?}");
     assert_eq!(told["rejected"][0]["acceptable"], true, "{told}");
     assert!(serving.tools("/mcp").len() == 8 && denied(&serving));
     assert_eq!(kept_out(&serving), []);
@@ -178,11 +178,11 @@ fn a_config_without_the_policy_of_the_one_in_force_is_kept_out_until_somebody_ac
     home.write("consort.toml", &demo("one"));
     let ran = home.run(&["reload"]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("kept out: it has no `[consort.policy]`"), "{ran:?}");
+    assert!(ran.out.contains("rejected: it has no `[consort.policy]`"), "{ran:?}");
     assert!(ran.out.contains("consort reload --accept"), "{ran:?}");
     assert!(denied(&serving));
     let (_, session) = serving.api("GET", "/session", None);
-    assert!(session["problems"].to_string().contains("config change kept out"), "{session}");
+    assert!(session["problems"].to_string().contains("config change rejected"), "{session}");
     let ran = home.run(&["reload", "--accept"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("policy: rule removed: "), "{ran:?}");

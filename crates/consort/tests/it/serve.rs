@@ -220,7 +220,11 @@ fn an_address_that_others_reach_needs_more() {
     let home = Home::new();
     let ran = home.run(&["serve", "--listen", "0.0.0.0:0", "--allow-unauthenticated"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("can be reached by others: not without a token"), "{}", ran.err);
+    assert!(
+        ran.err.contains("is reachable from other machines: a token is required"),
+        "{}",
+        ran.err
+    );
     let ran = home.run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("hint: add --allow-host NAME"), "{}", ran.err);

@@ -90,7 +90,7 @@ fn mistakes_in_a_task_are_told_with_what_would_be_right() {
     [exit 2]
 
     $ consort run empty.toml
-    error: `empty.toml` does not say what is to be done
+    error: `empty.toml` has no prompt
     hint: say it in `description`
     [exit 2]
 

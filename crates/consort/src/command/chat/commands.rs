@@ -29,7 +29,7 @@ impl ChatSession<'_> {
                 let context = &mut self.setup.context;
                 context.choose_model(&name).await?;
                 let model = context.agent.model.id.clone();
-                self.note(&format!("{model} answers from now on"));
+                self.note(&format!("{model} is used from now on"));
             }
             ChatCommand::Fork(messages) => {
                 let fork = self.setup.context.storage.fork(&self.kept, messages)?;

@@ -35,18 +35,14 @@ pub(super) enum ChatCommand {
 /// The chat commands: name, arguments, description.
 pub(super) const CHAT_COMMANDS: [(&str, &str, &str); 10] = [
     ("help", "", "shows this"),
-    (
-        "tools",
-        "[TEXT]",
-        "shows the tools that the model sees, or those with this text in their names",
-    ),
-    ("model", "[PROVIDER:NAME]", "shows the model, or takes another"),
-    ("new", "", "begins another conversation"),
+    ("tools", "[TEXT]", "shows the tools that the model sees, or those with TEXT in their names"),
+    ("model", "[PROVIDER:NAME]", "shows the model, or changes it"),
+    ("new", "", "starts a new conversation"),
     ("list", "", "shows the last conversations"),
-    ("open", "ID", "goes on with another conversation"),
-    ("fork", "[N]", "goes on in a copy, of the first N messages if that is said"),
-    ("go", "", "goes on with a run that was broken off, or that waits for an answer"),
-    ("usage", "", "shows what was used so far"),
+    ("open", "ID", "continues another conversation"),
+    ("fork", "[N]", "continues in a copy, of all messages or the first N"),
+    ("go", "", "resumes a run that was interrupted or waits for an answer"),
+    ("usage", "", "shows the usage so far"),
     ("quit", "", "ends the chat, as Ctrl-D does"),
 ];
 
@@ -84,7 +80,7 @@ pub(super) fn parse_line(line: &str) -> Result<ChatInput, CommandError> {
         "go" => ChatCommand::Go,
         "usage" => ChatCommand::Usage,
         "quit" | "exit" | "q" => ChatCommand::Quit,
-        "" => return Err(CommandError::usage("an order is expected behind `/`").hint("see /help")),
+        "" => return Err(CommandError::usage("missing command after `/`").hint("see /help")),
         prompt => return Ok(ChatInput::Prompt(prompt.to_owned(), arguments(rest)?)),
     };
     Ok(ChatInput::Command(command))
@@ -93,7 +89,7 @@ pub(super) fn parse_line(line: &str) -> Result<ChatInput, CommandError> {
 /// Parses arguments of the form `name=value name="two words"`.
 fn arguments(text: &str) -> Result<Vec<(String, String)>, CommandError> {
     let words =
-        split_words(text).ok_or_else(|| CommandError::usage("a quotation mark has no partner"))?;
+        split_words(text).ok_or_else(|| CommandError::usage("unbalanced quotation mark"))?;
     let read = |word: String| match word.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(CommandError::usage(format!("`{}` is not an argument", escape_line(&word)))

@@ -96,8 +96,7 @@ fn target(common: &GlobalArguments) -> Result<PathBuf, CommandError> {
     match lookup.found {
         ConfigLocation::File(file) => Ok(file),
         ConfigLocation::Embedded => default_config_path().ok_or_else(|| {
-            CommandError::usage("there is no home folder to write to")
-                .hint("name a file with --config")
+            CommandError::usage("no home folder to write to").hint("name a file with --config")
         }),
     }
 }
@@ -121,7 +120,7 @@ fn written(wanted: &AddServerArguments) -> Result<String, CommandError> {
             json!({ "command": command, "args": arguments, "env": pairs("--env", &wanted.env)? })
         }
         (None, None) => {
-            return Err(CommandError::usage("say what to start: `-- COMMAND ARGUMENTS`"));
+            return Err(CommandError::usage("add a command: `-- COMMAND ARGUMENTS`"));
         }
     };
     Ok(json!({ name.as_str(): entry }).to_string())

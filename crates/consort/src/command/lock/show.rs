@@ -41,7 +41,7 @@ pub(super) fn server(server: &ServerId, locked: &LockedServer) {
 
 /// Prints a suspicious passage. It may be harmless.
 fn look(text: &str) {
-    line(TerminalText::from("  ") + styled(TextStyle::Warning, "deserves a look") + ": " + text);
+    line(TerminalText::from("  ") + styled(TextStyle::Warning, "suspicious") + ": " + text);
 }
 
 fn named(kind: PinnedKind, name: &str) -> String {
@@ -87,8 +87,8 @@ pub(super) fn summary(lock: &PinLock) -> String {
     let findings: usize = items().map(|(_, item)| scan(item.definition()).len()).sum();
     let look = match findings {
         0 => String::new(),
-        1 => ", 1 finding that deserves a look".to_owned(),
-        _ => format!(", {findings} findings that deserve a look"),
+        1 => ", 1 suspicious finding".to_owned(),
+        _ => format!(", {findings} suspicious findings"),
     };
     let (servers, tools, prompts) =
         (lock.servers.len(), count(PinnedKind::Tool), count(PinnedKind::Prompt));

@@ -86,7 +86,7 @@ impl TaskFile {
             ))
         })?;
         if file.description.trim().is_empty() {
-            return Err(CommandError::usage(format!("`{shown}` does not say what is to be done"))
+            return Err(CommandError::usage(format!("`{shown}` has no prompt"))
                 .hint("say it in `description`"));
         }
         Ok(file)

@@ -62,7 +62,7 @@ impl ScannedDefinitions {
                     concern = %finding.concern,
                     place = excerpt(&finding.pointer, NAME_CHARS),
                     words = finding.excerpt,
-                    "a definition deserves a look"
+                    "suspicious text in a definition"
                 );
             }
         }

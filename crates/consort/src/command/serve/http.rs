@@ -96,14 +96,14 @@ pub(super) async fn serve(
     if !common.json {
         note("ending; requests in progress may take up to 30 s, a second signal ends at once");
     }
-    // Who follows what agents do is let go by it.
+    // This ends the event streams of agent runs.
     let ended = async {
         if let Some(console) = entry.console {
             console.end_runs().await;
         }
     };
     tokio::select! {
-        // Whoever balances load sees that we leave, and is still served.
+        // A load balancer sees the shutdown, and its requests are still served.
         () = async {
             tokio::select! {
                 _ = serving.as_mut() => {}
@@ -138,7 +138,7 @@ fn announce(
 ) {
     let StartupInfo { kept, asked, console, .. } = entry;
     let kept = kept.as_ref();
-    // Whoever connects by a path still sends a name.
+    // A client of a Unix socket still sends a host name.
     let (base, socket) = match at {
         ListenAddress::Tcp(address) => (format!("http://{address}{}", base.as_str()), None),
         ListenAddress::Unix(path) => (format!("http://localhost{}", base.as_str()), Some(path)),
@@ -165,10 +165,10 @@ fn announce(
     if !asked.is_empty() {
         line(format!("for clients of OpenAI's formats: {base}/v1, model {}", asked.join(" or ")));
     }
-    // What is no terminal is a journal or a file, and keeps what it is told.
+    // Other outputs are journals or files, which would store the token.
     let shown = std::io::stdout().is_terminal() && kept.is_some_and(|kept| kept.created);
     match kept {
-        None => note("warning: whoever reaches this address may use it (--allow-unauthenticated)"),
+        None => note("warning: served without authentication (--allow-unauthenticated)"),
         Some(kept) if shown => {
             line(format!("token: {}", kept.secret));
             line(format!("it is kept in {} and not shown again", kept.file.display()));
@@ -197,8 +197,9 @@ pub(super) struct ShutdownSignals {
 impl ShutdownSignals {
     pub(super) fn new() -> Result<Self, CommandError> {
         let hear = |kind| {
-            signal(kind)
-                .map_err(|error| CommandError::usage(format!("cannot hear signals: {error}")))
+            signal(kind).map_err(|error| {
+                CommandError::usage(format!("cannot install signal handlers: {error}"))
+            })
         };
         Ok(Self {
             terminate: hear(SignalKind::terminate())?,

@@ -114,7 +114,7 @@ fn load_last_calls(records: &Records) -> Option<JoinHandle<()>> {
         let wanted = Search { most: calls, look: calls, ..Search::default() };
         match search(ledger.path(), &wanted) {
             Ok(found) => feed.seed(found.calls.into_iter().rev().collect()),
-            Err(error) => tracing::debug!(%error, "the last calls are not known"),
+            Err(error) => tracing::debug!(%error, "cannot read the last calls"),
         }
     }))
 }

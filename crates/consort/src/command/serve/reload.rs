@@ -108,7 +108,7 @@ impl ConfigReloader<'_> {
             };
             let report = self.check_files(&mut state, trigger);
             if let Some(reply) = reply {
-                // Whoever asked may have left.
+                // The requester may be gone.
                 let _ = reply.send(report);
             }
         }
@@ -336,7 +336,7 @@ impl ConfigReloader<'_> {
         configure(self.records, self.serve, &options);
         state.empty_fragments =
             config.as_ref().map(|config| config.empty_fragments.clone()).unwrap_or_default();
-        // Last: whoever waits there for a config waits for all of this.
+        // Last: waiters for the new config expect all of the above to be in force.
         if let Some(console) = self.console {
             console.set_config(served.into_active_config(config, problems));
         }
@@ -357,7 +357,7 @@ impl ConfigReloader<'_> {
     ) -> Result<(Access, Vec<PathBuf>), ReloadRefusal> {
         let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
         if matches!(access, Access::Tokens(_)) && kept.is_none() {
-            let reason = "the owner's token is missing: the last one stays in force".to_owned();
+            let reason = "the owner's token is missing: the previous one stays in force".to_owned();
             return Err(ReloadRefusal { reason, acceptable: false });
         }
         let owner = kept.map(|kept| kept.file);

@@ -221,7 +221,7 @@ impl ReloadState {
             return self.source.clone();
         }
         if others {
-            // Whoever asks takes the files as they are from here on.
+            // A requested reload takes the files in their present version.
             self.config.mark();
             read = ConfigSource::read(&file);
         }
@@ -251,7 +251,7 @@ impl ReloadState {
         if let Some(file) = held.find(|file| config.empty_fragments.contains(file)) {
             return Some(format!("the included file `{}` is empty", file.display()));
         }
-        // Whoever takes the last server out at the console sees that it is the last one.
+        // The console shows that a removed server is the last one.
         changes::suspicious_change(&self.options, config, trigger == ReloadTrigger::Console)
     }
 

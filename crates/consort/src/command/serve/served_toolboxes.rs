@@ -201,7 +201,7 @@ impl ToolboxInputs<'_> {
             observer,
         };
         let toolboxes = Toolboxes { whole, servers: layers.servers(), profiles };
-        // Whoever calls there is who looks.
+        // Calls of the console are recorded with this endpoint.
         let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| recorded(toolbox, "console");
         let console = toolbox_layers.over(Arc::new(self.hub.clone()), &from_console);
         let tools = console.tools(None).unwrap_or_else(|| console.servers());

@@ -55,7 +55,7 @@ pub(super) fn listen_addresses(
 ) -> Result<ListenAddresses, CommandError> {
     let main = match &serve.listen {
         Some(address) => Some(address.clone()),
-        // Whoever hands sockets over says where to listen.
+        // Passed sockets determine the addresses.
         None if !activated.is_empty() => None,
         None => Some(ListenAddress::Tcp(USUAL)),
     };

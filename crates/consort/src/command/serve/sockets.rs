@@ -138,7 +138,7 @@ async fn bind_unix(path: &Path) -> io::Result<BoundSocket> {
     if is_socket {
         match UnixStream::connect(path).await {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                // Nobody listens there any more.
+                // The listener is gone.
                 std::fs::remove_file(path)?;
             }
             _ => return Err(io::ErrorKind::AddrInUse.into()),

@@ -35,7 +35,7 @@ pub(crate) fn stored_token(
         Some(file) => file.to_owned(),
         None => consort_config::state_folder()
             .ok_or_else(|| {
-                CommandError::usage("no home folder to keep a token in")
+                CommandError::usage("no home folder to store a token in")
                     .hint("use --token-file FILE")
             })?
             .join("token"),
@@ -45,7 +45,7 @@ pub(crate) fn stored_token(
         MissingToken::Leave => token::read(&file).map(|secret| Some((secret?, false))),
     };
     let found = found.map_err(|error| {
-        CommandError::usage(format!("cannot keep a token in {}: {error}", file.display()))
+        CommandError::usage(format!("cannot store a token in {}: {error}", file.display()))
             .hint("use --token-file FILE")
     })?;
     Ok(found.map(|(secret, created)| StoredToken { secret, file, created }))

@@ -186,7 +186,7 @@ fn a_conversation_is_had_kept_copied_and_removed() {
     assert_eq!((&told["agent"], &told["state"]), (&json!("adder"), &json!("completed")));
     assert_eq!(told["report"]["text"], "It is 5.");
     assert_eq!((&told["input"], &told["output"]), (&json!(30), &json!(9)));
-    // Nothing is on, and there is nothing to go on with.
+    // Nothing is on, and nothing to resume.
     assert_eq!(names(&followed(&serving, &id)), ["idle"]);
     assert_eq!(serving.api("POST", &path, Some(&json!({}))).0, 409);
     // Whoever answered before goes on.

@@ -200,7 +200,7 @@ fn what_would_be_added_is_shown_before_anything_starts() {
         "name": "nowhere",
         "problems": [
           {
-            "message": "pasted:6:24: neither `command` nor `url`: one of them says where the server is",
+            "message": "pasted:6:24: neither `command` nor `url`: one of them is required",
             "severity": "error"
           }
         ]
@@ -211,8 +211,8 @@ fn what_would_be_added_is_shown_before_anything_starts() {
     for (text, status, error) in [
         ("{", 400, "pasted:1:1: not valid JSON"),
         ("{\"command\": \"x\"}", 400, "`command` stands alone: the server has no name"),
-        ("{\"mcpServers\": {}}", 400, "no server is described in it"),
-        ("", 400, "no server is described in it"),
+        ("{\"mcpServers\": {}}", 400, "it contains no server"),
+        ("", 400, "it contains no server"),
     ] {
         let (found, told) = preview(text);
         assert_eq!(found, status, "{told}");
@@ -246,7 +246,7 @@ fn a_server_is_added_to_the_file_and_connected_and_taken_out_again() {
     let (status, told) = add(&serving, &new);
     assert_eq!(
         (status, told["error"].as_str()),
-        (409, Some("a server is called `memory` already"))
+        (409, Some("a server named `memory` exists already"))
     );
     let (status, told) =
         add(&serving, r#"{"x": {"command": "x", "env": {"A": "env:NOBODY_SETS_THIS"}}}"#);
