@@ -220,7 +220,9 @@ impl ServerLogin {
         }
         let most = self.settings.limits.attempts;
         if !self.state().attempts.count(Instant::now(), most) {
-            return Err(LoginError::Unauthorized(format!("asked {most} times, in vain")));
+            return Err(LoginError::Unauthorized(format!(
+                "no authorization after {most} attempts"
+            )));
         }
         let mut egress = EgressFilter::for_login(&self.settings).await?;
         let discovered =

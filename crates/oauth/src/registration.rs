@@ -95,7 +95,7 @@ impl ClientRegistration {
             let status = answer.status;
             return Err(unusable_response(
                 endpoint,
-                &format!("does not register us: HTTP {status} {said}"),
+                &format!("refuses to register the client: HTTP {status} {said}"),
             ));
         }
         let registered: RegistrationResponse = answer.parse(endpoint)?;

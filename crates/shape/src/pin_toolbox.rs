@@ -92,9 +92,9 @@ impl LockedToolbox {
         let id = entry.id();
         let reason = match self.lock.withheld(server, pinned, name, definition.json())? {
             WithholdReason::Changed { .. } => {
-                format!("the definition of `{id}` changed since it was agreed to")
+                format!("the definition of `{id}` changed since it was approved")
             }
-            WithholdReason::New => format!("nobody agreed to `{id}` yet"),
+            WithholdReason::New => format!("`{id}` is not approved yet"),
             other => format!("`{id}`: {other}"),
         };
         Some(CallError::Withheld { server: server.clone(), reason })
@@ -201,8 +201,8 @@ mod tests {
         assert_eq!(ids, ["a.same"]);
         assert_eq!(catalog.problems.len(), 3);
         for (server, name, why) in [
-            ("a", "other", "the definition of `a.other` changed since it was agreed to"),
-            ("a", "new", "nobody agreed to `a.new` yet"),
+            ("a", "other", "the definition of `a.other` changed since it was approved"),
+            ("a", "new", "`a.new` is not approved yet"),
             ("b", "t", "`b.t`: the server is not in the lock"),
         ] {
             for call in <[_; 2]>::from(both(server, name, &json!({}))) {

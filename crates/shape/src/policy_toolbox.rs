@@ -227,10 +227,10 @@ impl PolicySettings {
         let answer = match tokio::time::timeout(self.limits.answer, answered).await {
             Ok(Ok(Ok(answer))) => answer,
             Ok(Ok(Err(Refusal { message, .. }))) => {
-                return Err(format!("nobody agreed: {message}"));
+                return Err(format!("not approved: {message}"));
             }
-            Ok(Err(_)) => return Err("nobody agreed".to_owned()),
-            Err(_) => return Err(format!("nobody answered within {:?}", self.limits.answer)),
+            Ok(Err(_)) => return Err("not approved".to_owned()),
+            Err(_) => return Err(format!("no answer within {:?}", self.limits.answer)),
         };
         let (approval, edited) = match form.read_answer(&answer) {
             ApprovalVerdict::Approve { approval, edited } => (approval, edited),
@@ -607,14 +607,14 @@ mod tests {
         );
         // Whoever does not answer has let the question drop.
         let error = consort_core::end(toolbox.call(call)).await.unwrap_err();
-        assert_eq!(error.to_string(), "denied: nobody agreed: nobody is there to answer");
+        assert_eq!(error.to_string(), "denied: not approved: nobody is there to answer");
         // Whoever keeps it for too long has not agreed either.
         let (call, _) = both("files", "read", &json!({}));
         let mut events = toolbox.call(call);
         let kept = events.next().await;
         assert!(matches!(kept, Some(Event::Approval(_))));
         let Some(Event::End(Err(error))) = events.next().await else { panic!("no end") };
-        assert_eq!(error.to_string(), "denied: nobody answered within 300s");
+        assert_eq!(error.to_string(), "denied: no answer within 300s");
         assert!(fake.taken().is_empty());
     }
 

@@ -279,7 +279,7 @@ impl CallAttempt<'_> {
                 }
                 Some(Happening::Question(request)) => self.answer_server(request).await,
                 Some(Happening::Skipped(count)) => {
-                    let text = format!("{count} events of `{}` were not told", run_tool.id);
+                    let text = format!("{count} events of `{}` were dropped", run_tool.id);
                     self.emitter.emit(RunEvent::Note { text }).await;
                 }
                 Some(Happening::End(end)) => return Ok(Some(end)),

@@ -258,7 +258,7 @@ impl ArgumentSpec {
             ));
         }
         if hidden == 1 && shown {
-            return Err(format!("argument `{name}` is hidden: nothing else can be said of it"));
+            return Err(format!("argument `{name}` is hidden: it takes no other key"));
         }
         let mut changes = Vec::new();
         changes.extend(
@@ -270,7 +270,7 @@ impl ArgumentSpec {
         changes.extend(self.description.clone().map(ArgumentChange::Describe));
         changes.extend(self.name.clone().map(ArgumentChange::Rename));
         if changes.is_empty() {
-            return Err(format!("argument `{name}`: nothing is said of it"));
+            return Err(format!("argument `{name}` has no change: set at least one key"));
         }
         let argument = |change| -> Arc<dyn Transform> {
             Arc::new(ArgumentTransform { name: name.to_owned(), change })
@@ -297,7 +297,7 @@ impl ResultSpec {
             (None, None) => {}
         }
         if made.is_empty() {
-            return Err("`result`: nothing is said of it".to_owned());
+            return Err("`result` is empty: set at least one key".to_owned());
         }
         Ok(made)
     }
@@ -366,7 +366,7 @@ mod tests {
             ),
             (
                 json!({ "arguments": { "a": { "drop": true, "name": "b" } } }),
-                "argument `a` is hidden: nothing else can be said of it",
+                "argument `a` is hidden: it takes no other key",
             ),
             (json!({ "result": { "preview_bytes": 1 } }), "`preview_bytes` needs `max_bytes`"),
         ] {
