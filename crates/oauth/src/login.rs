@@ -181,7 +181,7 @@ impl ServerLogin {
         let _one = self.refreshing.lock().await;
         let stored = self.reload();
         let now = stored.as_ref().and_then(|stored| bearer_header(&stored.tokens));
-        // Somebody else has got another one meanwhile.
+        // Another request refreshed the token in the meantime.
         if now.is_some() && now != refused.shown {
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl ServerLogin {
             (403, Some("insufficient_scope"))
                 if self.user_agent.is_none() && !self.settings.client_credentials_grant =>
             {
-                // Somebody has to agree, later and elsewhere.
+                // A user must authorize it, later and elsewhere.
                 if let Some(challenge) = &challenge {
                     self.store_required_scope(challenge).await?;
                 }

@@ -21,7 +21,7 @@ impl<T> CatalogMemo<T> {
         if let Some((_, known)) = made.iter().find(|(known, _)| Arc::ptr_eq(known, &catalog)) {
             return Arc::clone(known);
         }
-        // What only we still hold, nobody will ask for again.
+        // A catalog that only the memo still holds is not requested again.
         made.retain(|(known, _)| Arc::strong_count(known) > 1);
         let new = Arc::new(make(&catalog));
         made.push((catalog, Arc::clone(&new)));

@@ -54,7 +54,7 @@ impl LockedToolbox {
         if let Err(error) = self.admit(&call.caller, kind, &target) {
             return Events::ended(Err(error));
         }
-        // Whoever sends the call checks again: its server may have been reached anew by then.
+        // The sender checks again: the server may have reconnected by then.
         let (locked, caller) = (Arc::clone(self), call.caller.clone());
         call.admission = Some(AdmissionCheck::new(move || locked.admit(&caller, kind, &target)));
         self.inner.call(call)
@@ -74,7 +74,7 @@ impl LockedToolbox {
             .and_then(|at| self.withheld_error(&whole, kind, &shelf.entries()[at]));
         let unknown = || match kind {
             ShelfKind::Tools => admitted.unknown(kind, &target.to_string()).into(),
-            // Without a hint: here, nobody knows what the caller may see.
+            // Without a hint: this layer does not know what the caller may see.
             _ => CallError::Unknown { kind: "prompt", name: name.clone(), nearest: Vec::new() },
         };
         Err(locked.unwrap_or_else(unknown))

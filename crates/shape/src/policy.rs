@@ -118,7 +118,7 @@ pub enum PolicyEffect {
         /// Reason sent to the caller.
         reason: Arc<str>,
     },
-    /// A person is asked. The call is refused if nobody can be asked and no earlier approval covers it.
+    /// A person is asked. Without a user and an earlier approval, the call is refused.
     Ask {
         /// Reason shown to the person.
         reason: Arc<str>,
@@ -633,7 +633,7 @@ mod tests {
         fn a_rule_whose_condition_cannot_be_told_never_opens_anything(
             condition in condition(), caller in caller(), id in 0..4_usize,
         ) {
-            // Readers may differ on these, so no condition can be told of them.
+            // Parsers may read these differently, so conditions cannot be tested on them.
             let twice = Json::parse(r#"{"n":1,"n":9,"o":{"n":1}}"#).unwrap();
             let (server, tool) = IDS[id].split_once('.').unwrap();
             let annotations = Annotations::default();

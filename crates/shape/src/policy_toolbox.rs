@@ -272,7 +272,7 @@ impl PolicySettings {
                 catalog.set(kind, shown);
             }
         }
-        // Of a server of which nothing is left, nobody learns: not what it tells models, not that it is there.
+        // A server without visible items is hidden altogether, with its instructions.
         let closed = |server: &ServerId| {
             let any = |kind| catalog.shelf(kind).of(server).next().is_some();
             !ShelfKind::ALL.into_iter().any(any) && !self.opens(caller, server)
@@ -541,7 +541,7 @@ mod tests {
             assert_eq!(asked.len(), usize::from(path == "/a"));
             end.unwrap();
         }
-        // What was approved goes ahead where nobody can be asked.
+        // An approved call goes ahead without a user.
         let (_, pass) = both("files", "delete", &json!({ "path": "/c" }));
         consort_core::end(toolbox.call(pass)).await.unwrap();
         // With other arguments, it is another question.
@@ -605,10 +605,10 @@ mod tests {
             error.to_string(),
             "denied: a person would have to agree, and this client cannot ask one"
         );
-        // Whoever does not answer has let the question drop.
+        // A client that does not answer drops the question.
         let error = consort_core::end(toolbox.call(call)).await.unwrap_err();
         assert_eq!(error.to_string(), "denied: not approved: nobody is there to answer");
-        // Whoever keeps it for too long has not agreed either.
+        // A question without an answer in time is not approved either.
         let (call, _) = both("files", "read", &json!({}));
         let mut events = toolbox.call(call);
         let kept = events.next().await;

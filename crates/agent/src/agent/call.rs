@@ -99,7 +99,7 @@ impl CallAttempt<'_> {
     /// Makes the call and stores its result; stores none if it waits for a user.
     async fn run(self) -> Result<(), RunEnd> {
         let _slot = match &self.slot {
-            // Nobody closes it.
+            // It is never closed.
             Some(slot) => slot.acquire().await.ok(),
             None => None,
         };

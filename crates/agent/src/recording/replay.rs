@@ -269,7 +269,7 @@ impl RecordingPlayer {
         match end.map(line::RecordedEnd::play) {
             Some(Some(end)) => Event::End(end),
             Some(None) => refused("the recorded result is invalid".to_owned()),
-            // Whoever called gave up, and does not wait for that again.
+            // The recorded caller cancelled here: the replay ends as well.
             None => Event::End(Err(CallError::Cancelled { sent: true })),
         }
     }
