@@ -142,14 +142,14 @@ impl PolicyDecision {
             PolicyEffect::Ask { reason, .. } => ("a person is asked", Some(reason)),
         };
         let by = self.rule.as_deref().unwrap_or("the default: no rule fits");
-        let mut told = format!("{what} by {by}");
+        let mut text = format!("{what} by {by}");
         if let Some(reason) = reason {
-            let _ = write!(told, " ({reason})");
+            let _ = write!(text, " ({reason})");
         }
         if let Some(unsure) = &self.unsure {
-            let _ = write!(told, "; its condition counts as met, since {unsure}");
+            let _ = write!(text, "; its condition counts as met, since {unsure}");
         }
-        format!("{told}; the tool is {}", self.classes)
+        format!("{text}; the tool is {}", self.classes)
     }
 }
 
@@ -188,8 +188,8 @@ impl Policy {
         let idle = |(_, target): &(_, &target::ToolPattern)| {
             !tools.iter().any(|(server, tool)| target.fits(server, tool))
         };
-        let told = classes.chain(rules).filter(idle);
-        told.map(|(place, target)| format!("{place}: {}", target.as_str())).collect()
+        let unmatched = classes.chain(rules).filter(idle);
+        unmatched.map(|(place, target)| format!("{place}: {}", target.as_str())).collect()
     }
 
     /// Decides. The first rule that matches wins. Where a condition cannot be evaluated, the stricter of

@@ -219,9 +219,9 @@ impl PolicySettings {
         });
         let params = form.params().to_object().expect("they are an object");
         let method = "elicitation/create".to_owned();
-        let asked = Event::Approval(Asked { method, params, reply: Some(reply) });
+        let question = Event::Approval(Asked { method, params, reply: Some(reply) });
         let answered = async {
-            emitter.emit(asked).await;
+            emitter.emit(question).await;
             answer.await
         };
         let answer = match tokio::time::timeout(self.limits.answer, answered).await {
