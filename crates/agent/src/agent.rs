@@ -292,7 +292,7 @@ impl RunWorker {
                 NextAction::Request => self.request_reply(conversation, emitter).await,
                 NextAction::Call(calls) => Box::pin(self.call(conversation, calls, emitter)).await,
                 NextAction::End(status, reason) => return (status, reason),
-                NextAction::Idle => return (RunStatus::Error, "nothing was said".to_owned()),
+                NextAction::Idle => return (RunStatus::Error, "no message to answer".to_owned()),
             };
             if let Err(end) = done {
                 return end;
@@ -359,7 +359,7 @@ fn close_sent_calls(conversation: &LockedConversation) -> std::io::Result<()> {
 }
 
 fn storage_failure(error: &std::io::Error) -> RunEnd {
-    (RunStatus::Error, format!("the conversation cannot be kept: {error}"))
+    (RunStatus::Error, format!("the conversation cannot be stored: {error}"))
 }
 
 async fn sleep_for(limit: Option<Duration>) {

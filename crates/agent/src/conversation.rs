@@ -27,7 +27,7 @@ struct Inner {
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
     /// A step could not be stored.
-    #[error("the conversation cannot be kept")]
+    #[error("the conversation cannot be stored")]
     Journal(#[from] std::io::Error),
     /// No pending question has this id.
     #[error("there is no open question `{0}`")]

@@ -48,7 +48,7 @@ impl Fake {
         let Target { server, name: tool } = call.tool_target().cloned().unwrap();
         let arguments: Value = call.arguments().read().unwrap();
         if tool == "guarded" {
-            let reason = "nobody agreed".to_owned();
+            let reason = "not approved".to_owned();
             let answer = ask(emitter, Event::Approval, "elicitation/create").await;
             let answer =
                 answer.map_err(|_| CallError::Denied { server: None, reason: reason.clone() })?;

@@ -94,7 +94,7 @@ impl RunLimits {
     }
 
     pub(crate) fn turns_reached(&self) -> String {
-        format!("the model was asked {} times", self.turns)
+        format!("{} model requests were sent", self.turns)
     }
 
     pub(crate) fn calls_reached(&self) -> String {

@@ -31,7 +31,7 @@ impl RunMeter {
     /// Returns the limit of an outer run that is reached. The run's own limits are enforced by its steps.
     pub(crate) fn exceeded_outside(&self) -> Option<String> {
         let reached = self.outer.as_ref()?.exceeded()?;
-        Some(format!("the run that asked this agent is at its limit: {reached}"))
+        Some(format!("the calling run reached its limit: {reached}"))
     }
 }
 

@@ -195,7 +195,7 @@ impl RunState {
                 && question.id == id
             {
                 pending.state = CallState::Answered(question.clone(), answer.clone());
-                // Whoever waited goes on.
+                // A waiting run continues.
                 self.outcome.take_if(|(status, _)| *status == RunStatus::Waiting);
                 return;
             }
@@ -266,7 +266,7 @@ impl RunState {
     }
 
     fn exceeded(&self, limits: &RunLimits, price: Option<TokenPrice>, now: u64) -> Option<String> {
-        // Whoever is done is done, whatever it cost.
+        // A completed run is not failed by a limit.
         if self.final_stop.is_some() && self.pending.is_empty() {
             return None;
         }

@@ -88,7 +88,7 @@ impl RunTools {
             let own = [ASK_USER, READ_RESULT].contains(&entry.name.as_str());
             let is_disguised = catalog.names_server(&entry.name);
             let id = entry.id();
-            // One that shares its name, or looks like another server's, is told by its server too.
+            // One that shares its name, or looks like another server's, is listed with its server.
             let with_server = counts[&*entry.name] > 1 || own || is_disguised;
             let name = if with_server { id.clone() } else { entry.name.clone() };
             definitions.push(with_name(&entry.tool(), &name));
@@ -243,7 +243,7 @@ mod tests {
             assert!(chosen(name).is_err(), "{name}");
         }
         assert_eq!(chosen("evil.bank*").unwrap().ids(), ["evil.bank.transfer"]);
-        // Whoever may see all learns that it is denied, and gets nothing in its place.
+        // A caller with the unrestricted catalog learns that it is denied, and gets no substitute.
         let names = ["bank.transfer".to_owned()];
         let denied = RunTools::select(&hidden, &names, Some(&all)).unwrap();
         assert_eq!((denied.ids(), denied.denied), (Vec::new(), names.to_vec()));

@@ -239,7 +239,7 @@ impl ConversationStore {
             let mut whole = head.to_line();
             whole.extend_from_slice(lines);
             let written = || -> io::Result<bool> {
-                // Only now: whoever had the same draft before us is done with it.
+                // Only now that the draft exists: another process may have completed a file of this id.
                 if path.exists() {
                     return Ok(false);
                 }
@@ -287,7 +287,7 @@ impl ConversationStore {
         }
         let file = LockedFile(file);
         let ours = file.0.metadata().map_err(StoreError::unusable(&path))?;
-        // Whoever had it may have removed it.
+        // The process that held the lock may have removed the file.
         match fs::metadata(&path) {
             Ok(there) if there.ino() == ours.ino() => Ok((path, file)),
             Ok(_) => Err(self.unknown(id)),

@@ -95,11 +95,11 @@ pub fn create_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Removes the permissions of group and others from a folder and from everything in it. Symbolic links and files of
-/// another user are left alone. A folder that is private already is not walked: nobody else can enter.
+/// another user are left alone. A folder that is private already is not walked: no other user can enter.
 pub fn restrict_folder(folder: &Path) -> io::Result<()> {
     let about = match fs::symlink_metadata(folder) {
         Ok(about) => about,
-        // Where there is no folder, nobody reads anything in it.
+        // A missing folder is private.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(());
         }
@@ -108,7 +108,7 @@ pub fn restrict_folder(folder: &Path) -> io::Result<()> {
     if !about.is_dir() || is_private(about.mode()) {
         return Ok(());
     }
-    // First, so that nobody gets at what is narrowed next.
+    // First, so that the entries are unreachable while they are restricted.
     restrict(folder, about.mode())?;
     restrict_entries(folder)
 }

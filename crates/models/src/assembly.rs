@@ -98,7 +98,7 @@ impl ReplyAssembly {
             return Err(ExceededLimit::Calls(self.limits.calls));
         }
         let mut id = id.to_owned();
-        // Two calls with one id could not be told apart when their results come.
+        // Two calls with one id could not be distinguished when their results arrive.
         if id.is_empty() || self.ids.contains(&id) {
             id = format!("call_{}_{index}", self.salt);
         }

@@ -156,7 +156,7 @@ impl ProviderError {
     pub fn hint(&self) -> Option<String> {
         match &self.kind {
             ProviderErrorKind::Authentication { variable: Some(variable) } => {
-                Some(format!("set `{variable}` to a key that the provider takes"))
+                Some(format!("set `{variable}` to a key that the provider accepts"))
             }
             ProviderErrorKind::UnknownModel { .. } => {
                 Some("ask for a model that the provider lists for this key".to_owned())

@@ -310,8 +310,8 @@ impl OpaqueData {
     }
 
     fn members(&mut self, provider: &str) -> Option<&mut Map<String, Value>> {
-        let kept = self.0.entry(provider.to_owned()).or_insert_with(|| Map::new().into());
-        kept.as_object_mut()
+        let members = self.0.entry(provider.to_owned()).or_insert_with(|| Map::new().into());
+        members.as_object_mut()
     }
 }
 

@@ -54,7 +54,7 @@ fn parse_wait(text: &str, head: &ResponseHead) -> Option<Duration> {
     let now = || head.get("date").and_then(date);
     if let Some(wait) = seconds(text) {
         return match wait.as_secs() {
-            // Nobody asks us to wait for thirty years: it is a time, in seconds or milliseconds.
+            // A wait of thirty years is a point in time, in seconds or milliseconds.
             1_000_000_000..100_000_000_000 => Some(wait.saturating_sub(now()?)),
             100_000_000_000.. => Some((wait / 1000).saturating_sub(now()?)),
             _ => Some(wait),

@@ -232,7 +232,7 @@ fn a_secret_is_in_no_error_and_in_no_debug_text() {
         );
         assert_eq!(
             error.hint().as_deref(),
-            Some("set `OPENAI_API_KEY` to a key that the provider takes")
+            Some("set `OPENAI_API_KEY` to a key that the provider accepts")
         );
         assert_eq!(error.retry(), RetryDecision::No);
     }

@@ -201,7 +201,7 @@ impl EgressFilter {
         let origin = self.origin(url)?;
         let answering = async {
             let mut response = origin.send(request).await.map_err(|error| {
-                unusable_response(url, &format!("cannot be asked: {}", error_chain(&error)))
+                unusable_response(url, &format!("cannot be reached: {}", error_chain(&error)))
             })?;
             let location = response.headers().get(LOCATION);
             let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -235,7 +235,7 @@ impl FetchedResponse {
     /// Parses the body as JSON.
     pub(crate) fn parse<T: DeserializeOwned>(&self, url: &str) -> Result<T, LoginError> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            unusable_response(url, &format!("answers with what cannot be read: {error}"))
+            unusable_response(url, &format!("sends an unreadable response: {error}"))
         })
     }
 }

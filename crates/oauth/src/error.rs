@@ -28,16 +28,16 @@ pub enum LoginError {
         description: Option<String>,
     },
     /// Data that contradicts itself; possibly an attack.
-    #[error("not safe to go on: {0}")]
+    #[error("not safe to continue: {0}")]
     Unsafe(String),
     /// The authorization server accepts only clients that were registered beforehand.
-    #[error("the authorization server `{0}` registers no clients by itself")]
+    #[error("the authorization server `{0}` supports no dynamic client registration")]
     Unregistered(String),
     /// No user authorized the login.
-    #[error("nobody agreed: {0}")]
+    #[error("not authorized: {0}")]
     Unauthorized(String),
     /// The login cannot be stored.
-    #[error("cannot keep the login")]
+    #[error("cannot store the login")]
     Storage(#[from] std::io::Error),
 }
 

@@ -59,7 +59,7 @@ impl IssuerMetadata {
 
     /// Checks that the issuer identifier matches and that PKCE is supported.
     fn validate(self, named: &str, url: &str) -> Result<Self, LoginError> {
-        // A slash at the end of a bare host is nobody's name.
+        // A trailing slash after a bare host is not part of the issuer.
         let name = |issuer: &str| issuer.strip_suffix('/').unwrap_or(issuer).to_owned();
         let is_bare = |issuer: &str| issuer.matches('/').count() <= 3;
         let same = self.issuer == named

@@ -201,7 +201,7 @@ impl ServerLogin {
         let _one = self.refreshing.lock().await;
         let stored = self.reload();
         let now = stored.as_ref().and_then(|stored| bearer_header(&stored.tokens));
-        // Somebody else has got another one meanwhile.
+        // Another request refreshed the token in the meantime.
         if now.is_some() && now != refused.shown {
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl ServerLogin {
             (403, Some("insufficient_scope"))
                 if self.user_agent.is_none() && !self.settings.client_credentials_grant =>
             {
-                // Somebody has to agree, later and elsewhere.
+                // A user must authorize it, later and elsewhere.
                 if let Some(challenge) = &challenge {
                     self.store_required_scope(challenge).await?;
                 }
@@ -240,7 +240,9 @@ impl ServerLogin {
         }
         let most = self.settings.limits.attempts;
         if !self.state().attempts.count(Instant::now(), most) {
-            return Err(LoginError::Unauthorized(format!("asked {most} times, in vain")));
+            return Err(LoginError::Unauthorized(format!(
+                "no authorization after {most} attempts"
+            )));
         }
         let mut egress = EgressFilter::for_login(&self.settings).await?;
         let discovered =

@@ -71,7 +71,7 @@ impl ClientRegistration {
         let Some(endpoint) = &issuer.registration_endpoint else {
             return Err(LoginError::Unregistered(issuer.issuer.clone()));
         };
-        // A program on somebody's machine can keep no secret, so it asks for none where that is possible.
+        // A native application cannot keep a secret (RFC 8252), so it requests none where possible.
         let wanted = match &issuer.token_endpoint_auth_methods_supported {
             Some(methods) if !methods.iter().any(|method| method == NONE) => {
                 select_method(issuer, true)
@@ -95,7 +95,7 @@ impl ClientRegistration {
             let status = answer.status;
             return Err(unusable_response(
                 endpoint,
-                &format!("does not register us: HTTP {status} {said}"),
+                &format!("refuses to register the client: HTTP {status} {said}"),
             ));
         }
         let registered: RegistrationResponse = answer.parse(endpoint)?;

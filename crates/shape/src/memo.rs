@@ -17,14 +17,14 @@ impl<T> Default for CatalogMemo<T> {
 impl<T> CatalogMemo<T> {
     /// Returns the value derived from this catalog, computing it if necessary.
     pub fn get(&self, catalog: Arc<Catalog>, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = made.iter().find(|(known, _)| Arc::ptr_eq(known, &catalog)) {
-            return Arc::clone(known);
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, value)) = entries.iter().find(|(key, _)| Arc::ptr_eq(key, &catalog)) {
+            return Arc::clone(value);
         }
-        // What only we still hold, nobody will ask for again.
-        made.retain(|(known, _)| Arc::strong_count(known) > 1);
+        // A catalog that only the memo still holds is not requested again.
+        entries.retain(|(key, _)| Arc::strong_count(key) > 1);
         let new = Arc::new(make(&catalog));
-        made.push((catalog, Arc::clone(&new)));
+        entries.push((catalog, Arc::clone(&new)));
         new
     }
 }

@@ -54,7 +54,7 @@ impl LockedToolbox {
         if let Err(error) = self.admit(&call.caller, kind, &target) {
             return Events::ended(Err(error));
         }
-        // Whoever sends the call checks again: its server may have been reached anew by then.
+        // The sender checks again: the server may have reconnected by then.
         let (locked, caller) = (Arc::clone(self), call.caller.clone());
         call.admission = Some(AdmissionCheck::new(move || locked.admit(&caller, kind, &target)));
         self.inner.call(call)
@@ -74,7 +74,7 @@ impl LockedToolbox {
             .and_then(|at| self.withheld_error(&whole, kind, &shelf.entries()[at]));
         let unknown = || match kind {
             ShelfKind::Tools => admitted.unknown(kind, &target.to_string()).into(),
-            // Without a hint: here, nobody knows what the caller may see.
+            // Without a hint: this layer does not know what the caller may see.
             _ => CallError::Unknown { kind: "prompt", name: name.clone(), nearest: Vec::new() },
         };
         Err(locked.unwrap_or_else(unknown))
@@ -92,9 +92,9 @@ impl LockedToolbox {
         let id = entry.id();
         let reason = match self.lock.withheld(server, pinned, name, definition.json())? {
             WithholdReason::Changed { .. } => {
-                format!("the definition of `{id}` changed since it was agreed to")
+                format!("the definition of `{id}` changed since it was approved")
             }
-            WithholdReason::New => format!("nobody agreed to `{id}` yet"),
+            WithholdReason::New => format!("`{id}` is not approved yet"),
             other => format!("`{id}`: {other}"),
         };
         Some(CallError::Withheld { server: server.clone(), reason })
@@ -201,8 +201,8 @@ mod tests {
         assert_eq!(ids, ["a.same"]);
         assert_eq!(catalog.problems.len(), 3);
         for (server, name, why) in [
-            ("a", "other", "the definition of `a.other` changed since it was agreed to"),
-            ("a", "new", "nobody agreed to `a.new` yet"),
+            ("a", "other", "the definition of `a.other` changed since it was approved"),
+            ("a", "new", "`a.new` is not approved yet"),
             ("b", "t", "`b.t`: the server is not in the lock"),
         ] {
             for call in <[_; 2]>::from(both(server, name, &json!({}))) {

@@ -119,7 +119,7 @@ pub enum PolicyEffect {
         /// Reason sent to the caller.
         reason: Arc<str>,
     },
-    /// A person is asked. The call is refused if nobody can be asked and no earlier approval covers it.
+    /// A person is asked. Without a user and an earlier approval, the call is refused.
     Ask {
         /// Reason shown to the person.
         reason: Arc<str>,
@@ -143,14 +143,14 @@ impl PolicyDecision {
             PolicyEffect::Ask { reason, .. } => ("a person is asked", Some(reason)),
         };
         let by = self.rule.as_deref().unwrap_or("the default: no rule fits");
-        let mut told = format!("{what} by {by}");
+        let mut text = format!("{what} by {by}");
         if let Some(reason) = reason {
-            let _ = write!(told, " ({reason})");
+            let _ = write!(text, " ({reason})");
         }
         if let Some(unsure) = &self.unsure {
-            let _ = write!(told, "; its condition counts as met, since {unsure}");
+            let _ = write!(text, "; its condition counts as met, since {unsure}");
         }
-        format!("{told}; the tool is {}", self.classes)
+        format!("{text}; the tool is {}", self.classes)
     }
 }
 
@@ -189,8 +189,8 @@ impl Policy {
         let idle = |(_, target): &(_, &target::ToolPattern)| {
             !tools.iter().any(|(server, tool)| target.fits(server, tool))
         };
-        let told = classes.chain(rules).filter(idle);
-        told.map(|(place, target)| format!("{place}: {}", target.as_str())).collect()
+        let unmatched = classes.chain(rules).filter(idle);
+        unmatched.map(|(place, target)| format!("{place}: {}", target.as_str())).collect()
     }
 
     /// Decides. The first rule that matches wins. Where a condition cannot be evaluated, the stricter of
@@ -634,7 +634,7 @@ mod tests {
         fn a_rule_whose_condition_cannot_be_told_never_opens_anything(
             condition in condition(), caller in caller(), id in 0..4_usize,
         ) {
-            // Readers may differ on these, so no condition can be told of them.
+            // Parsers may read these differently, so conditions cannot be tested on them.
             let twice = Json::parse(r#"{"n":1,"n":9,"o":{"n":1}}"#).unwrap();
             let (server, tool) = IDS[id].split_once('.').unwrap();
             let annotations = Annotations::default();

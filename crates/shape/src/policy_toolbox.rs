@@ -219,18 +219,18 @@ impl PolicySettings {
         });
         let params = form.params().to_object().expect("they are an object");
         let method = "elicitation/create".to_owned();
-        let asked = Event::Approval(Asked { method, params, reply: Some(reply) });
+        let question = Event::Approval(Asked { method, params, reply: Some(reply) });
         let answered = async {
-            emitter.emit(asked).await;
+            emitter.emit(question).await;
             answer.await
         };
         let answer = match tokio::time::timeout(self.limits.answer, answered).await {
             Ok(Ok(Ok(answer))) => answer,
             Ok(Ok(Err(Refusal { message, .. }))) => {
-                return Err(format!("nobody agreed: {message}"));
+                return Err(format!("not approved: {message}"));
             }
-            Ok(Err(_)) => return Err("nobody agreed".to_owned()),
-            Err(_) => return Err(format!("nobody answered within {:?}", self.limits.answer)),
+            Ok(Err(_)) => return Err("not approved".to_owned()),
+            Err(_) => return Err(format!("no answer within {:?}", self.limits.answer)),
         };
         let (approval, edited) = match form.read_answer(&answer) {
             ApprovalVerdict::Approve { approval, edited } => (approval, edited),
@@ -272,7 +272,7 @@ impl PolicySettings {
                 catalog.set(kind, shown);
             }
         }
-        // Of a server of which nothing is left, nobody learns: not what it tells models, not that it is there.
+        // A server without visible items is hidden altogether, with its instructions.
         let closed = |server: &ServerId| {
             let any = |kind| catalog.shelf(kind).of(server).next().is_some();
             !ShelfKind::ALL.into_iter().any(any) && !self.opens(caller, server)
@@ -541,7 +541,7 @@ mod tests {
             assert_eq!(asked.len(), usize::from(path == "/a"));
             end.unwrap();
         }
-        // What was approved goes ahead where nobody can be asked.
+        // An approved call goes ahead without a user.
         let (_, pass) = both("files", "delete", &json!({ "path": "/c" }));
         consort_core::end(toolbox.call(pass)).await.unwrap();
         // With other arguments, it is another question.
@@ -605,16 +605,16 @@ mod tests {
             error.to_string(),
             "denied: a person would have to agree, and this client cannot ask one"
         );
-        // Whoever does not answer has let the question drop.
+        // A client that does not answer drops the question.
         let error = consort_core::end(toolbox.call(call)).await.unwrap_err();
-        assert_eq!(error.to_string(), "denied: nobody agreed: nobody is there to answer");
-        // Whoever keeps it for too long has not agreed either.
+        assert_eq!(error.to_string(), "denied: not approved: nobody is there to answer");
+        // A question without an answer in time is not approved either.
         let (call, _) = both("files", "read", &json!({}));
         let mut events = toolbox.call(call);
         let kept = events.next().await;
         assert!(matches!(kept, Some(Event::Approval(_))));
         let Some(Event::End(Err(error))) = events.next().await else { panic!("no end") };
-        assert_eq!(error.to_string(), "denied: nobody answered within 300s");
+        assert_eq!(error.to_string(), "denied: no answer within 300s");
         assert!(fake.taken().is_empty());
     }
 

@@ -194,9 +194,9 @@ fn scan_with(definition: &Json, matcher: &RuleMatcher) -> Vec<ScanFinding> {
         )),
     });
     let enough = look.weak.len() >= WEAK_ENOUGH;
-    let told =
+    let findings =
         look.findings.into_iter().filter(|(_, weight)| enough || *weight == RuleWeight::Strong);
-    told.map(|(finding, _)| finding).take(MOST_FINDINGS).collect()
+    findings.map(|(finding, _)| finding).take(MOST_FINDINGS).collect()
 }
 
 /// An item met while walking a definition.

@@ -106,7 +106,7 @@ impl TransformToolbox {
         }
         let (caller, outbound) = (call.caller.clone(), Arc::clone(&plan.outbound));
         let (spill, tool) = (Arc::clone(&self.spill), entry.name.clone());
-        // A task would end where nobody changes its result.
+        // The result of a task would bypass the transforms.
         if let Some(client) = &mut call.client {
             client.tasks = consort_core::Tasks::Follow;
         }

@@ -73,7 +73,7 @@ pub fn escape_hidden(text: &str) -> String {
             '\n' => safe.push_str("\\n"),
             '\r' => safe.push_str("\\r"),
             '\t' => safe.push_str("\\t"),
-            // A backslash that would be taken for one of ours.
+            // A backslash that would read as the start of an escape.
             '\\' if text[at + 1..].starts_with(after_backslash) => safe.push_str("\\\\"),
             _ if hidden_character(c).is_some() => escape(c, &mut safe),
             _ => safe.push(c),

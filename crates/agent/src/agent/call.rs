@@ -99,7 +99,7 @@ impl CallAttempt<'_> {
     /// Makes the call and stores its result; stores none if it waits for a user.
     async fn run(self) -> Result<(), RunEnd> {
         let _slot = match &self.slot {
-            // Nobody closes it.
+            // It is never closed.
             Some(slot) => slot.acquire().await.ok(),
             None => None,
         };
@@ -275,7 +275,7 @@ impl CallAttempt<'_> {
                 }
                 Some(Happening::Question(request)) => self.answer_server(request).await,
                 Some(Happening::Skipped(count)) => {
-                    let text = format!("{count} events of `{}` were not told", run_tool.id);
+                    let text = format!("{count} events of `{}` were dropped", run_tool.id);
                     self.emitter.emit(RunEvent::Note { text }).await;
                 }
                 Some(Happening::End(end)) => return Ok(Some(end)),

@@ -53,7 +53,7 @@ impl CallAttempt<'_> {
     ) -> Result<bool, RunEnd> {
         let Some(reply) = request.reply else { return Ok(true) };
         if !self.worker.agent.settings.has_user {
-            reply.send(Err(Refusal { code: -32603, message: "nobody can be asked".to_owned() }));
+            reply.send(Err(Refusal { code: -32603, message: "no user can be asked".to_owned() }));
             return Ok(true);
         }
         let params: Value = request.params.json().read().unwrap_or_default();

@@ -45,7 +45,7 @@ impl Agent {
         }
         for name in names {
             let found = resolve(&*self.toolbox, caller, ShelfKind::Tools, name).await;
-            // One that is not there is told by its name below.
+            // A missing one is reported by its name below.
             if let Err(error @ (CallError::Connection { .. } | CallError::Withheld { .. })) = found
                 && began.is_none()
                 && !name.contains(['*', '?'])

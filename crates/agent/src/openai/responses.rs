@@ -13,7 +13,7 @@ use consort_models::{
     ToolChoice,
 };
 
-const NOT_STORED: &str = "nothing is kept here; send all of the conversation as `input`";
+const NOT_STORED: &str = "responses are not stored; send the whole conversation as `input`";
 
 /// Members of the request that the response repeats.
 const ECHOED: [&str; 8] = [

@@ -108,7 +108,7 @@ impl RecordingPlayer {
         let diverged = inner.diverged.clone();
         let turn = || {
             let unplayed = inner.turns.iter().find(|turn| turn.reply.is_some())?;
-            Some(format!("turn {}: the model was not asked this time", unplayed.number))
+            Some(format!("turn {}: the model request was not repeated", unplayed.number))
         };
         let call = || {
             let unplayed = inner.calls.iter().find(|call| !call.played)?;
@@ -147,13 +147,13 @@ impl RecordingPlayer {
         let next = inner.turns.iter().find(|turn| turn.reply.is_some());
         let difference = match next {
             None => format!(
-                "turn {}: the model is asked once more than the {} times that were recorded",
+                "turn {}: one model request more than the {} that were recorded",
                 inner.model_requests,
                 inner.turns.len()
             ),
             Some(turn) => {
                 let difference = differs(turn).unwrap_or_default();
-                format!("turn {}: the model was asked something else: {difference}", turn.number)
+                format!("turn {}: the model request differs: {difference}", turn.number)
             }
         };
         inner.diverged = Some(difference.clone());
@@ -268,8 +268,8 @@ impl RecordingPlayer {
         }
         match end.map(line::RecordedEnd::play) {
             Some(Some(end)) => Event::End(end),
-            Some(None) => refused("what was recorded is no result".to_owned()),
-            // Whoever called gave up, and does not wait for that again.
+            Some(None) => refused("the recorded result is invalid".to_owned()),
+            // The recorded caller cancelled here: the replay ends as well.
             None => Event::End(Err(CallError::Cancelled { sent: true })),
         }
     }

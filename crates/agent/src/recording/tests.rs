@@ -184,7 +184,7 @@ async fn what_the_model_is_asked_otherwise_is_told_with_the_first_difference() {
     ]))
     .await;
     let (replayer, _, report) = replayed(&paper.text(), "stay, hunter22", "accept").await;
-    let told = "turn 1: the model was asked something else: message 1 (user) differs at \
+    let told = "turn 1: the model request differs: message 1 (user) differs at \
                 `parts[0].text`: recorded `go, ***`, now `stay, ***`";
     assert_eq!(
         (report.status, &*report.reason),
@@ -200,7 +200,7 @@ async fn what_the_model_is_asked_otherwise_is_told_with_the_first_difference() {
     let (replayer, ..) = replayed(&changed, "go, hunter22", "accept").await;
     assert_eq!(
         replayer.finish().unwrap_err().to_string(),
-        "turn 2: the model was asked something else: message 3 (tool) differs at \
+        "turn 2: the model request differs: message 3 (tool) differs at \
          `parts[0].parts[0].text`: recorded `rain in Oslo`, now `sun in Oslo`"
     );
     // Offered another tool.
@@ -216,13 +216,16 @@ async fn a_run_that_ends_early_or_goes_on_is_told() {
         recorded(json!([{ "calls": [call("search", json!({}))] }, { "text": "ok" }])).await;
     let text = paper.text();
     let idle = replayer(&text);
-    assert_eq!(idle.finish().unwrap_err().to_string(), "turn 1: the model was not asked this time");
+    assert_eq!(
+        idle.finish().unwrap_err().to_string(),
+        "turn 1: the model request was not repeated"
+    );
     let lines: Vec<&str> = text.lines().collect();
     let shorter = lines[..lines.len() - 1].join("\n");
     let (replayer, ..) = replayed(&shorter, "go, hunter22", "accept").await;
     assert_eq!(
         replayer.finish().unwrap_err().to_string(),
-        "turn 2: the model is asked once more than the 1 times that were recorded"
+        "turn 2: one model request more than the 1 that were recorded"
     );
 }
 

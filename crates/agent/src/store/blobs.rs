@@ -107,7 +107,7 @@ impl BlobStore {
             }
             return consort_files::replace(&path, text.as_bytes(), FileReaders::Owner);
         }
-        // Whoever put it there may not have come this far.
+        // The process that wrote it may have ended before this step.
         sync(folder)
     }
 

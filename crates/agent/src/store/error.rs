@@ -93,10 +93,10 @@ impl StoreError {
             }
             Self::Ambiguous { .. } => Some("write more of it".to_owned()),
             Self::InUse { .. } => Some(
-                "end what uses it, or go on from a copy: `consort conversations fork`".to_owned(),
+                "end the process that uses it, or continue with a copy: `consort conversations fork`".to_owned(),
             ),
             Self::Damaged { line, .. } if *line > 1 => Some(
-                "what comes before can be had: `consort conversations fork ID --at N`".to_owned(),
+                "copy the messages before it: `consort conversations fork ID --at N`".to_owned(),
             ),
             Self::Later { .. } => Some("use the version of Consort that wrote it".to_owned()),
             Self::Damaged { .. } | Self::NoMessage { .. } | Self::Empty => None,

@@ -155,7 +155,7 @@ impl StepTotals {
                 Some(if self.pending.is_empty() { self.message() } else { self.messages + 1 })
             }
             StepEvent::Answer { .. } => {
-                // Whoever waited goes on.
+                // A waiting run continues.
                 if self.status == Some(RunStatus::Waiting) {
                     (self.unfinished, self.status) = (true, None);
                 }

@@ -103,7 +103,7 @@ impl ConversationStore {
             };
             match File::open(&path).and_then(|file| read_summary(file, &mut summary)) {
                 Ok(()) => {}
-                // Somebody removed it in between.
+                // It was removed in the meantime.
                 Err(error) if super::is_missing(&error) => continue,
                 Err(error) => summary.state = ConversationState::Damaged(error.to_string()),
             }

@@ -55,8 +55,8 @@ pub(super) fn call_agent(mut agent: Agent, asking: AgentCall, arguments: &Json) 
     };
     let deepest = agent.settings.work.agent_depth;
     if chain.len() >= deepest {
-        let asked = chain.join(" → ");
-        let text = format!("agents may ask agents {deepest} deep, and this is deeper: {asked}");
+        let agents = chain.join(" → ");
+        let text = format!("agents may call agents at most {deepest} levels deep: {agents}");
         return Events::answered(ToolResult::error(text));
     }
     let chain = chain.into_iter().chain([agent.settings.name.clone()]).collect();
@@ -107,7 +107,7 @@ async fn follow_run(mut events: Emitting<RunEvent>, emitter: &Emitter<Happening>
                 format!("{}: {word}", tool(&result.call))
             }
             Some(RunEvent::Retrying { error, wait_ms: after }) => {
-                format!("the model is asked again in {after} ms: {error}")
+                format!("the model request is retried in {after} ms: {error}")
             }
             Some(_) => continue,
             None => unreachable!("an end comes before nothing"),

@@ -171,7 +171,7 @@ fn how_it_ended_is_in_the_exit_code() {
         (ran.code, last.unwrap_or_default().to_owned())
     };
     let limit = |text: &str| (8, format!("error: a limit was reached: {text}"));
-    assert_eq!(code(&["--max-turns", "1"]), limit("the model was asked 1 times"));
+    assert_eq!(code(&["--max-turns", "1"]), limit("1 model requests were sent"));
     assert_eq!(code(&["--max-calls", "0"]), limit("no more than 0 calls may be made"));
     assert_eq!(code(&["--max-tokens", "50"]), limit("it used 110 of 50 tokens"));
     assert_eq!(code(&["--max-time", "200ms"]), limit("it took longer than 200ms"));
@@ -351,7 +351,7 @@ fn a_run_is_recorded_and_played_again_without_a_model_and_without_servers() {
     assert_eq!(steady(&again.err), steady(&first.err));
     let other = home.run(&["ask", "--replay", "run.jsonl", "compute less"]);
     assert_eq!(other.code, 7, "{}", other.err);
-    let told = "error: turn 1: the model was asked something else: message 1 (user) differs";
+    let told = "error: turn 1: the model request differs: message 1 (user) differs";
     assert!(other.err.contains(told), "{}", other.err);
     let missing = home.run(&["ask", "--replay", "nothing.jsonl", "compute"]);
     assert_eq!(missing.code, 2, "{}", missing.err);

@@ -196,7 +196,7 @@ fn removing_needs_somebody_who_agrees() {
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err.replace(id.as_str(), "ID"), @r"
     error: conversation `ID` is in use
-    hint: end what uses it, or go on from a copy: `consort conversations fork`
+    hint: end the process that uses it, or continue with a copy: `consort conversations fork`
     ");
     drop(opened);
     let ran = home.run(&["conversations", "delete", id.as_str(), "last", "--yes"]);

@@ -174,7 +174,7 @@ fn a_check_starts_nothing_that_nobody_agreed_to() {
     more
       sh -c 'touch started'
 
-    sums: it is started otherwise, or is somewhere else
+    sums: its command or URL changed
       /arguments/1
         - exec "$ROGUE" "$(cat manner.json)"
         + touch started; exec "$ROGUE" "$(cat manner.json)"
@@ -334,7 +334,7 @@ async fn a_tool_that_its_server_said_changed_does_not_run_before_its_definition_
         let error = end.unwrap_err();
         assert!(matches!(error, CallError::Withheld { .. }), "{error}");
         let told =
-            "withheld by the lock: the definition of `a.write` changed since it was agreed to";
+            "withheld by the lock: the definition of `a.write` changed since it was approved";
         assert_eq!(error.to_string(), told);
     }
     assert_eq!(count("tools/call"), 0);
@@ -369,7 +369,7 @@ fn writes(about: &str) -> Value {
 }
 
 const CHANGED: &str =
-    "withheld by the lock: the definition of `a.write` changed since it was agreed to";
+    "withheld by the lock: the definition of `a.write` changed since it was approved";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_sent_again_to_a_restarted_server_is_held_to_the_lock_again() {

@@ -390,7 +390,7 @@ fn nobody_is_there_to_be_asked_and_the_model_is_told_so() {
     let home = Home::new();
     let script = json!({ "turns": [
         { "calls": [{ "name": "get_weather", "arguments": { "location": "Oslo" } }] },
-        { "expect": { "role": "tool", "is_error": true, "contains": "nobody can be asked" }, "text": "I may not." },
+        { "expect": { "role": "tool", "is_error": true, "contains": "no user can be asked" }, "text": "I may not." },
     ]});
     std::fs::write(home.path("careful.json"), script.to_string()).unwrap();
     let more = r#"

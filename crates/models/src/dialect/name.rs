@@ -21,7 +21,7 @@ pub fn legal_name(dialect: ToolDialect, name: &str) -> Cow<'_, str> {
 /// Returns a legal name for each name, in their order and all distinct: `names(…)[n]` stands for
 /// `given[n]`.
 pub fn assign_names(dialect: ToolDialect, given: &[&str]) -> Vec<String> {
-    // A legal name is kept, whoever comes before it with one that would be changed into it.
+    // A legal name stays, even if an earlier name would be changed into it.
     let mut kept: HashSet<&str> =
         given.iter().copied().filter(|name| is_legal(dialect, name)).collect();
     let mut taken: HashSet<String> = HashSet::new();

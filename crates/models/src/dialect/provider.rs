@@ -41,7 +41,7 @@ pub(super) fn strict(
     if !dialect.is_openai() {
         return None;
     }
-    // The responses are strict unless told otherwise.
+    // The Responses API is strict by default.
     let not = (dialect == ToolDialect::OpenAiResponses).then_some(false);
     let requested = self::options(tool, dialect, &mut LossLog::default());
     let requested = requested.as_ref().and_then(|requested| {

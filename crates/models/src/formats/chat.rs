@@ -174,8 +174,8 @@ fn write_results(results: &[AnsweredCall<'_>], images: MediaHandling, into: &mut
             .filter_map(|view| media_part(&view))
             .collect();
         if !media.is_empty() {
-            let told = format!("[From the result of `{}`]", answered.call.name);
-            shown.push(json!({ "type": "text", "text": told }));
+            let label = format!("[From the result of `{}`]", answered.call.name);
+            shown.push(json!({ "type": "text", "text": label }));
             shown.extend(media);
         }
     }

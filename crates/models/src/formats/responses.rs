@@ -148,13 +148,13 @@ fn assistant(parts: &[&MessagePart], names: &ToolNameMap, input: &mut Vec<Value>
     // The message that the last item is, if it is one.
     let mut message = None;
     for part in parts {
-        let kept = part.opaque.get(OPAQUE_KEY);
-        let mut item = kept.and_then(Value::as_object).cloned().unwrap_or_default();
+        let stored = part.opaque.get(OPAQUE_KEY);
+        let mut item = stored.and_then(Value::as_object).cloned().unwrap_or_default();
         let of = item.get("id").cloned();
         if part.content != PartContent::Foreign {
             item.remove("id");
         }
-        let said = match &part.content {
+        let block = match &part.content {
             PartContent::Thinking { .. }
                 if item.get("encrypted_content").is_some_and(Value::is_string) =>
             {
@@ -180,7 +180,7 @@ fn assistant(parts: &[&MessagePart], names: &ToolNameMap, input: &mut Vec<Value>
                 _ => continue,
             },
         };
-        let Some(said) = said else {
+        let Some(block) = block else {
             message = None;
             input.push(item.into());
             continue;
@@ -189,14 +189,14 @@ fn assistant(parts: &[&MessagePart], names: &ToolNameMap, input: &mut Vec<Value>
         if message.as_ref() == Some(&of)
             && let Some(Value::Array(content)) = input.last_mut().map(|last| &mut last["content"])
         {
-            content.push(said);
+            content.push(block);
             continue;
         }
         message = Some(of);
         item.extend(present_members([
             ("type", Some(json!("message"))),
             ("role", Some(json!("assistant"))),
-            ("content", Some(json!([said]))),
+            ("content", Some(json!([block]))),
         ]));
         input.push(item.into());
     }

@@ -50,12 +50,12 @@ fn is_thinking(part: &MessagePart) -> bool {
 }
 
 fn without_thinking(message: &ChatMessage) -> ChatMessage {
-    let kept = message.parts.iter().filter_map(|part| match &part.content {
+    let parts = message.parts.iter().filter_map(|part| match &part.content {
         PartContent::Thinking { .. } => None,
         kind if is_thinking(part) => Some(kind.clone().into()),
         _ => Some(part.clone()),
     });
-    ChatMessage { role: message.role, parts: kept.collect(), opaque: OpaqueData::default() }
+    ChatMessage { role: message.role, parts: parts.collect(), opaque: OpaqueData::default() }
 }
 
 #[cfg(test)]

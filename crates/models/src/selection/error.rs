@@ -19,7 +19,7 @@ pub enum ModelSelectionError {
         near: Vec<String>,
     },
     /// A model name that more than one provider may have.
-    #[error("`{0}` does not say who runs it")]
+    #[error("`{0}` names no provider")]
     MissingProvider(String),
     /// A provider without a default model.
     #[error("`{0}` does not say which model")]
@@ -42,7 +42,7 @@ pub enum ModelSelectionError {
     #[error("the provider `{0}` has no `base_url`")]
     MissingBaseUrl(String),
     /// The provider's endpoint is misconfigured.
-    #[error("the provider `{provider}` cannot be asked")]
+    #[error("the provider `{provider}` cannot be used")]
     Endpoint {
         /// Name of the provider.
         provider: String,

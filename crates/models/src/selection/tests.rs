@@ -106,9 +106,9 @@ fn what_cannot_be_meant_is_told_with_what_can() {
       did you mean `openai`?
     there is no provider `gpt-oss`
       there are anthropic, openai, openai-chat, gemini, xai, mistral, deepseek, groq, cerebras, together, fireworks, openrouter, ollama, those of the config and `scripted`; for a model of Ollama write `ollama:gpt-oss:…`
-    `llama3` does not say who runs it
+    `llama3` names no provider
       write `provider:llama3`, such as `ollama:llama3`
-    `anthropic/claude-opus-5-5` does not say who runs it
+    `anthropic/claude-opus-5-5` names no provider
       write `anthropic:claude-opus-5-5`
     `ollama` does not say which model
       write `ollama:` and the name of a model
@@ -118,7 +118,7 @@ fn what_cannot_be_meant_is_told_with_what_can() {
       set `GEMINI_API_KEY` or `GOOGLE_API_KEY`
     `scripted` does not say which model
       write `scripted:` and the name of a model
-    `` does not say who runs it
+    `` names no provider
       write `provider:`, such as `ollama:`
     ");
 }

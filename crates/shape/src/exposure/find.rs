@@ -185,7 +185,7 @@ fn no_server(catalog: &Catalog, name: &str) -> String {
     let servers: BTreeSet<&str> = servers.collect();
     let near = nearest(name, servers.iter().copied());
     let near = near.first().map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    // The name is not repeated: a hidden server must not be told from one that does not exist.
+    // The name is not repeated: a hidden server must look like one that does not exist.
     format!("`server` names none that has tools; {near}there are {}", extent(catalog))
 }
 

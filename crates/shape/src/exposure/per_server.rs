@@ -203,12 +203,12 @@ impl ExposureToolbox {
         let mut shown: Vec<Json> = Vec::new();
         let mut bytes = 0;
         for entry in entries.iter().skip(from).take(limits.page) {
-            let told = tool_json(entry, &entry.name);
-            bytes += told.as_bytes().len();
+            let definition = tool_json(entry, &entry.name);
+            bytes += definition.as_bytes().len();
             if bytes > limits.page_bytes && !shown.is_empty() {
                 break;
             }
-            shown.push(told);
+            shown.push(definition);
         }
         let next = from.saturating_add(shown.len());
         let hint = match (shown.is_empty(), query) {

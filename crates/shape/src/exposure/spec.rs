@@ -116,7 +116,7 @@ impl ExposureSpec {
             Some(name) => name.parse().map_err(|error| format!("{error}"))?,
         };
         let mode = match mode {
-            // The agents are made by whoever has models: what they are given is every tool.
+            // Agents are built where the models are; they get every tool.
             ExposureModeSpec::Individual | ExposureModeSpec::Agent => {
                 ExposureMode::Fixed(Exposure::Individual)
             }

@@ -87,7 +87,7 @@ impl fmt::Display for LockDifference {
         match self {
             Self::ServerNew { server } => write!(f, "{server}: the server is not in the lock"),
             Self::ServerChanged { server, .. } => {
-                write!(f, "{server}: it is started otherwise, or is somewhere else")
+                write!(f, "{server}: its command or URL changed")
             }
             Self::ServerGone { server } => {
                 write!(f, "{server}: the server is no longer configured")

@@ -150,7 +150,7 @@ pub enum WithholdReason {
     #[error("the server is not in the lock")]
     ServerNew,
     /// The server's launch settings differ from the approved ones.
-    #[error("the server is started otherwise than the lock says, or is somewhere else")]
+    #[error("the server's command or URL differs from the lock")]
     ServerChanged,
     /// The item is not approved.
     #[error("it is not in the lock")]
@@ -277,7 +277,7 @@ fn withholding(server: &ServerId, what: &str, why: &WithholdReason) -> Problem {
 /// Returns the display name of an item.
 pub(super) fn describe_item(kind: PinnedKind, name: &str) -> String {
     match kind {
-        PinnedKind::Instructions => "what it tells models (`instructions`)".to_owned(),
+        PinnedKind::Instructions => "`instructions`".to_owned(),
         _ => format!("{kind} `{}`", crate::visible_text::excerpt(name, 128)),
     }
 }
@@ -356,11 +356,11 @@ mod tests {
         assert_eq!(
             told,
             [
-                "a: what it tells models (`instructions`) changed",
+                "a: `instructions` changed",
                 "a: tool `new` is new",
                 "a: tool `old` is gone",
                 "a: tool `other` changed",
-                "b: it is started otherwise, or is somewhere else",
+                "b: its command or URL changed",
                 "gone: the server is no longer configured",
                 "new: the server is not in the lock",
             ]
@@ -404,7 +404,7 @@ mod tests {
                 ),
                 "a: tool `new` is withheld: it is not in the lock".to_owned(),
                 format!(
-                    "a: what it tells models (`instructions`) is withheld: its definition is not \
+                    "a: `instructions` is withheld: its definition is not \
                      the one in the lock ({}, now {})",
                     pin(json!("x")),
                     pin(json!("y")),

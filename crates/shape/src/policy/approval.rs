@@ -186,8 +186,8 @@ impl ApprovalStore {
 
     /// Serializes the approvals to store: the permanent ones.
     pub fn to_json(&self) -> Json {
-        let kept = StoredApprovals { version: VERSION, approvals: self.permanent.clone() };
-        Json::from_value(&kept).expect("texts and a number always serialise")
+        let stored = StoredApprovals { version: VERSION, approvals: self.permanent.clone() };
+        Json::from_value(&stored).expect("texts and a number always serialise")
     }
 
     /// Reads stored approvals.
@@ -201,8 +201,8 @@ impl ApprovalStore {
         if found != VERSION {
             return Err(ApprovalStoreError::Version { found });
         }
-        let kept: StoredApprovals = json.read().map_err(ApprovalStoreError::Read)?;
-        Ok(Self { permanent: kept.approvals, sessions: BTreeMap::new() })
+        let stored: StoredApprovals = json.read().map_err(ApprovalStoreError::Read)?;
+        Ok(Self { permanent: stored.approvals, sessions: BTreeMap::new() })
     }
 }
 

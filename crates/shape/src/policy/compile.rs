@@ -215,7 +215,7 @@ mod tests {
     fn a_role_without_anybody_says_how_to_give_it() {
         let spec = json!({ "rules": [{ "callers": ["role:reader"], "then": "allow" }] });
         insta::assert_snapshot!(told(spec), @r#"
-        rule 1: nobody has the role `reader`
+        rule 1: no user has the role `reader`
           hint: give it to somebody: `[consort.callers.NAME] roles = ["reader"]`
         "#);
     }

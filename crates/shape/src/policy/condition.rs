@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(holds(json!({ "not": equals() }), json!({ "force": "true" })), other);
         assert_eq!(
             holds(json!({ "path": "a.b", "less": 1 }), json!({ "a": "text" })),
-            unsure("`a.b` leads through a text, where an object with `b` should be")
+            unsure("`a.b` passes through a text: expected an object with `b`")
         );
         assert_eq!(
             holds(json!({ "path": "n", "less": 1 }), json!({ "n": null })),
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(holds(test("every"), one_without), unsure("`to.*.mail` is missing"));
         assert_eq!(
             holds(test("every"), json!({ "to": "a@acme.example" })),
-            unsure("`to.*.mail` leads through a text, where a list should be")
+            unsure("`to.*.mail` passes through a text: expected a list")
         );
     }
 
@@ -441,7 +441,7 @@ mod tests {
             rule 1: a test needs a `path` into the arguments
             rule 1, `a`: nothing is checked
             rule 1, `a..b`: a path has an empty step: write `owner`, `filter.owner` or `/filter/owner`
-            rule 1, `a`: `equals` takes texts, numbers and truth values, not a list
+            rule 1, `a`: `equals` takes strings, numbers and booleans, not a list
             rule 1, `a`: `one_of` nothing: list at least one value
             rule 1, `a`: `under` needs an absolute path without `..`, not `work`
             rule 1, `a.*`: `*` leads to several values: say `items = "every"` or `"any"`

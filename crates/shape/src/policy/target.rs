@@ -82,7 +82,8 @@ impl CallerPattern {
             None => (None, written),
         };
         if name.is_empty() {
-            let message = format!("`{written}` names nobody: write `kind:name`, `kind:*` or `*`");
+            let message =
+                format!("`{written}` names no caller: write `kind:name`, `kind:*` or `*`");
             return Err(PolicyError::new(place, message));
         }
         Ok(Self { kind, name: (name != "*").then(|| Pattern::new(name)) })
@@ -126,7 +127,7 @@ impl RoleTable {
         };
         let unknown = || {
             if self.0.is_empty() {
-                let error = PolicyError::new(place, format!("nobody has the role `{role}`"));
+                let error = PolicyError::new(place, format!("no user has the role `{role}`"));
                 return error.with_hint(format!(
                     "give it to somebody: `[consort.callers.NAME] roles = [\"{role}\"]`"
                 ));
@@ -195,7 +196,7 @@ mod tests {
                 "write `*:agent` for a caller of that name".to_owned()
             )
         );
-        assert!(told("client:").0.contains("names nobody"));
+        assert!(told("client:").0.contains("names no caller"));
         assert!(ToolPattern::parse("x", "github.").is_err());
         assert!(ToolPattern::parse("x", "").is_err());
     }

@@ -16,7 +16,7 @@ impl PolicyToolbox {
         mut missing: MissingName,
     ) -> BoxFuture<'static, Result<bool, CallError>> {
         let MissingName { caller, kind, name, servers, .. } = &mut missing;
-        // Nobody knows yet what it does: that it only reads is assumed in favour of whoever may read.
+        // Its classes are unknown yet: callers that may read get the benefit of the doubt.
         let reads = Annotations { read_only: Some(true), ..Annotations::default() };
         servers.retain(|server| self.settings.may_show(caller, *kind, server, name, reads));
         let (settings, missing_name) = (Arc::clone(&self.settings), missing.clone());

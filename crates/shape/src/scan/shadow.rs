@@ -80,7 +80,7 @@ fn distinctive(name: &str) -> bool {
 
 /// Reports each tool of other servers that an entry mentions, once.
 fn mentions(entry: &Entry, owners: &BTreeMap<&str, Vec<&Entry>>, shadows: &mut Vec<ToolShadow>) {
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     visit("", entry.definition.json(), &mut |pointer, found| {
         let VisitedString::Text(text) = found else { return };
         for (from, to) in identifiers(text) {
@@ -92,7 +92,7 @@ fn mentions(entry: &Entry, owners: &BTreeMap<&str, Vec<&Entry>>, shadows: &mut V
             let own = others.iter().any(|other| other.route.server == entry.route.server);
             // Members of a schema are named as they please; a sentence is not.
             let sentence = text.len() > name.len();
-            if own || !sentence || !told.insert(name.to_owned()) {
+            if own || !sentence || !reported.insert(name.to_owned()) {
                 continue;
             }
             shadows.extend(others.iter().map(|other| ToolShadow::Mention {

@@ -165,15 +165,15 @@ impl TransformSpec {
             idempotent: self.hints.idempotent,
             open_world: self.hints.open_world,
         });
-        let mut made: Vec<Arc<dyn Transform>> = Vec::new();
+        let mut transforms: Vec<Arc<dyn Transform>> = Vec::new();
         if self.keep {
             if !patterns.is_empty() {
-                made.push(Arc::new(KeepTools(patterns.clone())));
+                transforms.push(Arc::new(KeepTools(patterns.clone())));
             }
             if !self.hints.is_empty() {
-                made.push(Arc::new(KeepByHints(hints)));
+                transforms.push(Arc::new(KeepByHints(hints)));
             }
-            if made.is_empty() {
+            if transforms.is_empty() {
                 return Err("`keep` needs `tools` or `hints` that say what".to_owned());
             }
         }
@@ -181,46 +181,46 @@ impl TransformSpec {
             Arc::new(ForTools { tools: patterns.clone(), hints, inner })
         };
         if self.drop {
-            made.push(scoped(Arc::new(DropTools(vec![Pattern::new("*")]))));
+            transforms.push(scoped(Arc::new(DropTools(vec![Pattern::new("*")]))));
         }
-        made.extend(self.changes()?.into_iter().map(scoped));
-        if made.is_empty() {
+        transforms.extend(self.changes()?.into_iter().map(scoped));
+        if transforms.is_empty() {
             return Err("it changes nothing".to_owned());
         }
-        Ok(made)
+        Ok(transforms)
     }
 
     fn changes(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
-        let mut made: Vec<Arc<dyn Transform>> = Vec::new();
+        let mut transforms: Vec<Arc<dyn Transform>> = Vec::new();
         if !self.annotations.is_empty() {
             let hints = self.annotations.iter();
             let hints = hints.map(|(name, hint)| (name.clone(), Json::from(hint.clone())));
-            made.push(Arc::new(OverrideAnnotations(hints.collect())));
+            transforms.push(Arc::new(OverrideAnnotations(hints.collect())));
         }
         for (name, argument) in &self.arguments {
-            made.extend(argument.compile(name)?);
+            transforms.extend(argument.compile(name)?);
         }
         for wording in self.title.iter().flat_map(TextSpec::wordings) {
-            made.push(Arc::new(ChangeTitle(wording)));
+            transforms.push(Arc::new(ChangeTitle(wording)));
         }
         for wording in self.description.iter().flat_map(TextSpec::wordings) {
-            made.push(Arc::new(ChangeDescription(wording)));
+            transforms.push(Arc::new(ChangeDescription(wording)));
         }
         if let Some(name) = &self.name {
-            made.push(Arc::new(NameTemplate(template(name)?)));
+            transforms.push(Arc::new(NameTemplate(template(name)?)));
         }
         if let Some(prefix) = &self.prefix {
-            made.push(Arc::new(PrefixNames(prefix.clone())));
+            transforms.push(Arc::new(PrefixNames(prefix.clone())));
         }
         if let Some(result) = &self.result {
-            made.extend(result.compile()?);
+            transforms.extend(result.compile()?);
         }
         for (provider, options) in &self.provider {
             let options = Json::from(Value::Object(options.clone())).to_object();
             let options = options.unwrap_or_else(Object::empty);
-            made.push(Arc::new(ProviderOptions { provider: provider.clone(), options }));
+            transforms.push(Arc::new(ProviderOptions { provider: provider.clone(), options }));
         }
-        Ok(made)
+        Ok(transforms)
     }
 }
 
@@ -258,7 +258,7 @@ impl ArgumentSpec {
             ));
         }
         if hidden == 1 && shown {
-            return Err(format!("argument `{name}` is hidden: nothing else can be said of it"));
+            return Err(format!("argument `{name}` is hidden: it takes no other key"));
         }
         let mut changes = Vec::new();
         changes.extend(
@@ -270,7 +270,7 @@ impl ArgumentSpec {
         changes.extend(self.description.clone().map(ArgumentChange::Describe));
         changes.extend(self.name.clone().map(ArgumentChange::Rename));
         if changes.is_empty() {
-            return Err(format!("argument `{name}`: nothing is said of it"));
+            return Err(format!("argument `{name}` has no change: set at least one key"));
         }
         let argument = |change| -> Arc<dyn Transform> {
             Arc::new(ArgumentTransform { name: name.to_owned(), change })
@@ -281,25 +281,25 @@ impl ArgumentSpec {
 
 impl ResultSpec {
     fn compile(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
-        let mut made: Vec<Arc<dyn Transform>> = Vec::new();
+        let mut transforms: Vec<Arc<dyn Transform>> = Vec::new();
         if !self.keep.is_empty() {
-            made.push(Arc::new(ResultFields::Keep(self.keep.clone())));
+            transforms.push(Arc::new(ResultFields::Keep(self.keep.clone())));
         }
         if !self.drop.is_empty() {
-            made.push(Arc::new(ResultFields::Drop(self.drop.clone())));
+            transforms.push(Arc::new(ResultFields::Drop(self.drop.clone())));
         }
         match (self.max_bytes, self.preview_bytes) {
             (None, Some(_)) => return Err("`preview_bytes` needs `max_bytes`".to_owned()),
             (Some(bytes), preview) => {
                 let preview = preview.unwrap_or(PREVIEW).min(bytes);
-                made.push(Arc::new(ResultCap { bytes, preview }));
+                transforms.push(Arc::new(ResultCap { bytes, preview }));
             }
             (None, None) => {}
         }
-        if made.is_empty() {
-            return Err("`result`: nothing is said of it".to_owned());
+        if transforms.is_empty() {
+            return Err("`result` is empty: set at least one key".to_owned());
         }
-        Ok(made)
+        Ok(transforms)
     }
 }
 
@@ -366,7 +366,7 @@ mod tests {
             ),
             (
                 json!({ "arguments": { "a": { "drop": true, "name": "b" } } }),
-                "argument `a` is hidden: nothing else can be said of it",
+                "argument `a` is hidden: it takes no other key",
             ),
             (json!({ "result": { "preview_bytes": 1 } }), "`preview_bytes` needs `max_bytes`"),
         ] {

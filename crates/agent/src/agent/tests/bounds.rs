@@ -22,7 +22,7 @@ async fn every_limit_ends_a_run() {
     let usual = RunLimits::default();
     let reached = |text: &str, turns, calls| (text.to_owned(), turns, calls);
     let limits = RunLimits { turns: 3, ..usual.clone() };
-    assert_eq!(with(limits, turns.clone()).await, reached("the model was asked 3 times", 3, 3));
+    assert_eq!(with(limits, turns.clone()).await, reached("3 model requests were sent", 3, 3));
     let limits = RunLimits { calls: 2, ..usual.clone() };
     let calls = reached("no more than 2 calls may be made", 3, 2);
     assert_eq!(with(limits, turns.clone()).await, calls);

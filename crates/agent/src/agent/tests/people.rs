@@ -46,7 +46,7 @@ async fn people_are_asked_where_they_are_and_refused_for_where_they_are_not() {
     let mut agent = agent(&fake, turns.clone());
     let conversation = Conversation::new();
     assert_eq!(run(&agent, &conversation).await.status, RunStatus::Completed);
-    assert_eq!(results(&conversation), ["denied: nobody agreed", "refused", "refused"]);
+    assert_eq!(results(&conversation), ["denied: not approved", "refused", "refused"]);
     agent.settings.has_user = true;
     agent.settings.sampling = SamplingSettings::new(SamplingConsent::Ask, 1000);
     // The server's question is answered by the model's second turn.

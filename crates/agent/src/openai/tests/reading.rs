@@ -128,8 +128,8 @@ fn what_is_wrong_with_a_request_is_told() {
 400 n `n` is not supported: there is one answer
 400 stream `stream` must be true or false
 400 tools[0] `tools[0]` must be of type `function`
-400 previous_response_id `previous_response_id` is not supported: nothing is kept here; send all of the conversation as `input`
-400 input[0] `input[0]` cannot be followed: nothing is kept here; send all of the conversation as `input`
+400 previous_response_id `previous_response_id` is not supported: responses are not stored; send the whole conversation as `input`
+400 input[0] `input[0]` cannot be followed: responses are not stored; send the whole conversation as `input`
 400 tools[0] `tools[0]` must be of type `function`: what else there is, is here already
 "##);
 }

@@ -296,7 +296,7 @@ async fn without_a_terminal_nobody_is_asked_and_the_call_is_denied() {
     let home = home(&(at("r", &http.url()) + ASK));
     let ran = home.run(&["call", "r.find", "q=a"]);
     assert_eq!(ran.code, 5);
-    assert_snapshot!(ran.err, @"error: denied: nobody agreed: nobody is at a terminal");
+    assert_snapshot!(ran.err, @"error: denied: not approved: nobody is at a terminal");
     assert!(calls(&http).is_empty());
     assert_snapshot!(home.run(&["tools", "--explain", "r.find"]).out, @"
     r.find -> r.find

@@ -145,8 +145,8 @@ impl AnthropicDecoder {
                     text: String::new(),
                     redacted: true,
                 });
-                let kept = json!({ "data": text(&block["data"]) });
-                BlockTarget::Words(into.add_part(part.with_opaque(OPAQUE_KEY, kept)))
+                let opaque = json!({ "data": text(&block["data"]) });
+                BlockTarget::Words(into.add_part(part.with_opaque(OPAQUE_KEY, opaque)))
             }
             "tool_use" => {
                 let name = text(&block["name"]);

@@ -147,7 +147,7 @@ impl ChatDecoder {
         event: &ResponseEvent<'_>,
         into: &mut ReplyAssembly,
     ) -> Result<(), DecodeError> {
-        let said: String = into
+        let emitted: String = into
             .parts
             .iter()
             .filter_map(|part| match &part.content {
@@ -155,7 +155,7 @@ impl ChatDecoder {
                 _ => None,
             })
             .collect();
-        if let Some(rest) = message["content"].as_str().map(|text| text.strip_prefix(&*said)) {
+        if let Some(rest) = message["content"].as_str().map(|text| text.strip_prefix(&*emitted)) {
             // A piece under another name, where it does not begin with what was said.
             let whole = message["content"].as_str().unwrap_or_default();
             into.append_text(PartContent::Text { text: rest.unwrap_or(whole).to_owned() });

@@ -15,14 +15,14 @@ async fn errors_say_what_is_wrong_and_what_to_do() {
             json!({ "error": { "message": format!("Incorrect API key provided: {KEY}."), "code": "invalid_api_key" } })
                 .to_string(),
             "the provider does not accept the key (HTTP 401): Incorrect API key provided: [secret].",
-            Some("set `SOME_API_KEY` to a key that the provider takes"),
+            Some("set `SOME_API_KEY` to a key that the provider accepts"),
         ),
         (
             WireFormat::Gemini,
             400,
             r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}"#.into(),
             "the provider does not accept the key (HTTP 400): API key not valid. Please pass a valid API key.",
-            Some("set `SOME_API_KEY` to a key that the provider takes"),
+            Some("set `SOME_API_KEY` to a key that the provider accepts"),
         ),
         (
             WireFormat::Anthropic,

@@ -109,7 +109,7 @@ fn scalar(place: &str, word: &str, value: &Value) -> Result<Value, PolicyError> 
         Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
         other => {
             let is = kind(other);
-            let message = format!("`{word}` takes texts, numbers and truth values, not {is}");
+            let message = format!("`{word}` takes strings, numbers and booleans, not {is}");
             Err(PolicyError::new(place, message))
         }
     }

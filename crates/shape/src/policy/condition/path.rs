@@ -96,7 +96,7 @@ impl ArgumentPath {
                     ArgumentStep::Member(name) => format!("an object with `{name}`"),
                 };
                 let is = kind(value);
-                return Err(format!("`{self}` leads through {is}, where {wanted} should be"));
+                return Err(format!("`{self}` passes through {is}: expected {wanted}"));
             }
         };
         match next {
