@@ -235,7 +235,7 @@ impl TokenGauge {
         half.max(limit.request_tokens() / 2)
     }
 
-    /// Counts new messages. One that was replaced is messages again, with those behind it.
+    /// Counts new messages. One that was replaced is counted again, with those behind it.
     fn count(&mut self, messages: &[Arc<ChatMessage>]) {
         let known = self.messages.iter().zip(messages);
         let same = known.take_while(|(one, message)| Arc::ptr_eq(&one.message, message)).count();

@@ -1,9 +1,10 @@
 //! Building toolboxes from a config, one for each endpoint.
 //!
-//! A call passes these layers, from the outside in: [`ExposureToolbox`](consort_shape::ExposureToolbox) (exposure to models), [`TransformToolbox`](consort_shape::TransformToolbox) (names, descriptions,
-//! arguments, results), a recorder if there is one, [`PolicyToolbox`](consort_shape::PolicyToolbox) (policy), [`AgentToolbox`] (agents as tools), [`PinToolbox`]
-//! (lock), [`CacheToolbox`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
-//! cannot bypass them. Each endpoint has layers of its own; the hub is shared.
+//! A call passes these layers, from the outside in: [`ExposureToolbox`](consort_shape::ExposureToolbox) (exposure to
+//! models), [`TransformToolbox`](consort_shape::TransformToolbox) (names, descriptions, arguments, results), a recorder if
+//! there is one, [`PolicyToolbox`](consort_shape::PolicyToolbox) (policy), [`AgentToolbox`] (agents as tools),
+//! [`PinToolbox`] (lock), [`CacheToolbox`] (cached results), and then the hub. The inner ones use the servers' own names,
+//! so a renamed tool cannot bypass them. Each endpoint has layers of its own; the hub is shared.
 
 mod layered;
 

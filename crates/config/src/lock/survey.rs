@@ -37,7 +37,7 @@ pub struct DefinitionSurvey {
 /// The servers of a config to survey: the launch commands and URLs of the enabled ones, and the others.
 #[derive(Debug)]
 pub struct SurveyPlan {
-    /// ServerLaunch commands and URLs of the enabled servers.
+    /// Launch commands and URLs of the enabled servers.
     pub launches: BTreeMap<ServerId, ServerLaunch>,
     off: BTreeSet<ServerId>,
 }

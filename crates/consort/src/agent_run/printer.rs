@@ -221,7 +221,7 @@ impl RunPrinter {
             for part in &message.parts {
                 match &part.content {
                     PartContent::Text { text } | PartContent::Refusal { text } => {
-                        self.print_answer(text)
+                        self.print_answer(text);
                     }
                     PartContent::Thinking { text, .. }
                         if self.options.thinking && self.options.whole =>
