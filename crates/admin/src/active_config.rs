@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_config::{Config, LimitSettings};
-use consort_core::{Caller, Entry, Problem, Toolbox};
+use consort_core::{Caller, CatalogEntry, Problem, Toolbox};
 use consort_shape::pin::PinLock;
 use consort_shape::policy::{Policy, PolicyDecision};
 use consort_shape::transform::Transform;
@@ -40,12 +40,12 @@ pub struct ActiveConfig {
 impl ActiveConfig {
     /// Returns the decision of the policy on a tool, before its arguments are known; `None` if the policy allows
     /// everything.
-    pub(crate) fn decision(&self, caller: &Caller, entry: &Entry) -> Option<PolicyDecision> {
+    pub(crate) fn decision(&self, caller: &Caller, entry: &CatalogEntry) -> Option<PolicyDecision> {
         self.policy.decide_on_entry(caller, self.only_profile.as_deref(), entry)
     }
 
     /// Returns true if the policy lets a caller see a tool.
-    pub(crate) fn is_visible(&self, caller: &Caller, entry: &Entry) -> bool {
+    pub(crate) fn is_visible(&self, caller: &Caller, entry: &CatalogEntry) -> bool {
         self.decision(caller, entry).is_none_or(|decision| decision.shows())
     }
 }

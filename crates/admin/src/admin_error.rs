@@ -1,7 +1,7 @@
 //! Errors of the admin API: status, message and hint.
 
 use consort_core::escape::escape_text;
-use consort_core::{CallError, Unresolved};
+use consort_core::{CallError, UnresolvedName};
 use consort_gateway::SiteBody;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -56,10 +56,10 @@ impl AdminError {
 
 impl AdminError {
     /// A name that is unknown or ambiguous.
-    pub(crate) fn unresolved(error: &Unresolved) -> Self {
+    pub(crate) fn unresolved(error: &UnresolvedName) -> Self {
         let status = match error {
-            Unresolved::Unknown { .. } => StatusCode::NOT_FOUND,
-            Unresolved::Ambiguous { .. } => StatusCode::CONFLICT,
+            UnresolvedName::Unknown { .. } => StatusCode::NOT_FOUND,
+            UnresolvedName::Ambiguous { .. } => StatusCode::CONFLICT,
         };
         let (message, hint) = (escape_text(&error.to_string()), error.hint());
         hint.into_iter().fold(Self::new(status, message), Self::hint)

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    Asked, Call, Caller, Catalog, Changes, Event, Events, Json, Refusal, RefusedTarget,
-    RejectReason, Reply, ServerId, ShelfKind, Toolbox,
+    Call, CallEvent, CallEvents, Caller, Catalog, CatalogChanges, Json, PendingServerRequest,
+    PrimitiveKind, RefusedTarget, RejectReason, RequestRefusal, RequestResponder, ServerId,
+    Toolbox,
 };
 
 use crate::pending_requests::{PendingEntry, PendingRequest, PendingRequests, RequestKind};
@@ -36,25 +37,33 @@ impl ApprovalToolbox {
     }
 
     /// Passes the events of a call through and adds its approvals to the pending requests.
-    fn watch_approvals(&self, mut events: Events, subject: ApprovalSubject) -> Events {
+    fn watch_approvals(&self, mut events: CallEvents, subject: ApprovalSubject) -> CallEvents {
         let (pending, answer) = (Arc::clone(&self.pending), self.answer);
-        Events::new(|emitter| async move {
+        CallEvents::new(|emitter| async move {
             // The pending request; dropping it removes it from the list.
             let mut open: Vec<Arc<OpenApproval>> = Vec::new();
             loop {
                 match events.next().await {
-                    Some(Event::Approval(Asked { method, params, reply: Some(reply) }))
-                        if pending.has_open_console() =>
-                    {
+                    Some(CallEvent::Approval(PendingServerRequest {
+                        method,
+                        params,
+                        reply: Some(reply),
+                    })) if pending.has_open_console() => {
                         let question = subject.question(&params, answer);
                         let approval = OpenApproval::put(&pending, question, reply);
                         let reply = subject.asks.then(|| approval.reply(&pending));
                         open.push(approval);
                         if reply.is_some() {
-                            emitter.emit(Event::Approval(Asked { method, params, reply })).await;
+                            emitter
+                                .emit(CallEvent::Approval(PendingServerRequest {
+                                    method,
+                                    params,
+                                    reply,
+                                }))
+                                .await;
                         }
                     }
-                    Some(end @ Event::End(_)) => return end,
+                    Some(end @ CallEvent::End(_)) => return end,
                     Some(event) => {
                         // The call continues, so the request is answered.
                         open.clear();
@@ -81,24 +90,29 @@ struct OpenApproval(Mutex<ApprovalReply>);
 #[derive(Default)]
 struct ApprovalReply {
     /// Reply to the party that waits for the answer.
-    reply: Option<Reply>,
+    reply: Option<RequestResponder>,
     entry: Option<PendingEntry>,
 }
 
 impl OpenApproval {
     /// Adds a pending request.
-    fn put(pending: &Arc<PendingRequests>, question: PendingRequest, reply: Reply) -> Arc<Self> {
+    fn put(
+        pending: &Arc<PendingRequests>,
+        question: PendingRequest,
+        reply: RequestResponder,
+    ) -> Arc<Self> {
         let open = Arc::new(Self(Mutex::new(ApprovalReply { reply: Some(reply), entry: None })));
         let there = Arc::downgrade(&open);
-        let entry = pending.add(question, Reply::new(move |answer| settle(&there, answer)));
+        let entry =
+            pending.add(question, RequestResponder::new(move |answer| settle(&there, answer)));
         open.lock().entry = Some(entry);
         open
     }
 
     /// Another way to answer it. A refusal leaves it pending while a console is open.
-    fn reply(self: &Arc<Self>, pending: &Arc<PendingRequests>) -> Reply {
+    fn reply(self: &Arc<Self>, pending: &Arc<PendingRequests>) -> RequestResponder {
         let (there, pending) = (Arc::downgrade(self), Arc::clone(pending));
-        Reply::new(move |answer| {
+        RequestResponder::new(move |answer| {
             if answer.is_ok() || !pending.has_open_console() {
                 settle(&there, answer);
             }
@@ -111,7 +125,7 @@ impl OpenApproval {
 }
 
 /// Answers a request unless it is answered, and removes it from the pending requests.
-fn settle(open: &Weak<OpenApproval>, answer: Result<Json, Refusal>) {
+fn settle(open: &Weak<OpenApproval>, answer: Result<Json, RequestRefusal>) {
     let Some(open) = open.upgrade() else { return };
     // The slip is dropped outside the lock: that comes back here.
     let ApprovalReply { reply, entry } = std::mem::take(&mut *open.lock());
@@ -126,7 +140,7 @@ impl Toolbox for ApprovalToolbox {
         self.inner.catalog(caller)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let asks = call.client.as_ref().is_some_and(|client| client.offers.form);
         // Requests of agents and of the console are in the list already.
         let asks_itself = asks && call.client.as_ref().is_some_and(|client| client.is_local);
@@ -145,14 +159,14 @@ impl Toolbox for ApprovalToolbox {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 
     fn withheld(
         &self,
         caller: &Caller,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         target: &RefusedTarget,
     ) -> Option<(ServerId, RejectReason)> {
         self.inner.withheld(caller, kind, target)
@@ -167,7 +181,9 @@ impl std::fmt::Debug for ApprovalToolbox {
 
 #[cfg(test)]
 mod tests {
-    use consort_core::{CallError, ClientContext, Emitting, Offers, Outcome, ToolResult};
+    use consort_core::{
+        CallError, CallOutcome, ClientCapabilities, ClientContext, DrivenStream, ToolResult,
+    };
     use consort_shape::policy::{Policy, PolicySpec};
     use consort_shape::{ApprovalLimits, OtherApprover, PolicySettings, PolicyToolbox};
     use serde_json::{Value, json};
@@ -182,12 +198,12 @@ mod tests {
             Arc::clone(&self.0)
         }
 
-        fn call(&self, call: Call) -> Events {
-            Events::answered(ToolResult::structured(&call.arguments()))
+        fn call(&self, call: Call) -> CallEvents {
+            CallEvents::answered(ToolResult::structured(&call.arguments()))
         }
 
-        fn changes(&self) -> Changes {
-            Emitting::new(|_| std::future::pending())
+        fn changes(&self) -> CatalogChanges {
+            DrivenStream::new(|_| std::future::pending())
         }
     }
 
@@ -195,11 +211,14 @@ mod tests {
         let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
         let tool = consort_core::Tool::new("delete", "", &schema.into());
         let mut catalog = Catalog::default();
-        let route =
-            consort_core::Route { server: "files".parse().unwrap(), name: "delete".to_owned() };
+        let route = consort_core::CatalogRoute {
+            server: "files".parse().unwrap(),
+            name: "delete".to_owned(),
+        };
         let name = "delete".to_owned();
-        let entry = consort_core::Entry { route, name, definition: tool.definition().clone() };
-        catalog.set(ShelfKind::Tools, vec![entry]);
+        let entry =
+            consort_core::CatalogEntry { route, name, definition: tool.definition().clone() };
+        catalog.set(PrimitiveKind::Tools, vec![entry]);
         let spec: PolicySpec = serde_json::from_value(json!({ "default": "ask" })).unwrap();
         let presence = Arc::clone(pending);
         let guard = PolicySettings {
@@ -217,12 +236,12 @@ mod tests {
     fn call(form: bool) -> Call {
         let target: consort_core::Target = "files.delete".parse().unwrap();
         let arguments = json!({ "path": "/a" }).into();
-        let offers = Arc::new(Offers { form, ..Offers::default() });
+        let offers = Arc::new(ClientCapabilities { form, ..ClientCapabilities::default() });
         Call::tool(Caller::client("ada"), target, arguments).by(ClientContext::new(offers))
     }
 
     /// Drives a call until it waits for a person; returns the event passed on to the caller.
-    async fn waits(events: &mut Events) -> Option<Event> {
+    async fn waits(events: &mut CallEvents) -> Option<CallEvent> {
         tokio::select! {
             biased;
             event = events.next() => event,
@@ -230,9 +249,9 @@ mod tests {
         }
     }
 
-    fn given(end: Option<Event>) -> Value {
+    fn given(end: Option<CallEvent>) -> Value {
         match end {
-            Some(Event::End(Ok(Outcome::Complete(result)))) => {
+            Some(CallEvent::End(Ok(CallOutcome::Complete(result)))) => {
                 result.structured_content().unwrap().read().unwrap()
             }
             other => panic!("{other:?}"),
@@ -263,7 +282,8 @@ mod tests {
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
         answer(&pending, &json!({ "decision": "deny", "reason": "not now" }));
-        let Some(Event::End(Err(CallError::Denied { reason, .. }))) = events.next().await else {
+        let Some(CallEvent::End(Err(CallError::Denied { reason, .. }))) = events.next().await
+        else {
             panic!("it was denied")
         };
         assert!(reason.contains("not now"), "{reason}");
@@ -276,20 +296,26 @@ mod tests {
         let _presence = pending.register_console();
         let yes = json!({ "action": "accept", "content": { "decision": "once" } });
         let mut events = attended.call(call(true));
-        let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
+        let Some(CallEvent::Approval(asked)) = waits(&mut events).await else {
+            panic!("not asked")
+        };
         assert_eq!(pending.entries().len(), 1);
         asked.reply.unwrap().send(Ok(yes.clone().into()));
         assert!(pending.entries().is_empty());
         assert_eq!(given(events.next().await), json!({ "path": "/a" }));
         // The reverse: a later answer of the client is ignored.
         let mut events = attended.call(call(true));
-        let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
+        let Some(CallEvent::Approval(asked)) = waits(&mut events).await else {
+            panic!("not asked")
+        };
         answer(&pending, &json!({ "decision": "deny", "reason": "no" }));
         asked.reply.unwrap().send(Ok(yes.into()));
-        assert!(matches!(events.next().await, Some(Event::End(Err(CallError::Denied { .. })))));
+        assert!(matches!(events.next().await, Some(CallEvent::End(Err(CallError::Denied { .. })))));
         // A failed request to the client is not a refusal.
         let mut events = attended.call(call(true));
-        let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
+        let Some(CallEvent::Approval(asked)) = waits(&mut events).await else {
+            panic!("not asked")
+        };
         drop(asked);
         assert!(waits(&mut events).await.is_none());
         answer(&pending, &json!({ "decision": "once" }));

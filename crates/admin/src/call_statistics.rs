@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use consort_gateway::ledger::{Class, Search};
-use consort_gateway::{Records, feed};
+use consort_gateway::ledger::{LedgerSearch, OutcomeClass};
+use consort_gateway::{CallSinks, feed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ struct CallTotals {
 #[derive(Clone, Debug)]
 struct CallSample {
     started: i64,
-    class: Class,
+    class: OutcomeClass,
     duration: Option<u64>,
     of: Arc<CallOrigin>,
 }
@@ -94,8 +94,8 @@ struct CachedSamples {
 }
 
 /// Returns true if the feed holds all calls since that time.
-fn reaches(ring: &[feed::Call], most: usize, from: i64) -> bool {
-    let end = |call: &feed::Call| {
+fn reaches(ring: &[feed::LiveCall], most: usize, from: i64) -> bool {
+    let end = |call: &feed::LiveCall| {
         let took = micros(call.end().and_then(|end| end.took).unwrap_or_default());
         call.id().saturating_add(i64::try_from(took).unwrap_or(i64::MAX))
     };
@@ -107,7 +107,7 @@ impl StatisticsCache {
     /// Returns the calls in the ledger since that time, at most `most`.
     async fn read(
         &self,
-        records: &Records,
+        records: &CallSinks,
         minutes: u64,
         from: i64,
         most: usize,
@@ -119,10 +119,11 @@ impl StatisticsCache {
         {
             return Ok(Arc::clone(&read.samples));
         }
-        let search = Search { since: Some(from), most, look: most, ..Search::default() };
+        let search =
+            LedgerSearch { since: Some(from), most, look: most, ..LedgerSearch::default() };
         let rows = search_ledger(records, search).await?.calls;
         let mut names = HashSet::new();
-        let calls = rows.into_iter().map(feed::Call::from);
+        let calls = rows.into_iter().map(feed::LiveCall::from);
         let samples: Vec<CallSample> = calls.filter_map(|call| sample(&call, &mut names)).collect();
         let samples = Arc::new(samples);
         *cached() =
@@ -133,7 +134,7 @@ impl StatisticsCache {
     /// Returns the statistics of the last minutes, from memory and, as far as that does not reach, from the ledger.
     pub(crate) async fn stats(
         &self,
-        records: &Records,
+        records: &CallSinks,
         minutes: u64,
         most: usize,
     ) -> Result<CallStatistics, AdminError> {
@@ -153,7 +154,7 @@ impl StatisticsCache {
     }
 }
 
-fn sample(call: &feed::Call, names: &mut HashSet<Arc<CallOrigin>>) -> Option<CallSample> {
+fn sample(call: &feed::LiveCall, names: &mut HashSet<Arc<CallOrigin>>) -> Option<CallSample> {
     let (intent, end) = (call.intent(), call.end()?);
     let tool = (intent.method == "tools/call").then(|| intent.name.clone());
     let of = CallOrigin { server: intent.server.as_ref().map(ToString::to_string), tool };
@@ -261,15 +262,20 @@ impl CallTally {
 }
 
 /// Returns true if a call counts as an error: it failed, and its caller did not cancel it.
-pub(crate) fn is_failure(class: Class) -> bool {
-    !matches!(class, Class::Ok | Class::Cancelled { .. })
+pub(crate) fn is_failure(class: OutcomeClass) -> bool {
+    !matches!(class, OutcomeClass::Ok | OutcomeClass::Cancelled { .. })
 }
 
 /// Returns true if the duration of a call is one of its server: it was sent, and not cancelled.
-pub(crate) fn is_timed(class: Class) -> bool {
+pub(crate) fn is_timed(class: OutcomeClass) -> bool {
     match class {
-        Class::Ok | Class::ToolError | Class::Error { .. } | Class::OutcomeUnknown => true,
-        Class::Rejected { .. } | Class::NotSent | Class::Cancelled { .. } => false,
+        OutcomeClass::Ok
+        | OutcomeClass::ToolError
+        | OutcomeClass::Error { .. }
+        | OutcomeClass::OutcomeUnknown => true,
+        OutcomeClass::Rejected { .. } | OutcomeClass::NotSent | OutcomeClass::Cancelled { .. } => {
+            false
+        }
     }
 }
 
@@ -281,7 +287,12 @@ pub(crate) fn micros(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn sample(begun: i64, class: Class, took: Option<u64>, tool: Option<&str>) -> CallSample {
+    fn sample(
+        begun: i64,
+        class: OutcomeClass,
+        took: Option<u64>,
+        tool: Option<&str>,
+    ) -> CallSample {
         let of = CallOrigin { server: Some("demo".to_owned()), tool: tool.map(str::to_owned) };
         CallSample { started: begun, class, duration: took, of: Arc::new(of) }
     }
@@ -292,12 +303,12 @@ mod tests {
         let frame = TimeWindow::new(60, now);
         assert_eq!((frame.step_s, frame.from), (60, (36_060 - 3600) * 1_000_000));
         let at = |second: i64| second * 1_000_000;
-        let (ok, gone) = (Class::Ok, Class::Cancelled { sent: None });
+        let (ok, gone) = (OutcomeClass::Ok, OutcomeClass::Cancelled { sent: None });
         let samples: Vec<CallSample> = (1..=20)
             .map(|n| sample(at(36_000), ok, Some(n), Some("echo")))
             .chain([
                 sample(at(32_459), ok, Some(1), Some("echo")),
-                sample(at(32_460), Class::ToolError, Some(500), Some("add")),
+                sample(at(32_460), OutcomeClass::ToolError, Some(500), Some("add")),
                 sample(at(35_999), gone, None, Some("add")),
                 sample(at(35_999), ok, Some(3), None),
             ])
@@ -334,8 +345,12 @@ mod tests {
 
     #[test]
     fn who_left_made_no_error() {
-        let counted =
-            [Class::Ok, Class::Cancelled { sent: None }, Class::ToolError, Class::NotSent];
+        let counted = [
+            OutcomeClass::Ok,
+            OutcomeClass::Cancelled { sent: None },
+            OutcomeClass::ToolError,
+            OutcomeClass::NotSent,
+        ];
         assert_eq!(counted.map(is_failure), [false, false, true, true]);
     }
 }

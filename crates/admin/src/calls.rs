@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use consort_core::{RejectReason, ServerId};
-use consort_gateway::feed::{self, What};
-use consort_gateway::ledger::{Class, Found, Search};
+use consort_gateway::feed::{self, LiveCallEvent};
+use consort_gateway::ledger::{LedgerSearch, OutcomeClass, SearchResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,10 +124,10 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-impl From<&feed::Call> for CallReport {
-    fn from(call: &feed::Call) -> Self {
+impl From<&feed::LiveCall> for CallReport {
+    fn from(call: &feed::LiveCall) -> Self {
         let (intent, standing) = (call.intent(), call.standing());
-        let step = |step: feed::Step| CallProgress {
+        let step = |step: feed::ReportedProgress| CallProgress {
             progress: step.progress,
             total: step.total,
             message: step.message.map(Into::into),
@@ -141,7 +141,7 @@ impl From<&feed::Call> for CallReport {
             method: intent.method.to_string(),
             name: intent.name.clone(),
             outcome: standing.end.map(|end| end.class.as_str()),
-            ok: standing.end.map(|end| end.class == Class::Ok),
+            ok: standing.end.map(|end| end.class == OutcomeClass::Ok),
             duration_us: standing.end.and_then(|end| end.took).map(micros),
             bytes_in: intent.arguments.bytes,
             bytes_out: standing.end.and_then(|end| end.bytes),
@@ -151,10 +151,10 @@ impl From<&feed::Call> for CallReport {
     }
 }
 
-impl From<&feed::Call> for CallDetail {
-    fn from(call: &feed::Call) -> Self {
-        let feed::Timeline { moments, left_out } = call.timeline();
-        let moment = |moment: feed::Moment| TimelineEvent {
+impl From<&feed::LiveCall> for CallDetail {
+    fn from(call: &feed::LiveCall) -> Self {
+        let feed::CallTimeline { moments, left_out } = call.timeline();
+        let moment = |moment: feed::TimedCallEvent| TimelineEvent {
             at_us: micros(moment.at),
             event: event_name(moment.what),
             detail: moment.detail.map(Into::into),
@@ -171,15 +171,15 @@ impl From<&feed::Call> for CallDetail {
     }
 }
 
-fn event_name(what: What) -> &'static str {
+fn event_name(what: LiveCallEvent) -> &'static str {
     match what {
-        What::Queued => "queued",
-        What::Sent => "sent",
-        What::Progress => "progress",
-        What::Log => "log",
-        What::Question => "question",
-        What::Answer => "answer",
-        What::End => "end",
+        LiveCallEvent::Queued => "queued",
+        LiveCallEvent::Sent => "sent",
+        LiveCallEvent::Progress => "progress",
+        LiveCallEvent::Log => "log",
+        LiveCallEvent::Question => "question",
+        LiveCallEvent::Answer => "answer",
+        LiveCallEvent::End => "end",
     }
 }
 
@@ -226,14 +226,14 @@ async fn list(
     };
     if let Some(outcome) = &filter.outcome
         && outcome != RUNNING
-        && !Class::WORDS.contains(&outcome.as_str())
+        && !OutcomeClass::WORDS.contains(&outcome.as_str())
     {
-        let known = Class::WORDS.join(", ");
+        let known = OutcomeClass::WORDS.join(", ");
         let refusal = AdminError::bad_request(format!("`{outcome}` is no outcome"));
         return Err(refusal.hint(format!("one of {known}, or {RUNNING}")));
     }
     let running_only = filter.outcome.as_deref() == Some(RUNNING);
-    let mut filter = Search {
+    let mut filter = LedgerSearch {
         server: filter.server,
         name: filter.name,
         caller: filter.caller,
@@ -252,7 +252,7 @@ async fn list(
     if running_only {
         return Ok(JsonResponse(CallPage { calls: rows, more: None }));
     }
-    let mut over: BTreeMap<i64, feed::Call> = feed
+    let mut over: BTreeMap<i64, feed::LiveCall> = feed
         .ended()
         .into_iter()
         .filter(|call| filter.fits(call))
@@ -260,12 +260,13 @@ async fn list(
         .collect();
     // One more than wanted says whether there are more.
     filter.most += 1;
-    let Found { calls: found, more: stopped } = search_ledger(&state.0.records, filter).await?;
+    let SearchResult { calls: found, more: stopped } =
+        search_ledger(&state.0.records, filter).await?;
     for row in found {
         over.entry(row.micros).or_insert_with(|| row.into());
     }
-    let running: BTreeSet<i64> = running.iter().map(feed::Call::id).collect();
-    let page: Vec<&feed::Call> = over
+    let running: BTreeSet<i64> = running.iter().map(feed::LiveCall::id).collect();
+    let page: Vec<&feed::LiveCall> = over
         .values()
         .rev()
         .filter(|call| !running.contains(&call.id()) && stopped.is_none_or(|at| call.id() >= at))
@@ -289,10 +290,15 @@ async fn one(
         return Ok(JsonResponse((&call).into()));
     }
     let before = number.checked_add(1);
-    let filter =
-        Search { since: Some(number), before, most: 1, look: usize::MAX, ..Search::default() };
+    let filter = LedgerSearch {
+        since: Some(number),
+        before,
+        most: 1,
+        look: usize::MAX,
+        ..LedgerSearch::default()
+    };
     let row = search_ledger(&state.0.records, filter).await?.calls.pop().ok_or_else(gone)?;
-    Ok(JsonResponse((&feed::Call::from(row)).into()))
+    Ok(JsonResponse((&feed::LiveCall::from(row)).into()))
 }
 
 /// Time window.

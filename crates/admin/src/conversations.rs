@@ -12,7 +12,7 @@ use std::sync::Arc;
 use consort_agent::store::ConversationId;
 use consort_agent::transcript::{UNNAMED_AGENT, conversation_title};
 use consort_agent::{Conversation as InHand, ConversationStore, RunState, RunStatus, StoreError};
-use consort_core::Emitting;
+use consort_core::DrivenStream;
 use consort_models::ChatMessage;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -293,7 +293,9 @@ async fn events(
         return Ok(EventStream::new(live.follow()));
     }
     exists(&store, &id).await?;
-    Ok(EventStream::new(Emitting::new(|_| async { encode_event(&runs::RunStreamEvent::Idle {}) })))
+    Ok(EventStream::new(DrivenStream::new(|_| async {
+        encode_event(&runs::RunStreamEvent::Idle {})
+    })))
 }
 
 async fn stop(

@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use consort_core::{
-    Asked, Call, Caller, ClientContext, ClientSession, Event, Events, Logs, Object, Offers,
-    Refusal as Refused, ServerId, Shelf, nearest,
+    Call, CallEvent, CallEvents, Caller, CatalogSection, ClientCapabilities, ClientContext,
+    ClientSession, LogDelivery, Object, PendingServerRequest, RequestRefusal as Refused, ServerId,
+    nearest,
 };
 
 use crate::pending_requests::{PendingEntry, PendingRequest, RequestKind};
@@ -12,9 +13,10 @@ use crate::route::AdminError;
 use crate::state::AdminState;
 
 /// Client capabilities of the console. Every request declares the same, so that a legacy server sees one client.
-pub(crate) fn console_capabilities() -> Arc<Offers> {
-    static OFFERS: OnceLock<Arc<Offers>> = OnceLock::new();
-    let offers = || Arc::new(Offers { form: true, url: true, ..Offers::default() });
+pub(crate) fn console_capabilities() -> Arc<ClientCapabilities> {
+    static OFFERS: OnceLock<Arc<ClientCapabilities>> = OnceLock::new();
+    let offers =
+        || Arc::new(ClientCapabilities { form: true, url: true, ..ClientCapabilities::default() });
     Arc::clone(OFFERS.get_or_init(offers))
 }
 
@@ -50,9 +52,9 @@ impl ElicitationGuard {
     pub(crate) fn add_request(
         &mut self,
         kind: RequestKind,
-        request: Asked,
+        request: PendingServerRequest,
     ) -> Option<PendingRequest> {
-        let Asked { method, params, reply } = request;
+        let PendingServerRequest { method, params, reply } = request;
         // Without a reply channel, the answer comes from elsewhere.
         let reply = reply?;
         if method != "elicitation/create" || !console_capabilities().allow(&method, &params) {
@@ -84,7 +86,7 @@ impl AdminState {
     pub(crate) fn server(&self, caller: &Caller, name: &str) -> Result<ServerId, AdminError> {
         let catalog = self.active().tools.catalog(caller);
         let shelves = [&catalog.prompts, &catalog.resources, &catalog.templates];
-        let on_shelves = shelves.into_iter().flat_map(Shelf::entries);
+        let on_shelves = shelves.into_iter().flat_map(CatalogSection::entries);
         let on_shelves = on_shelves.map(|entry| &entry.route.server);
         let mut known: Vec<&ServerId> =
             catalog.abouts().keys().chain(catalog.pending()).chain(on_shelves).collect();
@@ -104,18 +106,18 @@ impl AdminState {
     /// Makes a call and returns its result. Requests of the server become pending requests meanwhile.
     pub(crate) async fn request(&self, call: Call) -> Result<Object, AdminError> {
         let call = Call {
-            log: Logs::None,
+            log: LogDelivery::None,
             ..call.by(ClientContext::local(console_capabilities(), console_session()))
         };
         let mut guard = ElicitationGuard::new(self, &call.caller, call.server(), None);
-        let mut events: Events = self.active().tools.call(call);
+        let mut events: CallEvents = self.active().tools.call(call);
         loop {
             match events.next().await {
-                Some(Event::End(end)) => return Ok(end?.object().clone()),
-                Some(Event::Question(request)) => {
+                Some(CallEvent::End(end)) => return Ok(end?.object().clone()),
+                Some(CallEvent::Question(request)) => {
                     drop(guard.add_request(RequestKind::Server, request));
                 }
-                Some(Event::Approval(request)) => {
+                Some(CallEvent::Approval(request)) => {
                     drop(guard.add_request(RequestKind::Approval, request));
                 }
                 Some(_) => {}

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::{Emitter, Emitting};
-use consort_gateway::feed::News;
+use consort_core::{DrivenStream, StreamSender};
+use consort_gateway::feed::FeedChanges;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
@@ -65,7 +65,7 @@ async fn follow(
     context: RequestContext,
     _: NoInput,
 ) -> Result<EventStream<LiveEvent>, AdminError> {
-    let stream = Emitting::new(|emitter| async move {
+    let stream = DrivenStream::new(|emitter| async move {
         let never =
             EventSubscriber { state, context, emitter, last_sent: [const { Bytes::new() }; 3] };
         match never.send_events().await {}
@@ -77,7 +77,7 @@ async fn follow(
 struct EventSubscriber {
     state: AdminState,
     context: RequestContext,
-    emitter: Emitter<Bytes>,
+    emitter: StreamSender<Bytes>,
     /// The last events sent of the session, the servers and the catalog.
     last_sent: [Bytes; 3],
 }
@@ -153,7 +153,7 @@ impl EventSubscriber {
     }
 
     /// Sends news of calls. Returns true if one ended.
-    async fn calls(&self, news: News) -> bool {
+    async fn calls(&self, news: FeedChanges) -> bool {
         let mut ended = false;
         for call in &news.calls {
             ended |= call.end().is_some();

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use consort_agent::openai::{ApiError, ApiFormat, ApiRequest, ModelListing, PendingToolCalls};
 use consort_config::AgentLimits;
 use consort_core::{BoxFuture, Caller};
-use consort_gateway::{Site, SiteBody, Visit};
+use consort_gateway::{HttpRequestContext, HttpRoutes, SiteBody};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
@@ -107,14 +107,14 @@ impl From<ApiError> for OpenAiError {
     }
 }
 
-impl Site for OpenAiEndpoint {
+impl HttpRoutes for OpenAiEndpoint {
     fn has(&self, path: &str) -> bool {
         path == "/v1" || path.starts_with("/v1/") || path.starts_with("/profiles/")
     }
 
     fn answer(
         &self,
-        visit: Visit,
+        visit: HttpRequestContext,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>> {
         let this = self.clone();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{Json, Object, Refusal as Refused, Reply};
+use consort_core::{Json, Object, RequestRefusal as Refused, RequestResponder};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -88,7 +88,7 @@ impl PendingRequest {
 /// All pending requests for a person.
 #[derive(Debug, Default)]
 pub struct PendingRequests {
-    waiting: Mutex<BTreeMap<String, (PendingRequest, Reply)>>,
+    waiting: Mutex<BTreeMap<String, (PendingRequest, RequestResponder)>>,
     next: AtomicU64,
     changes: watch::Sender<u64>,
     open_consoles: AtomicUsize,
@@ -133,7 +133,7 @@ impl PendingRequests {
     pub(crate) fn add(
         self: &Arc<Self>,
         mut question: PendingRequest,
-        reply: Reply,
+        reply: RequestResponder,
     ) -> PendingEntry {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         question.id = format!("q{number:06}");
@@ -181,11 +181,13 @@ impl PendingRequests {
         true
     }
 
-    fn take(&self, id: &str) -> Option<(PendingRequest, Reply)> {
+    fn take(&self, id: &str) -> Option<(PendingRequest, RequestResponder)> {
         self.lock().remove(id)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (PendingRequest, Reply)>> {
+    fn lock(
+        &self,
+    ) -> std::sync::MutexGuard<'_, BTreeMap<String, (PendingRequest, RequestResponder)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -206,7 +208,7 @@ mod tests {
         let params = json!({ "message": "May I?" });
         let params = Json::from(params).to_object().unwrap();
         let question = PendingRequest::new(RequestKind::Approval, "client:ada".to_owned(), &params);
-        let entry = pending.add(question, Reply::new(|_| ()));
+        let entry = pending.add(question, RequestResponder::new(|_| ()));
         assert_eq!(pending.entries().len(), 1);
         assert_eq!(pending.entries()[0].message, "May I?");
         drop(entry);

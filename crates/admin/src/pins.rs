@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use consort_config::lock::{self, DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::escape::escape_line;
-use consort_core::{Caller, Entry, Json, ServerId, Toolbox as _};
+use consort_core::{Caller, CatalogEntry, Json, ServerId, Toolbox as _};
 use consort_shape::pin::{self, DiffLine, DiffMark, LockedServer, Pin, PinLock, PinnedItem};
 use consort_shape::scan::{ScanFinding, ToolShadow};
 use http::StatusCode;
@@ -173,7 +173,7 @@ fn kind_name(kind: pin::PinnedKind) -> &'static str {
 }
 
 /// Returns the difference between a tool and its locked definition, if there is one.
-pub(crate) fn tool_difference(lock: &PinLock, entry: &Entry) -> Option<PinDifference> {
+pub(crate) fn tool_difference(lock: &PinLock, entry: &CatalogEntry) -> Option<PinDifference> {
     let (server, name) = (entry.route.server.clone(), entry.route.name.clone());
     let kind = pin::PinnedKind::Tool;
     let to = PinnedItem::new(entry.definition.json().clone());

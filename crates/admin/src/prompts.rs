@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use consort_core::{Call, CallError, Caller, Entry, Json, Object, Route as Way, ShelfKind, Target};
+use consort_core::{
+    Call, CallError, Caller, CatalogEntry, CatalogRoute as Way, Json, Object, PrimitiveKind, Target,
+};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,7 +55,7 @@ struct PromptArgument {
 
 impl AdminState {
     /// Names that clients see for all primitives of a kind, by name here.
-    fn client_names(&self, caller: &Caller, kind: ShelfKind) -> HashMap<Way, String> {
+    fn client_names(&self, caller: &Caller, kind: PrimitiveKind) -> HashMap<Way, String> {
         let labelled = self.0.labels.get().and_then(|labels| labels.now(caller));
         let named = labelled.iter().flat_map(|labelled| labelled.names(kind));
         named.map(|(route, name)| (route.clone(), name.to_owned())).collect()
@@ -66,9 +68,9 @@ async fn list(
     _: NoInput,
 ) -> Result<JsonResponse<Vec<PromptRow>>, AdminError> {
     let caller = context.client()?;
-    let names = state.client_names(&caller, ShelfKind::Prompts);
+    let names = state.client_names(&caller, PrimitiveKind::Prompts);
     let catalog = state.active().tools.catalog(&caller);
-    let prompt = |entry: &Entry| {
+    let prompt = |entry: &CatalogEntry| {
         let here = Way { server: entry.route.server.clone(), name: entry.name.clone() };
         let definition = &entry.definition;
         PromptRow {
@@ -142,7 +144,7 @@ impl AdminState {
         let found = match catalog.prompts.get(name) {
             Some(entry) => Some(entry),
             None => {
-                let names = self.client_names(caller, ShelfKind::Prompts);
+                let names = self.client_names(caller, PrimitiveKind::Prompts);
                 let labelled = |label: &str| label == name && !catalog.names_server(name);
                 let way = names.iter().find(|(_, label)| labelled(label)).map(|(way, _)| way);
                 way.and_then(|way| {
@@ -154,10 +156,11 @@ impl AdminState {
         let found = match found {
             Some(entry) => entry.clone(),
             None => {
-                let found = consort_core::resolve(&*tools, caller, ShelfKind::Prompts, name).await;
+                let found =
+                    consort_core::resolve(&*tools, caller, PrimitiveKind::Prompts, name).await;
                 found.map_err(|error| match error {
                     CallError::Unknown { .. } => {
-                        AdminError::unresolved(&catalog.unknown(ShelfKind::Prompts, name))
+                        AdminError::unresolved(&catalog.unknown(PrimitiveKind::Prompts, name))
                     }
                     error => error.into(),
                 })?
@@ -235,7 +238,7 @@ async fn complete(
     {
         let way = state.find_prompt(&caller, name).await?;
         if way.server != server {
-            let unknown = catalog.missing(ShelfKind::Prompts, &server, name);
+            let unknown = catalog.missing(PrimitiveKind::Prompts, &server, name);
             return Err(AdminError::unresolved(&unknown));
         }
         *name = way.name;

@@ -1,6 +1,8 @@
 //! Resources, resource templates, and updates of resources.
 
-use consort_core::{Call, CallError, Emitting, Entry, ShelfKind, Subscription, SubscriptionEvent};
+use consort_core::{
+    Call, CallError, CatalogEntry, DrivenStream, PrimitiveKind, Subscription, SubscriptionEvent,
+};
 use consort_wire::Era;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,8 +51,8 @@ async fn list(
     _: NoInput,
 ) -> Result<JsonResponse<Vec<ResourceRow>>, AdminError> {
     let catalog = state.active().tools.catalog(&context.client()?);
-    let of = |kind: ShelfKind| {
-        let resource = move |entry: &Entry| {
+    let of = |kind: PrimitiveKind| {
+        let resource = move |entry: &CatalogEntry| {
             let definition = &entry.definition;
             ResourceRow {
                 uri: entry.route.name.clone(),
@@ -60,12 +62,12 @@ async fn list(
                 description: definition.text("description"),
                 mime: definition.text("mimeType"),
                 size: definition.get("size").and_then(|size| u64::try_from(size.integer()?).ok()),
-                template: kind == ShelfKind::Templates,
+                template: kind == PrimitiveKind::Templates,
             }
         };
         catalog.shelf(kind).entries().iter().map(resource)
     };
-    Ok(JsonResponse(of(ShelfKind::Resources).chain(of(ShelfKind::Templates)).collect()))
+    Ok(JsonResponse(of(PrimitiveKind::Resources).chain(of(PrimitiveKind::Templates)).collect()))
 }
 
 /// Resource to read.
@@ -153,7 +155,7 @@ async fn watch(
         Some(_) => {}
         None => return Err(untold("it ended the subscription")),
     }
-    let stream = Emitting::new(|emitter| async move {
+    let stream = DrivenStream::new(|emitter| async move {
         emitter.emit(encode_event(&ResourceEvent::Watching {})).await;
         while let Some(happened) = events.next().await {
             match happened {

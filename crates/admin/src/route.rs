@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{BoxFuture, Caller};
-use consort_gateway::{BrowserSession, Door, SiteBody};
+use consort_gateway::{BrowserSession, BrowserSignIn, SiteBody};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -47,7 +47,7 @@ pub(crate) struct RequestContext {
     /// The caller; `None` is possible at an open route.
     pub(crate) caller: Option<Caller>,
     /// Checks tokens, and begins and ends browser sessions.
-    pub(crate) door: Door,
+    pub(crate) door: BrowserSignIn,
     /// The browser session that the request belongs to. `None` if a token was sent.
     pub(crate) session: Option<Arc<BrowserSession>>,
     /// The path parameters, in order.

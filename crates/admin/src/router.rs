@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use consort_core::BoxFuture;
-use consort_gateway::{Entrance, Site, SiteBody, Visit};
+use consort_gateway::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 
@@ -57,7 +57,7 @@ async fn describe(
 
 impl AdminState {
     /// Answers a request to the API.
-    async fn ask(self, visit: Visit, request: Request<Bytes>) -> RouteResult {
+    async fn ask(self, visit: HttpRequestContext, request: Request<Bytes>) -> RouteResult {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         let here: Vec<(&ApiRoute, Vec<String>)> =
@@ -86,25 +86,29 @@ impl AdminState {
             authorize_owner(visit.caller.as_ref())?;
         }
         let query = head.uri.query().map(str::to_owned);
-        let Visit { caller, door, session } = visit;
+        let HttpRequestContext { caller, door, session } = visit;
         let context = RequestContext { caller, door, session, at, query, headers: head.headers };
         route.run(self, context, body).await
     }
 }
 
-impl Site for AdminState {
+impl HttpRoutes for AdminState {
     fn has(&self, path: &str) -> bool {
         path == "/api" || path.starts_with("/api/") || assets::has(path)
     }
 
-    fn entrance(&self, path: &str) -> Entrance {
+    fn entrance(&self, path: &str) -> RouteAccess {
         // The page has no secrets; each route checks its own authorization.
-        if assets::has(path) || path == "/api/session" { Entrance::Open } else { Entrance::Pass }
+        if assets::has(path) || path == "/api/session" {
+            RouteAccess::Open
+        } else {
+            RouteAccess::Pass
+        }
     }
 
     fn answer(
         &self,
-        visit: Visit,
+        visit: HttpRequestContext,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>> {
         let state = self.clone();

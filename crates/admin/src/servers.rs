@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use consort_config::{Config, ServerConfig};
 use consort_core::{Caller, Catalog, Problem, Revision, ServerId, Severity};
-use consort_hub::Status;
-use consort_wire::{Era, Way};
+use consort_hub::ManagedStatus;
+use consort_wire::{Era, UpstreamTransport};
 use http::StatusCode;
 
 use crate::active_config::ActiveConfig;
@@ -156,15 +156,15 @@ fn new_report(state: &AdminState, name: &ServerId, offer: PrimitiveCounts) -> Se
 fn report_status(
     state: &AdminState,
     active: &ActiveConfig,
-    status: Status,
+    status: ManagedStatus,
     offer: PrimitiveCounts,
 ) -> ServerReport {
     let written =
         server_config(active, &status.server).map(|server| ServerTransport::of(&server.transport));
     let found = status.found.map(|found| match found.way {
-        Way::Stdio => ServerTransport::Stdio,
-        Way::Http => ServerTransport::Http,
-        Way::Sse => ServerTransport::Sse,
+        UpstreamTransport::Stdio => ServerTransport::Stdio,
+        UpstreamTransport::Http => ServerTransport::Http,
+        UpstreamTransport::Sse => ServerTransport::Sse,
     });
     let revision = status.found.map(|found| found.revision);
     ServerReport {

@@ -2,7 +2,7 @@
 
 use consort_config::default_config_path;
 use consort_core::{Problem, Severity};
-use consort_gateway::Door;
+use consort_gateway::BrowserSignIn;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl ProblemReport {
 
 impl AdminState {
     /// Returns the reason for which servers cannot be added and removed here, if there is one.
-    pub(crate) fn change_refusal(&self, door: &Door) -> Option<String> {
+    pub(crate) fn change_refusal(&self, door: &BrowserSignIn) -> Option<String> {
         if !door.is_locked() {
             let why = "this address is served without authentication, so servers cannot be added or removed here";
             return Some(why.to_owned());

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use consort_config::Config;
 use consort_core::Problem;
-use consort_gateway::{Labels, Records};
+use consort_gateway::{CallSinks, ClientNameHandle};
 use consort_hub::Hub;
 use tokio::sync::{broadcast, watch};
 
@@ -26,7 +26,7 @@ pub struct AdminState(pub(crate) Arc<StateInner>);
 
 pub(crate) struct StateInner {
     pub(crate) hub: Hub,
-    pub(crate) records: Records,
+    pub(crate) records: CallSinks,
     pub(crate) pending: Arc<PendingRequests>,
     pub(crate) settings: AdminSettings,
     /// The config in force, and the time it took effect.
@@ -41,7 +41,7 @@ pub(crate) struct StateInner {
     /// Cached call counts from the ledger.
     pub(crate) statistics: StatisticsCache,
     /// Names that clients see.
-    pub(crate) labels: OnceLock<Labels>,
+    pub(crate) labels: OnceLock<ClientNameHandle>,
     /// Every tool, as listed last.
     pub(crate) tool_index: ToolIndexCache,
     /// Serializes approvals of definitions.
@@ -72,7 +72,7 @@ impl AdminState {
     /// The state of the admin API of a gateway.
     pub fn new(
         hub: &Hub,
-        records: &Records,
+        records: &CallSinks,
         pending: Arc<PendingRequests>,
         start: AdminSettings,
         active: ActiveConfig,
@@ -99,7 +99,7 @@ impl AdminState {
     }
 
     /// Sets the names that clients see.
-    pub fn set_labels(&self, labels: Labels) {
+    pub fn set_labels(&self, labels: ClientNameHandle) {
         // There is one gateway.
         let _ = self.0.labels.set(labels);
     }

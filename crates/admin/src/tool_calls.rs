@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use consort_core::{
-    Call, CallError, Caller, ClientContext, Emitting, Entry, Event, Json, Object, Outcome, Toolbox,
+    Call, CallError, CallEvent, CallOutcome, Caller, CatalogEntry, ClientContext, DrivenStream,
+    Json, Object, Toolbox,
 };
 use consort_gateway::feed;
 use schemars::JsonSchema;
@@ -47,7 +48,7 @@ struct CallRequest {
 /// Event of a call.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
-enum CallEvent {
+enum CallStreamEvent {
     /// The call starts.
     Started {
         /// Id of the call, also after its end.
@@ -107,7 +108,7 @@ async fn call_tool(
     state: AdminState,
     context: RequestContext,
     mut input: CallRequest,
-) -> Result<EventStream<CallEvent>, AdminError> {
+) -> Result<EventStream<CallStreamEvent>, AdminError> {
     let arguments = parse_arguments(input.arguments.take())?;
     let caller = context.client()?;
     let (toolbox, entry) = find_tool(&state, &caller, &input).await?;
@@ -118,17 +119,17 @@ async fn call_tool(
     let mut events = toolbox.call(call);
     // A tool that stands for others is not the one that is called, nor its server the one that asks.
     let recorded = id.get().and_then(|number| state.0.records.feed.get(*number));
-    let intent = recorded.as_ref().map(feed::Call::intent);
+    let intent = recorded.as_ref().map(feed::LiveCall::intent);
     let server = intent.and_then(|intent| intent.server.as_ref()).unwrap_or(&entry.route.server);
     let name = intent.map_or(&entry.route.name, |intent| &intent.name);
     let mut guard = ElicitationGuard::new(&state, &caller, server, Some(name));
     let id = id.get().map_or_else(random_call_id, |number| calls::call_id(*number));
-    Ok(EventStream::new(Emitting::new(|emitter| async move {
-        emitter.emit(encode_event(&CallEvent::Started { id })).await;
+    Ok(EventStream::new(DrivenStream::new(|emitter| async move {
+        emitter.emit(encode_event(&CallStreamEvent::Started { id })).await;
         loop {
             let event = match events.next().await {
-                Some(Event::End(end)) => {
-                    return encode_event(&CallEvent::End(CallEndReport::new(end, started)));
+                Some(CallEvent::End(end)) => {
+                    return encode_event(&CallStreamEvent::End(CallEndReport::new(end, started)));
                 }
                 Some(event) => call_event(event, &mut guard),
                 None => unreachable!("an end comes before nothing"),
@@ -146,7 +147,7 @@ async fn find_tool(
     state: &AdminState,
     caller: &Caller,
     input: &CallRequest,
-) -> Result<(Arc<dyn Toolbox>, Entry), AdminError> {
+) -> Result<(Arc<dyn Toolbox>, CatalogEntry), AdminError> {
     let active = state.active();
     let view = active.views.find(input.profile.as_deref(), input.exposure.as_deref())?;
     if let Some(toolbox) = view {
@@ -159,7 +160,7 @@ async fn find_tool(
     if let Some(toolbox) = configured {
         let view = ToolView::new(Arc::clone(toolbox), caller);
         // Those that stand for others; one that is itself is known.
-        let stands = |entry: &&Entry| index.get(&tool_id(&entry.route)).is_none();
+        let stands = |entry: &&CatalogEntry| index.get(&tool_id(&entry.route)).is_none();
         if let Some(entry) = view.find(&input.tool).ok().filter(stands).cloned() {
             return Ok((view.toolbox, entry));
         }
@@ -188,22 +189,26 @@ fn parse_arguments(arguments: Option<Box<RawValue>>) -> Result<Json, AdminError>
 }
 
 /// Converts an event for the stream; `None` if it is not reported.
-fn call_event(event: Event, guard: &mut ElicitationGuard) -> Option<CallEvent> {
-    let question = |question| CallEvent::Request(Box::new(question));
+fn call_event(event: CallEvent, guard: &mut ElicitationGuard) -> Option<CallStreamEvent> {
+    let question = |question| CallStreamEvent::Request(Box::new(question));
     match event {
-        Event::Progress(progress) => Some(CallEvent::Progress {
+        CallEvent::Progress(progress) => Some(CallStreamEvent::Progress {
             progress: progress.progress(),
             total: progress.total(),
             message: progress.message(),
         }),
-        Event::Log(params) => Some(CallEvent::Log {
+        CallEvent::Log(params) => Some(CallStreamEvent::Log {
             level: params.text("level"),
             logger: params.text("logger"),
             data: params.get("data").unwrap_or(Json::NULL),
         }),
-        Event::Question(context) => guard.add_request(RequestKind::Server, context).map(question),
-        Event::Approval(context) => guard.add_request(RequestKind::Approval, context).map(question),
-        Event::Skipped(count) => Some(CallEvent::Log {
+        CallEvent::Question(context) => {
+            guard.add_request(RequestKind::Server, context).map(question)
+        }
+        CallEvent::Approval(context) => {
+            guard.add_request(RequestKind::Approval, context).map(question)
+        }
+        CallEvent::Skipped(count) => Some(CallStreamEvent::Log {
             level: Some("notice".to_owned()),
             logger: Some("consort".to_owned()),
             data: Json::string(&format!("{count} events came too fast and are not told")),
@@ -213,11 +218,11 @@ fn call_event(event: Event, guard: &mut ElicitationGuard) -> Option<CallEvent> {
 }
 
 impl CallEndReport {
-    fn new(end: Result<Outcome, CallError>, started: Instant) -> Self {
+    fn new(end: Result<CallOutcome, CallError>, started: Instant) -> Self {
         let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         match end {
             Ok(outcome) => {
-                let failed = matches!(&outcome, Outcome::Complete(result) if result.is_error());
+                let failed = matches!(&outcome, CallOutcome::Complete(result) if result.is_error());
                 let result = outcome.object().json().clone();
                 let bytes = result.as_bytes().len();
                 Self { ok: !failed, result: Some(result), error: None, duration_us: took_us, bytes }
@@ -258,7 +263,7 @@ mod tests {
     #[test]
     fn an_event_is_one_line_whatever_the_server_wrote() {
         let data = Json::parse("{\n\"a\":\r\n1.50}").unwrap();
-        let log = CallEvent::Log { level: None, logger: None, data };
+        let log = CallStreamEvent::Log { level: None, logger: None, data };
         let written = encode_event(&log);
         assert_eq!(written, "event: log\ndata: {\"data\":{ \"a\":  1.50}}\n\n");
     }

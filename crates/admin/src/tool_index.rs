@@ -6,8 +6,10 @@ mod view;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use consort_core::{Caller, Catalog, Entry, Object, Route, ServerId, ShelfKind, Unresolved};
-use consort_gateway::Labelled;
+use consort_core::{
+    Caller, Catalog, CatalogEntry, CatalogRoute, Object, PrimitiveKind, ServerId, UnresolvedName,
+};
+use consort_gateway::ClientNameSnapshot;
 use consort_models::tokens::{TokenVocabulary, count, definition_text};
 use consort_search::{SearchLimits, ToolIndex};
 use consort_shape::pin::{PinnedKind, WithholdReason};
@@ -26,7 +28,7 @@ pub(crate) struct IndexInputs {
     pub(crate) active: Arc<ActiveConfig>,
     pub(crate) caller: Caller,
     /// The names that clients see.
-    pub(crate) labelled: Option<Labelled>,
+    pub(crate) labelled: Option<ClientNameSnapshot>,
 }
 
 impl IndexInputs {
@@ -117,7 +119,7 @@ impl CallerToolIndex {
         let unseen =
             unseen.filter_map(|listed| Some(of.hub.tools.entries()[listed.server_index?].clone()));
         let mut hidden = Catalog::default();
-        hidden.set(ShelfKind::Tools, unseen.collect());
+        hidden.set(PrimitiveKind::Tools, unseen.collect());
         let limits = &of.active.limits;
         let hits = limits.console.hits;
         let limits = SearchLimits { hits, ..limits.exposure.search.clone() };
@@ -128,14 +130,15 @@ impl CallerToolIndex {
 
     /// Finds a tool: by its id, by the name that clients see, or by its name here. A name that begins with that of a
     /// server means one of that server's tools.
-    pub(crate) fn find(&self, name: &str) -> Result<&ToolIndexEntry, Unresolved> {
+    pub(crate) fn find(&self, name: &str) -> Result<&ToolIndexEntry, UnresolvedName> {
         let label = || self.names.get(name).filter(|_| !self.catalog.names_server(name));
         if let Some(&at) = self.ids.get(name).or_else(label) {
             return Ok(&self.tools[at]);
         }
         let entry = self.catalog.resolve(name)?;
         let at = self.ids.get(&tool_id(&entry.route));
-        at.map(|&at| &self.tools[at]).ok_or_else(|| self.catalog.unknown(ShelfKind::Tools, name))
+        at.map(|&at| &self.tools[at])
+            .ok_or_else(|| self.catalog.unknown(PrimitiveKind::Tools, name))
     }
 
     /// The tool of this id.
@@ -159,7 +162,7 @@ impl CallerToolIndex {
 
 impl ToolIndexEntry {
     /// The tool as clients see it; as its server wrote it if they do not.
-    pub(crate) fn entry<'a>(&self, known: &'a CallerToolIndex) -> &'a Entry {
+    pub(crate) fn entry<'a>(&self, known: &'a CallerToolIndex) -> &'a CatalogEntry {
         match (self.offered_index, self.server_index) {
             (Some(at), _) => &known.catalog.tools.entries()[at],
             (None, Some(at)) => &known.of.hub.tools.entries()[at],
@@ -168,7 +171,7 @@ impl ToolIndexEntry {
     }
 
     /// The tool as its server wrote it, if a server did.
-    pub(crate) fn original<'a>(&self, known: &'a CallerToolIndex) -> Option<&'a Entry> {
+    pub(crate) fn original<'a>(&self, known: &'a CallerToolIndex) -> Option<&'a CatalogEntry> {
         self.server_index.map(|at| &known.of.hub.tools.entries()[at])
     }
 
@@ -206,13 +209,13 @@ impl IndexSearch {
 }
 
 /// Id of a tool, independent of its name here.
-pub(crate) fn tool_id(route: &Route) -> String {
+pub(crate) fn tool_id(route: &CatalogRoute) -> String {
     format!("{}.{}", route.server, route.name)
 }
 
 /// Returns the names that clients see, by the tool's name here.
-fn names(of: &IndexInputs) -> HashMap<Route, String> {
-    let named = of.labelled.iter().flat_map(|labelled| labelled.names(ShelfKind::Tools));
+fn names(of: &IndexInputs) -> HashMap<CatalogRoute, String> {
+    let named = of.labelled.iter().flat_map(|labelled| labelled.names(PrimitiveKind::Tools));
     named.map(|(route, name)| (route.clone(), name.to_owned())).collect()
 }
 
@@ -221,13 +224,13 @@ struct IndexBuilder<'a> {
     of: &'a IndexInputs,
     catalog: &'a Catalog,
     last: Option<&'a CallerToolIndex>,
-    names: HashMap<Route, String>,
+    names: HashMap<CatalogRoute, String>,
 }
 
 impl IndexBuilder<'_> {
     fn tools(&self) -> Vec<ToolIndexEntry> {
         let offered = self.catalog.tools.entries();
-        let mut places: HashMap<&Route, usize> =
+        let mut places: HashMap<&CatalogRoute, usize> =
             offered.iter().enumerate().map(|(at, entry)| (&entry.route, at)).collect();
         let mut tools = Vec::new();
         for (at, original) in self.of.hub.tools.entries().iter().enumerate() {
@@ -243,7 +246,7 @@ impl IndexBuilder<'_> {
     fn build_entry(
         &self,
         place: Option<usize>,
-        original: Option<(usize, &Entry)>,
+        original: Option<(usize, &CatalogEntry)>,
     ) -> ToolIndexEntry {
         let offered_entry = place.map(|at| &self.catalog.tools.entries()[at]);
         let original_entry = original.map(|(_, entry)| entry);
@@ -254,13 +257,13 @@ impl IndexBuilder<'_> {
         let active = &self.of.active;
         let fate = original_entry
             .map_or(TransformEffect::Same, |entry| transform_effect(entry, &active.transforms));
-        let hides = |entry: &Entry| {
+        let hides = |entry: &CatalogEntry| {
             fate == TransformEffect::Hidden || !active.is_visible(&self.of.caller, entry)
         };
         let open = matches!(pin, PinState::Agreed | PinState::Unlocked);
         let hidden = offered_entry.is_none() && (open || original_entry.is_some_and(hides));
         let tool = entry.tool();
-        let here = Route { server: entry.route.server.clone(), name: entry.name.clone() };
+        let here = CatalogRoute { server: entry.route.server.clone(), name: entry.name.clone() };
         let listed = ToolRow {
             name: self.names.get(&here).cloned().unwrap_or_else(|| entry.id()),
             server: entry.route.server.to_string(),
@@ -290,7 +293,7 @@ impl IndexBuilder<'_> {
     /// Returns suspicious passages in a server's definition; reused if it is unchanged.
     fn findings(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         before: Option<(&CallerToolIndex, &ToolIndexEntry)>,
     ) -> Vec<String> {
         if self.of.hub.is_local(&entry.route.server) {
@@ -308,9 +311,13 @@ impl IndexBuilder<'_> {
         }
     }
 
-    fn pin(&self, entry: &Entry, before: Option<(&CallerToolIndex, &ToolIndexEntry)>) -> PinState {
+    fn pin(
+        &self,
+        entry: &CatalogEntry,
+        before: Option<(&CallerToolIndex, &ToolIndexEntry)>,
+    ) -> PinState {
         let Some(lock) = self.of.active.lock.as_ref() else { return PinState::Unlocked };
-        let Route { server, name } = &entry.route;
+        let CatalogRoute { server, name } = &entry.route;
         if self.of.hub.is_local(server) {
             return PinState::Unlocked;
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use consort_core::{Caller, Json, MissingName, ShelfKind, Toolbox as _, Unresolved};
+use consort_core::{Caller, Json, MissingName, PrimitiveKind, Toolbox as _, UnresolvedName};
 use consort_shape::{ExplainedChange, TransformExplanation, explain};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
@@ -250,8 +250,8 @@ impl AdminState {
         name: &str,
     ) -> Result<Arc<CallerToolIndex>, AdminError> {
         let index = self.tool_index(caller.clone()).await?;
-        if matches!(index.find(name), Err(Unresolved::Unknown { .. })) {
-            let kind = ShelfKind::Tools;
+        if matches!(index.find(name), Err(UnresolvedName::Unknown { .. })) {
+            let kind = PrimitiveKind::Tools;
             let missing = MissingName::new(&index.catalog, caller.clone(), kind, name);
             if self.active().tools.find_missing(missing).await? {
                 return self.tool_index(caller).await;

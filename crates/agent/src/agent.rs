@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{CallingAgent, ClientSession, Emitter, Emitting, Tool, Toolbox};
+use consort_core::{CallingAgent, ClientSession, DrivenStream, StreamSender, Tool, Toolbox};
 use tokio::sync::Semaphore;
 
 use crate::conversation::{Conversation, ConversationError, LockedConversation, now};
@@ -87,12 +87,20 @@ impl Agent {
     /// calls, and [`Conversation::stop`] ends it in order. Without input, a run that was interrupted, or that waited
     /// for a user, continues where it was, and one that completed reports its end again. The stream ends with exactly
     /// one [`RunEvent::Ended`].
-    pub fn run(&self, conversation: &Conversation, input: Vec<ChatMessage>) -> Emitting<RunEvent> {
+    pub fn run(
+        &self,
+        conversation: &Conversation,
+        input: Vec<ChatMessage>,
+    ) -> DrivenStream<RunEvent> {
         self.start_run(conversation, input, None)
     }
 
     /// Performs a task, with its own tools and session.
-    pub fn perform(&self, conversation: &Conversation, ready: ResolvedTask) -> Emitting<RunEvent> {
+    pub fn perform(
+        &self,
+        conversation: &Conversation,
+        ready: ResolvedTask,
+    ) -> DrivenStream<RunEvent> {
         let ResolvedTask { task, tools } = ready;
         let mut agent = self.clone();
         agent.settings.session = task.session.or(Some(task.id)).filter(|id| !id.is_empty());
@@ -104,9 +112,9 @@ impl Agent {
         conversation: &Conversation,
         input: Vec<ChatMessage>,
         tools: Option<RunTools>,
-    ) -> Emitting<RunEvent> {
+    ) -> DrivenStream<RunEvent> {
         let (agent, conversation) = (self.clone(), conversation.clone());
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             let report = match conversation.lock_for_run() {
                 Some(conversation) => {
                     Box::pin(agent.execute(conversation, input, tools, &emitter)).await
@@ -126,7 +134,7 @@ impl Agent {
         conversation: LockedConversation,
         input: Vec<ChatMessage>,
         tools: Option<RunTools>,
-        emitter: &Emitter<RunEvent>,
+        emitter: &StreamSender<RunEvent>,
     ) -> RunReport {
         // What is done is done, also for those who did not hear of it.
         if input.is_empty() && conversation.read(|run| run.outcome() == Some(RunStatus::Completed))
@@ -177,7 +185,7 @@ impl Agent {
         conversation: &LockedConversation,
         input: &[ChatMessage],
         tools: Option<RunTools>,
-        emitter: &Emitter<RunEvent>,
+        emitter: &StreamSender<RunEvent>,
     ) -> Result<RunWorker, RunEnd> {
         self.check_price()?;
         let resumed = input.is_empty() && conversation.read(RunState::is_unfinished);
@@ -278,7 +286,7 @@ impl RunWorker {
     async fn run_steps(
         &mut self,
         conversation: &LockedConversation,
-        emitter: &Emitter<RunEvent>,
+        emitter: &StreamSender<RunEvent>,
     ) -> RunEnd {
         loop {
             let (limits, price) = (&self.agent.settings.limits, self.agent.model.facts.price);
@@ -304,7 +312,7 @@ impl RunWorker {
     async fn request_reply(
         &mut self,
         conversation: &LockedConversation,
-        emitter: &Emitter<RunEvent>,
+        emitter: &StreamSender<RunEvent>,
     ) -> Result<(), RunEnd> {
         let turn = conversation.read(RunState::turns) + 1;
         let mut tries = 0;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::{Json, Reply as Answer};
+use consort_core::{Json, RequestResponder as Answer};
 use serde::Serialize;
 
 use crate::step::{RunReport, UserQuestion};

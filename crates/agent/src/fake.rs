@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consort_core::{
-    Asked, Call, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events, Json,
-    Offer, OperatorText, Outcome, Progress, Refusal, Reply, ShelfKind, Source, Target, ToolResult,
+    Call, CallError, CallEvent, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
+    DrivenStream, Json, OperatorText, PendingServerRequest, PrimitiveKind, Progress,
+    RequestRefusal, RequestResponder, ServerCatalog, SharedError, StreamSender, Target, ToolResult,
     Toolbox,
 };
 use serde_json::{Value, json};
@@ -44,12 +45,16 @@ impl Fake {
         self.left.lock().unwrap().clone()
     }
 
-    async fn run(self, call: Call, emitter: &Emitter<Event>) -> Result<ToolResult, CallError> {
+    async fn run(
+        self,
+        call: Call,
+        emitter: &StreamSender<CallEvent>,
+    ) -> Result<ToolResult, CallError> {
         let Target { server, name: tool } = call.tool_target().cloned().unwrap();
         let arguments: Value = call.arguments().read().unwrap();
         if tool == "guarded" {
             let reason = "not approved".to_owned();
-            let answer = ask(emitter, Event::Approval, "elicitation/create").await;
+            let answer = ask(emitter, CallEvent::Approval, "elicitation/create").await;
             let answer =
                 answer.map_err(|_| CallError::Denied { server: None, reason: reason.clone() })?;
             if answer["action"] != "accept" {
@@ -58,7 +63,7 @@ impl Fake {
         }
         if tool == "gone" && self.gone.load(Ordering::Relaxed) > 0 {
             self.gone.fetch_sub(1, Ordering::Relaxed);
-            let source = Source::new(std::io::Error::other("refused"));
+            let source = SharedError::new(std::io::Error::other("refused"));
             return Err(CallError::Connection { server, source, detail: OperatorText::default() });
         }
         self.left.lock().unwrap().push(format!("{server}.{tool} {arguments}"));
@@ -67,7 +72,7 @@ impl Fake {
         }
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
-        emitter.emit(Event::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
+        emitter.emit(CallEvent::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
         let text = arguments["text"].as_str().unwrap_or("done").to_owned();
         let end = match &*tool {
             "slow" => {
@@ -83,13 +88,13 @@ impl Fake {
             }),
             "big" => Ok(ToolResult::text("é".repeat(100_000))),
             "asks" => {
-                let answer = ask(emitter, Event::Question, "elicitation/create").await;
+                let answer = ask(emitter, CallEvent::Question, "elicitation/create").await;
                 Ok(ToolResult::text(
                     answer.map_or("refused".to_owned(), |answer| answer.to_string()),
                 ))
             }
             "samples" => {
-                let answer = ask(emitter, Event::Question, "sampling/createMessage").await;
+                let answer = ask(emitter, CallEvent::Question, "sampling/createMessage").await;
                 Ok(ToolResult::text(
                     answer.map_or("refused".to_owned(), |answer| answer.to_string()),
                 ))
@@ -111,12 +116,12 @@ impl std::ops::Deref for Fake {
 }
 
 async fn ask(
-    emitter: &Emitter<Event>,
-    event: impl FnOnce(Asked) -> Event,
+    emitter: &StreamSender<CallEvent>,
+    event: impl FnOnce(PendingServerRequest) -> CallEvent,
     method: &str,
-) -> Result<Value, Refusal> {
+) -> Result<Value, RequestRefusal> {
     let (sender, answer) = oneshot::channel();
-    let reply = Reply::new(move |answer| {
+    let reply = RequestResponder::new(move |answer| {
         let _ = sender.send(answer);
     });
     let params = json!({
@@ -124,7 +129,9 @@ async fn ask(
         "messages": [{ "role": "user", "content": { "type": "text", "text": "sum up" } }],
     });
     let params = Json::from(params).to_object().unwrap();
-    emitter.emit(event(Asked { method: method.to_owned(), params, reply: Some(reply) })).await;
+    emitter
+        .emit(event(PendingServerRequest { method: method.to_owned(), params, reply: Some(reply) }))
+        .await;
     answer.await.unwrap().map(|answer| answer.read().unwrap())
 }
 
@@ -139,7 +146,10 @@ impl Toolbox for Fake {
         };
         let offer = |tools: &[&str]| {
             let tools = tools.iter().map(|name| tool(name)).collect();
-            Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools)]), ..Offer::default() }
+            ServerCatalog {
+                shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+                ..ServerCatalog::default()
+            }
         };
         let offers =
             [("one", offer(&TOOLS)), ("two", offer(&["echo"])), ("only", offer(&["search"]))];
@@ -147,14 +157,14 @@ impl Toolbox for Fake {
         Arc::new(Catalog::build(&offers.collect()))
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let fake = self.clone();
-        Events::new(|emitter| async move {
-            Event::End(fake.run(call, &emitter).await.map(Outcome::Complete))
+        CallEvents::new(|emitter| async move {
+            CallEvent::End(fake.run(call, &emitter).await.map(CallOutcome::Complete))
         })
     }
 
-    fn changes(&self) -> Changes {
-        Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> CatalogChanges {
+        DrivenStream::new(|_| std::future::pending())
     }
 }

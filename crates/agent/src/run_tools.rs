@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use consort_core::{Catalog, Entry, Pattern, Target, Tool, Unresolved, nearest};
+use consort_core::{Catalog, CatalogEntry, NamePattern, Target, Tool, UnresolvedName, nearest};
 use serde_json::json;
 
 /// Tool with which a model asks a user.
@@ -48,19 +48,24 @@ impl RunTools {
         catalog: &Catalog,
         names: &[String],
         unrestricted: Option<&Catalog>,
-    ) -> Result<Self, Unresolved> {
-        let mut chosen: Vec<&Entry> = Vec::new();
+    ) -> Result<Self, UnresolvedName> {
+        let mut chosen: Vec<&CatalogEntry> = Vec::new();
         let mut denied = Vec::new();
         for name in names {
             if name.contains(['*', '?']) {
-                let pattern = Pattern::new(name);
-                let fits =
-                    |entry: &&Entry| pattern.matches(entry.route.server.as_str(), &entry.name);
+                let pattern = NamePattern::new(name);
+                let fits = |entry: &&CatalogEntry| {
+                    pattern.matches(entry.route.server.as_str(), &entry.name)
+                };
                 let before = chosen.len();
                 chosen.extend(catalog.tools.entries().iter().filter(fits));
                 if chosen.len() == before {
                     let nearest = Vec::new();
-                    return Err(Unresolved::Unknown { kind: "tool", name: name.clone(), nearest });
+                    return Err(UnresolvedName::Unknown {
+                        kind: "tool",
+                        name: name.clone(),
+                        nearest,
+                    });
                 }
                 continue;
             }
@@ -77,7 +82,10 @@ impl RunTools {
         Ok(Self { denied, ..Self::build(catalog, chosen.into_iter()) })
     }
 
-    fn build<'a>(catalog: &Catalog, entries: impl Iterator<Item = &'a Entry> + Clone) -> Self {
+    fn build<'a>(
+        catalog: &Catalog,
+        entries: impl Iterator<Item = &'a CatalogEntry> + Clone,
+    ) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for entry in entries.clone() {
             *counts.entry(&entry.name).or_default() += 1;
@@ -161,7 +169,7 @@ fn with_name(tool: &Tool, name: &str) -> Tool {
     if tool.name() == name {
         return tool.clone();
     }
-    let mut writer = consort_wire::splice::Writer::new();
+    let mut writer = consort_wire::splice::ObjectWriter::new();
     writer.text("name", name);
     writer.members(tool.definition(), &["name"]);
     Tool::from_object(writer.finish_object())
@@ -206,7 +214,7 @@ pub(crate) fn read_result() -> Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_core::{Offer, ServerId, ShelfKind};
+    use consort_core::{PrimitiveKind, ServerCatalog, ServerId};
 
     fn catalog(parts: &[(&str, &[&str])]) -> Catalog {
         let offer = |names: &[&str]| {
@@ -214,8 +222,8 @@ mod tests {
                 let tool = Tool::new(name, "", &json!({ "type": "object" }).into());
                 ((*name).to_owned(), tool.definition().clone())
             };
-            let shelves = [(ShelfKind::Tools, names.iter().map(tool).collect())].into();
-            Offer { shelves, ..Offer::default() }
+            let shelves = [(PrimitiveKind::Tools, names.iter().map(tool).collect())].into();
+            ServerCatalog { shelves, ..ServerCatalog::default() }
         };
         let id = |server: &str| server.parse::<ServerId>().unwrap();
         Catalog::build(&parts.iter().map(|(server, names)| (id(server), offer(names))).collect())

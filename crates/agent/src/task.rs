@@ -1,6 +1,6 @@
 //! Tasks: a description, with tools by their friendly names.
 
-use consort_core::{Catalog, Unresolved};
+use consort_core::{Catalog, UnresolvedName};
 use serde::{Deserialize, Serialize};
 
 use crate::run_tools::RunTools;
@@ -52,7 +52,7 @@ impl AgentTask {
         self,
         catalog: &Catalog,
         unrestricted: Option<&Catalog>,
-    ) -> Result<ResolvedTask, Unresolved> {
+    ) -> Result<ResolvedTask, UnresolvedName> {
         let tools = if self.tools.is_empty() {
             RunTools::from_catalog(catalog)
         } else {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use consort_agent::{Agent, AgentSettings, Conversation, RunEvent};
 use consort_core::{
-    Call, Caller, Catalog, Changes, Emitting, Events, Json, Offer, ServerId, ShelfKind, Target,
-    ToolResult, Toolbox, end,
+    Call, CallEvents, Caller, Catalog, CatalogChanges, DrivenStream, Json, PrimitiveKind,
+    ServerCatalog, ServerId, Target, ToolResult, Toolbox, end,
 };
 use consort_models::{
     ChatMessage, HttpProvider, Model, ModelFacts, ModelProvider, ModelReply, ModelRequest,
@@ -168,13 +168,13 @@ async fn long(agent: &Agent) -> (f64, f64) {
 fn prepared(tools: &Arc<dyn Toolbox>, endpoint: &ProviderEndpoint) -> Bytes {
     let catalog = tools.catalog(&Caller::agent("bench"));
     let mut ask = ModelRequest::new("model", vec![ChatMessage::user("go")]);
-    ask.tools = catalog.tools.entries().iter().map(consort_core::Entry::tool).collect();
+    ask.tools = catalog.tools.entries().iter().map(consort_core::CatalogEntry::tool).collect();
     WireFormat::OpenAiChat.request(&ask, endpoint).body.into()
 }
 
 /// Does the work of an agent's run without an agent.
 async fn direct(address: &str, body: &Bytes, tools: &Arc<dyn Toolbox>) {
-    let origin = consort_wire::Origin::new(
+    let origin = consort_wire::HttpOrigin::new(
         &format!("http://{address}/v1"),
         &consort_wire::Limits::default(),
         &consort_wire::Times::default(),
@@ -249,7 +249,7 @@ fn answer(stream: TcpStream) -> io::Result<()> {
 struct Calling;
 
 impl ModelProvider for Calling {
-    fn request(&self, _: ModelRequest) -> Emitting<ProviderEvent> {
+    fn request(&self, _: ModelRequest) -> DrivenStream<ProviderEvent> {
         let call = consort_models::ToolCall {
             id: "c1".into(),
             name: "tool_7".into(),
@@ -266,7 +266,7 @@ impl ModelProvider for Calling {
             model: "m".into(),
             id: String::new(),
         };
-        Emitting::new(|_| std::future::ready(ProviderEvent::End(Ok(reply))))
+        DrivenStream::new(|_| std::future::ready(ProviderEvent::End(Ok(reply))))
     }
 }
 
@@ -288,8 +288,8 @@ impl Tools {
             });
             (name, Json::from(definition).to_object().expect("it is an object"))
         };
-        let shelves = BTreeMap::from([(ShelfKind::Tools, (0..count).map(tool).collect())]);
-        let offer = Offer { shelves, ..Offer::default() };
+        let shelves = BTreeMap::from([(PrimitiveKind::Tools, (0..count).map(tool).collect())]);
+        let offer = ServerCatalog { shelves, ..ServerCatalog::default() };
         Self(Arc::new(Catalog::build(&BTreeMap::from([(ServerId::derive("s"), offer)]))))
     }
 }
@@ -299,11 +299,11 @@ impl Toolbox for Tools {
         Arc::clone(&self.0)
     }
 
-    fn call(&self, _: Call) -> Events {
-        Events::answered(ToolResult::text("done"))
+    fn call(&self, _: Call) -> CallEvents {
+        CallEvents::answered(ToolResult::text("done"))
     }
 
-    fn changes(&self) -> Changes {
-        Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> CatalogChanges {
+        DrivenStream::new(|_| std::future::pending())
     }
 }

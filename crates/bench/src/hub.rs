@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
-use consort_core::{Caller, Catalog, Json, Offer, ServerId, ShelfKind, Toolbox};
-use consort_hub::{Connect, Hub, ServerSettings, Settings, State};
-use consort_wire::{Client, Command, Server};
+use consort_core::{Caller, Catalog, Json, PrimitiveKind, ServerCatalog, ServerId, Toolbox};
+use consort_hub::{ConnectTrigger, Hub, HubSettings, ManagedState, ServerSettings};
+use consort_wire::{Client, ServerCommand, ServerLocation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -130,8 +130,9 @@ pub(crate) fn run(task: Task, folder: PathBuf) -> Result<Measured, Failure> {
             Task::OneByOne => {
                 for server in servers()? {
                     let client =
-                        Client::connect(&server.server, consort_wire::Settings::default()).await?;
-                    tools += client.list(ShelfKind::Tools).await?.items.len();
+                        Client::connect(&server.server, consort_wire::ClientSettings::default())
+                            .await?;
+                    tools += client.list(PrimitiveKind::Tools).await?.items.len();
                     // Ending it is no part of the start.
                     tokio::spawn(client.close());
                 }
@@ -141,15 +142,20 @@ pub(crate) fn run(task: Task, folder: PathBuf) -> Result<Measured, Failure> {
                 let mut servers = servers()?;
                 if task == Task::Kept {
                     for server in &mut servers {
-                        server.connect = Connect::Call;
+                        server.connect = ConnectTrigger::Call;
                     }
                 }
-                let hub =
-                    Hub::start(Settings { servers, kept: Some(folder), ..Settings::default() });
+                let hub = Hub::start(HubSettings {
+                    servers,
+                    kept: Some(folder),
+                    ..HubSettings::default()
+                });
                 if task != Task::Kept {
                     hub.settled().await;
-                    let down =
-                        hub.statuses().into_iter().find(|status| status.state != State::Ready);
+                    let down = hub
+                        .statuses()
+                        .into_iter()
+                        .find(|status| status.state != ManagedState::Ready);
                     if let Some(down) = down {
                         return Err(format!("{}: {:?}", down.server, down.error).into());
                     }
@@ -182,8 +188,11 @@ fn measured(seconds: Option<Duration>, begun: Instant, tools: usize) -> Result<M
 fn servers() -> Result<Vec<ServerSettings>, Failure> {
     let program = std::env::current_exe()?;
     let server = |n: usize| {
-        let command = Command::new(&program).arguments(["serve", "stdio"]);
-        ServerSettings::new(ServerId::derive(&format!("server-{n:02}")), Server::Command(command))
+        let command = ServerCommand::new(&program).arguments(["serve", "stdio"]);
+        ServerSettings::new(
+            ServerId::derive(&format!("server-{n:02}")),
+            ServerLocation::Command(command),
+        )
     };
     Ok((0..SERVERS).map(server).collect())
 }
@@ -191,13 +200,13 @@ fn servers() -> Result<Vec<ServerSettings>, Failure> {
 /// Returns the time to build a large catalog, and to look up a name in it.
 fn catalog(rounds: u32) -> Result<(f64, f64), Failure> {
     let schema = json!({ "type": "object", "properties": { "id": { "type": "string" }, "limit": { "type": "integer" } } });
-    let mut offers: BTreeMap<ServerId, Offer> = BTreeMap::new();
+    let mut offers: BTreeMap<ServerId, ServerCatalog> = BTreeMap::new();
     for n in 0..TOOLS {
         let name = format!("do_something_useful_{n}");
         let definition = json!({ "name": name, "description": "Does something useful with a thing.", "inputSchema": schema });
         let definition = Json::from(definition).to_object().ok_or("an object")?;
         let offer = offers.entry(ServerId::derive(&format!("server-{}", n % 50))).or_default();
-        offer.shelves.entry(ShelfKind::Tools).or_default().push((name, definition));
+        offer.shelves.entry(PrimitiveKind::Tools).or_default().push((name, definition));
     }
     let names: Vec<String> =
         (0..TOOLS).map(|n| format!("server-{}.do_something_useful_{n}", n % 50)).collect();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use consort_core::{Caller, ServerId, Toolbox as _};
 use consort_hub::{Hub, ServerSettings};
 use consort_search::{SearchLimits, ToolDocument, ToolIndex};
-use consort_wire::{Client, Endpoint, Era, Json, Request, Server};
+use consort_wire::{Client, Era, Json, OutgoingRequest, ServerLocation, ServerUrl};
 use serde_json::Map;
 use tempfile::TempDir;
 
@@ -248,12 +248,13 @@ pub(crate) fn run(hot: Hot, seconds: u32) -> Result<(), Failure> {
 
 async fn wire(until: Instant) -> Result<(), Failure> {
     let server = Process::server(&Serve::new(Listen::Http)).await?;
-    let settings = consort_wire::Settings::default();
-    let client = Client::connect(&Server::Http(Endpoint::new(server.url())?), settings).await?;
+    let settings = consort_wire::ClientSettings::default();
+    let client =
+        Client::connect(&ServerLocation::Http(ServerUrl::new(server.url())?), settings).await?;
     let arguments = Json::from(serde_json::json!({ "text": samples::text(ECHO) }));
     let calling = || async {
         while Instant::now() < until {
-            client.request(Request::tool("echo", &arguments)).await?;
+            client.request(OutgoingRequest::tool("echo", &arguments)).await?;
         }
         Ok::<_, Failure>(())
     };
@@ -275,12 +276,13 @@ async fn hub(until: Instant) -> Result<(), Failure> {
     let program = std::env::current_exe()?;
     while Instant::now() < until {
         let servers = (0..SERVERS).map(|n| {
-            let command = consort_wire::Command::new(&program).arguments(["serve", "stdio"]);
+            let command = consort_wire::ServerCommand::new(&program).arguments(["serve", "stdio"]);
             let id = ServerId::derive(&format!("server-{n:02}"));
-            ServerSettings::new(id, Server::Command(command))
+            ServerSettings::new(id, ServerLocation::Command(command))
         });
         let servers = servers.collect();
-        let hub = Hub::start(consort_hub::Settings { servers, ..consort_hub::Settings::default() });
+        let hub =
+            Hub::start(consort_hub::HubSettings { servers, ..consort_hub::HubSettings::default() });
         hub.settled().await;
         let tools = hub.catalog(&Caller::person("bench")).tools.len();
         hub.drain().await;

@@ -1,7 +1,7 @@
 //! The messages that are measured: typical server messages of typical sizes.
 
 use bytes::Bytes;
-use consort_wire::{Id, Json, splice};
+use consort_wire::{Json, RequestId, splice};
 use serde_json::{Value, json};
 
 /// A message from a server.
@@ -42,7 +42,7 @@ pub(crate) fn text(bytes: usize) -> String {
 pub(crate) fn all() -> Vec<Sample> {
     let sample = |name, result: &Value| Sample {
         name,
-        bytes: splice::response(&Id::from(4711), &Json::from(result.clone())),
+        bytes: splice::response(&RequestId::from(4711), &Json::from(result.clone())),
     };
     vec![
         sample("text, 1 KB", &text_result(&text(900))),
@@ -129,7 +129,7 @@ pub(crate) fn tools(count: usize) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_wire::Message;
+    use consort_wire::JsonRpcMessage;
 
     #[test]
     fn each_sample_is_a_message_about_as_large_as_its_name_says() {
@@ -143,7 +143,10 @@ mod tests {
                 other => panic!("{other}"),
             };
             assert!(expected.contains(&size), "{}: {size}", sample.name);
-            assert!(matches!(Message::parse(sample.bytes), Ok(Message::Response { .. })));
+            assert!(matches!(
+                JsonRpcMessage::parse(sample.bytes),
+                Ok(JsonRpcMessage::Response { .. })
+            ));
         }
     }
 

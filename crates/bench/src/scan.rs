@@ -1,8 +1,8 @@
 //! Cost of parsing a message and forwarding it under another id, in three ways.
 
 use bytes::Bytes;
-use consort_wire::{Id, Message, splice};
-use rmcp::model::{JsonRpcMessage, NumberOrString, ServerJsonRpcMessage};
+use consort_wire::{JsonRpcMessage, RequestId, splice};
+use rmcp::model::{NumberOrString, ServerJsonRpcMessage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -66,9 +66,9 @@ fn row(sample: &Sample, rounds: u32) -> Result<Row, Failure> {
 }
 
 fn spliced(bytes: &Bytes) -> Result<Bytes, Failure> {
-    match Message::parse(bytes.clone())? {
-        Message::Response { result, .. } => {
-            Ok(splice::response(&Id::from(u64::from(ID)), result.json()))
+    match JsonRpcMessage::parse(bytes.clone())? {
+        JsonRpcMessage::Response { result, .. } => {
+            Ok(splice::response(&RequestId::from(u64::from(ID)), result.json()))
         }
         _ => Err("the sample is not a response".into()),
     }
@@ -83,7 +83,9 @@ fn as_value(bytes: &Bytes) -> Result<Bytes, Failure> {
 fn as_types(bytes: &Bytes) -> Result<Bytes, Failure> {
     let mut message: ServerJsonRpcMessage = serde_json::from_slice(bytes)?;
     match &mut message {
-        JsonRpcMessage::Response(response) => response.id = NumberOrString::Number(ID.into()),
+        rmcp::model::JsonRpcMessage::Response(response) => {
+            response.id = NumberOrString::Number(ID.into())
+        }
         _ => return Err("the sample is not a response".into()),
     }
     Ok(serde_json::to_vec(&message)?.into())

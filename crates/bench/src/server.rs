@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_wire::{Era, Id, Json, Notification, Object, Revision, splice, splice::Writer};
+use consort_wire::{
+    Era, Json, Notification, Object, RequestId, Revision, splice, splice::ObjectWriter,
+};
 use serde_json::{Value, json};
 
 use crate::statistics::monotonic;
@@ -120,7 +122,7 @@ struct Slow {
 impl Slow {
     /// The message about step `n`, if the caller requested progress.
     fn progress(&self, n: u64) -> Option<Bytes> {
-        let mut params = Writer::new();
+        let mut params = ObjectWriter::new();
         params.raw("progressToken", self.token.as_ref()?.as_bytes());
         params.number("progress", n);
         params.number("total", self.steps);
@@ -159,7 +161,7 @@ impl Tools {
     }
 
     /// The response to a request of an unsupported era, as servers of the other era give it.
-    fn refusal(&self, id: &Id) -> Bytes {
+    fn refusal(&self, id: &RequestId) -> Bytes {
         match self.era {
             Some(Era::Modern) => {
                 let data = Json::from(json!({ "supported": [Revision::NEWEST_MODERN] }));
@@ -170,7 +172,7 @@ impl Tools {
     }
 
     /// The answer to a request.
-    fn reply(&self, id: &Id, body: &Notification, era: Era) -> Reply {
+    fn reply(&self, id: &RequestId, body: &Notification, era: Era) -> Reply {
         if !self.speaks(era) {
             return Reply::Now(self.refusal(id));
         }
@@ -212,7 +214,7 @@ impl Tools {
         Reply::Now(splice::response(id, &result))
     }
 
-    fn call(&self, id: &Id, body: &Notification, era: Era) -> Reply {
+    fn call(&self, id: &RequestId, body: &Notification, era: Era) -> Reply {
         let arguments = body.params.get("arguments").and_then(|json| json.to_object());
         let arguments = arguments.unwrap_or_else(Object::empty);
         let number = |name: &str, most: i64| {
@@ -258,7 +260,7 @@ impl Tools {
 
 /// A result that contains everything that is easily lost in forwarding.
 fn exact_result(era: Era) -> Json {
-    let mut result = Writer::new();
+    let mut result = ObjectWriter::new();
     result.raw("content", EXACT_CONTENT.as_bytes());
     result.raw("structuredContent", EXACT_STRUCTURE.as_bytes());
     result.raw("isError", b"false");
@@ -275,7 +277,7 @@ fn text_result(text: &Json, era: Era) -> Json {
     content.extend_from_slice(br#"[{"type":"text","text":"#);
     content.extend_from_slice(text.as_bytes());
     content.extend_from_slice(b"}]");
-    let mut result = Writer::with_capacity(content.len() + 128);
+    let mut result = ObjectWriter::with_capacity(content.len() + 128);
     result.raw("content", &content);
     result.raw("isError", b"false");
     if era == Era::Modern {

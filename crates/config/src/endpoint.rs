@@ -1,6 +1,6 @@
 //! Checks of URLs and headers, with messages that never quote a possible secret.
 
-use consort_wire::{ConnectError, Endpoint};
+use consort_wire::{ConnectError, ServerUrl};
 
 use crate::error::ConfigErrorKind;
 use crate::names::shorten_name;
@@ -23,8 +23,8 @@ pub(crate) fn check_url(key: &str, address: &HttpConfig) -> Result<(), ConfigErr
 }
 
 /// Parses a URL.
-pub(crate) fn endpoint(key: &str, url: &str, insecure: bool) -> Result<Endpoint, ConfigErrorKind> {
-    let plain = Endpoint::plain(url).map_err(|error| {
+pub(crate) fn endpoint(key: &str, url: &str, insecure: bool) -> Result<ServerUrl, ConfigErrorKind> {
+    let plain = ServerUrl::plain(url).map_err(|error| {
         let reason = match error {
             ConnectError::Address { reason, .. } if url.contains("://") => reason,
             _ => "start it with http:// or https://",
@@ -34,21 +34,21 @@ pub(crate) fn endpoint(key: &str, url: &str, insecure: bool) -> Result<Endpoint,
     if insecure {
         return Ok(plain);
     }
-    Endpoint::new(url).map_err(|_| ConfigErrorKind::PlainHttp(key.to_owned()))
+    ServerUrl::new(url).map_err(|_| ConfigErrorKind::PlainHttp(key.to_owned()))
 }
 
 /// Checks the name of a header.
 pub(crate) fn check_header(name: &str) -> Result<(), ConfigErrorKind> {
-    let endpoint = Endpoint::plain("http://localhost/").expect("that is a URL");
+    let endpoint = ServerUrl::plain("http://localhost/").expect("that is a URL");
     header(endpoint, name, "").map(drop)
 }
 
 /// Adds a header to an endpoint.
 pub(crate) fn header(
-    endpoint: Endpoint,
+    endpoint: ServerUrl,
     name: &str,
     value: &str,
-) -> Result<Endpoint, ConfigErrorKind> {
+) -> Result<ServerUrl, ConfigErrorKind> {
     endpoint.header(name, value).map_err(|error| {
         let reason = match error {
             ConnectError::Address { reason, .. } => reason,

@@ -167,7 +167,7 @@ pub(crate) enum ConfigErrorKind {
     #[error("`{0}` is a WebSocket address, which MCP does not use")]
     WebSocket(String),
     #[error("`proxy` is {0}")]
-    Proxy(consort_wire::InvalidProxy),
+    Proxy(consort_wire::InvalidProxyUrl),
     #[error("invalid header `{header}`: {reason}")]
     Header { header: String, reason: &'static str },
     #[error("a script `{0}` is neither Python nor JavaScript")]

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use consort_core::Pattern;
+use consort_core::NamePattern;
 
 use crate::digest::ConfigDigest;
 use crate::error::{ConfigError, ConfigErrorKind, UnusableFile};
@@ -147,7 +147,7 @@ impl IncludePattern {
         if !is_pattern(&self.name) {
             return Ok(vec![OsString::from(&self.name)]);
         }
-        let pattern = Pattern::new(&self.name);
+        let pattern = NamePattern::new(&self.name);
         let mut names = Vec::new();
         for entry in fs::read_dir(self.folder())? {
             let entry = entry?;

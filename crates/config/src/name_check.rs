@@ -1,6 +1,6 @@
 //! Dangling names in `[consort]`: servers and profiles that the config does not have.
 
-use consort_core::{Pattern, Problem, ServerId};
+use consort_core::{NamePattern, Problem, ServerId};
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
 
@@ -70,7 +70,7 @@ impl NameChecker<'_> {
             self.patterns(&format!("{path}.servers"), rule.servers.as_deref());
             self.tools(&format!("{path}.tools"), rule.tools.as_deref().unwrap_or_default());
             for profile in rule.profiles.as_deref().unwrap_or_default() {
-                let pattern = Pattern::new(profile);
+                let pattern = NamePattern::new(profile);
                 if !self.profiles.iter().any(|known| pattern.fits(known)) {
                     self.missing(&format!("{path}.profiles"), "profile", profile);
                 }
@@ -103,7 +103,7 @@ impl NameChecker<'_> {
     }
 
     fn pattern(&mut self, path: &str, server: &str) {
-        let pattern = Pattern::new(server);
+        let pattern = NamePattern::new(server);
         if !self.servers.iter().any(|known| pattern.fits(known)) {
             self.missing(path, "server", server);
         }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Pattern, Problem, SESSION, Severity};
-use consort_hub::{Connect as When, ServerSettings};
+use consort_core::{NamePattern, Problem, SESSION, Severity};
+use consort_hub::{ConnectTrigger as When, ServerSettings};
 use consort_oauth::{ClientCredentials, LoginLimits};
 use consort_shape::transform::{DropTools, ForServer, KeepTools, Transform};
 use consort_wire::{
-    ClientCertificate, Command, Endpoint, NetworkSettings, ProxyChoice, ProxyUrl, Server, Speak,
-    Times, ToolTimes,
+    ClientCertificate, EraPreference, NetworkSettings, ProxyChoice, ProxyUrl, ServerCommand,
+    ServerLocation, ServerUrl, Times, ToolTimes,
 };
 
 use crate::duration::ConfigDuration;
@@ -39,10 +39,10 @@ impl ServerConfig {
     pub fn to_transforms(&self) -> Vec<Arc<dyn Transform>> {
         // Here the server is known, so a dot may also be part of a tool's own name.
         let own = |name: &String| {
-            name.contains(['.', ':']).then(|| Pattern::new(format!("{}.{name}", self.name)))
+            name.contains(['.', ':']).then(|| NamePattern::new(format!("{}.{name}", self.name)))
         };
         let patterns = |names: &[String]| {
-            let both = |name: &String| [Some(Pattern::new(name)), own(name)];
+            let both = |name: &String| [Some(NamePattern::new(name)), own(name)];
             names.iter().flat_map(both).flatten().collect::<Vec<_>>()
         };
         let of = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
@@ -79,9 +79,13 @@ impl ServerConfig {
 
     fn settings(&self, resolver: &ReferenceResolver<'_>) -> Result<ServerSettings, ConfigError> {
         let server = match &self.transport {
-            TransportConfig::Stdio(program) => Server::Command(self.command(program, resolver)?),
-            TransportConfig::Http(address) => Server::Http(self.endpoint(address, resolver)?),
-            TransportConfig::Sse(address) => Server::Sse(self.endpoint(address, resolver)?),
+            TransportConfig::Stdio(program) => {
+                ServerLocation::Command(self.command(program, resolver)?)
+            }
+            TransportConfig::Http(address) => {
+                ServerLocation::Http(self.endpoint(address, resolver)?)
+            }
+            TransportConfig::Sse(address) => ServerLocation::Sse(self.endpoint(address, resolver)?),
         };
         let mut settings = ServerSettings {
             connect: match self.connect {
@@ -89,9 +93,9 @@ impl ServerConfig {
                 ConnectTime::Call => When::Call,
             },
             speak: match self.era {
-                EraSetting::Auto => Speak::Auto,
-                EraSetting::Legacy => Speak::Legacy,
-                EraSetting::Modern => Speak::Modern,
+                EraSetting::Auto => EraPreference::Auto,
+                EraSetting::Legacy => EraPreference::Legacy,
+                EraSetting::Modern => EraPreference::Modern,
             },
             times: self.times(),
             installer: self.installer(),
@@ -108,9 +112,9 @@ impl ServerConfig {
         &self,
         program: &StdioConfig,
         resolver: &ReferenceResolver<'_>,
-    ) -> Result<Command, ConfigError> {
+    ) -> Result<ServerCommand, ConfigError> {
         let text = |key: &str, text: &TemplateString| self.text(resolver, key, text);
-        let mut command = Command::new(text("command", &program.command)?);
+        let mut command = ServerCommand::new(text("command", &program.command)?);
         for argument in &program.arguments {
             command = command.arguments([text("args", argument)?]);
         }
@@ -131,7 +135,7 @@ impl ServerConfig {
         &self,
         address: &HttpConfig,
         resolver: &ReferenceResolver<'_>,
-    ) -> Result<Endpoint, ConfigError> {
+    ) -> Result<ServerUrl, ConfigError> {
         let url = match address.url.as_literal() {
             None if self.disabled => UNRESOLVED.to_owned(),
             _ => self.text(resolver, "url", &address.url)?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, RunEvent};
 use consort::config::{Config, SystemValues};
-use consort::{ChatMessage, Hub, Model, ModelScript, Settings, agent, demo};
+use consort::{ChatMessage, Hub, HubSettings, Model, ModelScript, agent, demo};
 use serde_json::json;
 
 const SCRIPT: &str = r#"{"turns": [
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Config::parse("mcp.json".as_ref(), &text.to_string())?;
     let servers: Result<Vec<_>, _> =
         config.servers.iter().map(|server| server.to_settings(&SystemValues::silent())).collect();
-    let hub = Hub::start(Settings { servers: servers?, ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers: servers?, ..HubSettings::default() });
     hub.settled().await;
 
     let model = Model::scripted(ModelScript::parse(SCRIPT)?);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, RunEvent};
-use consort::{ChatMessage, Hub, Model, ModelScript, ServerSettings, Settings, agent, demo};
+use consort::{ChatMessage, Hub, HubSettings, Model, ModelScript, ServerSettings, agent, demo};
 
 /// All three have the same tools; each is called on its own server.
 const SCRIPT: &str = r#"{"turns": [
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
         return Ok(demo::serve().await?);
     }
-    let mut settings = Settings::default();
+    let mut settings = HubSettings::default();
     for name in ["weather", "papers", "texts"] {
         settings.servers.push(ServerSettings { id: name.parse()?, ..demo::server()? });
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use consort::tokens::{TokenVocabulary, costs};
 use consort::{
-    Call, Caller, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub, Outcome,
-    Settings, Toolbox, demo, end,
+    Call, CallOutcome, Caller, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub,
+    HubSettings, Toolbox, demo, end,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
         return Ok(demo::serve().await?);
     }
-    let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers: vec![demo::server()?], ..HubSettings::default() });
     hub.settled().await;
     let model = Caller::agent("assistant");
     let query = json!({ "query": "gateway servers", "limit": 1 });
@@ -61,7 +61,7 @@ async fn call(
     let catalog = toolbox.catalog(caller);
     let tool = catalog.resolve(tool)?;
     match end(toolbox.call(Call::tool(caller.clone(), tool, arguments.into()))).await? {
-        Outcome::Complete(result) => Ok(result.flattened().replace('\n', " ")),
+        CallOutcome::Complete(result) => Ok(result.flattened().replace('\n', " ")),
         other => Err(format!("{other:?}").into()),
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, RunEvent};
 use consort::{
-    ChatMessage, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub, Model,
-    ModelScript, Settings, agent, demo,
+    ChatMessage, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, Hub, HubSettings,
+    Model, ModelScript, agent, demo,
 };
 
 const SCRIPT: &str = r#"{"turns": [
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
         return Ok(demo::serve().await?);
     }
-    let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers: vec![demo::server()?], ..HubSettings::default() });
     hub.settled().await;
     let exposing = ExposureSettings {
         mode: ExposureMode::Fixed(Exposure::PerServer),

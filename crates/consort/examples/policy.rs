@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use consort::policy::{Policy, PolicySpec};
 use consort::{
-    ApprovalLimits, Asked, Call, Caller, Event, Hub, OtherApprover, PolicySettings, PolicyToolbox,
-    Settings, SharedApprovals, Target, Toolbox, demo,
+    ApprovalLimits, Call, CallEvent, Caller, Hub, HubSettings, OtherApprover, PendingServerRequest,
+    PolicySettings, PolicyToolbox, SharedApprovals, Target, Toolbox, demo,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
         return Ok(demo::serve().await?);
     }
-    let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers: vec![demo::server()?], ..HubSettings::default() });
     hub.settled().await;
     let rules: PolicySpec = serde_json::from_value(json!({
         "rules": [
@@ -52,12 +52,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut events = toolbox.call(call);
         while let Some(event) = events.next().await {
             match event {
-                Event::Approval(question) => {
+                CallEvent::Approval(question) => {
                     asked += 1;
                     agree(question);
                 }
-                Event::End(Ok(_)) => println!("{tool}: ok"),
-                Event::End(Err(error)) => println!("{tool}: {error}"),
+                CallEvent::End(Ok(_)) => println!("{tool}: ok"),
+                CallEvent::End(Err(error)) => println!("{tool}: {error}"),
                 _ => {}
             }
         }
@@ -68,7 +68,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// What a person would do with the form: read it, and say yes for the session.
-fn agree(question: Asked) {
+fn agree(question: PendingServerRequest) {
     let message: String = question.params.text("message").unwrap_or_default();
     println!("asked: {}", message.lines().next().unwrap_or_default());
     let answer: Value = json!({ "action": "accept", "content": { "decision": "session" } });

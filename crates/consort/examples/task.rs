@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort::agent::{Agent, AgentTask, Conversation, RunEvent};
-use consort::{Caller, Hub, Model, ModelScript, Settings, Toolbox, agent, builtin, demo};
+use consort::{Caller, Hub, HubSettings, Model, ModelScript, Toolbox, agent, builtin, demo};
 
 const SCRIPT: &str = r#"{"turns": [
     {"calls": [{"name": "echo", "arguments": {"text": "ready"}}, {"name": "search", "arguments": {"query": "eras"}}]},
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
         return Ok(demo::serve().await?);
     }
-    let mut settings = Settings { servers: vec![demo::server()?], ..Settings::default() };
+    let mut settings = HubSettings { servers: vec![demo::server()?], ..HubSettings::default() };
     settings.local.insert("builtin".parse()?, builtin());
     let hub = Hub::start(settings);
     hub.settled().await;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use consort::transform::{
     ChangeDescription, DropTools, PrefixNames, TextChange, ToolDraft, Transform,
 };
-use consort::{Call, Caller, Hub, Settings, Toolbox, demo, end};
+use consort::{Call, Caller, Hub, HubSettings, Toolbox, demo, end};
 use consort::{TransformSet, TransformToolbox};
-use consort_core::Pattern;
+use consort_core::NamePattern;
 use serde_json::json;
 
 /// A transform of one's own: what is long is not shown.
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(demo::serve().await?);
     }
     let transforms: Vec<Arc<dyn Transform>> = vec![
-        Arc::new(DropTools(vec![Pattern::new("*computation*"), Pattern::new("*delete*")])),
+        Arc::new(DropTools(vec![NamePattern::new("*computation*"), NamePattern::new("*delete*")])),
         Arc::new(OnlyShort),
         Arc::new(PrefixNames("mcp_demo_".to_owned())),
         Arc::new(ChangeDescription(TextChange::Prefix("[{server}] ".to_owned()))),
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for transform in &transforms {
         println!("{}", transform.describe());
     }
-    let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers: vec![demo::server()?], ..HubSettings::default() });
     hub.settled().await;
     let shape = TransformSet { servers: None, transforms };
     let toolbox = TransformToolbox::new(Arc::new(hub.clone()), shape);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use consort::agent::{Agent, Conversation, RunEvent};
-use consort::{ChatMessage, Hub, Model, ModelScript, Settings, ToolResult, agent, tool};
+use consort::{ChatMessage, Hub, HubSettings, Model, ModelScript, ToolResult, agent, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("MCP:    {}", weather.definition().to_mcp());
     println!("OpenAI: {}", weather.definition().to_openai());
 
-    let mut settings = Settings::default();
+    let mut settings = HubSettings::default();
     settings.local.insert("weather".parse()?, vec![weather]);
     let hub = Hub::start(settings);
     let model = Model::scripted(ModelScript::parse(SCRIPT)?);

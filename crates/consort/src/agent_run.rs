@@ -16,7 +16,7 @@ use consort_agent::{
     Agent, Conversation, QuestionOrigin, RunEvent, RunReport, RunStatus, UserQuestion,
 };
 use consort_core::escape::escape_text;
-use consort_core::{Json, Refusal, Reply};
+use consort_core::{Json, RequestRefusal, RequestResponder};
 use consort_models::ChatMessage;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -147,7 +147,7 @@ impl TerminalUser {
 }
 
 /// Asks the person at the terminal a question of a run.
-async fn ask(person: Arc<TerminalPrompt>, question: UserQuestion, answer: Reply) {
+async fn ask(person: Arc<TerminalPrompt>, question: UserQuestion, answer: RequestResponder) {
     let answered = prompt_user(&person, question).await;
     if keyboard::was_interrupted() {
         // The signal is on its way and stops the run, which must not take this for a no.
@@ -160,9 +160,12 @@ async fn ask(person: Arc<TerminalPrompt>, question: UserQuestion, answer: Reply)
 pub(crate) async fn prompt_user(
     person: &TerminalPrompt,
     question: UserQuestion,
-) -> Result<Json, Refusal> {
+) -> Result<Json, RequestRefusal> {
     let Some(params) = Json::from(question.params).to_object() else {
-        return Err(Refusal { code: -32602, message: "the question cannot be read".to_owned() });
+        return Err(RequestRefusal {
+            code: -32602,
+            message: "the question cannot be read".to_owned(),
+        });
     };
     match question.kind {
         QuestionOrigin::Approval => person.approve(params).await,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use consort_agent::sub_agent::AGENTS;
 use consort_agent::{Agent, RunLimits};
 use consort_config::{self, AgentConfig, ReasoningConfig};
-use consort_core::{Catalog, Pattern, ServerId, Toolbox};
+use consort_core::{Catalog, NamePattern, ServerId, Toolbox};
 use consort_models::{Model, ReasoningAmount, ReasoningEffort};
 use consort_shape::transform::{ToolDraft, Transform};
 
@@ -145,10 +145,10 @@ fn reasoning(thinking: ReasoningConfig) -> ReasoningAmount {
 /// Transform that limits tools to those an agent may use: the ones its config names, and other agents only if named
 /// explicitly, so that an agent that may use everything cannot call itself.
 struct ForAgents {
-    tools: Vec<Pattern>,
+    tools: Vec<NamePattern>,
     /// Patterns for tools of any MCP server.
-    any: Vec<Pattern>,
-    agents: Vec<Pattern>,
+    any: Vec<NamePattern>,
+    agents: Vec<NamePattern>,
 }
 
 impl ForAgents {
@@ -156,12 +156,12 @@ impl ForAgents {
     fn new(tools: &[String], servers: &BTreeSet<ServerId>) -> Self {
         let has_mcp = servers.iter().any(|server| server.as_str() == ANY_SERVER);
         let any = |text: &String| match text.split_once(['.', ':']) {
-            Some((ANY_SERVER, name)) if !has_mcp => (true, Pattern::new(format!("*.{name}"))),
-            _ => (false, Pattern::new(text)),
+            Some((ANY_SERVER, name)) if !has_mcp => (true, NamePattern::new(format!("*.{name}"))),
+            _ => (false, NamePattern::new(text)),
         };
         let (any, named): (Vec<_>, Vec<_>) = tools.iter().map(any).partition(|(any, _)| *any);
         let patterns = || named.iter().map(|(_, pattern)| pattern.clone());
-        let names_agents = |pattern: &Pattern| {
+        let names_agents = |pattern: &NamePattern| {
             let text = pattern.as_str();
             text.starts_with("ask_") || text.starts_with(&format!("{AGENTS}."))
         };
@@ -176,7 +176,7 @@ impl ForAgents {
 impl Transform for ForAgents {
     fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
         let server = draft.server.as_str();
-        let fits = |pattern: &Pattern| {
+        let fits = |pattern: &NamePattern| {
             pattern.matches(server, &draft.name) || pattern.matches(server, &draft.original)
         };
         let wanted = match server {
@@ -195,15 +195,16 @@ impl Transform for ForAgents {
 
 #[cfg(test)]
 mod tests {
-    use consort_core::{Entry, Route, Tool};
+    use consort_core::{CatalogEntry, CatalogRoute, Tool};
     use serde_json::json;
 
     use super::*;
 
     fn seen(tools: &[&str], server: &str, name: &str) -> bool {
         let tool = Tool::new(name, "", &json!({ "type": "object" }).into());
-        let route = Route { server: server.parse().unwrap(), name: name.to_owned() };
-        let entry = Entry { route, name: name.to_owned(), definition: tool.definition().clone() };
+        let route = CatalogRoute { server: server.parse().unwrap(), name: name.to_owned() };
+        let entry =
+            CatalogEntry { route, name: name.to_owned(), definition: tool.definition().clone() };
         let tools: Vec<String> = tools.iter().map(|tool| (*tool).to_owned()).collect();
         let servers = ["files", "web"].map(|server| server.parse().unwrap());
         ForAgents::new(&tools, &servers.into()).apply(ToolDraft::new(&entry)).is_some()

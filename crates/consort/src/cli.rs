@@ -253,7 +253,7 @@ pub(crate) struct CallArguments {
     /// Minimum severity of the server's log messages to show: debug, info, notice, warning, error, critical, alert,
     /// emergency, or none (default: what a legacy server sends unasked, info for a modern one)
     #[arg(long, value_name = "LEVEL", value_parser = log_level::read)]
-    pub(crate) log_level: Option<consort_core::Logs>,
+    pub(crate) log_level: Option<consort_core::LogDelivery>,
     /// Folder to save images and audio in
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,

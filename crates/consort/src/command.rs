@@ -31,7 +31,7 @@ mod watch;
 use std::sync::Arc;
 
 use clap::CommandFactory;
-use consort_wire::Silent;
+use consort_wire::SilentHandler;
 
 use crate::cli::{Cli, CliCommand, FreshArguments, GlobalArguments, LedgerSelection};
 use crate::command_hub::{CatalogFreshness, CommandHub};
@@ -151,7 +151,7 @@ async fn with_ledger(
     ledger: &LedgerSelection,
     job: impl AsyncFnOnce(&CommandHub) -> Result<ExitStatus, CommandError>,
 ) -> Result<ExitStatus, CommandError> {
-    let running = CommandHub::start(common, Arc::new(Silent), ledger)?;
+    let running = CommandHub::start(common, Arc::new(SilentHandler), ledger)?;
     let result = tokio::select! {
         result = job(&running) => result,
         _ = tokio::signal::ctrl_c() => Ok(ExitStatus::Interrupted),

@@ -11,10 +11,10 @@ use std::time::Duration;
 use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
 use consort_config::{Config, InputKind, InputVariable};
 use consort_core::escape::{escape_line, escape_text};
-use consort_core::{CallError, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
-use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
+use consort_core::{CallError, Catalog, CatalogEntry, PrimitiveKind, Problem, ServerId, Toolbox};
+use consort_hub::{ConnectTrigger, Hub, HubSettings, ManagedState, ManagedStatus, builtin};
 use consort_shape::Exposure;
-use consort_wire::Host;
+use consort_wire::ClientHandler;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
@@ -61,7 +61,7 @@ impl CommandHub {
     /// Starts a hub that connects to servers only on demand.
     pub(crate) fn start(
         common: &GlobalArguments,
-        host: Arc<dyn Host>,
+        host: Arc<dyn ClientHandler>,
         ledger: &LedgerSelection,
     ) -> Result<Self, CommandError> {
         let PreparedConfig { config, mut settings, toolbox_layers, servers, problems } =
@@ -72,7 +72,7 @@ impl CommandHub {
             tell(problem);
         }
         for server in &mut settings.servers {
-            server.connect = Connect::Call;
+            server.connect = ConnectTrigger::Call;
         }
         settings.host = host;
         let records = CommandRecords::new(ledger, config.as_ref())?;
@@ -85,7 +85,7 @@ impl CommandHub {
 
     /// Starts a hub with these settings.
     pub(crate) fn with_settings(
-        settings: Settings,
+        settings: HubSettings,
         toolbox_layers: ToolboxLayers,
         problems: Vec<Problem>,
     ) -> Self {
@@ -93,7 +93,7 @@ impl CommandHub {
     }
 
     fn with_records(
-        settings: Settings,
+        settings: HubSettings,
         toolbox_layers: ToolboxLayers,
         problems: Vec<Problem>,
         records: CommandRecords,
@@ -149,10 +149,10 @@ impl CommandHub {
 
     /// Connects to every server, pings each, and returns their states. One that did not answer is not ready, whatever
     /// its state became since. Servers that the config or the lock keeps from starting are listed too.
-    pub(crate) async fn diagnose(&self) -> Vec<Status> {
+    pub(crate) async fn diagnose(&self) -> Vec<ManagedStatus> {
         let mut probing = JoinSet::new();
-        for Status { server, state, .. } in self.hub.statuses() {
-            if state != State::Disabled {
+        for ManagedStatus { server, state, .. } in self.hub.statuses() {
+            if state != ManagedState::Disabled {
                 let hub = self.hub.clone();
                 probing.spawn(async move {
                     let failed = match hub.probe(&server).await {
@@ -191,17 +191,17 @@ impl CommandHub {
     }
 
     /// Configured servers that cannot be used, with the first problem of each.
-    fn unusable_servers(&self) -> Vec<Status> {
+    fn unusable_servers(&self) -> Vec<ManagedStatus> {
         let statuses = self.hub.statuses();
-        let mut unusable: Vec<Status> = Vec::new();
+        let mut unusable: Vec<ManagedStatus> = Vec::new();
         for problem in &self.problems {
             let Some(server) = &problem.server else { continue };
-            let is_listed = |status: &Status| status.server == *server;
+            let is_listed = |status: &ManagedStatus| status.server == *server;
             if !statuses.iter().any(is_listed) && !unusable.iter().any(is_listed) {
-                unusable.push(Status {
+                unusable.push(ManagedStatus {
                     error: Some(problem.message.clone()),
                     hint: problem.hint.clone(),
-                    ..Status::new(server.clone(), State::Failed)
+                    ..ManagedStatus::new(server.clone(), ManagedState::Failed)
                 });
             }
         }
@@ -210,7 +210,11 @@ impl CommandHub {
 
     /// Resolves a tool, prompt or resource by name. If the stored catalogs do not suffice, the servers that may have it
     /// are contacted: the one that the name contains, else all.
-    pub(crate) async fn resolve(&self, kind: ShelfKind, text: &str) -> Result<Entry, CallError> {
+    pub(crate) async fn resolve(
+        &self,
+        kind: PrimitiveKind,
+        text: &str,
+    ) -> Result<CatalogEntry, CallError> {
         let catalog = self.catalog();
         if catalog.resolve_on(kind, text).is_err() && catalog.named_server(text).is_none() {
             self.connect_servers(None, CatalogFreshness::Fresh).await;
@@ -228,8 +232,9 @@ impl CommandHub {
         let (mut reaching, mut connected) = (JoinSet::new(), BTreeSet::new());
         for status in self.hub.statuses() {
             let wanted = only.is_none_or(|only| *only == status.server);
-            let known = need == CatalogFreshness::Cached && status.state != State::Configured;
-            if wanted && !known && status.state != State::Disabled {
+            let known =
+                need == CatalogFreshness::Cached && status.state != ManagedState::Configured;
+            if wanted && !known && status.state != ManagedState::Disabled {
                 let hub = self.hub.clone();
                 connected.insert(status.server.clone());
                 reaching.spawn(async move { hub.client(&status.server).await.err() });
@@ -247,9 +252,9 @@ impl CommandHub {
         waiting.finish_and_clear();
         // A server that is connected may still not list what it has.
         let statuses = self.hub.statuses().into_iter();
-        for Status { server, error, detail, .. } in statuses
-            .filter(|status| status.state == State::Degraded && connected.contains(&status.server))
-        {
+        for ManagedStatus { server, error, detail, .. } in statuses.filter(|status| {
+            status.state == ManagedState::Degraded && connected.contains(&status.server)
+        }) {
             let reason = detail.explain_for_operator(&error.unwrap_or_default());
             note(format!("warning: `{server}` is degraded: {}", escape_line(&reason)));
         }
@@ -283,7 +288,7 @@ impl<'a> SlowStarts<'a> {
     fn tell(&mut self, bar: &ProgressBar) {
         for status in self.hub.statuses() {
             // With an error, the hint is that of the last attempt.
-            if let (State::Connecting, Some(hint), None) =
+            if let (ManagedState::Connecting, Some(hint), None) =
                 (status.state, &status.hint, &status.error)
                 && self.told.insert(status.server.clone())
             {
@@ -298,21 +303,24 @@ const NOTICE: Duration = Duration::from_secs(2);
 
 /// Returns the status of a server that did not answer, as soon as its connection notices. Later the server may be
 /// retried, and the status is that of the next attempt.
-async fn status_without_answer(hub: &Hub, server: &ServerId) -> Option<Status> {
+async fn status_without_answer(hub: &Hub, server: &ServerId) -> Option<ManagedStatus> {
     let mut changes = hub.stirred();
     let noticed = async {
-        while hub.status(server)?.state == State::Ready && changes.changed().await.is_ok() {}
+        while hub.status(server)?.state == ManagedState::Ready && changes.changed().await.is_ok() {}
         hub.status(server)
     };
     tokio::time::timeout(NOTICE, noticed).await.unwrap_or_else(|_| hub.status(server))
 }
 
 /// Sets the reason why a server did not answer, unless its status has one.
-fn set_failure(status: &mut Status, error: &CallError) {
-    if matches!(status.state, State::NeedsAuth | State::Failed | State::Degraded) {
+fn set_failure(status: &mut ManagedStatus, error: &CallError) {
+    if matches!(
+        status.state,
+        ManagedState::NeedsAuth | ManagedState::Failed | ManagedState::Degraded
+    ) {
         return;
     }
-    status.state = State::Failed;
+    status.state = ManagedState::Failed;
     if status.error.is_none() {
         status.error = Some(match error {
             CallError::Connection { source, .. } => source.to_string(),
@@ -324,13 +332,15 @@ fn set_failure(status: &mut Status, error: &CallError) {
 }
 
 /// Returns the problem of a server, unless it is ready or disabled.
-pub(crate) fn not_ready(status: &Status) -> Option<Problem> {
+pub(crate) fn not_ready(status: &ManagedStatus) -> Option<Problem> {
     let reason = status.reason_for_operator().unwrap_or_else(|| "no reason given".to_owned());
     let problem = match status.state {
-        State::Ready | State::Disabled => return None,
-        State::Degraded => Problem::warning(format!("degraded: {reason}")),
-        State::NeedsAuth | State::Failed => Problem::error(format!("{}: {reason}", status.state)),
-        State::Configured | State::Known | State::Connecting => {
+        ManagedState::Ready | ManagedState::Disabled => return None,
+        ManagedState::Degraded => Problem::warning(format!("degraded: {reason}")),
+        ManagedState::NeedsAuth | ManagedState::Failed => {
+            Problem::error(format!("{}: {reason}", status.state))
+        }
+        ManagedState::Configured | ManagedState::Known | ManagedState::Connecting => {
             Problem::error(format!("not ready ({}): {reason}", status.state))
         }
     };
@@ -388,13 +398,13 @@ pub(crate) fn tell(problem: &Problem) {
 }
 
 /// Settings without a config: the local tools and the demo server.
-pub(crate) fn settings_without_config() -> Result<Settings, CommandError> {
+pub(crate) fn settings_without_config() -> Result<HubSettings, CommandError> {
     let demo = consort::demo::server()
         .map_err(|error| CommandError::usage(format!("cannot find this program: {error}")))?;
-    let mut settings = Settings {
+    let mut settings = HubSettings {
         servers: vec![demo],
         kept: consort_config::catalog_folder(),
-        ..Settings::default()
+        ..HubSettings::default()
     };
     settings.local.insert(ServerId::derive("builtin"), builtin());
     Ok(settings)

@@ -7,11 +7,14 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use consort_core::{Event, LocalTool, Reporter, ServerId, ToolResult};
+use consort_core::{CallEvent, LocalTool, ProgressReporter, ServerId, ToolResult};
 use consort_hub::ServerSettings;
-use consort_wire::line::{Line, Lines};
-use consort_wire::splice::{self, Writer};
-use consort_wire::{Command, Era, Id, Json, Message, Notification, Object, Revision, Server};
+use consort_wire::line::{DecodedLine, LineDecoder};
+use consort_wire::splice::{self, ObjectWriter};
+use consort_wire::{
+    Era, Json, JsonRpcMessage, Notification, Object, RequestId, Revision, ServerCommand,
+    ServerLocation,
+};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Stdout};
 use tokio::sync::{Mutex, mpsc};
@@ -26,8 +29,8 @@ pub const WORD: &str = "demo-server";
 /// The demo server as a child process: a new process of this program. Its `main` must then call [`serve`] if it is
 /// [`asked_for`].
 pub fn server() -> io::Result<ServerSettings> {
-    let command = Command::new(std::env::current_exe()?).arguments([WORD]);
-    Ok(ServerSettings::new(ServerId::derive("demo"), Server::Command(command)))
+    let command = ServerCommand::new(std::env::current_exe()?).arguments([WORD]);
+    Ok(ServerSettings::new(ServerId::derive("demo"), ServerLocation::Command(command)))
 }
 
 /// Returns true if this process was started as the demo server.
@@ -39,23 +42,23 @@ pub fn asked_for() -> bool {
 pub async fn serve() -> io::Result<()> {
     let server =
         Arc::new(DemoHandler { out: Mutex::new(tokio::io::stdout()), tools: tools::tools() });
-    let mut lines = Lines::new(MESSAGE_BYTES, MESSAGE_BYTES);
+    let mut lines = LineDecoder::new(MESSAGE_BYTES, MESSAGE_BYTES);
     let mut input = tokio::io::stdin();
     let mut calls = CancellableCalls::default();
     loop {
         while let Some(line) = lines.next_line() {
             match line {
-                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole(line) => match Message::parse(line) {
+                DecodedLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                DecodedLine::Whole(line) => match JsonRpcMessage::parse(line) {
                     Ok(message) => calls.handle_message(&server, message),
                     Err(_) => server.send(&splice::error(None, -32700, "parse error", None)).await,
                 },
-                Line::Oversized { .. } => {
+                DecodedLine::Oversized { .. } => {
                     server
                         .send(&splice::error(None, -32600, "the message is too large", None))
                         .await;
                 }
-                Line::Endless => return Ok(()),
+                DecodedLine::Endless => return Ok(()),
             }
         }
         if input.read_buf(lines.buffer()).await? == 0 {
@@ -72,17 +75,17 @@ struct DemoHandler {
 /// The calls in progress, so that they can be cancelled.
 #[derive(Default)]
 struct CancellableCalls {
-    running: JoinSet<Id>,
-    handles: HashMap<Id, AbortHandle>,
+    running: JoinSet<RequestId>,
+    handles: HashMap<RequestId, AbortHandle>,
 }
 
 impl CancellableCalls {
-    fn handle_message(&mut self, server: &Arc<DemoHandler>, message: Message) {
+    fn handle_message(&mut self, server: &Arc<DemoHandler>, message: JsonRpcMessage) {
         while let Some(Ok(id)) = self.running.try_join_next() {
             self.handles.remove(&id);
         }
         match message {
-            Message::Request { id, body } => {
+            JsonRpcMessage::Request { id, body } => {
                 let server = Arc::clone(server);
                 let answered = id.clone();
                 let call = async move {
@@ -91,8 +94,8 @@ impl CancellableCalls {
                 };
                 self.handles.insert(id, self.running.spawn(call));
             }
-            Message::Notification(body) if body.method == "notifications/cancelled" => {
-                let id = body.params.get("requestId").and_then(Id::from_json);
+            JsonRpcMessage::Notification(body) if body.method == "notifications/cancelled" => {
+                let id = body.params.get("requestId").and_then(RequestId::from_json);
                 if let Some(call) = id.and_then(|id| self.handles.remove(&id)) {
                     call.abort();
                 }
@@ -103,7 +106,7 @@ impl CancellableCalls {
 }
 
 impl DemoHandler {
-    async fn answer(&self, id: &Id, body: &Notification) {
+    async fn answer(&self, id: &RequestId, body: &Notification) {
         let era = match body
             .meta(VERSION)
             .and_then(|version| version.text().map(|text| text.parse::<Revision>()))
@@ -154,7 +157,7 @@ impl DemoHandler {
         let tool = self.tools.iter().find(|tool| tool.definition().name() == name);
         let tool = tool.ok_or_else(|| (-32602, format!("unknown tool `{name}`")))?;
         let (sender, mut reported) = mpsc::unbounded_channel();
-        let reporter = Reporter::new(move |event| {
+        let reporter = ProgressReporter::new(move |event| {
             let _ = sender.send(event);
         });
         let mut running = tool.run(arguments, reporter);
@@ -171,9 +174,9 @@ impl DemoHandler {
         Ok(result.unwrap_or_else(ToolResult::error).object().clone())
     }
 
-    async fn report(&self, token: Option<&Json>, event: &Event) {
-        let (Some(token), Event::Progress(progress)) = (token, event) else { return };
-        let mut params = Writer::new();
+    async fn report(&self, token: Option<&Json>, event: &CallEvent) {
+        let (Some(token), CallEvent::Progress(progress)) = (token, event) else { return };
+        let mut params = ObjectWriter::new();
         params.raw("progressToken", token.as_bytes());
         params.members(progress.params(), &[]);
         self.send(&splice::notification("notifications/progress", Some(&params.finish()))).await;
@@ -220,7 +223,7 @@ fn encode_result(result: &Object, era: Era) -> Json {
     if era == Era::Legacy {
         return result.json().clone();
     }
-    let mut writer = Writer::with_capacity(result.as_bytes().len() + 32);
+    let mut writer = ObjectWriter::with_capacity(result.as_bytes().len() + 32);
     writer.text("resultType", "complete");
     writer.members(result, &[]);
     writer.finish()

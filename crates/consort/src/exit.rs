@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use consort_core::escape::escape_text;
-use consort_core::{CallError, Unresolved};
+use consort_core::{CallError, UnresolvedName};
 use serde_json::{Value, json};
 
 use crate::output::{TerminalText, TextStyle, styled};
@@ -105,8 +105,8 @@ pub(crate) fn exit_status(error: &CallError) -> ExitStatus {
     }
 }
 
-impl From<Unresolved> for CommandError {
-    fn from(error: Unresolved) -> Self {
+impl From<UnresolvedName> for CommandError {
+    fn from(error: UnresolvedName) -> Self {
         let hint = error.hint();
         Self { message: escape_text(&error.to_string()), hint, exit: ExitStatus::Usage }
     }

@@ -17,11 +17,13 @@ pub use consort_agent as agent;
 pub use consort_config as config;
 pub use consort_config::lock;
 pub use consort_core::{
-    Asked, Call, CallError, CallLimits, CallObserver, Caller, Catalog, ClientContext, Content,
-    Event, Events, Json, Object, Operation, Outcome, Problem, ServerId, Target, Tool, ToolResult,
-    Toolbox, end,
+    Call, CallError, CallEvent, CallEvents, CallLimits, CallObserver, CallOutcome, Caller, Catalog,
+    ClientContext, ContentBlock, Json, Object, Operation, PendingServerRequest, Problem, ServerId,
+    Target, Tool, ToolResult, Toolbox, end,
 };
-pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
+pub use consort_hub::{
+    Hub, HubSettings, ManagedState, ManagedStatus, ServerSettings, builtin, tool,
+};
 pub use consort_models::{ChatMessage, Model, ModelScript, tokens};
 pub use consort_shape::{
     ApprovalLimits, Exposure, ExposureMode, ExposureSettings, ExposureToolbox, OtherApprover,
@@ -30,7 +32,7 @@ pub use consort_shape::{
 };
 #[cfg(target_os = "linux")]
 pub use consort_wire::keeper;
-pub use consort_wire::{Command, Endpoint, Server};
+pub use consort_wire::{ServerCommand, ServerLocation, ServerUrl};
 
 /// The Rust of the book, compiled and run.
 #[cfg(doctest)]

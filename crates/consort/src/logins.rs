@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consort_config::{ConfigError, LimitSettings, ServerConfig, ValueSource, state_folder};
 use consort_hub::ServerSettings;
 use consort_oauth::{LoginStore, ServerLogin};
-use consort_wire::{Endpoint, Server};
+use consort_wire::{ServerLocation, ServerUrl};
 
 /// Returns the store of logins, if there is a state folder.
 pub fn store() -> Option<LoginStore> {
@@ -28,11 +28,11 @@ pub fn server_settings(
 }
 
 /// Attaches a login to a server.
-pub fn with_login(server: Server, login: Arc<ServerLogin>) -> Server {
-    let add = |endpoint: Endpoint| endpoint.credentials(login);
+pub fn with_login(server: ServerLocation, login: Arc<ServerLogin>) -> ServerLocation {
+    let add = |endpoint: ServerUrl| endpoint.credentials(login);
     match server {
-        Server::Http(endpoint) => Server::Http(add(endpoint)),
-        Server::Sse(endpoint) => Server::Sse(add(endpoint)),
-        program @ Server::Command(_) => program,
+        ServerLocation::Http(endpoint) => ServerLocation::Http(add(endpoint)),
+        ServerLocation::Sse(endpoint) => ServerLocation::Sse(add(endpoint)),
+        program @ ServerLocation::Command(_) => program,
     }
 }

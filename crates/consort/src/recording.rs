@@ -10,8 +10,8 @@ use consort_config::state_folder;
 use consort_config::{Config, ConsortOptions};
 use consort_core::Toolbox;
 use consort_core::escape::escape_line;
-use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, WriterRole};
-use consort_gateway::{LogLimits, Recorded, Records};
+use consort_gateway::ledger::{Ledger, LedgerMode, LedgerSettings, WriterRole};
+use consort_gateway::{CallRecorder, CallSinks, LogLimits};
 
 use crate::cli::LedgerSelection;
 use crate::exit::CommandError;
@@ -36,7 +36,7 @@ pub(crate) fn ledger_settings(options: &ConsortOptions, config: Option<&Path>) -
     let (serve, usual) = (&options.serve, options.limits.settings().ledger);
     let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
     LedgerSettings {
-        mode: if serve.ledger_strict == Some(true) { Mode::Strict } else { usual.mode },
+        mode: if serve.ledger_strict == Some(true) { LedgerMode::Strict } else { usual.mode },
         age: serve
             .ledger_days
             .map(|days| DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX))),
@@ -47,7 +47,7 @@ pub(crate) fn ledger_settings(options: &ConsortOptions, config: Option<&Path>) -
 
 /// The records of one command.
 #[derive(Clone)]
-pub(crate) struct CommandRecords(Option<Records>);
+pub(crate) struct CommandRecords(Option<CallSinks>);
 
 impl CommandRecords {
     /// Records nothing.
@@ -70,18 +70,18 @@ impl CommandRecords {
         };
         let patience = settings.patience.max(PATIENCE);
         let settings = LedgerSettings { patience, ..settings };
-        Ok(Self(Some(Records {
+        Ok(Self(Some(CallSinks {
             ledger: Some(Ledger::open(&path, settings)?),
             lines: Arc::new(LogLimits::silent()),
             on_behalf_of: Some(caller()),
-            ..Records::default()
+            ..CallSinks::default()
         })))
     }
 
     /// Returns a toolbox whose calls are recorded.
     pub(crate) fn recorded(&self, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
         match &self.0 {
-            Some(records) => Arc::new(Recorded::new(toolbox, records.clone(), ENDPOINT)),
+            Some(records) => Arc::new(CallRecorder::new(toolbox, records.clone(), ENDPOINT)),
             None => toolbox,
         }
     }

@@ -6,13 +6,13 @@ use consort_agent::{
     RequestObservation, RunObservation, RunObserver, RunReport, RunStart, RunStatus,
 };
 use consort_core::{BoxFuture, CallingAgent};
-use consort_gateway::ledger::{Class, Cost, ModelUsage};
-use consort_gateway::{ModelRequestRecord, Records, RunRecord};
+use consort_gateway::ledger::{ModelUsage, OutcomeClass, UsageCost};
+use consort_gateway::{CallSinks, ModelRequestRecord, RunRecord};
 use consort_models::{ModelReply, ProviderError, ProviderErrorKind, TokenPrice, TokenUsage};
 
 /// Records the runs of agents.
 #[derive(Debug)]
-pub struct RunRecorder(pub Records);
+pub struct RunRecorder(pub CallSinks);
 
 impl RunObserver for RunRecorder {
     fn begin(&self, run: &RunStart<'_>) -> Arc<dyn RunObservation> {
@@ -79,12 +79,12 @@ impl RequestObservation for RecordedRequest {
             Ok(reply) => {
                 self.record.set_usage(usage(&reply.usage, self.price.as_ref()));
                 self.record.set_answer(&reply.model, &reply.id);
-                self.record.end(Class::Ok, None);
+                self.record.end(OutcomeClass::Ok, None);
             }
             Err(error) => {
                 let class = match error.kind {
-                    ProviderErrorKind::Unreachable { .. } => Class::NotSent,
-                    _ => Class::Error { code: error.status.map(i64::from) },
+                    ProviderErrorKind::Unreachable { .. } => OutcomeClass::NotSent,
+                    _ => OutcomeClass::Error { code: error.status.map(i64::from) },
                 };
                 let kind = error.status.map_or_else(|| class.to_string(), |it| it.to_string());
                 self.record.end(class, Some((kind, error.to_string())));
@@ -100,6 +100,6 @@ fn usage(used: &TokenUsage, price: Option<&TokenPrice>) -> ModelUsage {
         cached_read: used.cached_read,
         cached_write: used.cached_write,
         reasoning: used.reasoning,
-        cost: price.map(|price| Cost::dollars(price.of(used))),
+        cost: price.map(|price| UsageCost::dollars(price.of(used))),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use consort_config::{Config, ConfigError, ServerConfig, SystemValues, catalog_folder};
 use consort_core::{Problem, ServerId};
-use consort_hub::{ServerSettings, Settings, builtin};
+use consort_hub::{HubSettings, ServerSettings, builtin};
 
 use crate::logins;
 use crate::trust::TrustedConfig;
@@ -15,16 +15,16 @@ pub fn hub_settings(
     config: &TrustedConfig,
     resolve: &SystemValues,
     last_good: &LastGoodServers,
-) -> (Settings, ResolvedServers) {
+) -> (HubSettings, ResolvedServers) {
     let limits = config.options.limits.settings();
-    let mut settings = Settings {
+    let mut settings = HubSettings {
         kept: catalog_folder(),
         schemas: limits.schemas,
         keeper: limits.keeper,
         lists: limits.lists,
         stream_ping: limits.stream_ping,
         resumes: limits.resumes,
-        ..Settings::default()
+        ..HubSettings::default()
     };
     if config.options.builtin.unwrap_or(true) {
         settings.local.insert(ServerId::derive("builtin"), builtin());

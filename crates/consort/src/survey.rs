@@ -6,7 +6,7 @@ use consort::trust::TrustedConfig;
 use consort_config::SystemValues;
 use consort_config::lock::{DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::{Problem, Toolbox};
-use consort_hub::Connect;
+use consort_hub::ConnectTrigger;
 use consort_shape::pin::PinLock;
 
 use crate::command_hub::{self, CatalogFreshness, CommandHub, tell};
@@ -47,7 +47,7 @@ fn survey_hub(config: &TrustedConfig) -> CommandHub {
     problems.iter().for_each(tell);
     settings.local.clear();
     for server in &mut settings.servers {
-        server.connect = Connect::Call;
+        server.connect = ConnectTrigger::Call;
     }
     CommandHub::with_settings(settings, ToolboxLayers::default(), problems)
 }

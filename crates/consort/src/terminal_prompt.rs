@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Json, Object};
-use consort_wire::{BoxFuture, Host, Offers, Question, Refusal};
+use consort_wire::{BoxFuture, ClientCapabilities, ClientHandler, RequestRefusal, ServerRequest};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 
@@ -34,13 +34,17 @@ impl TerminalPrompt {
     }
 
     /// Asks for approval of a call; without a terminal the answer is no.
-    pub(crate) async fn approve(&self, params: Object) -> Result<Json, Refusal> {
+    pub(crate) async fn approve(&self, params: Object) -> Result<Json, RequestRefusal> {
         self.show_one(params, |params| approval::ask(params).unwrap_or_else(|| ask("", params)))
             .await
     }
 
     /// Asks a question of a server or a model; fails without a terminal.
-    pub(crate) async fn ask(&self, who: &'static str, params: Object) -> Result<Json, Refusal> {
+    pub(crate) async fn ask(
+        &self,
+        who: &'static str,
+        params: Object,
+    ) -> Result<Json, RequestRefusal> {
         self.show_one(params, move |params| ask(who, params)).await
     }
 
@@ -49,9 +53,12 @@ impl TerminalPrompt {
         &self,
         params: Object,
         ask: impl FnOnce(&Object) -> Value + Send + 'static,
-    ) -> Result<Json, Refusal> {
+    ) -> Result<Json, RequestRefusal> {
         if !Self::has_terminal() {
-            return Err(Refusal { code: -32603, message: "nobody is at a terminal".to_owned() });
+            return Err(RequestRefusal {
+                code: -32603,
+                message: "nobody is at a terminal".to_owned(),
+            });
         }
         let _turn = self.turn.lock().await;
         let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -59,8 +66,9 @@ impl TerminalPrompt {
             Some(bar) => bar.suspend(|| ask(&params)),
             None => ask(&params),
         });
-        let answer =
-            asking.await.map_err(|error| Refusal { code: -32603, message: error.to_string() })?;
+        let answer = asking
+            .await
+            .map_err(|error| RequestRefusal { code: -32603, message: error.to_string() })?;
         Ok(answer.into())
     }
 
@@ -70,12 +78,16 @@ impl TerminalPrompt {
     }
 }
 
-impl Host for TerminalPrompt {
-    fn offers(&self) -> Offers {
-        Offers { form: Self::has_terminal(), url: Self::has_terminal(), ..Offers::default() }
+impl ClientHandler for TerminalPrompt {
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities {
+            form: Self::has_terminal(),
+            url: Self::has_terminal(),
+            ..ClientCapabilities::default()
+        }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         Box::pin(self.ask("", question.params))
     }
 }

@@ -17,7 +17,7 @@ use consort_config::{
     Config, ConsortOptions, LimitSettings, ProfileConfig, ServerConfig, TransportConfig,
     merge_policies,
 };
-use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
+use consort_core::{Caller, CatalogEntry, NamePattern, Problem, ServerId, Toolbox};
 use consort_models::Model;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::pin::PinLock;
@@ -261,16 +261,16 @@ impl ToolboxLayers {
 
     /// Returns the decision of the policy on a tool, before its arguments are known; `None` if the policy allows
     /// everything.
-    pub fn decision(&self, caller: &Caller, entry: &Entry) -> Option<String> {
+    pub fn decision(&self, caller: &Caller, entry: &CatalogEntry) -> Option<String> {
         self.decide(caller, entry).map(|decision| decision.explain())
     }
 
     /// Returns true if the policy lets a caller see a tool.
-    pub fn is_visible(&self, caller: &Caller, entry: &Entry) -> bool {
+    pub fn is_visible(&self, caller: &Caller, entry: &CatalogEntry) -> bool {
         self.decide(caller, entry).is_none_or(|decision| decision.shows())
     }
 
-    fn decide(&self, caller: &Caller, entry: &Entry) -> Option<PolicyDecision> {
+    fn decide(&self, caller: &Caller, entry: &CatalogEntry) -> Option<PolicyDecision> {
         self.whole.policy.decide_on_entry(caller, self.whole.profile.as_deref(), entry)
     }
 
@@ -298,7 +298,8 @@ impl std::fmt::Debug for ToolboxLayers {
 fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> TransformSet {
     let mut transforms = transforms.to_vec();
     if !profile.tools.is_empty() {
-        transforms.push(Arc::new(SelectTools(profile.tools.iter().map(Pattern::new).collect())));
+        transforms
+            .push(Arc::new(SelectTools(profile.tools.iter().map(NamePattern::new).collect())));
     }
     transforms.extend(compile_transforms(&profile.transforms));
     let servers = profile.servers.iter().map(|server| ServerId::derive(server)).collect();

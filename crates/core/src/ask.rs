@@ -1,14 +1,14 @@
 //! Prompts and resources, requested from a toolbox.
 
-use crate::call::{Call, ClientContext, Logs};
+use crate::call::{Call, ClientContext, LogDelivery};
 use crate::caller::Caller;
-use crate::catalog::{Catalog, Route};
+use crate::catalog::{Catalog, CatalogRoute};
 use crate::error::CallError;
 use crate::events::end;
 use crate::missing::{MissingName, resolve};
 use crate::target::SEPARATORS;
 use crate::toolbox::Toolbox;
-use crate::{Json, Object, ServerId, ShelfKind};
+use crate::{Json, Object, PrimitiveKind, ServerId};
 
 /// Renders a prompt: `prompt`, or `server.prompt` where several servers have one of that name.
 pub async fn prompt(
@@ -17,9 +17,9 @@ pub async fn prompt(
     name: &str,
     arguments: &Json,
 ) -> Result<Object, CallError> {
-    let entry = resolve(toolbox, &caller, ShelfKind::Prompts, name).await?;
+    let entry = resolve(toolbox, &caller, PrimitiveKind::Prompts, name).await?;
     let mut call = Call::prompt(caller, &entry, arguments.clone()).by(ClientContext::default());
-    call.log = Logs::None;
+    call.log = LogDelivery::None;
     Ok(end(toolbox.call(call)).await?.object().clone())
 }
 
@@ -34,17 +34,17 @@ pub async fn read(
     let mut catalog = toolbox.catalog(&caller);
     let known = |catalog: &Catalog| {
         let templates = !catalog.templates.is_empty();
-        templates || catalog.resolve_on(ShelfKind::Resources, uri).is_ok()
+        templates || catalog.resolve_on(PrimitiveKind::Resources, uri).is_ok()
     };
     if server.is_none() && !known(&catalog) {
-        let missing = MissingName::new(&catalog, caller.clone(), ShelfKind::Resources, uri);
+        let missing = MissingName::new(&catalog, caller.clone(), PrimitiveKind::Resources, uri);
         if toolbox.find_missing(missing).await? {
             catalog = toolbox.catalog(&caller);
         }
     }
-    let route = match (server, catalog.resolve_on(ShelfKind::Resources, uri)) {
-        (Some(server), _) => Route { server: server.clone(), name: uri.to_owned() },
-        (None, Ok(entry)) => Route { name: entry.name.clone(), ..entry.route.clone() },
+    let route = match (server, catalog.resolve_on(PrimitiveKind::Resources, uri)) {
+        (Some(server), _) => CatalogRoute { server: server.clone(), name: uri.to_owned() },
+        (None, Ok(entry)) => CatalogRoute { name: entry.name.clone(), ..entry.route.clone() },
         (None, Err(error)) => {
             let templates = catalog.templates.entries().iter();
             let mut owners: Vec<_> = templates.map(|entry| entry.route.server.clone()).collect();
@@ -54,12 +54,12 @@ pub async fn read(
                 owners.retain(|owner| Some(owner.as_str()) == named);
             }
             match owners.as_slice() {
-                [owner] => Route { server: owner.clone(), name: uri.to_owned() },
+                [owner] => CatalogRoute { server: owner.clone(), name: uri.to_owned() },
                 _ => return Err(error.into()),
             }
         }
     };
     let mut call = Call::resource(caller, route.server, route.name).by(ClientContext::default());
-    call.log = Logs::None;
+    call.log = LogDelivery::None;
     Ok(end(toolbox.call(call)).await?.object().clone())
 }

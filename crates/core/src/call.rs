@@ -13,7 +13,10 @@ use crate::name::ServerId;
 use crate::reject::{RefusedCall, RefusedTarget};
 use crate::session::ClientSession;
 use crate::target::Target;
-use crate::{Json, LogLevel, Object, Offers, Postmark, Questions, ShelfKind, Tasks};
+use crate::{
+    ClientCapabilities, Json, LogLevel, Object, PrimitiveKind, SendObserver, ServerRequestHandling,
+    TaskHandling,
+};
 
 /// A request to one server on behalf of one caller: the same for every client, agent and command, from its entry to
 /// the server.
@@ -42,11 +45,11 @@ pub struct Call {
     /// answers them.
     pub client: Option<ClientContext>,
     /// Log messages of the server that the caller receives.
-    pub log: Logs,
+    pub log: LogDelivery,
     /// Time limits that differ from the server's.
     pub limits: CallLimits,
     /// Observer of the sending of the request.
-    pub postmark: Option<Arc<dyn Postmark>>,
+    pub postmark: Option<Arc<dyn SendObserver>>,
     /// Slot for the id under which the call is recorded.
     pub id: Option<Arc<OnceLock<i64>>>,
     /// The agent that makes the call, if one does.
@@ -126,14 +129,14 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub struct ClientContext {
     /// Capabilities of the client. No server sends it other requests.
-    pub offers: Arc<Offers>,
+    pub offers: Arc<ClientCapabilities>,
     /// Client capabilities as the client wrote them, for servers that receive them with each request; those of
     /// `offers` if absent.
     pub capabilities: Option<Json>,
     /// Handling of the server's requests.
-    pub questions: Questions,
+    pub questions: ServerRequestHandling,
     /// Handling of a call that the server turns into a task.
-    pub tasks: Tasks,
+    pub tasks: TaskHandling,
     /// The session of the client, where clients can be told apart. A server's request reaches no other.
     pub session: Option<ClientSession>,
     /// True for an agent or the console: each presents approvals to a person itself, whatever its capabilities.
@@ -145,8 +148,8 @@ impl Default for ClientContext {
         Self {
             offers: Arc::default(),
             capabilities: None,
-            questions: Questions::Hand,
-            tasks: Tasks::Follow,
+            questions: ServerRequestHandling::Hand,
+            tasks: TaskHandling::Follow,
             session: None,
             is_local: false,
         }
@@ -155,12 +158,12 @@ impl Default for ClientContext {
 
 impl ClientContext {
     /// Creates a client with these capabilities.
-    pub fn new(offers: Arc<Offers>) -> Self {
+    pub fn new(offers: Arc<ClientCapabilities>) -> Self {
         Self { offers, ..Self::default() }
     }
 
     /// Creates a caller in this process with these capabilities and this session.
-    pub fn local(offers: Arc<Offers>, session: ClientSession) -> Self {
+    pub fn local(offers: Arc<ClientCapabilities>, session: ClientSession) -> Self {
         Self { is_local: true, session: Some(session), ..Self::new(offers) }
     }
 }
@@ -176,7 +179,7 @@ pub struct CallLimits {
 
 /// Log messages of a server that a caller receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Logs {
+pub enum LogDelivery {
     /// None.
     None,
     /// Those the server sends by default. For a server that sends none, the level `info` is requested.
@@ -185,7 +188,7 @@ pub enum Logs {
     From(LogLevel),
 }
 
-impl Logs {
+impl LogDelivery {
     /// Returns true if a log message, the parameters of `notifications/message`, is among them.
     pub fn include(self, params: &Object) -> bool {
         let level = params.text("level").and_then(|level| LogLevel::parse(&level));
@@ -215,7 +218,7 @@ impl Call {
             params,
             replaced: Vec::new(),
             client: None,
-            log: Logs::Usual,
+            log: LogDelivery::Usual,
             limits: CallLimits::default(),
             postmark: None,
             id: None,
@@ -342,7 +345,7 @@ impl Call {
     /// Returns the error for a tool that a catalog lacks.
     pub fn unknown(&self, catalog: &Catalog) -> CallError {
         let name = self.operation.name().unwrap_or_default();
-        catalog.unknown(ShelfKind::Tools, &format!("{}.{name}", self.server())).into()
+        catalog.unknown(PrimitiveKind::Tools, &format!("{}.{name}", self.server())).into()
     }
 
     /// Returns it as a refused call of this target.
@@ -369,7 +372,7 @@ pub struct Subscription {
     /// Ids of the tasks.
     pub tasks: Vec<String>,
     /// Capabilities of the subscriber, by which a legacy server's connection is chosen.
-    pub offers: Arc<Offers>,
+    pub offers: Arc<ClientCapabilities>,
     /// The session of the subscriber, where clients can be told apart.
     pub session: Option<ClientSession>,
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{Json, Offers};
+use crate::{ClientCapabilities, Json};
 
 /// The member of `_meta` by which servers distinguish sessions.
 pub const SESSION: &str = "consort/session";
@@ -31,7 +31,7 @@ pub struct Caller {
     /// The kind of party.
     pub kind: CallerKind,
     identity: Arc<Identity>,
-    capabilities: Option<Arc<Offers>>,
+    capabilities: Option<Arc<ClientCapabilities>>,
 }
 
 /// The kind of a caller.
@@ -163,7 +163,7 @@ impl Caller {
     /// Returns the same caller with the capabilities that its client declared. A server's lists may vary by
     /// capabilities.
     #[must_use]
-    pub fn with_capabilities(mut self, capabilities: Arc<Offers>) -> Self {
+    pub fn with_capabilities(mut self, capabilities: Arc<ClientCapabilities>) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
@@ -176,7 +176,7 @@ impl Caller {
     }
 
     /// Returns the capabilities that its client declared, if there is such a client.
-    pub fn capabilities(&self) -> Option<&Arc<Offers>> {
+    pub fn capabilities(&self) -> Option<&Arc<ClientCapabilities>> {
         self.capabilities.as_ref()
     }
 

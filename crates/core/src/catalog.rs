@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use consort_wire::{Revision, ShelfKind};
+use consort_wire::{PrimitiveKind, Revision};
 use serde::Serialize;
 
 pub(crate) mod resolve;
@@ -17,14 +17,14 @@ use crate::tool::Tool;
 
 /// The server of an entry and the server's own name for it.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
-pub struct Route {
+pub struct CatalogRoute {
     /// The server.
     pub server: ServerId,
     /// The server's name for it: a name, a URI or a URI template.
     pub name: String,
 }
 
-impl fmt::Debug for Route {
+impl fmt::Debug for CatalogRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.server, self.name)
     }
@@ -32,16 +32,16 @@ impl fmt::Debug for Route {
 
 /// A listed tool, prompt, resource or template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// Its server and the server's name for it.
-    pub route: Route,
+    pub route: CatalogRoute,
     /// Its name here, within its server.
     pub name: String,
     /// Its definition, under that name.
     pub definition: Object,
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Its name here, with its server: `server.name`.
     pub fn id(&self) -> String {
         format!("{}.{}", self.route.server, self.name)
@@ -55,26 +55,26 @@ impl Entry {
 
 /// All entries of one kind, in order, indexed by name.
 #[derive(Clone, Debug, Default)]
-pub struct Shelf {
-    entries: Vec<Entry>,
+pub struct CatalogSection {
+    entries: Vec<CatalogEntry>,
     /// Indices by name alone: one for every server that has it.
     names: HashMap<String, Vec<usize>>,
 }
 
 /// All definitions of one server, as the server wrote them.
 #[derive(Clone, Debug, Default)]
-pub struct Offer {
+pub struct ServerCatalog {
     /// Name (or URI, or URI template) and definition, in the server's order.
-    pub shelves: BTreeMap<ShelfKind, Vec<(String, Object)>>,
+    pub shelves: BTreeMap<PrimitiveKind, Vec<(String, Object)>>,
     /// True for local tools, false for an MCP server.
     pub local: bool,
     /// The server's description of itself; absent before the first connection.
-    pub about: Option<About>,
+    pub about: Option<ServerAbout>,
 }
 
 /// A server's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct ServerAbout {
     /// The negotiated protocol revision.
     pub revision: Revision,
     /// Its capabilities object.
@@ -85,7 +85,7 @@ pub struct About {
     pub list_changes: [u64; 4],
 }
 
-impl About {
+impl ServerAbout {
     /// Returns true if it has a capability: a path, as in `resources.subscribe`.
     pub fn offers(&self, path: &str) -> bool {
         let mut names = path.split('.');
@@ -97,29 +97,29 @@ impl About {
     }
 }
 
-impl Offer {
+impl ServerCatalog {
     fn entries<'a>(
         &'a self,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         server: &'a ServerId,
-    ) -> impl Iterator<Item = Entry> + 'a {
+    ) -> impl Iterator<Item = CatalogEntry> + 'a {
         let items = self.shelves.get(&kind).map(Vec::as_slice).unwrap_or_default();
-        items.iter().map(|(name, definition)| Entry {
-            route: Route { server: server.clone(), name: name.clone() },
+        items.iter().map(|(name, definition)| CatalogEntry {
+            route: CatalogRoute { server: server.clone(), name: name.clone() },
             name: name.clone(),
             definition: definition.clone(),
         })
     }
 }
 
-impl Shelf {
+impl CatalogSection {
     /// Every entry: by server, then in the server's order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
     /// The entries of one server.
-    pub fn of<'a>(&'a self, server: &'a ServerId) -> impl Iterator<Item = &'a Entry> {
+    pub fn of<'a>(&'a self, server: &'a ServerId) -> impl Iterator<Item = &'a CatalogEntry> {
         self.entries.iter().filter(move |entry| entry.route.server == *server)
     }
 
@@ -134,17 +134,17 @@ impl Shelf {
     }
 
     /// Returns the entry with this `server.name` or `server:name`.
-    pub fn get(&self, id: &str) -> Option<&Entry> {
+    pub fn get(&self, id: &str) -> Option<&CatalogEntry> {
         let (server, name) = id.split_once(SEPARATORS)?;
         self.of_server(server, name)
     }
 
     /// Returns the entry of a target.
-    pub fn find(&self, target: &Target) -> Option<&Entry> {
+    pub fn find(&self, target: &Target) -> Option<&CatalogEntry> {
         self.of_server(target.server.as_str(), &target.name)
     }
 
-    fn of_server(&self, server: &str, name: &str) -> Option<&Entry> {
+    fn of_server(&self, server: &str, name: &str) -> Option<&CatalogEntry> {
         self.named(name).find(|entry| entry.route.server.as_str() == server)
     }
 
@@ -155,13 +155,17 @@ impl Shelf {
     }
 
     /// Returns the entries with this name, of any server.
-    pub fn named(&self, name: &str) -> impl Iterator<Item = &Entry> {
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &CatalogEntry> {
         self.names.get(name).into_iter().flatten().map(|&at| &self.entries[at])
     }
 
     /// Builds a shelf from entries, in their order. Two entries of one server with the same name are both
     /// left out, as a call could reach the wrong one.
-    pub fn new(kind: ShelfKind, entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Self {
+    pub fn new(
+        kind: PrimitiveKind,
+        entries: Vec<CatalogEntry>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
         let mut counts: HashMap<(ServerId, String), usize> = HashMap::new();
         for entry in &entries {
             let owner = (entry.route.server.clone(), entry.name.clone());
@@ -180,7 +184,7 @@ impl Shelf {
                 );
                 let problem = Problem::error(message).of(&owner.0);
                 problems.push(problem.hint("give one of them another name"));
-            } else if matches!(kind, ShelfKind::Tools | ShelfKind::Prompts)
+            } else if matches!(kind, PrimitiveKind::Tools | PrimitiveKind::Prompts)
                 && let Err(error) = entry.name.parse::<ToolName>()
             {
                 let message = format!("a {one} is left out: {error}");
@@ -192,7 +196,7 @@ impl Shelf {
         shelf
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: CatalogEntry) {
         let at = self.entries.len();
         self.names.entry(entry.name.clone()).or_default().push(at);
         self.entries.push(entry);
@@ -203,19 +207,19 @@ impl Shelf {
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// Tools, which can be called.
-    pub tools: Shelf,
+    pub tools: CatalogSection,
     /// Prompts, which can be rendered.
-    pub prompts: Shelf,
+    pub prompts: CatalogSection,
     /// Resources, which can be read.
-    pub resources: Shelf,
+    pub resources: CatalogSection,
     /// Resource templates: patterns of resources.
-    pub templates: Shelf,
+    pub templates: CatalogSection,
     /// Items left out or changed, with the reasons.
     pub problems: Vec<Problem>,
     /// The groups of local tools.
     local: Vec<ServerId>,
     /// Descriptions of the servers that were connected once.
-    about: BTreeMap<ServerId, About>,
+    about: BTreeMap<ServerId, ServerAbout>,
     /// Names of configured servers, which no other server may use.
     reserved: Arc<BTreeSet<ServerId>>,
     /// Servers to connect to that were never reached.
@@ -224,9 +228,9 @@ pub struct Catalog {
 
 impl Catalog {
     /// Builds a catalog from all offers, in their order, independent of the order in which servers answered.
-    pub fn build(offers: &BTreeMap<ServerId, Offer>) -> Self {
+    pub fn build(offers: &BTreeMap<ServerId, ServerCatalog>) -> Self {
         let mut catalog = Self::default();
-        for kind in ShelfKind::ALL {
+        for kind in PrimitiveKind::ALL {
             let entries = offers.iter().flat_map(|(server, offer)| offer.entries(kind, server));
             catalog.set(kind, entries.collect());
         }
@@ -260,19 +264,19 @@ impl Catalog {
 
     /// Removes every entry. The servers' descriptions stay.
     pub fn clear(&mut self) {
-        for kind in ShelfKind::ALL {
+        for kind in PrimitiveKind::ALL {
             self.set(kind, Vec::new());
         }
     }
 
     /// Replaces one of its shelves. Entries that are left out are reported as problems.
-    pub fn set(&mut self, kind: ShelfKind, entries: Vec<Entry>) {
-        let shelf = Shelf::new(kind, entries, &mut self.problems);
+    pub fn set(&mut self, kind: PrimitiveKind, entries: Vec<CatalogEntry>) {
+        let shelf = CatalogSection::new(kind, entries, &mut self.problems);
         *match kind {
-            ShelfKind::Tools => &mut self.tools,
-            ShelfKind::Prompts => &mut self.prompts,
-            ShelfKind::Resources => &mut self.resources,
-            ShelfKind::Templates => &mut self.templates,
+            PrimitiveKind::Tools => &mut self.tools,
+            PrimitiveKind::Prompts => &mut self.prompts,
+            PrimitiveKind::Resources => &mut self.resources,
+            PrimitiveKind::Templates => &mut self.templates,
         } = shelf;
     }
 
@@ -283,7 +287,7 @@ impl Catalog {
 
     /// Removes the entries of all servers but the wanted ones. Their names stay reserved.
     pub fn retain(&mut self, wanted: impl Fn(&ServerId) -> bool) {
-        for kind in ShelfKind::ALL {
+        for kind in PrimitiveKind::ALL {
             let kept = self.shelf(kind).entries().iter();
             let kept = kept.filter(|entry| wanted(&entry.route.server)).cloned().collect();
             self.set(kind, kept);
@@ -303,17 +307,17 @@ impl Catalog {
     }
 
     /// Returns one of its shelves.
-    pub fn shelf(&self, kind: ShelfKind) -> &Shelf {
+    pub fn shelf(&self, kind: PrimitiveKind) -> &CatalogSection {
         match kind {
-            ShelfKind::Tools => &self.tools,
-            ShelfKind::Prompts => &self.prompts,
-            ShelfKind::Resources => &self.resources,
-            ShelfKind::Templates => &self.templates,
+            PrimitiveKind::Tools => &self.tools,
+            PrimitiveKind::Prompts => &self.prompts,
+            PrimitiveKind::Resources => &self.resources,
+            PrimitiveKind::Templates => &self.templates,
         }
     }
 
     /// Descriptions of the servers that were connected once.
-    pub fn abouts(&self) -> &BTreeMap<ServerId, About> {
+    pub fn abouts(&self) -> &BTreeMap<ServerId, ServerAbout> {
         &self.about
     }
 
@@ -329,22 +333,25 @@ mod tests {
     use crate::Json;
     use serde_json::json;
 
-    fn offer(names: &[&str]) -> Offer {
+    fn offer(names: &[&str]) -> ServerCatalog {
         let tool = |name: &&str| {
             let definition =
                 Json::from(json!({ "name": name, "inputSchema": { "type": "object" } }));
             ((*name).to_owned(), definition.to_object().unwrap())
         };
         let tools = names.iter().map(tool).collect();
-        Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools)]), ..Offer::default() }
+        ServerCatalog {
+            shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+            ..ServerCatalog::default()
+        }
     }
 
-    fn offers(parts: &[(&str, &[&str])]) -> BTreeMap<ServerId, Offer> {
+    fn offers(parts: &[(&str, &[&str])]) -> BTreeMap<ServerId, ServerCatalog> {
         parts.iter().map(|(server, names)| (server.parse().unwrap(), offer(names))).collect()
     }
 
     fn ids(catalog: &Catalog) -> Vec<String> {
-        catalog.tools.entries().iter().map(Entry::id).collect()
+        catalog.tools.entries().iter().map(CatalogEntry::id).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tool results: content blocks, kept as the server wrote them.
 
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -24,22 +24,22 @@ pub struct ToolResult(Object);
 impl ToolResult {
     /// Creates a success with this text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::new(&[Content::text(text)], None, false)
+        Self::new(&[ContentBlock::text(text)], None, false)
     }
 
     /// Creates a failure with this text: the model sees it and may try otherwise.
     pub fn error(text: impl Into<String>) -> Self {
-        Self::new(&[Content::text(text)], None, true)
+        Self::new(&[ContentBlock::text(text)], None, true)
     }
 
     /// Creates a success with structured data, and its text for clients that read only text.
     pub fn structured(data: &Json) -> Self {
-        Self::new(&[Content::text(data.as_str())], Some(data), false)
+        Self::new(&[ContentBlock::text(data.as_str())], Some(data), false)
     }
 
     /// Creates a result of these blocks.
-    pub fn new(content: &[Content], structured: Option<&Json>, is_error: bool) -> Self {
-        let mut writer = Writer::new();
+    pub fn new(content: &[ContentBlock], structured: Option<&Json>, is_error: bool) -> Self {
+        let mut writer = ObjectWriter::new();
         let content = Json::from_value(&content).expect("content always serialises");
         writer.raw("content", content.as_bytes());
         if let Some(structured) = structured {
@@ -60,10 +60,10 @@ impl ToolResult {
     }
 
     /// The content blocks. A malformed or unknown one is [`Content::Unknown`], never lost.
-    pub fn content(&self) -> Vec<Content> {
+    pub fn content(&self) -> Vec<ContentBlock> {
         let items =
             self.0.get("content").and_then(|content| content.to_items()).unwrap_or_default();
-        items.iter().map(Content::from_json).collect()
+        items.iter().map(ContentBlock::from_json).collect()
     }
 
     /// Returns true if the tool ran and failed. Both spellings are accepted.
@@ -79,7 +79,7 @@ impl ToolResult {
 
     /// The texts of all blocks that have one, line by line; others are named in brackets.
     pub fn flattened(&self) -> String {
-        let lines: Vec<String> = self.content().iter().map(Content::flattened).collect();
+        let lines: Vec<String> = self.content().iter().map(ContentBlock::flattened).collect();
         lines.join("\n")
     }
 
@@ -97,24 +97,24 @@ impl ToolResult {
 /// One content block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Content {
+pub enum ContentBlock {
     /// Text.
-    Text(Block<Text>),
+    Text(RawContentBlock<TextContent>),
     /// An image.
-    Image(Block<Media>),
+    Image(RawContentBlock<MediaContent>),
     /// Audio.
-    Audio(Block<Media>),
+    Audio(RawContentBlock<MediaContent>),
     /// An embedded resource.
-    Resource(Block<Embedded>),
+    Resource(RawContentBlock<EmbeddedResource>),
     /// A link to a resource.
-    ResourceLink(Block<Link>),
+    ResourceLink(RawContentBlock<ResourceLink>),
     /// Any other type: kept as it is.
     Unknown(Json),
 }
 
 /// A content block with all members, beyond those of its type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block<T> {
+pub struct RawContentBlock<T> {
     #[serde(flatten)]
     inner: T,
     #[serde(rename = "type")]
@@ -125,7 +125,7 @@ pub struct Block<T> {
 
 /// Text content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Text {
+pub struct TextContent {
     /// The text.
     pub text: String,
 }
@@ -133,7 +133,7 @@ pub struct Text {
 /// Image or audio content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Media {
+pub struct MediaContent {
     /// Its bytes in base64.
     pub data: String,
     /// For example `image/png`.
@@ -142,19 +142,19 @@ pub struct Media {
 
 /// An embedded resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Embedded {
+pub struct EmbeddedResource {
     /// Its URI with a text or a blob, and any other members.
     pub resource: Map<String, Value>,
 }
 
 /// A link to a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct ResourceLink {
     /// Its URI.
     pub uri: String,
 }
 
-impl<T> std::ops::Deref for Block<T> {
+impl<T> std::ops::Deref for RawContentBlock<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -162,7 +162,7 @@ impl<T> std::ops::Deref for Block<T> {
     }
 }
 
-impl<T> Block<T> {
+impl<T> RawContentBlock<T> {
     fn new(kind: &str, inner: T) -> Self {
         Self { inner, kind: kind.to_owned(), rest: Map::new() }
     }
@@ -173,15 +173,18 @@ impl<T> Block<T> {
     }
 }
 
-impl Content {
+impl ContentBlock {
     /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(Block::new("text", Text { text: text.into() }))
+        Self::Text(RawContentBlock::new("text", TextContent { text: text.into() }))
     }
 
     /// Creates an image block, its bytes in base64.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Self::Image(Block::new("image", Media { data: data.into(), mime_type: mime_type.into() }))
+        Self::Image(RawContentBlock::new(
+            "image",
+            MediaContent { data: data.into(), mime_type: mime_type.into() },
+        ))
     }
 
     /// Parses a block; [`Content::Unknown`] if it is malformed or of an unknown type.
@@ -240,15 +243,19 @@ mod tests {
         let content = result.content();
         assert_eq!(content.len(), 9);
         assert!(
-            matches!(&content[0], Content::Text(block) if block.extra("annotations").is_some())
+            matches!(&content[0], ContentBlock::Text(block) if block.extra("annotations").is_some())
         );
-        assert!(matches!(&content[1], Content::Image(block) if block.mime_type == "image/png"));
-        assert!(matches!(content[2], Content::Audio(_)));
-        assert!(matches!(content[3], Content::Resource(_)));
-        assert!(matches!(&content[5], Content::ResourceLink(block) if block.uri == "file:///c"));
-        assert!(matches!(content[6], Content::Unknown(_)));
-        assert!(matches!(content[7], Content::Unknown(_)));
-        assert!(matches!(content[8], Content::Unknown(_)));
+        assert!(
+            matches!(&content[1], ContentBlock::Image(block) if block.mime_type == "image/png")
+        );
+        assert!(matches!(content[2], ContentBlock::Audio(_)));
+        assert!(matches!(content[3], ContentBlock::Resource(_)));
+        assert!(
+            matches!(&content[5], ContentBlock::ResourceLink(block) if block.uri == "file:///c")
+        );
+        assert!(matches!(content[6], ContentBlock::Unknown(_)));
+        assert!(matches!(content[7], ContentBlock::Unknown(_)));
+        assert!(matches!(content[8], ContentBlock::Unknown(_)));
         assert_eq!(
             result.flattened(),
             "a\n[Image: image/png]\n[Audio: audio/wav]\ninside\n[Resource: file:///b]\n[Resource: file:///c]\n\

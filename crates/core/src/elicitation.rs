@@ -5,7 +5,7 @@ mod sensitive;
 
 use std::fmt::Write as _;
 
-use consort_wire::splice::{self, Writer};
+use consort_wire::splice::{self, ObjectWriter};
 use serde_json::Value;
 
 use crate::{Json, Object, ServerId};
@@ -43,7 +43,7 @@ pub fn attributed(server: &ServerId, method: &str, params: Object) -> Object {
         None => (None, Vec::new()),
     };
     let url = params.text("url");
-    let mut writer = Writer::with_capacity(params.as_bytes().len() + 256);
+    let mut writer = ObjectWriter::with_capacity(params.as_bytes().len() + 256);
     writer.members(&params, &["message", "requestedSchema", "url"]);
     let introduction = introduction(server, &message, &secrets, url.as_deref());
     writer.text("message", &format!("{introduction}: {}", visible(&message)));
@@ -62,7 +62,7 @@ pub fn attributed_requests(server: &ServerId, result: Object) -> Object {
     else {
         return result;
     };
-    let mut writer = Writer::with_capacity(result.as_bytes().len() + 256);
+    let mut writer = ObjectWriter::with_capacity(result.as_bytes().len() + 256);
     writer.members(&result, &["inputRequests"]);
     writer.object("inputRequests", |written| {
         for (key, request) in requests.members() {
@@ -77,7 +77,7 @@ pub fn attributed_requests(server: &ServerId, result: Object) -> Object {
                 continue;
             };
             let params = attributed(server, &method, params);
-            let mut one = Writer::new();
+            let mut one = ObjectWriter::new();
             one.members(&request, &["params"]);
             one.raw("params", params.as_bytes());
             written.written(key, one.finish().as_bytes());
@@ -129,7 +129,7 @@ fn introduction(server: &ServerId, message: &str, secrets: &[String], url: Optio
 /// Returns a form with sanitized labels, in the order of its fields, and the names of likely secrets.
 fn form(schema: &Object) -> (Json, Vec<String>) {
     let mut secrets = Vec::new();
-    let mut writer = Writer::with_capacity(schema.as_bytes().len() + 256);
+    let mut writer = ObjectWriter::with_capacity(schema.as_bytes().len() + 256);
     writer.members(schema, &["properties", "title", "description"]);
     for label in ["title", "description"] {
         if let Some(text) = schema.text(label) {

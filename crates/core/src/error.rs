@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use consort_wire::OperatorText;
 
-use crate::catalog::resolve::Unresolved;
+use crate::catalog::resolve::UnresolvedName;
 use crate::escape::escape_text;
 use crate::name::ServerId;
 use crate::reject::RejectReason;
@@ -48,7 +48,7 @@ pub enum CallError {
         server: ServerId,
         /// The cause.
         #[source]
-        source: Source,
+        source: SharedError,
         /// The server's own text about it, for the operator only.
         detail: OperatorText,
     },
@@ -146,33 +146,35 @@ fn retry(after: Option<&str>) -> String {
     after.map(|after| format!(", `Retry-After: {}`", after.escape_debug())).unwrap_or_default()
 }
 
-impl From<Unresolved> for CallError {
-    fn from(error: Unresolved) -> Self {
+impl From<UnresolvedName> for CallError {
+    fn from(error: UnresolvedName) -> Self {
         match error {
-            Unresolved::Unknown { kind, name, nearest } => Self::Unknown { kind, name, nearest },
-            Unresolved::Ambiguous { name, candidates } => Self::Ambiguous { name, candidates },
+            UnresolvedName::Unknown { kind, name, nearest } => {
+                Self::Unknown { kind, name, nearest }
+            }
+            UnresolvedName::Ambiguous { name, candidates } => Self::Ambiguous { name, candidates },
         }
     }
 }
 
 /// A cause that can be shared.
 #[derive(Clone, Debug)]
-pub struct Source(Arc<dyn Error + Send + Sync>);
+pub struct SharedError(Arc<dyn Error + Send + Sync>);
 
-impl Source {
+impl SharedError {
     /// Wraps a cause.
     pub fn new(error: impl Error + Send + Sync + 'static) -> Self {
         Self(Arc::new(error))
     }
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for SharedError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl Error for Source {
+impl Error for SharedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()
     }
@@ -180,7 +182,7 @@ impl Error for Source {
 
 /// The party at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FaultParty {
     /// The caller: another call may succeed.
     Caller,
     /// Consort, or its operator.
@@ -191,7 +193,7 @@ pub enum Fault {
 
 /// Safety of repeating a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
+pub enum RepeatSafety {
     /// The server did not receive it.
     Safe,
     /// It would fail again, or has its final answer.
@@ -202,43 +204,43 @@ pub enum Repeat {
 
 impl CallError {
     /// Returns the party at fault.
-    pub fn fault(&self) -> Fault {
+    pub fn fault(&self) -> FaultParty {
         match self {
             Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::Arguments { .. }
-            | Self::Cancelled { .. } => Fault::Caller,
+            | Self::Cancelled { .. } => FaultParty::Caller,
             Self::Denied { .. }
             | Self::Withheld { .. }
             | Self::Unavailable { .. }
-            | Self::Overloaded { .. } => Fault::Ours,
+            | Self::Overloaded { .. } => FaultParty::Ours,
             Self::Connection { .. }
             | Self::Busy { .. }
             | Self::Execution { .. }
             | Self::Timeout { .. }
             | Self::Protocol { .. }
-            | Self::OutcomeUnknown { .. } => Fault::Server,
+            | Self::OutcomeUnknown { .. } => FaultParty::Server,
         }
     }
 
     /// Returns the safety of a repeat.
-    pub fn repeat(&self) -> Repeat {
+    pub fn repeat(&self) -> RepeatSafety {
         match self {
             Self::Connection { .. }
             | Self::Unavailable { .. }
             | Self::Overloaded { .. }
             | Self::Busy { .. }
             | Self::Timeout { sent: false, .. }
-            | Self::Cancelled { sent: false } => Repeat::Safe,
+            | Self::Cancelled { sent: false } => RepeatSafety::Safe,
             Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::Arguments { .. }
             | Self::Execution { .. }
             | Self::Protocol { .. }
             | Self::Denied { .. }
-            | Self::Withheld { .. } => Repeat::Useless,
+            | Self::Withheld { .. } => RepeatSafety::Useless,
             Self::Timeout { .. } | Self::Cancelled { .. } | Self::OutcomeUnknown { .. } => {
-                Repeat::Unsafe
+                RepeatSafety::Unsafe
             }
         }
     }

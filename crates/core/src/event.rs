@@ -2,20 +2,20 @@
 
 use crate::content::ToolResult;
 use crate::error::CallError;
-use crate::{Asked, Object, Progress};
+use crate::{Object, PendingServerRequest, Progress};
 
 /// An event of a call.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum CallEvent {
     /// Progress of the call.
     Progress(Progress),
     /// A log message of the server: level, data and any other members.
     Log(Object),
     /// A server's request to the client. Without a reply handle, another party answers it.
-    Question(Asked),
+    Question(PendingServerRequest),
     /// A person must approve the call before it is sent. Unanswered, it is not sent.
-    Approval(Asked),
+    Approval(PendingServerRequest),
     /// It became a task, or the task's state changed.
     Task(Object),
     /// Any other notification that belongs to it.
@@ -28,12 +28,12 @@ pub enum Event {
     /// This many events were dropped here because they were not read in time.
     Skipped(u64),
     /// The last event.
-    End(Result<Outcome, CallError>),
+    End(Result<CallOutcome, CallError>),
 }
 
 /// Outcome of a call that was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The tool ran, well or not: see [`ToolResult::is_error`].
     Complete(ToolResult),
     /// The server requires input first.
@@ -42,7 +42,7 @@ pub enum Outcome {
     Task(Object),
 }
 
-impl Outcome {
+impl CallOutcome {
     /// Returns the server's result.
     pub fn object(&self) -> &Object {
         match self {

@@ -5,17 +5,17 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use consort_wire::{Emitter, Emitting};
+use consort_wire::{DrivenStream, StreamSender};
 use futures_core::Stream;
 
 use crate::content::ToolResult;
 use crate::error::CallError;
-use crate::event::{Event, Outcome};
+use crate::event::{CallEvent, CallOutcome};
 
 /// The events of a call, in order, up to exactly one end. The call runs while they are read; dropping them cancels it.
 #[must_use = "a call does nothing unless its events are read"]
-pub struct Events {
-    stream: Emitting<Event>,
+pub struct CallEvents {
+    stream: DrivenStream<CallEvent>,
     observers: Vec<Box<dyn CallObserver>>,
     is_begun: bool,
 }
@@ -26,26 +26,26 @@ pub trait CallObserver: Send {
     fn begin(&mut self) {}
 
     /// Called with each event before the reader gets it. An observer may change the event, never withhold it.
-    fn event(&mut self, event: &mut Event);
+    fn event(&mut self, event: &mut CallEvent);
 }
 
-impl Events {
+impl CallEvents {
     /// Creates the events that `run` emits, and then the one it returns.
-    pub fn new<F>(run: impl FnOnce(Emitter<Event>) -> F) -> Self
+    pub fn new<F>(run: impl FnOnce(StreamSender<CallEvent>) -> F) -> Self
     where
-        F: Future<Output = Event> + Send + 'static,
+        F: Future<Output = CallEvent> + Send + 'static,
     {
-        Self { stream: Emitting::new(run), observers: Vec::new(), is_begun: false }
+        Self { stream: DrivenStream::new(run), observers: Vec::new(), is_begun: false }
     }
 
     /// Creates the events of a call that ended before it began.
-    pub fn ended(end: Result<Outcome, CallError>) -> Self {
-        Self::new(|_| std::future::ready(Event::End(end)))
+    pub fn ended(end: Result<CallOutcome, CallError>) -> Self {
+        Self::new(|_| std::future::ready(CallEvent::End(end)))
     }
 
     /// Creates the events of a call that is answered at once.
     pub fn answered(result: ToolResult) -> Self {
-        Self::ended(Ok(Outcome::Complete(result)))
+        Self::ended(Ok(CallOutcome::Complete(result)))
     }
 
     /// The same events with one more observer, which sees them after those before it.
@@ -55,15 +55,15 @@ impl Events {
     }
 
     /// Returns the next event; `None` after the end.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<CallEvent> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
     /// Forwards events up to the end, and returns the end.
-    pub async fn forward(mut self, emitter: &Emitter<Event>) -> Event {
+    pub async fn forward(mut self, emitter: &StreamSender<CallEvent>) -> CallEvent {
         loop {
             match self.next().await {
-                Some(end @ Event::End(_)) => return end,
+                Some(end @ CallEvent::End(_)) => return end,
                 Some(event) => emitter.emit(event).await,
                 None => unreachable!("an end comes before nothing"),
             }
@@ -71,10 +71,10 @@ impl Events {
     }
 }
 
-impl Stream for Events {
-    type Item = Event;
+impl Stream for CallEvents {
+    type Item = CallEvent;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<CallEvent>> {
         let this = self.get_mut();
         if !std::mem::replace(&mut this.is_begun, true) {
             this.observers.iter_mut().for_each(|observer| observer.begin());
@@ -87,7 +87,7 @@ impl Stream for Events {
     }
 }
 
-impl fmt::Debug for Events {
+impl fmt::Debug for CallEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").field("observers", &self.observers.len()).finish_non_exhaustive()
     }
@@ -116,8 +116,8 @@ impl<F> CallObserver for MapResult<F>
 where
     F: FnOnce(ToolResult) -> ToolResult + Send,
 {
-    fn event(&mut self, event: &mut Event) {
-        if let Event::End(Ok(Outcome::Complete(result))) = event
+    fn event(&mut self, event: &mut CallEvent) {
+        if let CallEvent::End(Ok(CallOutcome::Complete(result))) = event
             && let Some(map) = self.0.take()
         {
             *result = map(result.clone());
@@ -126,10 +126,10 @@ where
 }
 
 /// Returns the end of a call and discards the events before it.
-pub async fn end(mut events: Events) -> Result<Outcome, CallError> {
+pub async fn end(mut events: CallEvents) -> Result<CallOutcome, CallError> {
     loop {
         match events.next().await {
-            Some(Event::End(end)) => return end,
+            Some(CallEvent::End(end)) => return end,
             Some(_) => {}
             None => unreachable!("a call that was not read has its end before it"),
         }

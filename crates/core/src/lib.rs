@@ -34,30 +34,35 @@ mod toolbox;
 pub use admission::AdmissionCheck;
 pub use ask::{prompt, read};
 pub use call::{
-    Call, CallLimits, CallingAgent, ClientContext, Logs, Operation, Subscription, SubscriptionEvent,
+    Call, CallLimits, CallingAgent, ClientContext, LogDelivery, Operation, Subscription,
+    SubscriptionEvent,
 };
 pub use caller::{Caller, CallerKind, Identity, IdentityId, Rights, SESSION};
 pub use caller_map::CallerMap;
-pub use catalog::{About, Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
-pub use consort_wire::{
-    Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, OperatorText, Postmark,
-    Progress, Questions, Refusal, Reply, Revision, ShelfKind, Tasks,
+pub use catalog::{
+    Catalog, CatalogEntry, CatalogRoute, CatalogSection, ServerAbout, ServerCatalog,
+    resolve::UnresolvedName,
 };
-pub use content::{Content, ToolResult};
+pub use consort_wire::{
+    ClientCapabilities, DrivenStream, Json, JsonError, LogLevel, Object, OperatorText,
+    PendingServerRequest, PrimitiveKind, Progress, RequestRefusal, RequestResponder, Revision,
+    SendObserver, ServerRequestHandling, StreamSender, TaskHandling,
+};
+pub use content::{ContentBlock, ToolResult};
 pub use elicitation::{attributed, attributed_error, attributed_requests};
-pub use error::{CallError, Fault, Repeat, Source};
-pub use event::{Event, Outcome};
-pub use events::{CallObserver, Events, MapResult, end};
-pub use local::{LocalTool, Reporter, Working};
+pub use error::{CallError, FaultParty, RepeatSafety, SharedError};
+pub use event::{CallEvent, CallOutcome};
+pub use events::{CallEvents, CallObserver, MapResult, end};
+pub use local::{LocalTool, ProgressReporter, RunningTool};
 pub use meter::CostMeter;
 pub use missing::{ListPurpose, MissingName, resolve};
 pub use name::{InvalidName, ServerId, ToolName};
 pub use nearest::nearest;
-pub use pattern::Pattern;
+pub use pattern::NamePattern;
 pub use problem::{Problem, Severity};
 pub use reject::{RefusedCall, RefusedTarget, RejectReason};
 pub use session::{ClientSession, WeakClientSession};
 pub use target::Target;
 pub use time::utc;
-pub use tool::{Annotations, Tool};
-pub use toolbox::{BoxFuture, Changes, SubscriptionEvents, Toolbox};
+pub use tool::{Tool, ToolAnnotations};
+pub use toolbox::{BoxFuture, CatalogChanges, SubscriptionEvents, Toolbox};

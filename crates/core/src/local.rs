@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::Json;
 use crate::Progress;
 use crate::content::ToolResult;
-use crate::event::Event;
+use crate::event::CallEvent;
 use crate::tool::Tool;
 use crate::toolbox::BoxFuture;
 
@@ -15,19 +15,19 @@ pub trait LocalTool: Send + Sync {
     fn definition(&self) -> Tool;
 
     /// Runs it with arguments that match its schema. An error is shown to the model.
-    fn run(&self, arguments: Json, reporter: Reporter) -> Working;
+    fn run(&self, arguments: Json, reporter: ProgressReporter) -> RunningTool;
 }
 
 /// A running local tool.
-pub type Working = BoxFuture<'static, Result<ToolResult, String>>;
+pub type RunningTool = BoxFuture<'static, Result<ToolResult, String>>;
 
 /// Sender of progress of a running tool.
 #[derive(Clone)]
-pub struct Reporter(Arc<dyn Fn(Event) + Send + Sync>);
+pub struct ProgressReporter(Arc<dyn Fn(CallEvent) + Send + Sync>);
 
-impl Reporter {
+impl ProgressReporter {
     /// Creates a reporter that passes its events to `sink`.
-    pub fn new(sink: impl Fn(Event) + Send + Sync + 'static) -> Self {
+    pub fn new(sink: impl Fn(CallEvent) + Send + Sync + 'static) -> Self {
         Self(Arc::new(sink))
     }
 
@@ -38,11 +38,11 @@ impl Reporter {
 
     /// Reports progress, with the total if that is known.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: impl Into<String>) {
-        (self.0)(Event::Progress(Progress::new(progress, total, Some(&message.into()))));
+        (self.0)(CallEvent::Progress(Progress::new(progress, total, Some(&message.into()))));
     }
 }
 
-impl std::fmt::Debug for Reporter {
+impl std::fmt::Debug for ProgressReporter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Reporter")
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use consort_wire::ShelfKind;
+use consort_wire::PrimitiveKind;
 
 use crate::caller::Caller;
-use crate::catalog::resolve::Unresolved;
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::resolve::UnresolvedName;
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::error::CallError;
 use crate::name::ServerId;
 use crate::toolbox::Toolbox;
@@ -17,7 +17,7 @@ pub struct MissingName {
     /// The caller that uses the name.
     pub caller: Caller,
     /// The kind of the named item.
-    pub kind: ShelfKind,
+    pub kind: PrimitiveKind,
     /// The name or URI as the caller wrote it.
     pub name: String,
     /// True if the name includes its server: `servers` is that one.
@@ -28,7 +28,7 @@ pub struct MissingName {
 
 impl MissingName {
     /// Creates a missing name from a text: of the server that it begins with, else of any configured one.
-    pub fn new(catalog: &Catalog, caller: Caller, kind: ShelfKind, name: &str) -> Self {
+    pub fn new(catalog: &Catalog, caller: Caller, kind: PrimitiveKind, name: &str) -> Self {
         if let Some(server) = catalog.named_server(name) {
             return Self::of_server(server.clone(), caller, kind, name);
         }
@@ -42,7 +42,7 @@ impl MissingName {
     }
 
     /// Creates a missing name of one server.
-    pub fn of_server(server: ServerId, caller: Caller, kind: ShelfKind, name: &str) -> Self {
+    pub fn of_server(server: ServerId, caller: Caller, kind: PrimitiveKind, name: &str) -> Self {
         let (name, servers) = (name.to_owned(), BTreeSet::from([server]));
         Self { caller, kind, name, named: true, servers }
     }
@@ -52,7 +52,7 @@ impl MissingName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPurpose {
     /// A client lists items of this kind: waits a moment. Outdated lists are refreshed after the answer.
-    Listing(ShelfKind),
+    Listing(PrimitiveKind),
     /// A run begins: waits as long as servers may take to start.
     Run,
 }
@@ -62,13 +62,13 @@ pub enum ListPurpose {
 pub async fn resolve(
     toolbox: &dyn Toolbox,
     caller: &Caller,
-    kind: ShelfKind,
+    kind: PrimitiveKind,
     text: &str,
-) -> Result<Entry, CallError> {
+) -> Result<CatalogEntry, CallError> {
     let catalog = toolbox.catalog(caller);
     let unresolved = match catalog.resolve_on(kind, text) {
         Ok(entry) => return Ok(entry.clone()),
-        Err(error @ Unresolved::Ambiguous { .. }) => return Err(error.into()),
+        Err(error @ UnresolvedName::Ambiguous { .. }) => return Err(error.into()),
         Err(error) => error,
     };
     if toolbox.find_missing(MissingName::new(&catalog, caller.clone(), kind, text)).await? {

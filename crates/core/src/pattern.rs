@@ -16,14 +16,14 @@ use crate::target::SEPARATORS;
 /// assert!(!Pattern::new("read_?").matches("github", "read_file"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct NamePattern {
     text: String,
-    form: Form,
+    form: PatternForm,
 }
 
 /// Kind of pattern. Most are simpler than the general one, and faster to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum PatternForm {
     /// `*`
     Any,
     /// `name`
@@ -35,16 +35,16 @@ enum Form {
     General,
 }
 
-impl Pattern {
+impl NamePattern {
     /// Parses a pattern. Every string is one.
     pub fn new(pattern: impl Into<String>) -> Self {
         let text = pattern.into();
         let form = match text.bytes().filter(|byte| matches!(byte, b'*' | b'?')).count() {
-            0 => Form::Exact,
-            1 if text == "*" => Form::Any,
-            1 if text.ends_with('*') => Form::Prefix,
-            1 if text.starts_with('*') => Form::Suffix,
-            _ => Form::General,
+            0 => PatternForm::Exact,
+            1 if text == "*" => PatternForm::Any,
+            1 if text.ends_with('*') => PatternForm::Prefix,
+            1 if text.starts_with('*') => PatternForm::Suffix,
+            _ => PatternForm::General,
         };
         Self { text, form }
     }
@@ -63,11 +63,11 @@ impl Pattern {
     pub fn fits(&self, text: &str) -> bool {
         let pattern = self.text.as_str();
         match self.form {
-            Form::Any => true,
-            Form::Exact => pattern == text,
-            Form::Prefix => text.starts_with(&pattern[..pattern.len() - 1]),
-            Form::Suffix => text.ends_with(&pattern[1..]),
-            Form::General => fits(pattern.as_bytes(), text.as_bytes()),
+            PatternForm::Any => true,
+            PatternForm::Exact => pattern == text,
+            PatternForm::Prefix => text.starts_with(&pattern[..pattern.len() - 1]),
+            PatternForm::Suffix => text.ends_with(&pattern[1..]),
+            PatternForm::General => fits(pattern.as_bytes(), text.as_bytes()),
         }
     }
 
@@ -112,7 +112,7 @@ fn behind(text: &[u8], at: usize) -> usize {
     (at + 1..text.len()).find(|&next| text[next] & 0xc0 != 0x80).unwrap_or(text.len())
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for NamePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -136,22 +136,22 @@ mod tests {
             ("other.*", false),
             ("", false),
         ] {
-            assert_eq!(Pattern::new(pattern).matches("files", "read_file"), fits, "{pattern}");
+            assert_eq!(NamePattern::new(pattern).matches("files", "read_file"), fits, "{pattern}");
         }
     }
 
     #[test]
     fn a_pattern_with_a_server_fits_no_tool_of_another() {
         for pattern in ["bank.*", "bank.transfer", "bank:*", "b*k.transfer", "bank.t*", "b*.*"] {
-            let pattern = Pattern::new(pattern);
+            let pattern = NamePattern::new(pattern);
             assert!(pattern.matches("bank", "transfer"), "{pattern}");
             for tool in ["bank.transfer", "bank:transfer", "x.bank.transfer"] {
                 assert!(!pattern.matches("evil", tool), "{pattern} {tool}");
             }
         }
-        assert!(Pattern::new("s.a.b").matches("s", "a.b"));
-        assert!(Pattern::new("*.a.b").matches("s", "a.b"));
-        assert!(!Pattern::new("ba*k.transfer").matches("ba", "x.bank.transfer"));
+        assert!(NamePattern::new("s.a.b").matches("s", "a.b"));
+        assert!(NamePattern::new("*.a.b").matches("s", "a.b"));
+        assert!(!NamePattern::new("ba*k.transfer").matches("ba", "x.bank.transfer"));
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         for pattern in ["*", "", "a", "ab", "a*", "*a", "*ab", "?", "a?", "**", "a*a"] {
             for text in ["", "a", "ab", "ba", "aba", "abab", "é"] {
                 let general = fits(pattern.as_bytes(), text.as_bytes());
-                assert_eq!(Pattern::new(pattern).fits(text), general, "{pattern} {text}");
+                assert_eq!(NamePattern::new(pattern).fits(text), general, "{pattern} {text}");
             }
         }
     }
@@ -177,7 +177,7 @@ mod tests {
             ("ca*", "café", true),
             ("café", "café", true),
         ] {
-            assert_eq!(Pattern::new(pattern).fits(text), fits, "{pattern} {text}");
+            assert_eq!(NamePattern::new(pattern).fits(text), fits, "{pattern} {text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::Json;
 use crate::caller::Caller;
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::error::CallError;
 use crate::name::ServerId;
 
@@ -95,7 +95,7 @@ impl RefusedTarget {
 
     /// Returns true if the caller may have meant this entry: by its name, or by its server and its name with
     /// one of the separators that clients use.
-    pub fn may_mean(&self, entry: &Entry) -> bool {
+    pub fn may_mean(&self, entry: &CatalogEntry) -> bool {
         let same = |server: &ServerId| *server == entry.route.server;
         if self.server.as_ref().is_some_and(|server| !same(server)) {
             return false;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::name::{InvalidName, ServerId};
 
 /// The characters between a server's name and the name of one of its tools. No [`ServerId`] contains
@@ -33,8 +33,8 @@ pub struct Target {
     pub name: String,
 }
 
-impl From<&Entry> for Target {
-    fn from(entry: &Entry) -> Self {
+impl From<&CatalogEntry> for Target {
+    fn from(entry: &CatalogEntry) -> Self {
         Self { server: entry.route.server.clone(), name: entry.name.clone() }
     }
 }

@@ -1,6 +1,6 @@
 //! A tool's definition: its name, description and schemas.
 
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use serde_json::{Value, json};
 
 use crate::{Json, Object};
@@ -22,7 +22,7 @@ pub struct Tool(Object);
 impl Tool {
     /// Creates a definition with the three members that every tool has.
     pub fn new(name: &str, description: &str, input_schema: &Json) -> Self {
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         writer.text("name", name);
         writer.text("description", description);
         writer.raw("inputSchema", input_schema.as_bytes());
@@ -31,7 +31,7 @@ impl Tool {
 
     /// Sets these annotations. A hint that is `None` is left out.
     #[must_use]
-    pub fn with_annotations(self, annotations: Annotations) -> Self {
+    pub fn with_annotations(self, annotations: ToolAnnotations) -> Self {
         let hints = [
             ("readOnlyHint", annotations.read_only),
             ("destructiveHint", annotations.destructive),
@@ -45,7 +45,7 @@ impl Tool {
         if hints.is_empty() {
             return self;
         }
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         writer.members(&self.0, &["annotations"]);
         writer.raw("annotations", Json::from(Value::Object(hints)).as_bytes());
         Self(writer.finish_object())
@@ -91,12 +91,12 @@ impl Tool {
     }
 
     /// The server's annotations. Never to be trusted.
-    pub fn annotations(&self) -> Annotations {
+    pub fn annotations(&self) -> ToolAnnotations {
         let annotations = self.0.get("annotations").and_then(|annotations| annotations.to_object());
         let hint = |name: &str| {
             annotations.as_ref().and_then(|hints| hints.get(name)).and_then(|hint| hint.boolean())
         };
-        Annotations {
+        ToolAnnotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),
             idempotent: hint("idempotentHint"),
@@ -125,7 +125,7 @@ impl Tool {
 
 /// A server's annotations of a tool; `None` where it has no hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Annotations {
+pub struct ToolAnnotations {
     /// It changes nothing.
     pub read_only: Option<bool>,
     /// It may destroy something.
@@ -172,7 +172,7 @@ mod tests {
         let tool = Tool::from_object(Json::from(tool).to_object().unwrap());
         assert_eq!(
             tool.annotations(),
-            Annotations { read_only: Some(true), ..Annotations::default() }
+            ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() }
         );
         assert_eq!(tool.title().as_deref(), Some("X"));
         assert_eq!(tool.input_schema().as_str(), r#"{"type":"object"}"#);

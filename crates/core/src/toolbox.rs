@@ -4,14 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use consort_wire::Emitting;
+use consort_wire::DrivenStream;
 
-use crate::ShelfKind;
+use crate::PrimitiveKind;
 use crate::call::{Call, Subscription, SubscriptionEvent};
 use crate::caller::Caller;
 use crate::catalog::Catalog;
 use crate::error::CallError;
-use crate::events::Events;
+use crate::events::CallEvents;
 use crate::missing::{ListPurpose, MissingName};
 use crate::name::ServerId;
 use crate::reject::{RefusedCall, RefusedTarget, RejectReason};
@@ -21,10 +21,10 @@ use crate::target::Target;
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The events of a subscription. It lasts until they are dropped.
-pub type SubscriptionEvents = Emitting<SubscriptionEvent>;
+pub type SubscriptionEvents = DrivenStream<SubscriptionEvent>;
 
 /// Stream with an item for every change.
-pub type Changes = Emitting<()>;
+pub type CatalogChanges = DrivenStream<()>;
 
 /// A catalog of tools, prompts and resources, and calls to them. Implemented by the hub and by every layer around it;
 /// used by the gateway, agents and commands, which depend on nothing else.
@@ -34,13 +34,13 @@ pub trait Toolbox: Send + Sync {
 
     /// Makes a call. It runs while the events are polled; dropping them cancels it. The last event is the end, and
     /// there is exactly one.
-    fn call(&self, call: Call) -> Events;
+    fn call(&self, call: Call) -> CallEvents;
 
     /// Subscribes to updates of resources and tasks of one server.
     fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
         match self.inner() {
             Some(inner) => inner.subscribe(subscription),
-            None => Emitting::new(|_| {
+            None => DrivenStream::new(|_| {
                 let name = subscription.server.to_string();
                 let error = CallError::Unknown { kind: "server", name, nearest: Vec::new() };
                 std::future::ready(SubscriptionEvent::End(error))
@@ -49,7 +49,7 @@ pub trait Toolbox: Send + Sync {
     }
 
     /// Returns a stream with an item for every change of the catalog.
-    fn changes(&self) -> Changes;
+    fn changes(&self) -> CatalogChanges;
 
     /// Returns the toolbox that this one wraps, if it is a layer. Waits for servers are delegated to it.
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -102,7 +102,7 @@ pub trait Toolbox: Send + Sync {
     fn withheld(
         &self,
         _caller: &Caller,
-        _kind: ShelfKind,
+        _kind: PrimitiveKind,
         _target: &RefusedTarget,
     ) -> Option<(ServerId, RejectReason)> {
         None

@@ -1,11 +1,11 @@
 //! Responses in the form that a client of either era expects, built from what a server of either era sent.
 
-use consort_core::{CallError, Json, Object, Repeat};
-use consort_wire::splice::{self, Writer};
-use consort_wire::{Era, Id, Revision};
+use consort_core::{CallError, Json, Object, RepeatSafety};
+use consort_wire::splice::{self, ObjectWriter};
+use consort_wire::{Era, RequestId, Revision};
 use serde_json::{Value, json};
 
-use crate::pieces::Pieces;
+use crate::pieces::BodyChunks;
 
 /// Unknown method.
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
@@ -40,14 +40,14 @@ const OUTPUT_SCHEMA: &str = "consort/outputSchema";
 
 /// The end of a request: the response message and its HTTP status.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RequestAnswer {
     pub(crate) status: u16,
     /// None if the client no longer expects a response.
-    pub(crate) message: Option<Pieces>,
+    pub(crate) message: Option<BodyChunks>,
 }
 
-impl Answer {
-    pub(crate) fn result(id: &Id, result: impl Into<Pieces>) -> Self {
+impl RequestAnswer {
+    pub(crate) fn result(id: &RequestId, result: impl Into<BodyChunks>) -> Self {
         Self { status: 200, message: Some(result.into().answering(id)) }
     }
 
@@ -56,7 +56,7 @@ impl Answer {
     }
 
     /// An error with the status a modern client expects; legacy ones expect 200.
-    pub(crate) fn error(era: Era, id: Option<&Id>, error: &Failure) -> Self {
+    pub(crate) fn error(era: Era, id: Option<&RequestId>, error: &RequestFailure) -> Self {
         let message = match &error.raw {
             Some(raw) => spliced_error(id, raw),
             None => splice::error(id, error.code, &error.message, error.data.as_ref()),
@@ -73,7 +73,7 @@ impl Answer {
 
 /// The error of a request that gets no result.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct RequestFailure {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: Option<Json>,
@@ -81,7 +81,7 @@ pub(crate) struct Failure {
     raw: Option<Json>,
 }
 
-impl Failure {
+impl RequestFailure {
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None, raw: None }
     }
@@ -104,7 +104,7 @@ impl Failure {
         if let Some(raw) = &self.raw {
             return raw.clone();
         }
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         writer.raw("code", self.code.to_string().as_bytes());
         writer.text("message", &self.message);
         if let Some(data) = &self.data {
@@ -136,8 +136,8 @@ impl Failure {
     }
 }
 
-fn spliced_error(id: Option<&Id>, raw: &Json) -> bytes::Bytes {
-    let mut writer = Writer::with_capacity(raw.as_bytes().len() + 64);
+fn spliced_error(id: Option<&RequestId>, raw: &Json) -> bytes::Bytes {
+    let mut writer = ObjectWriter::with_capacity(raw.as_bytes().len() + 64);
     writer.raw("jsonrpc", br#""2.0""#);
     if let Some(id) = id {
         writer.raw("id", id.json().as_bytes());
@@ -148,19 +148,23 @@ fn spliced_error(id: Option<&Id>, raw: &Json) -> bytes::Bytes {
 
 /// Returns the response to a call that failed: a result with `isError` if the call may have been carried out, else an
 /// error.
-pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
+pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, RequestFailure> {
     let failure = |code: i64, class: &str, sent: bool| {
-        Failure::new(code, error.to_string()).data(json!({ "gateway": facts(error, class, sent) }))
+        RequestFailure::new(code, error.to_string())
+            .data(json!({ "gateway": facts(error, class, sent) }))
     };
     Err(match error {
         CallError::Execution { code, message, raw, .. } => match (era, *code) {
             // The same thing under the two eras' numbers.
             (Era::Modern, NOT_FOUND) => renumbered(raw, INVALID_PARAMS, message),
-            _ => Failure { raw: Some(raw.clone()), ..Failure::new(*code, message.clone()) },
+            _ => RequestFailure {
+                raw: Some(raw.clone()),
+                ..RequestFailure::new(*code, message.clone())
+            },
         },
         CallError::Unknown { kind, name, nearest } => {
             let hint = nearest.first().map(|near| format!("did you mean `{near}`?"));
-            Failure::unknown(kind, name, hint.as_deref())
+            RequestFailure::unknown(kind, name, hint.as_deref())
         }
         // A model may correct arguments that it sees to be wrong.
         CallError::Arguments { .. } => {
@@ -178,7 +182,7 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
         CallError::Busy { .. } => failure(OVERLOADED, "overloaded", true),
         CallError::Connection { source, .. } => {
             let failure = failure(INTERNAL, "not_sent", false);
-            Failure { message: format!("{error}: {source}"), ..failure }
+            RequestFailure { message: format!("{error}: {source}"), ..failure }
         }
         CallError::Timeout { sent: false, .. } => failure(INTERNAL, "not_sent", false),
         CallError::Timeout { .. } | CallError::OutcomeUnknown { .. } => {
@@ -195,14 +199,14 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
         }
         CallError::Protocol { .. } => failure(INTERNAL, "outcome_unknown", true),
         CallError::Cancelled { sent } => failure(INTERNAL, "cancelled", *sent),
-        _ => Failure::new(INTERNAL, error.to_string()),
+        _ => RequestFailure::new(INTERNAL, error.to_string()),
     })
 }
 
 /// Returns the machine-readable details of a failed call. `retryable` means that a retry cannot run it twice and may
 /// succeed.
 fn facts(error: &CallError, class: &str, sent: bool) -> Value {
-    let retryable = error.repeat() == Repeat::Safe;
+    let retryable = error.repeat() == RepeatSafety::Safe;
     let mut facts = json!({
         "class": class, "reason": error.to_string(), "sent": sent, "retryable": retryable,
     });
@@ -216,13 +220,13 @@ fn facts(error: &CallError, class: &str, sent: bool) -> Value {
 }
 
 /// A server's error with another code.
-fn renumbered(raw: &Json, code: i64, message: &str) -> Failure {
+fn renumbered(raw: &Json, code: i64, message: &str) -> RequestFailure {
     let data = raw.to_object().and_then(|error| error.get("data"));
-    Failure { code, message: message.to_owned(), data, raw: None }
+    RequestFailure { code, message: message.to_owned(), data, raw: None }
 }
 
 /// A result as a modern client expects it: with its type and, if it is cacheable, its time to live.
-pub(crate) fn modern(method: &str, result: &Object) -> Pieces {
+pub(crate) fn modern(method: &str, result: &Object) -> BodyChunks {
     let kind = result.get_bytes("resultType").is_none();
     let hints = method == "resources/read" && result.get_bytes("ttlMs").is_none();
     if !kind && !hints {
@@ -238,11 +242,11 @@ pub(crate) fn modern(method: &str, result: &Object) -> Pieces {
         }
         more.extend_from_slice(br#""ttlMs":0,"cacheScope":"private""#);
     }
-    Pieces::extended(result, &more)
+    BodyChunks::extended(result, &more)
 }
 
 /// A result as a legacy client expects it: without members that its revision does not know.
-pub(crate) fn legacy(revision: Revision, result: &Object) -> Pieces {
+pub(crate) fn legacy(revision: Revision, result: &Object) -> BodyChunks {
     let structured = result.get_bytes("structuredContent");
     let odd = structured.is_some_and(|json| json.first() != Some(&b'{'))
         || structured.is_some() && !revision.has_structured_content();
@@ -252,12 +256,12 @@ pub(crate) fn legacy(revision: Revision, result: &Object) -> Pieces {
     if MODERN.iter().all(|name| result.get_bytes(name).is_none()) {
         return result.json().into();
     }
-    Pieces::without(result, &MODERN)
+    BodyChunks::without(result, &MODERN)
 }
 
 /// A result whose `structuredContent` the client's revision does not allow: it is added to the content as text, unless
 /// it is there already, and kept unchanged in `_meta`.
-fn without_structured(result: &Object) -> Pieces {
+fn without_structured(result: &Object) -> BodyChunks {
     let structured = result.get("structuredContent").unwrap_or_else(crate::gateway::empty);
     let value: Option<Value> = structured.read().ok();
     let content = result.get("content").and_then(|content| content.to_items()).unwrap_or_default();
@@ -269,7 +273,7 @@ fn without_structured(result: &Object) -> Pieces {
     if !content.iter().any(says) {
         blocks.push(json!({ "type": "text", "text": structured.as_str() }).to_string());
     }
-    let mut writer = Writer::with_capacity(result.as_bytes().len() * 2);
+    let mut writer = ObjectWriter::with_capacity(result.as_bytes().len() * 2);
     writer.raw("content", format!("[{}]", blocks.join(",")).as_bytes());
     let except = [&MODERN[..], &["content", "structuredContent", "_meta"]].concat();
     writer.members(result, &except);
@@ -290,7 +294,7 @@ pub(crate) fn in_era(definition: &Object, era: Era) -> Object {
     if era == Era::Modern || definition.get("outputSchema").is_none_or(is_object) {
         return definition.clone();
     }
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.members(definition, &["outputSchema", "_meta"]);
     writer.object("_meta", |meta| {
         if let Some(own) = definition.meta() {
@@ -307,7 +311,7 @@ pub(crate) fn in_era(definition: &Object, era: Era) -> Object {
 mod tests {
     use std::time::Duration;
 
-    use consort_core::{OperatorText, ServerId, Source};
+    use consort_core::{OperatorText, ServerId, SharedError};
 
     use super::*;
 
@@ -352,7 +356,7 @@ mod tests {
         assert_eq!(told(&overloaded), on_a(-31429, "rejected", false, true));
         let busy = CallError::Busy { server: a(), status: 429, retry_after: Some(text()) };
         assert_eq!(told(&busy), on_a(-31429, "overloaded", true, true));
-        let source = Source::new(std::io::Error::other("x"));
+        let source = SharedError::new(std::io::Error::other("x"));
         let connection = CallError::Connection { server: a(), source, detail: detail() };
         assert_eq!(told(&connection), on_a(-32603, "not_sent", false, true));
         let timeout = |sent| CallError::Timeout { server: a(), limit, idle: false, sent };
@@ -371,7 +375,7 @@ mod tests {
         let secret = || OperatorText::from("ada's secret".to_owned());
         let a = || "a".parse::<ServerId>().unwrap();
         let reason = || "the process ended (exit status: 9, incident 1)".to_owned();
-        let source = Source::new(std::io::Error::other(reason()));
+        let source = SharedError::new(std::io::Error::other(reason()));
         for error in [
             CallError::OutcomeUnknown { server: a(), reason: reason(), detail: secret() },
             CallError::Connection { server: a(), source, detail: secret() },

@@ -8,45 +8,45 @@ use http::StatusCode;
 
 use crate::body::event;
 use crate::gateway::Inner;
-use crate::http::{Reply, bare, message, resumable, stream};
-use crate::pieces::Pieces;
-use crate::request::{Answering, Out};
-use crate::session::Session;
+use crate::http::{HttpReply, bare, message, resumable, stream};
+use crate::pieces::BodyChunks;
+use crate::request::{AnsweringRequest, ClientMessage};
+use crate::session::ClientSessionState;
 use crate::streams::ResumableStreams;
 
 /// A request being answered to a client. If a legacy client disconnects, the call continues: to disconnect is not to
 /// cancel.
-pub(crate) struct Attended<'a> {
+pub(crate) struct AttendedRequest<'a> {
     gateway: &'a Arc<Inner>,
     caller: &'a Caller,
     /// The session of a legacy client.
-    session: Option<Arc<Session>>,
-    call: Option<Answering>,
+    session: Option<Arc<ClientSessionState>>,
+    call: Option<AnsweringRequest>,
 }
 
-impl<'a> Attended<'a> {
+impl<'a> AttendedRequest<'a> {
     pub(crate) fn new(
         gateway: &'a Arc<Inner>,
         caller: &'a Caller,
-        session: Option<Arc<Session>>,
-        call: Answering,
+        session: Option<Arc<ClientSessionState>>,
+        call: AnsweringRequest,
     ) -> Self {
         Self { gateway, caller, session, call: Some(call) }
     }
 
-    pub(crate) async fn next(&mut self) -> Option<Out> {
+    pub(crate) async fn next(&mut self) -> Option<ClientMessage> {
         let out = match &mut self.call {
             Some(call) => call.next().await,
             None => None,
         };
-        if !matches!(out, Some(Out::Message(_))) {
+        if !matches!(out, Some(ClientMessage::Message(_))) {
             self.call = None;
         }
         out
     }
 
     /// The rest of the response as a stream that begins with a message.
-    fn stream(mut self, first: Option<Pieces>) -> Reply {
+    fn stream(mut self, first: Option<BodyChunks>) -> HttpReply {
         let gateway = self.gateway;
         match (self.session.take(), self.call.take()) {
             (Some(session), Some(call)) => {
@@ -60,7 +60,7 @@ impl<'a> Attended<'a> {
     /// Time before a response becomes a stream. One that its client can resume becomes a stream soon.
     fn patience(&self) -> Duration {
         let limits = &self.gateway.settings.limits;
-        let primed = |session: &Arc<Session>| session.revision.has_priming_events();
+        let primed = |session: &Arc<ClientSessionState>| session.revision.has_priming_events();
         if self.session.as_ref().is_some_and(primed) {
             limits.stream_after.min(limits.silence)
         } else {
@@ -69,7 +69,7 @@ impl<'a> Attended<'a> {
     }
 }
 
-impl Drop for Attended<'_> {
+impl Drop for AttendedRequest<'_> {
     fn drop(&mut self) {
         if let (Some(session), Some(call)) = (&self.session, self.call.take()) {
             ResumableStreams::detach(self.gateway, session, call);
@@ -78,7 +78,7 @@ impl Drop for Attended<'_> {
 }
 
 /// The response to a request: a single message if nothing precedes it, a stream if something does or it takes long.
-pub(crate) async fn answer(mut attended: Attended<'_>, events: bool) -> Reply {
+pub(crate) async fn answer(mut attended: AttendedRequest<'_>, events: bool) -> HttpReply {
     let (gateway, caller) = (attended.gateway, attended.caller);
     loop {
         let first = if events {
@@ -90,15 +90,15 @@ pub(crate) async fn answer(mut attended: Attended<'_>, events: bool) -> Reply {
             attended.next().await
         };
         match first {
-            Some(Out::End(end)) => {
+            Some(ClientMessage::End(end)) => {
                 return match end.message {
                     Some(whole) => message(gateway, caller, end.status, whole).await,
                     None => bare(StatusCode::ACCEPTED),
                 };
             }
-            Some(Out::Message(first)) if events => return attended.stream(Some(first)),
+            Some(ClientMessage::Message(first)) if events => return attended.stream(Some(first)),
             // A client that takes no events does without.
-            Some(Out::Message(_)) => {}
+            Some(ClientMessage::Message(_)) => {}
             None => return bare(StatusCode::ACCEPTED),
         }
     }

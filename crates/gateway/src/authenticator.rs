@@ -7,7 +7,7 @@ use consort_core::{BoxFuture, Caller};
 use http::HeaderValue;
 use sha2::{Digest, Sha256};
 
-use crate::settings::{Access, Token};
+use crate::settings::{BearerToken, ClientAccess};
 
 /// Authenticates the callers of a gateway.
 ///
@@ -105,9 +105,9 @@ pub enum AuthError {
 
 /// The authenticator of a gateway without one: every request is the owner's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unauthenticated;
+pub(crate) struct OpenAccess;
 
-impl Authenticator for Unauthenticated {
+impl Authenticator for OpenAccess {
     fn anonymous(&self) -> Option<Caller> {
         Some(Caller::owner())
     }
@@ -134,8 +134,8 @@ impl Authenticator for Unauthenticated {
 pub(crate) struct TokenAuthenticator(Vec<(CredentialDigest, Caller)>);
 
 impl TokenAuthenticator {
-    pub(crate) fn new(tokens: &[Token]) -> Self {
-        let known = |token: &Token| {
+    pub(crate) fn new(tokens: &[BearerToken]) -> Self {
+        let known = |token: &BearerToken| {
             (*PresentedCredential::new(&token.secret).digest(), token.caller.clone())
         };
         Self(tokens.iter().map(known).collect())
@@ -169,11 +169,11 @@ impl Authenticator for TokenAuthenticator {
     }
 }
 
-impl Access {
+impl ClientAccess {
     /// Returns the authenticator for this setting.
     pub(crate) fn authenticator(&self) -> Arc<dyn Authenticator> {
         match self {
-            Self::Anyone => Arc::new(Unauthenticated),
+            Self::Anyone => Arc::new(OpenAccess),
             Self::Tokens(tokens) => Arc::new(TokenAuthenticator::new(tokens)),
             Self::Authenticator(authenticator) => Arc::clone(authenticator),
         }

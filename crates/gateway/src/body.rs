@@ -12,24 +12,24 @@ use futures_core::Stream;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use crate::metrics::Metrics;
-use crate::pieces::Pieces;
-use crate::request::{Answering, Out};
+use crate::metrics::GatewayMetrics;
+use crate::pieces::BodyChunks;
+use crate::request::{AnsweringRequest, ClientMessage};
 use crate::shares::RequestInProgress;
-use crate::site::Streamed;
+use crate::site::StreamedBody;
 use crate::streams::StreamBody;
 
 /// Body of a response.
-pub(crate) enum Body {
+pub(crate) enum ResponseBody {
     /// A complete message.
-    Whole(Option<Pieces>),
+    Whole(Option<BodyChunks>),
     /// A stream of events.
-    Events(Box<Events>),
+    Events(Box<EventStreamBody>),
     /// A body that a site produces.
-    Site(Box<Streamed>),
+    Site(Box<StreamedBody>),
 }
 
-impl Body {
+impl ResponseBody {
     pub(crate) fn empty() -> Self {
         Self::Whole(None)
     }
@@ -51,24 +51,24 @@ impl Body {
 
 /// A body on its way over a connection, which has a request in progress until the body is dropped.
 pub(crate) struct ConnectionBody {
-    pub(crate) body: Body,
+    pub(crate) body: ResponseBody,
     _progress: Option<RequestInProgress>,
 }
 
 impl ConnectionBody {
-    pub(crate) fn new(body: Body, progress: Option<RequestInProgress>) -> Self {
+    pub(crate) fn new(body: ResponseBody, progress: Option<RequestInProgress>) -> Self {
         Self { body, _progress: progress }
     }
 }
 
 impl HttpBody for ConnectionBody {
-    type Data = Pieces;
+    type Data = BodyChunks;
     type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunks>, Infallible>>> {
         Pin::new(&mut self.get_mut().body).poll_frame(cx)
     }
 
@@ -82,51 +82,51 @@ impl HttpBody for ConnectionBody {
 }
 
 /// Messages as events. They are produced while they are read: a client that does not read delays only its own request.
-pub(crate) struct Events {
+pub(crate) struct EventStreamBody {
     source: EventSource,
-    first: Option<Pieces>,
+    first: Option<BodyChunks>,
     silence: Duration,
     /// Time of the next keep-alive.
     alive: Pin<Box<Sleep>>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<GatewayMetrics>,
 }
 
 /// The origin of events.
 pub(crate) enum EventSource {
     /// Messages that are not kept once they are sent.
-    Messages(Answering),
+    Messages(AnsweringRequest),
     /// A stream that can be resumed.
     Stream(StreamBody),
 }
 
 impl EventSource {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyChunks>> {
         let messages = match self {
             Self::Messages(messages) => messages,
             Self::Stream(stream) => return stream.poll(cx),
         };
         let message = match ready!(Pin::new(messages).poll_next(cx)) {
-            Some(Out::Message(message)) => Some(message),
-            Some(Out::End(answer)) => answer.message,
+            Some(ClientMessage::Message(message)) => Some(message),
+            Some(ClientMessage::End(answer)) => answer.message,
             None => None,
         };
         Poll::Ready(message.map(|message| event(message, None)))
     }
 }
 
-impl Events {
+impl EventStreamBody {
     /// A stream that begins with `first`, an event already.
     pub(crate) fn body(
         source: EventSource,
-        first: Option<Pieces>,
+        first: Option<BodyChunks>,
         silence: Duration,
-        metrics: Arc<Metrics>,
-    ) -> Body {
+        metrics: Arc<GatewayMetrics>,
+    ) -> ResponseBody {
         let alive = Box::pin(tokio::time::sleep(silence));
-        Body::Events(Box::new(Self { source, first, silence, alive, metrics }))
+        ResponseBody::Events(Box::new(Self { source, first, silence, alive, metrics }))
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyChunks>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
@@ -142,14 +142,14 @@ impl Events {
     }
 }
 
-impl HttpBody for Body {
-    type Data = Pieces;
+impl HttpBody for ResponseBody {
+    type Data = BodyChunks;
     type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<BodyChunks>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => {
@@ -178,7 +178,7 @@ impl HttpBody for Body {
 }
 
 /// A message as an event of a stream, with an id if it can be resumed.
-pub(crate) fn event(message: Pieces, id: Option<&str>) -> Pieces {
+pub(crate) fn event(message: BodyChunks, id: Option<&str>) -> BodyChunks {
     let broken = |part: &&Bytes| memchr::memchr2(b'\n', b'\r', part).is_some();
     let lines = if !message.parts().iter().any(broken) {
         message
@@ -228,7 +228,7 @@ mod tests {
             sent.extend_from_slice(&given[..step]);
             left.advance(step);
         }
-        let mut events = consort_wire::sse::Events::new(1 << 20);
+        let mut events = consort_wire::sse::SseDecoder::new(1 << 20);
         events.push(&sent);
         let read = events.next_event().unwrap().unwrap().data;
         assert_eq!(read, text.replace(['\n', '\r'], " ").as_bytes());
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn an_event_reads_back_as_the_message() {
         for text in ["{}", "{\n \"a\": 1\r\n}", "\r"] {
-            let mut events = consort_wire::sse::Events::new(1 << 20);
+            let mut events = consort_wire::sse::SseDecoder::new(1 << 20);
             events.push(&event(Bytes::from_static(text.as_bytes()).into(), Some("r1-2-3")).whole());
             let read = events.next_event().unwrap().unwrap().data;
             assert_eq!(read, text.replace('\r', "\n").as_bytes());

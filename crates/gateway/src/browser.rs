@@ -16,7 +16,7 @@ use crate::authenticator::{
     Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
 };
 use crate::seal;
-use crate::settings::Limits;
+use crate::settings::GatewayLimits;
 
 /// The header in which a page sends its secret.
 pub(crate) const PAGE_SECRET: HeaderName = HeaderName::from_static("x-consort-session");
@@ -65,7 +65,7 @@ impl BrowserSession {
 }
 
 impl BrowserSessions {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &GatewayLimits) -> Self {
         Self {
             sessions: Mutex::default(),
             most: limits.browser_sessions,
@@ -153,7 +153,7 @@ impl BrowserSessions {
 
 /// Checks tokens, and begins and ends browser sessions.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct BrowserSignIn {
     pub(crate) authenticator: Arc<dyn Authenticator>,
     pub(crate) sessions: Arc<BrowserSessions>,
     /// True if a trusted proxy reports that the client uses TLS.
@@ -176,7 +176,7 @@ impl fmt::Debug for NewBrowserSession {
     }
 }
 
-impl Door {
+impl BrowserSignIn {
     /// Returns true if a token is required.
     pub fn is_locked(&self) -> bool {
         self.authenticator.anonymous().is_none()
@@ -267,11 +267,16 @@ pub(crate) fn has_cookie(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Access, Token};
+    use crate::settings::{BearerToken, ClientAccess};
 
-    fn door(limits: &Limits) -> Door {
-        let authenticator = Access::Tokens(vec![Token::owner("s3cret")]).authenticator();
-        Door { authenticator, sessions: Arc::new(BrowserSessions::new(limits)), is_tls: false }
+    fn door(limits: &GatewayLimits) -> BrowserSignIn {
+        let authenticator =
+            ClientAccess::Tokens(vec![BearerToken::owner("s3cret")]).authenticator();
+        BrowserSignIn {
+            authenticator,
+            sessions: Arc::new(BrowserSessions::new(limits)),
+            is_tls: false,
+        }
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -283,7 +288,7 @@ mod tests {
     }
 
     /// Signs in, and returns the headers of a request of that page.
-    fn sign_in(door: &Door) -> HeaderMap {
+    fn sign_in(door: &BrowserSignIn) -> HeaderMap {
         let made = door.sign_in(Caller::owner(), "s3cret", &headers(&[("host", "localhost:1")]));
         let cookie = made.cookie.split(';').next().unwrap();
         headers(&[
@@ -295,7 +300,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_ends_when_it_is_unused_or_too_old_and_open_streams_end_with_it() {
-        let limits = Limits::default();
+        let limits = GatewayLimits::default();
         let door = door(&limits);
         let (idle, lifetime) = (limits.browser_session_idle, limits.browser_session_lifetime);
         let find = |request: &HeaderMap| door.sessions.find(&*door.authenticator, request);
@@ -321,7 +326,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn beyond_the_limit_the_session_unused_for_longest_ends() {
-        let limits = Limits { browser_sessions: 2, ..Limits::default() };
+        let limits = GatewayLimits { browser_sessions: 2, ..GatewayLimits::default() };
         let door = door(&limits);
         let mut requests = Vec::new();
         for _ in 0..3 {
@@ -337,7 +342,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_needs_its_cookie_its_secret_and_its_token() {
-        let door = door(&Limits::default());
+        let door = door(&GatewayLimits::default());
         let request = sign_in(&door);
         let other = sign_in(&door);
         let find =
@@ -355,7 +360,7 @@ mod tests {
         twice.append("x-consort-session", other["x-consort-session"].clone());
         assert!(!find(&twice), "two secrets");
         // Another token ends it for good, even if the old one came back.
-        let changed = Access::Tokens(vec![Token::owner("other")]).authenticator();
+        let changed = ClientAccess::Tokens(vec![BearerToken::owner("other")]).authenticator();
         assert!(door.sessions.find(&*changed, &request).is_none());
         assert!(!find(&request));
         door.sessions.sweep(&*changed);
@@ -364,7 +369,7 @@ mod tests {
 
     #[test]
     fn with_tls_the_cookie_is_bound_to_the_host() {
-        let door = door(&Limits::default());
+        let door = door(&GatewayLimits::default());
         let tls = headers(&[("host", "tools.example"), ("origin", "https://tools.example")]);
         let cookie = door.sign_in(Caller::owner(), "s3cret", &tls).cookie;
         assert!(cookie.starts_with("__Host-consort="), "{cookie}");

@@ -8,9 +8,9 @@ use consort_core::utc;
 
 /// A clock that never returns the same time twice, nor an earlier one.
 #[derive(Debug, Default)]
-pub(crate) struct Clock(AtomicI64);
+pub(crate) struct UniqueClock(AtomicI64);
 
-impl Clock {
+impl UniqueClock {
     /// Microseconds since 1970, later than every time before.
     pub(crate) fn next(&self) -> i64 {
         self.after(now())
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn no_two_times_are_the_same_whatever_the_system_says() {
-        let clock = Clock::default();
+        let clock = UniqueClock::default();
         assert_eq!([5, 5, 3, 9].map(|now| clock.after(now)), [5, 6, 7, 9]);
         assert_eq!(told(1_785_240_000_123_456), "2026-07-28T12:00:00.123Z");
     }

@@ -7,7 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
-use crate::http::{Reply, bare};
+use crate::http::{HttpReply, bare};
 
 /// The methods of every endpoint.
 const METHODS: &str = "GET, POST, DELETE";
@@ -46,7 +46,7 @@ pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 /// Answers a preflight request of an allowed origin.
-pub(crate) fn preflight(asked: &HeaderMap) -> Reply {
+pub(crate) fn preflight(asked: &HeaderMap) -> HttpReply {
     let mut reply = bare(StatusCode::NO_CONTENT);
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
@@ -78,7 +78,7 @@ fn permitted(asked: &HeaderMap) -> Vec<String> {
 }
 
 /// Allows a page of an allowed origin to read a response.
-pub(crate) fn permit(reply: &mut Reply, origin: HeaderValue) {
+pub(crate) fn permit(reply: &mut HttpReply, origin: HeaderValue) {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));

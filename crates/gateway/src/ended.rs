@@ -20,13 +20,13 @@ use crate::clock::sealed_now;
 const WASTE: usize = 2;
 
 /// A hash of a session id or an identity: neither is stored.
-type Digest = [u8; 16];
+type SessionDigest = [u8; 16];
 
 /// A session that ended before it expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndedSession {
-    id: Digest,
-    identity: Digest,
+    id: SessionDigest,
+    identity: SessionDigest,
     /// In milliseconds since 1970.
     issued: u64,
     expires: u64,
@@ -40,22 +40,22 @@ impl EndedSession {
 
 /// The ended sessions of a gateway.
 #[derive(Debug)]
-pub(crate) struct EndedSessions(Arc<Store>);
+pub(crate) struct EndedSessions(Arc<EndedStore>);
 
 #[derive(Debug)]
-struct Store {
+struct EndedStore {
     /// Held in memory alone if absent.
     file: Option<PathBuf>,
     /// Maximum number of ended sessions that are told apart per identity.
     most: usize,
-    known: Mutex<Known>,
+    known: Mutex<EndedSessionEntry>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Known {
-    sessions: HashMap<Digest, EndedSession>,
+struct EndedSessionEntry {
+    sessions: HashMap<SessionDigest, EndedSession>,
     /// For identities that ended more: every session issued up to the first time counts as ended, until the second.
-    before: HashMap<Digest, (u64, u64)>,
+    before: HashMap<SessionDigest, (u64, u64)>,
     /// Lines in the file since it was last written as a whole.
     appended: usize,
     /// The length and the modification time of the file when it was read.
@@ -65,7 +65,7 @@ struct Known {
 impl EndedSessions {
     /// Reads the file. One that cannot be read is logged: sessions ended before may then be used.
     pub(crate) fn new(file: Option<PathBuf>, most: usize) -> Self {
-        let store = Store { file, most, known: Mutex::default() };
+        let store = EndedStore { file, most, known: Mutex::default() };
         store.told(store.compact(1));
         Self(Arc::new(store))
     }
@@ -100,8 +100,8 @@ impl EndedSessions {
     }
 }
 
-impl Store {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+impl EndedStore {
+    fn lock(&self) -> MutexGuard<'_, EndedSessionEntry> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,7 +150,7 @@ impl Store {
             read => read?,
         };
         let text = String::from_utf8_lossy(&text);
-        let mut kept = Known::default();
+        let mut kept = EndedSessionEntry::default();
         for line in text.lines() {
             kept.read(line, self.most);
         }
@@ -172,7 +172,7 @@ impl Store {
     }
 }
 
-impl Known {
+impl EndedSessionEntry {
     /// Adds a session. Beyond the limit of its identity, every session up to the oldest of them counts as ended.
     fn add(&mut self, session: EndedSession, most: usize) {
         self.sessions.insert(session.id, session);
@@ -189,7 +189,7 @@ impl Known {
         }
     }
 
-    fn end_before(&mut self, identity: Digest, issued: u64, expires: u64) {
+    fn end_before(&mut self, identity: SessionDigest, issued: u64, expires: u64) {
         let before = self.before.entry(identity).or_default();
         *before = (before.0.max(issued), before.1.max(expires));
     }
@@ -246,18 +246,18 @@ fn state(file: &Path) -> Option<(u64, SystemTime)> {
     Some((about.len(), about.modified().ok()?))
 }
 
-fn digest(text: &str) -> Digest {
+fn digest(text: &str) -> SessionDigest {
     Sha256::digest(text)[..16].try_into().expect("a digest has 32 bytes")
 }
 
-fn hex(digest: &Digest) -> String {
+fn hex(digest: &SessionDigest) -> String {
     digest.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
 }
 
-fn undigested(text: &str) -> Option<Digest> {
+fn undigested(text: &str) -> Option<SessionDigest> {
     let number = (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok())?;
     number.map(u128::to_be_bytes)
 }

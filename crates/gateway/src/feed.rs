@@ -13,14 +13,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use consort_core::Event;
+use consort_core::CallEvent;
 use tokio::sync::broadcast;
 
-pub use call::{Call, End, Moment, Standing, Step, Timeline, What};
-pub use watch::{News, Watcher};
+pub use call::{
+    CallStanding, CallTimeline, LiveCall, LiveCallEnd, LiveCallEvent, ReportedProgress,
+    TimedCallEvent,
+};
+pub use watch::{FeedChanges, FeedSubscriber};
 
-use crate::clock::Clock;
-use crate::ledger::{CallRow, Class, Intent};
+use crate::clock::UniqueClock;
+use crate::ledger::{CallIntent, CallRow, OutcomeClass};
 
 /// Minimum interval between two progress updates of a call.
 const PACE: Duration = Duration::from_millis(100);
@@ -45,17 +48,17 @@ const PARTS: usize = 8;
 
 /// Calls in progress and recently finished calls. Clones share one state; a disabled one records and costs nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Feed(Option<Arc<Inner>>);
+pub struct CallFeed(Option<Arc<Inner>>);
 
 struct Inner {
-    clock: Clock,
-    running: [Mutex<Places>; PARTS],
-    past: Mutex<VecDeque<Call>>,
+    clock: UniqueClock,
+    running: [Mutex<CallShard>; PARTS],
+    past: Mutex<VecDeque<LiveCall>>,
     /// Maximum number of finished calls kept.
     most: usize,
     /// Number of subscribers.
     watching: AtomicUsize,
-    news: broadcast::Sender<Call>,
+    news: broadcast::Sender<LiveCall>,
 }
 
 impl fmt::Debug for Inner {
@@ -66,13 +69,13 @@ impl fmt::Debug for Inner {
 
 /// A shard of the calls in progress, each at its own index.
 #[derive(Default)]
-struct Places {
-    calls: Vec<Option<Call>>,
+struct CallShard {
+    calls: Vec<Option<LiveCall>>,
     free: Vec<usize>,
 }
 
-impl Places {
-    fn put(&mut self, call: Call) -> usize {
+impl CallShard {
+    fn put(&mut self, call: LiveCall) -> usize {
         match self.free.pop() {
             Some(at) => {
                 self.calls[at] = Some(call);
@@ -85,13 +88,13 @@ impl Places {
         }
     }
 
-    fn take(&mut self, at: usize) -> Option<Call> {
+    fn take(&mut self, at: usize) -> Option<LiveCall> {
         self.free.push(at);
         self.calls[at].take()
     }
 }
 
-impl Feed {
+impl CallFeed {
     /// Creates an enabled feed.
     pub fn new() -> Self {
         Self::limited(FeedLimits::default())
@@ -100,7 +103,7 @@ impl Feed {
     /// Creates an enabled feed with these limits.
     pub fn limited(limits: FeedLimits) -> Self {
         Self(Some(Arc::new(Inner {
-            clock: Clock::default(),
+            clock: UniqueClock::default(),
             running: std::array::from_fn(|_| Mutex::default()),
             past: Mutex::new(VecDeque::with_capacity(
                 limits.calls.min(FeedLimits::default().calls),
@@ -131,19 +134,19 @@ impl Feed {
         &self,
         time: Option<i64>,
         begun: Instant,
-        intent: Arc<Intent>,
-    ) -> Option<Running> {
+        intent: Arc<CallIntent>,
+    ) -> Option<RunningCall> {
         let inner = self.0.as_ref()?;
         let id = time.unwrap_or_else(|| inner.clock.next());
-        let call = Call::new(id, begun, intent, time.is_some());
+        let call = LiveCall::new(id, begun, intent, time.is_some());
         let part = usize::try_from(id).unwrap_or_default() % PARTS;
         let at = lock(&inner.running[part]).put(call.clone());
         inner.tell(&call);
-        Some(Running { inner: Arc::clone(inner), call, part, at })
+        Some(RunningCall { inner: Arc::clone(inner), call, part, at })
     }
 
     /// The calls in progress, the newest first.
-    pub fn running(&self) -> Vec<Call> {
+    pub fn running(&self) -> Vec<LiveCall> {
         let Some(inner) = &self.0 else { return Vec::new() };
         let mut calls = Vec::new();
         for part in &inner.running {
@@ -154,15 +157,15 @@ impl Feed {
     }
 
     /// The last finished calls, in the order in which they ended.
-    pub fn ended(&self) -> Vec<Call> {
+    pub fn ended(&self) -> Vec<LiveCall> {
         self.0.as_ref().map(|inner| lock(&inner.past).iter().cloned().collect()).unwrap_or_default()
     }
 
     /// The call with this id, if it is in progress or among the last that ended.
-    pub fn get(&self, id: i64) -> Option<Call> {
+    pub fn get(&self, id: i64) -> Option<LiveCall> {
         let inner = self.0.as_ref()?;
         let part = usize::try_from(id).unwrap_or_default() % PARTS;
-        let known = |call: &&Call| call.id() == id;
+        let known = |call: &&LiveCall| call.id() == id;
         let running = lock(&inner.running[part]).calls.iter().flatten().find(known).cloned();
         running.or_else(|| lock(&inner.past).iter().rev().find(known).cloned())
     }
@@ -170,10 +173,10 @@ impl Feed {
     /// Adds calls of earlier times behind the known ones, the oldest first.
     pub fn seed(&self, rows: Vec<CallRow>) {
         let Some(inner) = &self.0 else { return };
-        let calls: Vec<Call> = rows.into_iter().map(Call::from).collect();
-        let mut known: HashSet<i64> = self.running().iter().map(Call::id).collect();
+        let calls: Vec<LiveCall> = rows.into_iter().map(LiveCall::from).collect();
+        let mut known: HashSet<i64> = self.running().iter().map(LiveCall::id).collect();
         let mut past = lock(&inner.past);
-        known.extend(past.iter().map(Call::id));
+        known.extend(past.iter().map(LiveCall::id));
         for call in calls.into_iter().rev() {
             if past.len() < inner.most && call.end().is_some() && known.insert(call.id()) {
                 past.push_front(call);
@@ -182,13 +185,13 @@ impl Feed {
     }
 
     /// Subscribes to every call from now on, beginning with those in progress.
-    pub fn watch(&self) -> Watcher {
-        Watcher::new(self.clone())
+    pub fn watch(&self) -> FeedSubscriber {
+        FeedSubscriber::new(self.clone())
     }
 }
 
 impl Inner {
-    fn tell(&self, call: &Call) {
+    fn tell(&self, call: &LiveCall) {
         if self.watching.load(Ordering::Relaxed) > 0 {
             let _ = self.news.send(call.clone());
         }
@@ -197,32 +200,32 @@ impl Inner {
 
 /// A call in progress, held by the code that makes it. Dropped without an end, it counts as cancelled.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningCall {
     inner: Arc<Inner>,
-    call: Call,
+    call: LiveCall,
     part: usize,
     at: usize,
 }
 
-impl Running {
+impl RunningCall {
     /// The call.
-    pub(crate) fn call(&self) -> &Call {
+    pub(crate) fn call(&self) -> &LiveCall {
         &self.call
     }
 
     /// Records an event of the call.
-    pub(crate) fn note(&self, event: &mut Event) {
+    pub(crate) fn note(&self, event: &mut CallEvent) {
         if self.call.note(event) {
             self.inner.tell(&self.call);
         }
     }
 
     /// Ends the call.
-    pub(crate) fn end(self, class: Class, took: Duration, bytes: u64) {
-        self.finish(End { class, took: Some(took), bytes: Some(bytes) });
+    pub(crate) fn end(self, class: OutcomeClass, took: Duration, bytes: u64) {
+        self.finish(LiveCallEnd { class, took: Some(took), bytes: Some(bytes) });
     }
 
-    fn finish(&self, end: End) {
+    fn finish(&self, end: LiveCallEnd) {
         if !self.call.finish(end) {
             return;
         }
@@ -237,12 +240,12 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         if self.call.end().is_none() {
             let took = Some(self.call.elapsed());
-            let class = Class::Cancelled { sent: None };
-            self.finish(End { class, took, bytes: Some(0) });
+            let class = OutcomeClass::Cancelled { sent: None };
+            self.finish(LiveCallEnd { class, took, bytes: Some(0) });
         }
     }
 }

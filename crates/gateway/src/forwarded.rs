@@ -7,8 +7,8 @@ use http::header::{FORWARDED, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 
-use crate::settings::Settings;
-use crate::socket::Peer;
+use crate::settings::GatewaySettings;
+use crate::socket::PeerAddress;
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
@@ -18,10 +18,10 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// A reverse proxy whose headers about a request are trusted: an IP address, a network such as `10.0.0.0/8`, or `unix`
 /// for every process that may open the Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrustedProxy(Network);
+pub struct TrustedProxy(ProxyNetwork);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
+enum ProxyNetwork {
     Ip { address: IpAddr, bits: u8 },
     Unix,
 }
@@ -29,31 +29,37 @@ enum Network {
 /// An invalid proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write an IP address, a network such as `10.0.0.0/8`, or `unix`")]
-pub struct InvalidProxy;
+pub struct InvalidTrustedProxy;
 
 impl FromStr for TrustedProxy {
-    type Err = InvalidProxy;
+    type Err = InvalidTrustedProxy;
 
-    fn from_str(text: &str) -> Result<Self, InvalidProxy> {
+    fn from_str(text: &str) -> Result<Self, InvalidTrustedProxy> {
         if text == "unix" {
-            return Ok(Self(Network::Unix));
+            return Ok(Self(ProxyNetwork::Unix));
         }
         let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| InvalidProxy)?)),
+            Some((address, bits)) => {
+                (address, Some(bits.parse::<u8>().map_err(|_| InvalidTrustedProxy)?))
+            }
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| InvalidProxy)?;
+        let address: IpAddr = address.parse().map_err(|_| InvalidTrustedProxy)?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(most);
-        if bits > most { Err(InvalidProxy) } else { Ok(Self(Network::Ip { address, bits })) }
+        if bits > most {
+            Err(InvalidTrustedProxy)
+        } else {
+            Ok(Self(ProxyNetwork::Ip { address, bits }))
+        }
     }
 }
 
 impl TrustedProxy {
-    fn is(&self, peer: Peer) -> bool {
+    fn is(&self, peer: PeerAddress) -> bool {
         match (self.0, peer) {
-            (Network::Unix, Peer::Unix) => true,
-            (Network::Ip { address, bits }, Peer::Ip(peer)) => match (address, peer) {
+            (ProxyNetwork::Unix, PeerAddress::Unix) => true,
+            (ProxyNetwork::Ip { address, bits }, PeerAddress::Ip(peer)) => match (address, peer) {
                 (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
                     let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
                     ours.to_bits() & mask == theirs.to_bits() & mask
@@ -100,7 +106,7 @@ impl FromStr for ProxyHeaders {
 /// The client of a request, as far as it is known: the connected peer, or the address that trusted proxies report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientEnd {
-    peer: Peer,
+    peer: PeerAddress,
     /// The address that trusted proxies report, if they do. Something other than an address is used unchanged.
     reported: Option<String>,
     /// True if the client uses TLS; absent if no proxy reports it.
@@ -147,7 +153,11 @@ impl BasePath {
 
 /// Removes the path prefix from a request, adds it to the request's extensions, and applies the headers of a trusted
 /// proxy. Returns the client.
-pub(crate) fn unwrap<B>(settings: &Settings, peer: Peer, request: &mut Request<B>) -> ClientEnd {
+pub(crate) fn unwrap<B>(
+    settings: &GatewaySettings,
+    peer: PeerAddress,
+    request: &mut Request<B>,
+) -> ClientEnd {
     let mut base = settings.base_path.clone();
     let proxies = &settings.trusted_proxies;
     let mut client = ClientEnd { peer, reported: None, is_tls: None };
@@ -204,7 +214,7 @@ impl ProxyRoute {
             route.proto = proto.or(route.proto);
             let address = client.as_deref().and_then(ip_of);
             route.client = address.map(|address| address.to_string()).or(client).or(route.client);
-            let peer = address.map(Peer::Ip);
+            let peer = address.map(PeerAddress::Ip);
             if !peer.is_some_and(|peer| proxies.iter().any(|proxy| proxy.is(peer))) {
                 break;
             }
@@ -335,16 +345,16 @@ mod tests {
     ) -> (String, String, String) {
         let proxies: Vec<TrustedProxy> =
             proxies.iter().map(|proxy| proxy.parse().unwrap()).collect();
-        let peer = peer.parse().map_or(Peer::Unix, Peer::Ip);
+        let peer = peer.parse().map_or(PeerAddress::Unix, PeerAddress::Ip);
         let mut request = Request::builder().uri(path).header("host", "inner:8808");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let mut request = request.body(()).unwrap();
-        let settings = Settings {
+        let settings = GatewaySettings {
             base_path: "/base".parse().unwrap(),
             trusted_proxies: proxies,
-            ..Settings::default()
+            ..GatewaySettings::default()
         };
         unwrap(&settings, peer, &mut request);
         let host = request.headers()[HOST].to_str().unwrap().to_owned();
@@ -383,17 +393,17 @@ mod tests {
         proxy_headers: ProxyHeaders,
         headers: &[(&str, &str)],
     ) -> (String, String, Option<bool>) {
-        let settings = Settings {
+        let settings = GatewaySettings {
             trusted_proxies: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
             proxy_headers,
-            ..Settings::default()
+            ..GatewaySettings::default()
         };
         let mut request = Request::builder().uri("/mcp").header("host", "inner");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let mut request = request.body(()).unwrap();
-        let client = unwrap(&settings, Peer::Ip("10.0.0.1".parse().unwrap()), &mut request);
+        let client = unwrap(&settings, PeerAddress::Ip("10.0.0.1".parse().unwrap()), &mut request);
         let host = request.headers()[HOST].to_str().unwrap().to_owned();
         (host, client.address(), client.is_tls)
     }
@@ -474,7 +484,7 @@ mod tests {
         assert_eq!("x-forwarded".parse(), Ok(ProxyHeaders::XForwarded));
         assert_eq!("Forwarded".parse::<ProxyHeaders>(), Err(InvalidProxyHeaders));
         for text in ["", "proxy", "10.0.0.0/33", "10.0.0.0/x", "::1/129", "*"] {
-            assert_eq!(text.parse::<TrustedProxy>(), Err(InvalidProxy), "{text}");
+            assert_eq!(text.parse::<TrustedProxy>(), Err(InvalidTrustedProxy), "{text}");
         }
     }
 }

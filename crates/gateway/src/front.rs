@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
-    Call, Caller, Catalog, Entry, Events, MissingName, RefusedCall, RefusedTarget, Route, ServerId,
-    ShelfKind, Subscription, SubscriptionEvents, Target, Toolbox,
+    Call, CallEvents, Caller, Catalog, CatalogEntry, CatalogRoute, MissingName, PrimitiveKind,
+    RefusedCall, RefusedTarget, ServerId, Subscription, SubscriptionEvents, Target, Toolbox,
 };
 use tokio::sync::watch;
 
-use crate::menu::{Menu, app_only};
-use crate::naming::{Names, Naming};
-use crate::settings::{Profile, Settings, Toolboxes};
-use key::MenuKey;
+use crate::menu::{EndpointListing, app_only};
+use crate::naming::{NameRegistry, NamingScheme};
+use crate::settings::{GatewaySettings, ServedProfile, ServedToolboxSet};
+use key::ListingKey;
 
 pub(crate) use key::CachedListing;
 
 /// Kind of endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum EndpointKind {
     /// The endpoint of all servers together.
     Whole,
     /// The endpoint of a profile.
@@ -31,7 +31,7 @@ pub(crate) enum Place {
     Server(ServerId),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EndpointKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole => Ok(()),
@@ -41,13 +41,13 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl EndpointKind {
     /// Returns true if this endpoint offers an entry. Only a server's own endpoint offers tools that are for its apps
     /// alone.
-    pub(crate) fn has(&self, kind: ShelfKind, entry: &Entry) -> bool {
+    pub(crate) fn has(&self, kind: PrimitiveKind, entry: &CatalogEntry) -> bool {
         match self {
             Self::Server(server) => entry.route.server == *server,
-            _ => kind != ShelfKind::Tools || !app_only(entry),
+            _ => kind != PrimitiveKind::Tools || !app_only(entry),
         }
     }
 
@@ -57,16 +57,16 @@ impl Place {
 }
 
 /// An endpoint.
-pub(crate) struct Front {
-    pub(crate) place: Place,
+pub(crate) struct GatewayEndpoint {
+    pub(crate) place: EndpointKind,
     toolbox: RwLock<Arc<dyn Toolbox>>,
-    names: Mutex<Names>,
+    names: Mutex<NameRegistry>,
     /// True once names are assigned, which the first refresh does: by then the catalog is known.
     open: AtomicBool,
     /// Held while listings are made, so that none of an older toolbox replaces a newer one.
     refreshing: Mutex<()>,
     /// Listing of each caller.
-    menus: RwLock<HashMap<MenuKey, KeptMenu>>,
+    menus: RwLock<HashMap<ListingKey, StoredListing>>,
     /// Counts the refreshes of the listings.
     generation: AtomicU64,
     /// Limit of stored listings; those with a subscriber may exceed it.
@@ -74,22 +74,22 @@ pub(crate) struct Front {
 }
 
 /// A listing, and the catalog it was last made from.
-struct KeptMenu {
+struct StoredListing {
     seen: Arc<Catalog>,
-    menu: watch::Sender<Arc<Menu>>,
+    menu: watch::Sender<Arc<EndpointListing>>,
 }
 
-impl fmt::Debug for Front {
+impl fmt::Debug for GatewayEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Front").field(&self.place).finish()
     }
 }
 
-impl Front {
+impl GatewayEndpoint {
     fn new(
-        place: Place,
+        place: EndpointKind,
         toolbox: Arc<dyn Toolbox>,
-        names: Names,
+        names: NameRegistry,
         open: bool,
         most_menus: usize,
     ) -> Arc<Self> {
@@ -110,7 +110,7 @@ impl Front {
     }
 
     /// Makes a call.
-    pub(crate) fn call(&self, call: Call) -> Events {
+    pub(crate) fn call(&self, call: Call) -> CallEvents {
         self.toolbox.read().unwrap_or_else(PoisonError::into_inner).call(call)
     }
 
@@ -121,7 +121,7 @@ impl Front {
 
     /// Finds a tool that can be called here without being listed. The endpoint of one server lists every tool.
     pub(crate) fn unlisted(&self, caller: &Caller, name: &str) -> Option<Result<Target, String>> {
-        if matches!(self.place, Place::Server(_)) {
+        if matches!(self.place, EndpointKind::Server(_)) {
             return None;
         }
         self.toolbox().unlisted(caller, name)
@@ -129,25 +129,25 @@ impl Front {
 
     /// Records a call whose name its caller is not offered here. A name that another caller is offered is recorded as
     /// the target it has there.
-    pub(crate) fn refused(&self, kind: ShelfKind, mut call: RefusedCall) {
+    pub(crate) fn refused(&self, kind: PrimitiveKind, mut call: RefusedCall) {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let given = names.route(kind, &call.target.name);
         drop(names);
         match (given, &self.place) {
-            (Some(Route { server, name }), _) => {
+            (Some(CatalogRoute { server, name }), _) => {
                 call.target = RefusedTarget { server: Some(server), name };
             }
-            (None, Place::Server(server)) => call.target.server = Some(server.clone()),
+            (None, EndpointKind::Server(server)) => call.target.server = Some(server.clone()),
             (None, _) => {}
         }
         self.toolbox().refused(&call);
     }
 
     /// Returns the description of a name that a caller is not offered here, for the search for it.
-    pub(crate) fn missing(&self, caller: &Caller, kind: ShelfKind, name: &str) -> MissingName {
+    pub(crate) fn missing(&self, caller: &Caller, kind: PrimitiveKind, name: &str) -> MissingName {
         let given = self.names.lock().unwrap_or_else(PoisonError::into_inner).route(kind, name);
         let server = match (given, &self.place) {
-            (_, Place::Server(server)) => Some(server.clone()),
+            (_, EndpointKind::Server(server)) => Some(server.clone()),
             (Some(route), _) => Some(route.server),
             (None, _) => None,
         };
@@ -168,9 +168,9 @@ impl Front {
     }
 
     /// Returns the current listing of a caller.
-    pub(crate) fn menu(&self, caller: &Caller) -> Arc<Menu> {
+    pub(crate) fn menu(&self, caller: &Caller) -> Arc<EndpointListing> {
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = menus.get(&MenuKey::of(caller)) {
+        if let Some(kept) = menus.get(&ListingKey::of(caller)) {
             return Arc::clone(&kept.menu.borrow());
         }
         drop(menus);
@@ -190,8 +190,8 @@ impl Front {
     }
 
     /// Subscribes to the listing of a caller. One that has to be made holds up no other.
-    pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<Menu>> {
-        let key = MenuKey::of(caller);
+    pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<EndpointListing>> {
+        let key = ListingKey::of(caller);
         let known = || {
             let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
             menus.get(&key).map(|kept| kept.menu.subscribe())
@@ -220,13 +220,13 @@ impl Front {
         if menus.len() >= self.most_menus {
             menus.retain(|_, kept| kept.menu.receiver_count() > 0);
         }
-        menus.insert(key, KeptMenu { seen, menu });
+        menus.insert(key, StoredListing { seen, menu });
         followed
     }
 
-    fn written(&self, catalog: &Catalog) -> Arc<Menu> {
+    fn written(&self, catalog: &Catalog) -> Arc<EndpointListing> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::new(Menu::new(catalog, &self.place, &mut names))
+        Arc::new(EndpointListing::new(catalog, &self.place, &mut names))
     }
 
     /// Replaces the toolbox.
@@ -248,7 +248,7 @@ impl Front {
         drop(names);
         let mut written = vec![(Arc::clone(&seen), self.written(&seen))];
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-        let keys: Vec<MenuKey> = menus.keys().cloned().collect();
+        let keys: Vec<ListingKey> = menus.keys().cloned().collect();
         drop(menus);
         // Nobody waits for a menu while others are made.
         let made = keys.into_iter().map(|key| {
@@ -277,43 +277,44 @@ impl Front {
 }
 
 /// Loads the names of an endpoint as they were before the restart.
-fn names(settings: &Settings, naming: &Naming, address: &str) -> Names {
+fn names(settings: &GatewaySettings, naming: &NamingScheme, address: &str) -> NameRegistry {
     let plain = address.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match &settings.names {
-        Some(folder) if plain && *naming != Naming::Never => {
-            let mut names = Names::kept(naming.clone(), folder.join(format!("{address}.json")));
+        Some(folder) if plain && *naming != NamingScheme::Never => {
+            let mut names =
+                NameRegistry::kept(naming.clone(), folder.join(format!("{address}.json")));
             names.grace = settings.limits.name_grace;
             names
         }
-        _ => Names::new(naming.clone()),
+        _ => NameRegistry::new(naming.clone()),
     }
 }
 
 /// All endpoints.
 #[derive(Debug)]
-pub(crate) struct Fronts {
-    whole: Arc<Front>,
-    profiles: RwLock<HashMap<String, (Naming, Arc<Front>)>>,
+pub(crate) struct GatewayEndpoints {
+    whole: Arc<GatewayEndpoint>,
+    profiles: RwLock<HashMap<String, (NamingScheme, Arc<GatewayEndpoint>)>>,
     /// Endpoints of single servers, made on first use.
-    servers: Mutex<HashMap<ServerId, Arc<Front>>>,
+    servers: Mutex<HashMap<ServerId, Arc<GatewayEndpoint>>>,
     /// Every server, under its own names.
-    plain: Arc<Front>,
+    plain: Arc<GatewayEndpoint>,
     most_menus: usize,
 }
 
-impl Fronts {
+impl GatewayEndpoints {
     /// Makes the endpoints. They list nothing before the first refresh.
-    pub(crate) fn new(settings: &Settings, toolboxes: Toolboxes) -> Self {
+    pub(crate) fn new(settings: &GatewaySettings, toolboxes: ServedToolboxSet) -> Self {
         let names = names(settings, &settings.naming, "whole");
-        let own = Names::new(Naming::Never);
+        let own = NameRegistry::new(NamingScheme::Never);
         let most_menus = settings.limits.listings;
         let whole = Arc::clone(&toolboxes.whole);
         let plain = Arc::clone(&toolboxes.servers);
         let fronts = Self {
-            whole: Front::new(Place::Whole, whole, names, false, most_menus),
+            whole: GatewayEndpoint::new(EndpointKind::Whole, whole, names, false, most_menus),
             profiles: RwLock::default(),
             servers: Mutex::default(),
-            plain: Front::new(Place::Whole, plain, own, false, most_menus),
+            plain: GatewayEndpoint::new(EndpointKind::Whole, plain, own, false, most_menus),
             most_menus,
         };
         fronts.set(settings, toolboxes);
@@ -321,8 +322,8 @@ impl Fronts {
     }
 
     /// Replaces the toolboxes. Sessions at a removed profile keep it until they end.
-    pub(crate) fn set(&self, settings: &Settings, toolboxes: Toolboxes) {
-        let Toolboxes { whole, servers, profiles } = toolboxes;
+    pub(crate) fn set(&self, settings: &GatewaySettings, toolboxes: ServedToolboxSet) {
+        let ServedToolboxSet { whole, servers, profiles } = toolboxes;
         self.whole.set(whole);
         for front in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
             front.set(Arc::clone(&servers));
@@ -330,7 +331,7 @@ impl Fronts {
         self.plain.set(servers);
         let open = self.whole.open.load(Ordering::Acquire);
         let mut known = self.profiles.write().unwrap_or_else(PoisonError::into_inner);
-        let now = profiles.into_iter().map(|(name, Profile { toolbox, naming })| {
+        let now = profiles.into_iter().map(|(name, ServedProfile { toolbox, naming })| {
             let naming = naming.unwrap_or_else(|| settings.naming.clone());
             let front = match known.get(&name) {
                 Some((same, front)) if *same == naming => {
@@ -339,7 +340,13 @@ impl Fronts {
                 }
                 _ => {
                     let names = names(settings, &naming, &format!("profile-{name}"));
-                    Front::new(Place::Profile(name.clone()), toolbox, names, open, self.most_menus)
+                    GatewayEndpoint::new(
+                        EndpointKind::Profile(name.clone()),
+                        toolbox,
+                        names,
+                        open,
+                        self.most_menus,
+                    )
                 }
             };
             (name, (naming, front))
@@ -347,17 +354,17 @@ impl Fronts {
         *known = now.collect();
     }
 
-    pub(crate) fn whole(&self) -> &Arc<Front> {
+    pub(crate) fn whole(&self) -> &Arc<GatewayEndpoint> {
         &self.whole
     }
 
-    pub(crate) fn profile(&self, name: &str) -> Option<Arc<Front>> {
+    pub(crate) fn profile(&self, name: &str) -> Option<Arc<GatewayEndpoint>> {
         let profiles = self.profiles.read().unwrap_or_else(PoisonError::into_inner);
         profiles.get(name).map(|(_, front)| Arc::clone(front))
     }
 
     /// Returns the endpoint of one server, if this caller is offered that server.
-    pub(crate) fn server(&self, name: &str, caller: &Caller) -> Option<Arc<Front>> {
+    pub(crate) fn server(&self, name: &str, caller: &Caller) -> Option<Arc<GatewayEndpoint>> {
         let server: ServerId = name.parse().ok()?;
         let toolbox = self.plain();
         let catalog = toolbox.catalog(caller);
@@ -369,9 +376,15 @@ impl Fronts {
         }
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let made = servers.entry(server).or_insert_with_key(|server| {
-            let place = Place::Server(server.clone());
+            let place = EndpointKind::Server(server.clone());
             let open = self.whole.open.load(Ordering::Acquire);
-            Front::new(place, toolbox, Names::new(Naming::Never), open, self.most_menus)
+            GatewayEndpoint::new(
+                place,
+                toolbox,
+                NameRegistry::new(NamingScheme::Never),
+                open,
+                self.most_menus,
+            )
         });
         Some(Arc::clone(made))
     }
@@ -397,7 +410,7 @@ impl Fronts {
 mod tests {
     use std::sync::mpsc;
 
-    use consort_core::{Changes, Emitting, Json, Offers};
+    use consort_core::{CatalogChanges, ClientCapabilities, DrivenStream, Json};
 
     use super::*;
 
@@ -409,23 +422,29 @@ mod tests {
             Arc::clone(&self.0)
         }
 
-        fn call(&self, call: Call) -> Events {
-            Events::ended(Err(call.unknown(&self.0)))
+        fn call(&self, call: Call) -> CallEvents {
+            CallEvents::ended(Err(call.unknown(&self.0)))
         }
 
-        fn changes(&self) -> Changes {
-            Emitting::new(|_| std::future::pending())
+        fn changes(&self) -> CatalogChanges {
+            DrivenStream::new(|_| std::future::pending())
         }
     }
 
-    fn front(most_menus: usize) -> Arc<Front> {
+    fn front(most_menus: usize) -> Arc<GatewayEndpoint> {
         let toolbox = Arc::new(Fixed(Arc::default()));
-        Front::new(Place::Whole, toolbox, Names::new(Naming::Never), true, most_menus)
+        GatewayEndpoint::new(
+            EndpointKind::Whole,
+            toolbox,
+            NameRegistry::new(NamingScheme::Never),
+            true,
+            most_menus,
+        )
     }
 
     fn caller(capability: usize) -> Caller {
         let experimental = [(capability.to_string(), Json::NULL)].into();
-        let offers = Offers { experimental, ..Offers::default() };
+        let offers = ClientCapabilities { experimental, ..ClientCapabilities::default() };
         Caller::client("ada").with_capabilities(Arc::new(offers))
     }
 
@@ -444,12 +463,12 @@ mod tests {
             Arc::default()
         }
 
-        fn call(&self, call: Call) -> Events {
-            Events::ended(Err(call.unknown(&Catalog::default())))
+        fn call(&self, call: Call) -> CallEvents {
+            CallEvents::ended(Err(call.unknown(&Catalog::default())))
         }
 
-        fn changes(&self) -> Changes {
-            Emitting::new(|_| std::future::pending())
+        fn changes(&self) -> CatalogChanges {
+            DrivenStream::new(|_| std::future::pending())
         }
     }
 
@@ -457,7 +476,13 @@ mod tests {
     fn a_listing_that_is_being_made_holds_up_nobody_who_has_one() {
         let ((asked, is_asked), (go, may)) = (mpsc::sync_channel(1), mpsc::channel());
         let toolbox = Arc::new(Slow { asked, may: Mutex::new(may) });
-        let front = Front::new(Place::Whole, toolbox, Names::new(Naming::Never), true, 100);
+        let front = GatewayEndpoint::new(
+            EndpointKind::Whole,
+            toolbox,
+            NameRegistry::new(NamingScheme::Never),
+            true,
+            100,
+        );
         let known = front.menu(&Caller::owner());
         let (told, menu) = mpsc::channel();
         std::thread::scope(|threads| {

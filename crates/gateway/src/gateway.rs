@@ -3,25 +3,28 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use consort_core::{Caller, Json, Route, ShelfKind};
+use consort_core::{Caller, CatalogRoute, Json, PrimitiveKind};
 use consort_wire::MemoryBudget;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::authenticator::Authenticator;
-use crate::browser::{BrowserSessions, Door};
-use crate::front::Fronts;
+use crate::browser::{BrowserSessions, BrowserSignIn};
+use crate::front::GatewayEndpoints;
 use crate::ledger::Ledger;
-use crate::menu::Menu;
-use crate::metrics::Extra;
-use crate::park::Park;
-use crate::recorded::Records;
-use crate::seal::Seal;
-use crate::sessions::Sessions;
-use crate::settings::{Access, Limits, Permissions, ServerStatus, Settings, Toolboxes};
+use crate::menu::EndpointListing;
+use crate::metrics::ExternalMetrics;
+use crate::park::SuspendedCalls;
+use crate::recorded::CallSinks;
+use crate::seal::TokenSealer;
+use crate::sessions::SessionStore;
+use crate::settings::{
+    ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedToolboxSet,
+    ServerStatus,
+};
 use crate::shares::ConnectionShares;
-use crate::sse::Pipes;
+use crate::sse::SseClients;
 use crate::streams::ResumableStreams;
 use crate::tasks::TaskInputs;
 
@@ -33,19 +36,19 @@ const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
 pub struct Gateway(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) settings: Settings,
+    pub(crate) settings: GatewaySettings,
     authenticator: RwLock<Arc<dyn Authenticator>>,
     pub(crate) shares: Arc<ConnectionShares>,
-    permissions: RwLock<Arc<Permissions>>,
+    permissions: RwLock<Arc<GatewayPermissions>>,
     browser_sessions: Arc<BrowserSessions>,
-    pub(crate) records: Records,
-    pub(crate) fronts: Fronts,
-    pub(crate) sessions: Sessions,
-    pub(crate) pipes: Pipes,
+    pub(crate) records: CallSinks,
+    pub(crate) fronts: GatewayEndpoints,
+    pub(crate) sessions: SessionStore,
+    pub(crate) pipes: SseClients,
     pub(crate) streams: ResumableStreams,
-    pub(crate) park: Park,
+    pub(crate) park: SuspendedCalls,
     pub(crate) task_inputs: TaskInputs,
-    pub(crate) seal: Seal,
+    pub(crate) seal: TokenSealer,
     /// Held by every request in progress.
     pub(crate) requests: Arc<()>,
     /// Memory for large requests and responses.
@@ -75,9 +78,9 @@ impl Gateway {
     ///
     /// [`Limits::list_wait`]: crate::Limits::list_wait
     pub fn start(
-        toolboxes: Toolboxes,
-        settings: Settings,
-        records: Records,
+        toolboxes: ServedToolboxSet,
+        settings: GatewaySettings,
+        records: CallSinks,
         known: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let limits = &settings.limits;
@@ -86,13 +89,13 @@ impl Gateway {
             shares: Arc::new(ConnectionShares::new(&settings.limits)),
             permissions: RwLock::new(Arc::new(settings.permissions.clone())),
             browser_sessions: Arc::new(BrowserSessions::new(limits)),
-            fronts: Fronts::new(&settings, toolboxes),
-            sessions: Sessions::new(limits, &settings.key, settings.ended_sessions.clone()),
-            pipes: Pipes::default(),
+            fronts: GatewayEndpoints::new(&settings, toolboxes),
+            sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
+            pipes: SseClients::default(),
             streams: ResumableStreams::new(limits),
-            park: Park::new(limits),
+            park: SuspendedCalls::new(limits),
             task_inputs: TaskInputs::new(limits.parked, limits.park),
-            seal: Seal::new(&settings.key),
+            seal: TokenSealer::new(&settings.key),
             requests: Arc::default(),
             budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
             settled: watch::Sender::new(false),
@@ -116,7 +119,7 @@ impl Gateway {
     }
 
     /// Replaces the toolboxes; the new ones offer the same servers.
-    pub fn set(&self, toolboxes: Toolboxes) {
+    pub fn set(&self, toolboxes: ServedToolboxSet) {
         self.0.fronts.set(&self.0.settings, toolboxes);
         if self.0.is_settled() {
             self.0.refresh();
@@ -124,7 +127,7 @@ impl Gateway {
     }
 
     /// Replaces the tokens: removed ones become invalid.
-    pub fn set_access(&self, access: &Access) {
+    pub fn set_access(&self, access: &ClientAccess) {
         let authenticator = access.authenticator();
         let mut current = self.0.authenticator.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::clone(&authenticator);
@@ -133,15 +136,15 @@ impl Gateway {
     }
 
     /// Replaces the permissions of callers other than the owner and Consort's own pages.
-    pub fn set_permissions(&self, permissions: Permissions) {
+    pub fn set_permissions(&self, permissions: GatewayPermissions) {
         let permissions = Arc::new(permissions);
         *self.0.permissions.write().unwrap_or_else(PoisonError::into_inner) = permissions;
     }
 
     /// Returns the numbers of sessions, streams and requests.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> GatewayCounts {
         let inner = &self.0;
-        Counts {
+        GatewayCounts {
             sessions: inner.sessions.len(),
             pipes: inner.pipes.len(),
             requests: Arc::strong_count(&inner.requests) - 1,
@@ -155,8 +158,8 @@ impl Gateway {
     }
 
     /// Returns a handle that reads the names clients see, while the gateway exists.
-    pub fn labels(&self) -> Labels {
-        Labels(Arc::downgrade(&self.0))
+    pub fn labels(&self) -> ClientNameHandle {
+        ClientNameHandle(Arc::downgrade(&self.0))
     }
 
     /// Answers `/readyz` with 503 for [`Limits::lame_duck`] while requests are served as before: load balancers notice,
@@ -197,22 +200,22 @@ impl Gateway {
 
 /// A handle to the names that clients see. It does not keep the gateway alive.
 #[derive(Clone, Debug)]
-pub struct Labels(Weak<Inner>);
+pub struct ClientNameHandle(Weak<Inner>);
 
-impl Labels {
+impl ClientNameHandle {
     /// The names at the endpoint of all servers, for a caller; none once the gateway is gone.
-    pub fn now(&self, caller: &Caller) -> Option<Labelled> {
-        Some(Labelled(self.0.upgrade()?.fronts.whole().menu(caller)))
+    pub fn now(&self, caller: &Caller) -> Option<ClientNameSnapshot> {
+        Some(ClientNameSnapshot(self.0.upgrade()?.fronts.whole().menu(caller)))
     }
 }
 
 /// The names that clients saw at one time.
 #[derive(Clone, Debug)]
-pub struct Labelled(Arc<Menu>);
+pub struct ClientNameSnapshot(Arc<EndpointListing>);
 
-impl Labelled {
+impl ClientNameSnapshot {
     /// The server of each item with the item's name before conflicts are resolved, and the name that clients see.
-    pub fn names(&self, kind: ShelfKind) -> impl Iterator<Item = (&Route, &str)> {
+    pub fn names(&self, kind: PrimitiveKind) -> impl Iterator<Item = (&CatalogRoute, &str)> {
         self.0.board(kind).routes()
     }
 
@@ -224,7 +227,7 @@ impl Labelled {
 
 /// Numbers of sessions, streams and requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct GatewayCounts {
     /// Sessions of legacy clients over Streamable HTTP.
     pub sessions: usize,
     /// Clients over HTTP+SSE.
@@ -240,23 +243,23 @@ impl Inner {
         Arc::clone(&self.authenticator.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn permissions(&self) -> Arc<Permissions> {
+    pub(crate) fn permissions(&self) -> Arc<GatewayPermissions> {
         Arc::clone(&self.permissions.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the handle that checks tokens and begins and ends browser sessions.
-    pub(crate) fn door(&self) -> Door {
+    pub(crate) fn door(&self) -> BrowserSignIn {
         let sessions = Arc::clone(&self.browser_sessions);
-        Door { authenticator: self.authenticator(), sessions, is_tls: false }
+        BrowserSignIn { authenticator: self.authenticator(), sessions, is_tls: false }
     }
 
     /// Renders the metrics, with current gauges.
     pub(crate) fn metrics(&self, servers: Vec<ServerStatus>) -> String {
-        let Records { metrics, ledger, tracer, .. } = &self.records;
+        let CallSinks { metrics, ledger, tracer, .. } = &self.records;
         metrics.sessions.set(self.sessions.len() + self.pipes.len());
         metrics.parked.set(self.park.len() + self.task_inputs.len());
         metrics.detached.calls.set(self.streams.detached());
-        metrics.render(&Extra {
+        metrics.render(&ExternalMetrics {
             servers,
             ledger: ledger.as_ref().map(Ledger::stats),
             spans_dropped: tracer.is_on().then(|| tracer.dropped()),
@@ -334,7 +337,7 @@ async fn sweep(gateway: Arc<Inner>) {
 }
 
 /// Returns the limits that metrics report beside current numbers, by name.
-fn limits_in_force(limits: &Limits) -> [(&'static str, i64); 5] {
+fn limits_in_force(limits: &GatewayLimits) -> [(&'static str, i64); 5] {
     let whole = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
     [
         ("connections", whole(limits.connections)),

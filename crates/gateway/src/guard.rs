@@ -7,17 +7,17 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 
 use crate::authenticator::{AuthError, Authenticator, PresentedCredential, RequestedEndpoint};
-use crate::browser::{Door, has_cookie};
+use crate::browser::{BrowserSignIn, has_cookie};
 use crate::forwarded::ClientEnd;
 use crate::gateway::Inner;
-use crate::site::{Entrance, Visit};
+use crate::site::{HttpRequestContext, RouteAccess};
 
 /// The loopback names of this machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum RequestRejection {
     Host,
     /// A request target whose host differs from `Host`.
     Target,
@@ -31,7 +31,7 @@ pub(crate) enum Refused {
     Authenticator,
 }
 
-impl Refused {
+impl RequestRejection {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Target => StatusCode::BAD_REQUEST,
@@ -122,24 +122,24 @@ pub(crate) fn meant_for_us(
     origins: &[String],
     target: &Uri,
     headers: &HeaderMap,
-) -> Result<(), Refused> {
+) -> Result<(), RequestRejection> {
     let mut named = headers.get_all(HOST).iter();
-    let host = named.next().and_then(|host| host.to_str().ok()).ok_or(Refused::Host)?;
+    let host = named.next().and_then(|host| host.to_str().ok()).ok_or(RequestRejection::Host)?;
     if named.next().is_some() || !is_ours(host, hosts) {
-        return Err(Refused::Host);
+        return Err(RequestRejection::Host);
     }
     // A proxy may route by either of the two, so they must agree.
     if target.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
-        return Err(Refused::Target);
+        return Err(RequestRejection::Target);
     }
     let mut shown = headers.get_all(ORIGIN).iter();
     let Some(origin) = shown.next() else { return Ok(()) };
-    let origin = origin.to_str().map_err(|_| Refused::Origin)?;
+    let origin = origin.to_str().map_err(|_| RequestRejection::Origin)?;
     if shown.next().is_some() {
-        return Err(Refused::Origin);
+        return Err(RequestRejection::Origin);
     }
     let allowed = origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
-    if allowed || is_own_origin(origin, host) { Ok(()) } else { Err(Refused::Origin) }
+    if allowed || is_own_origin(origin, host) { Ok(()) } else { Err(RequestRejection::Origin) }
 }
 
 /// Returns true if an origin is that of the pages served under this `Host`: the same name and the same port.
@@ -175,15 +175,16 @@ pub(crate) async fn authenticate(
     authenticator: &dyn Authenticator,
     endpoint: &RequestedEndpoint<'_>,
     headers: &HeaderMap,
-) -> Result<Caller, Refused> {
+) -> Result<Caller, RequestRejection> {
     if let Some(caller) = authenticator.anonymous() {
         return Ok(caller);
     }
     let mut shown = headers.get_all(AUTHORIZATION).iter();
-    let value = shown.next().and_then(|value| value.to_str().ok()).ok_or(Refused::Token)?;
-    let (scheme, secret) = value.split_once(' ').ok_or(Refused::Token)?;
+    let value =
+        shown.next().and_then(|value| value.to_str().ok()).ok_or(RequestRejection::Token)?;
+    let (scheme, secret) = value.split_once(' ').ok_or(RequestRejection::Token)?;
     if shown.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Refused::Token);
+        return Err(RequestRejection::Token);
     }
     let credential = PresentedCredential::new(secret);
     match authenticator.cached(&credential, endpoint) {
@@ -192,7 +193,7 @@ pub(crate) async fn authenticate(
     }
 }
 
-impl From<AuthError> for Refused {
+impl From<AuthError> for RequestRejection {
     fn from(error: AuthError) -> Self {
         match error {
             AuthError::Invalid => Self::Token,
@@ -206,37 +207,39 @@ impl From<AuthError> for Refused {
 
 /// Authenticates a request to a site, by the methods that the site accepts.
 pub(crate) async fn visit(
-    door: Door,
-    entrance: Entrance,
+    door: BrowserSignIn,
+    entrance: RouteAccess,
     endpoint: &RequestedEndpoint<'_>,
     method: &Method,
     headers: &HeaderMap,
-) -> Result<Visit, Refused> {
+) -> Result<HttpRequestContext, RequestRejection> {
     let authenticator = Arc::clone(&door.authenticator);
-    if entrance == Entrance::Token || headers.contains_key(AUTHORIZATION) {
+    if entrance == RouteAccess::Token || headers.contains_key(AUTHORIZATION) {
         let caller = Some(authenticate(&*authenticator, endpoint, headers).await?);
-        return Ok(Visit { caller, door, session: None });
+        return Ok(HttpRequestContext { caller, door, session: None });
     }
     let page = own_page(headers)?;
     if let Some(caller) = authenticator.anonymous() {
-        return Ok(Visit { caller: Some(caller), door, session: None });
+        return Ok(HttpRequestContext { caller: Some(caller), door, session: None });
     }
     let session = door.sessions.find(&*authenticator, headers);
     let reads = matches!(*method, Method::GET | Method::HEAD);
     match &session {
-        Some(_) if !reads && page != Page::Own => Err(Refused::Page),
-        None if entrance != Entrance::Open && has_cookie(headers) => Err(Refused::Session),
-        None if entrance != Entrance::Open => Err(Refused::Token),
+        Some(_) if !reads && page != RequestingPage::Own => Err(RequestRejection::Page),
+        None if entrance != RouteAccess::Open && has_cookie(headers) => {
+            Err(RequestRejection::Session)
+        }
+        None if entrance != RouteAccess::Open => Err(RequestRejection::Token),
         _ => {
             let caller = session.as_ref().map(|session| session.caller().clone());
-            Ok(Visit { caller, door, session })
+            Ok(HttpRequestContext { caller, door, session })
         }
     }
 }
 
 /// The page that sent a request, by the headers that only browsers set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
+enum RequestingPage {
     /// One of Consort's own.
     Own,
     /// None is named: a program, or a browser that only reads.
@@ -244,22 +247,22 @@ enum Page {
 }
 
 /// Refuses foreign pages: browsers attach cookies to the requests of any page.
-fn own_page(headers: &HeaderMap) -> Result<Page, Refused> {
+fn own_page(headers: &HeaderMap) -> Result<RequestingPage, RequestRejection> {
     let fetched = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
-        return Err(Refused::Page);
+        return Err(RequestRejection::Page);
     }
-    let Some(origin) = headers.get(ORIGIN) else { return Ok(Page::Unnamed) };
-    let origin = origin.to_str().map_err(|_| Refused::Page)?;
+    let Some(origin) = headers.get(ORIGIN) else { return Ok(RequestingPage::Unnamed) };
+    let origin = origin.to_str().map_err(|_| RequestRejection::Page)?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if is_own_origin(origin, host) { Ok(Page::Own) } else { Err(Refused::Page) }
+    if is_own_origin(origin, host) { Ok(RequestingPage::Own) } else { Err(RequestRejection::Page) }
 }
 
 impl Inner {
     /// Counts a refused request, and logs it within the rate limit. The log line omits the token.
     pub(crate) fn note_refusal<B>(
         &self,
-        refused: Refused,
+        refused: RequestRejection,
         request: &Request<B>,
         client: &ClientEnd,
     ) {
@@ -286,7 +289,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Access, Token};
+    use crate::settings::{BearerToken, ClientAccess};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -296,14 +299,14 @@ mod tests {
         headers
     }
 
-    fn check(pairs: &[(&'static str, &'static str)]) -> Result<(), Refused> {
+    fn check(pairs: &[(&'static str, &'static str)]) -> Result<(), RequestRejection> {
         check_target("/mcp", pairs)
     }
 
     fn check_target(
         target: &'static str,
         pairs: &[(&'static str, &'static str)],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RequestRejection> {
         let hosts = ["tools.example", "*.svc", "2001:db8::1"].map(|host| host.parse().unwrap());
         let origins = ["http://localhost:6274".to_owned()];
         meant_for_us(&hosts, &origins, &Uri::from_static(target), &headers(pairs))
@@ -344,10 +347,13 @@ mod tests {
             "svc.evil.example",
             "a.tools.example",
         ] {
-            assert_eq!(check(&[("host", host)]), Err(Refused::Host), "{host}");
+            assert_eq!(check(&[("host", host)]), Err(RequestRejection::Host), "{host}");
         }
-        assert_eq!(check(&[]), Err(Refused::Host));
-        assert_eq!(check(&[("host", "localhost"), ("host", "localhost")]), Err(Refused::Host));
+        assert_eq!(check(&[]), Err(RequestRejection::Host));
+        assert_eq!(
+            check(&[("host", "localhost"), ("host", "localhost")]),
+            Err(RequestRejection::Host)
+        );
     }
 
     #[test]
@@ -390,11 +396,11 @@ mod tests {
             "ftp://localhost",
             "",
         ] {
-            assert_eq!(origin(foreign), Err(Refused::Origin), "{foreign}");
+            assert_eq!(origin(foreign), Err(RequestRejection::Origin), "{foreign}");
         }
         let twice =
             [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://localhost")];
-        assert_eq!(check(&twice), Err(Refused::Origin));
+        assert_eq!(check(&twice), Err(RequestRejection::Origin));
     }
 
     #[test]
@@ -405,17 +411,18 @@ mod tests {
         for target in
             ["http://evil.example/mcp", "http://localhost/mcp", "http://tools.example/mcp"]
         {
-            let refused = Err(Refused::Target);
+            let refused = Err(RequestRejection::Target);
             assert_eq!(check_target(target, &[("host", "localhost:8808")]), refused, "{target}");
         }
         let foreign = check_target("http://evil.example/mcp", &[("host", "evil.example")]);
-        assert_eq!(foreign, Err(Refused::Host));
+        assert_eq!(foreign, Err(RequestRejection::Host));
     }
 
     #[tokio::test]
     async fn a_token_says_who_it_is() {
-        let tokens = vec![Token::client("ada", "s3cret"), Token::client("bob", "other")];
-        let tokens = Access::Tokens(tokens).authenticator();
+        let tokens =
+            vec![BearerToken::client("ada", "s3cret"), BearerToken::client("bob", "other")];
+        let tokens = ClientAccess::Tokens(tokens).authenticator();
         let endpoint = RequestedEndpoint { path: "/mcp" };
         let who = async |value: &'static str| {
             authenticate(&*tokens, &endpoint, &headers(&[("authorization", value)])).await
@@ -425,9 +432,9 @@ mod tests {
         for wrong in
             ["Bearer s3cre", "Bearer s3cret2", "Bearer ", "Bearer", "Basic s3cret", "s3cret"]
         {
-            assert_eq!(who(wrong).await, Err(Refused::Token), "{wrong}");
+            assert_eq!(who(wrong).await, Err(RequestRejection::Token), "{wrong}");
         }
-        let open = Access::Anyone.authenticator();
+        let open = ClientAccess::Anyone.authenticator();
         let anyone = authenticate(&*open, &endpoint, &HeaderMap::new()).await;
         assert_eq!(anyone, Ok(Caller::owner()));
     }

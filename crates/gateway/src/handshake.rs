@@ -2,43 +2,43 @@
 
 use std::sync::Arc;
 
-use consort_core::{Caller, Json, Object, Offers};
-use consort_wire::splice::Writer;
+use consort_core::{Caller, ClientCapabilities, Json, Object};
+use consort_wire::splice::ObjectWriter;
 use consort_wire::{Era, Revision};
 
-use crate::front::Front;
+use crate::front::GatewayEndpoint;
 use crate::seal::secret;
-use crate::session::Session;
-use crate::settings::Limits;
+use crate::session::ClientSessionState;
+use crate::settings::GatewayLimits;
 
 /// Returns the newest revision that both sides know, and the capabilities that a legacy client declares.
-pub(crate) fn negotiated(params: &Object) -> (Revision, Offers) {
+pub(crate) fn negotiated(params: &Object) -> (Revision, ClientCapabilities) {
     let asked = params.text("protocolVersion").and_then(|version| version.parse().ok());
     let revision = asked.filter(|revision: &Revision| revision.era() == Era::Legacy);
     let capabilities = params.get("capabilities").and_then(|json| json.to_object());
-    let offers = Offers::declared(&capabilities.unwrap_or_else(Object::empty));
+    let offers = ClientCapabilities::declared(&capabilities.unwrap_or_else(Object::empty));
     (revision.unwrap_or(Revision::NEWEST_LEGACY), offers)
 }
 
 /// Creates a session that lasts as long as its client's channel.
 pub(crate) fn open(
-    front: &Arc<Front>,
+    front: &Arc<GatewayEndpoint>,
     caller: Caller,
     params: &Object,
-    limits: &Limits,
-) -> Arc<Session> {
+    limits: &GatewayLimits,
+) -> Arc<ClientSessionState> {
     let (revision, offers) = negotiated(params);
     let notices = limits.session_notifications;
-    Session::new(secret(), Arc::clone(front), caller, revision, offers, notices)
+    ClientSessionState::new(secret(), Arc::clone(front), caller, revision, offers, notices)
 }
 
 /// Returns the `initialize` result for a legacy client.
-pub(crate) fn welcome(session: &Session) -> Json {
+pub(crate) fn welcome(session: &ClientSessionState) -> Json {
     let menu = session.front.menu(&session.caller);
     if menu.is_partial() {
         session.promise_all();
     }
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.text("protocolVersion", session.revision.as_str());
     writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());
     writer.raw("serverInfo", identity().as_bytes());

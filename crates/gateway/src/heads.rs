@@ -26,12 +26,13 @@ impl<T> StrictHeads<T> {
 
     /// True if a head has begun to arrive and is not complete.
     pub(crate) fn is_in_head(&self) -> bool {
-        self.scanner.place == Place::Head && (self.scanner.begun || !self.scanner.line.is_empty())
+        self.scanner.place == HeadPosition::Head
+            && (self.scanner.begun || !self.scanner.line.is_empty())
     }
 
     /// True if all that has arrived are whole requests.
     pub(crate) fn is_between_requests(&self) -> bool {
-        self.scanner.place == Place::Head && !self.is_in_head()
+        self.scanner.place == HeadPosition::Head && !self.is_in_head()
     }
 }
 
@@ -49,7 +50,7 @@ impl<T: AsyncRead + Unpin> StrictHeads<T> {
 /// Follows requests as they arrive, in chunks of any size: heads line by line, bodies by their length.
 #[derive(Debug, Default)]
 struct HeadScanner {
-    place: Place,
+    place: HeadPosition,
     /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
     /// The last byte of it that has arrived.
@@ -62,7 +63,7 @@ struct HeadScanner {
 
 /// Position of the next byte in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum HeadPosition {
     #[default]
     Head,
     Body(u64),
@@ -79,14 +80,19 @@ impl HeadScanner {
         let mut at = 0;
         while at < bytes.len() {
             match self.place {
-                Place::Over => return,
-                Place::Body(left) => {
-                    at += self.skip(left, bytes.len() - at, Place::Body, Place::Head);
+                HeadPosition::Over => return,
+                HeadPosition::Body(left) => {
+                    at += self.skip(left, bytes.len() - at, HeadPosition::Body, HeadPosition::Head);
                 }
-                Place::Chunk(left) => {
-                    at += self.skip(left, bytes.len() - at, Place::Chunk, Place::ChunkSize);
+                HeadPosition::Chunk(left) => {
+                    at += self.skip(
+                        left,
+                        bytes.len() - at,
+                        HeadPosition::Chunk,
+                        HeadPosition::ChunkSize,
+                    );
                 }
-                Place::Head | Place::ChunkSize | Place::Trailer => {
+                HeadPosition::Head | HeadPosition::ChunkSize | HeadPosition::Trailer => {
                     let Some(length) = memchr(b'\n', &bytes[at..]) else {
                         self.keep(&bytes[at..]);
                         return;
@@ -95,7 +101,7 @@ impl HeadScanner {
                     let last = if length > 0 { bytes[end - 1] } else { self.last };
                     if last != b'\r' {
                         bytes[end] = 0;
-                        self.place = Place::Over;
+                        self.place = HeadPosition::Over;
                         return;
                     }
                     if self.line.is_empty() {
@@ -111,7 +117,13 @@ impl HeadScanner {
         }
     }
 
-    fn skip(&mut self, left: u64, there: usize, rest: fn(u64) -> Place, next: Place) -> usize {
+    fn skip(
+        &mut self,
+        left: u64,
+        there: usize,
+        rest: fn(u64) -> HeadPosition,
+        next: HeadPosition,
+    ) -> usize {
         let taken = usize::try_from(left).unwrap_or(usize::MAX).min(there);
         let left = left - taken as u64;
         self.place = if left == 0 { next } else { rest(left) };
@@ -129,27 +141,27 @@ impl HeadScanner {
     fn end_line(&mut self, line: &[u8]) {
         let text = line.strip_suffix(b"\r").unwrap_or(line);
         self.place = match self.place {
-            Place::Head if text.is_empty() => self.end_head(),
-            Place::Head => self.header(text),
-            Place::ChunkSize => match chunk_size(text) {
-                Some(0) => Place::Trailer,
+            HeadPosition::Head if text.is_empty() => self.end_head(),
+            HeadPosition::Head => self.header(text),
+            HeadPosition::ChunkSize => match chunk_size(text) {
+                Some(0) => HeadPosition::Trailer,
                 // Behind a chunk there is an empty line.
-                Some(size) => Place::Chunk(size.saturating_add(2)),
-                None => Place::Over,
+                Some(size) => HeadPosition::Chunk(size.saturating_add(2)),
+                None => HeadPosition::Over,
             },
-            Place::Trailer if text.is_empty() => Place::Head,
+            HeadPosition::Trailer if text.is_empty() => HeadPosition::Head,
             place => place,
         };
         self.last = 0;
     }
 
-    fn header(&mut self, line: &[u8]) -> Place {
+    fn header(&mut self, line: &[u8]) -> HeadPosition {
         self.begun = true;
         // Of all headers two say how long the body is.
         if !matches!(line[0], b'c' | b'C' | b't' | b'T') {
-            return Place::Head;
+            return HeadPosition::Head;
         }
-        let Some(colon) = memchr(b':', line) else { return Place::Head };
+        let Some(colon) = memchr(b':', line) else { return HeadPosition::Head };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"transfer-encoding") {
             self.chunked = true;
@@ -158,22 +170,22 @@ impl HeadScanner {
             // Of a line that was cut the end is missing.
             match length.filter(|_| line.len() < LONGEST) {
                 Some(length) => self.length = length,
-                None => return Place::Over,
+                None => return HeadPosition::Over,
             }
         }
-        Place::Head
+        HeadPosition::Head
     }
 
-    fn end_head(&mut self) -> Place {
+    fn end_head(&mut self) -> HeadPosition {
         if !self.begun {
-            return Place::Head;
+            return HeadPosition::Head;
         }
         let (length, chunked) = (self.length, self.chunked);
         (self.begun, self.length, self.chunked) = (false, 0, false);
         match length {
-            _ if chunked => Place::ChunkSize,
-            0 => Place::Head,
-            length => Place::Body(length),
+            _ if chunked => HeadPosition::ChunkSize,
+            0 => HeadPosition::Head,
+            length => HeadPosition::Body(length),
         }
     }
 }

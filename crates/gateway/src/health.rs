@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::authenticator::RequestedEndpoint;
-use crate::body::{Body, ConnectionBody};
+use crate::body::{ConnectionBody, ResponseBody};
 use crate::gateway::{Gateway, Inner};
 use crate::guard;
-use crate::http::{ConnectionClose, Reply, bare, only, refuse, serve_connection, text};
-use crate::socket::{Listener, Listeners, Stream};
-use crate::stall::Stall;
+use crate::http::{ConnectionClose, HttpReply, bare, only, refuse, serve_connection, text};
+use crate::socket::{ClientStream, ListeningSocket, ListeningSockets};
+use crate::stall::StallGuard;
 
 /// The methods of health endpoints.
 const METHODS: &str = "GET, HEAD, OPTIONS";
@@ -32,9 +32,9 @@ const NO_METRICS: &str =
 impl Gateway {
     /// Serves health and metrics alone, under any host name, until the gateway ends. Metrics require a token as
     /// elsewhere.
-    pub async fn serve_metrics(&self, listener: impl Into<Listener>) {
+    pub async fn serve_metrics(&self, listener: impl Into<ListeningSocket>) {
         let inner = &self.0;
-        let listeners = Listeners::new(vec![listener.into()]);
+        let listeners = ListeningSockets::new(vec![listener.into()]);
         let places = Arc::new(Semaphore::new(inner.settings.limits.metrics_connections));
         loop {
             let accepted = tokio::select! {
@@ -57,7 +57,7 @@ impl Gateway {
 }
 
 /// Serves one connection of a monitoring client.
-async fn connection(gateway: Arc<Inner>, stream: Stream, _place: OwnedSemaphorePermit) {
+async fn connection(gateway: Arc<Inner>, stream: ClientStream, _place: OwnedSemaphorePermit) {
     let respond = |request: Request<Incoming>| {
         let gateway = Arc::clone(&gateway);
         async move {
@@ -65,14 +65,14 @@ async fn connection(gateway: Arc<Inner>, stream: Stream, _place: OwnedSemaphoreP
             Ok::<_, Infallible>(reply.map(|body| ConnectionBody::new(body, None)))
         }
     };
-    let stream = Stall::new(stream, gateway.settings.limits.stalled);
+    let stream = StallGuard::new(stream, gateway.settings.limits.stalled);
     let endless = &AtomicBool::new(false);
     let close = ConnectionClose { token: &gateway.draining, may_end_now: || false, endless };
     serve_connection(&gateway, stream, close, respond).await;
 }
 
 /// Answers at the listener for health and metrics only.
-async fn respond(gateway: &Inner, request: &Request<Incoming>) -> Reply {
+async fn respond(gateway: &Inner, request: &Request<Incoming>) -> HttpReply {
     let (method, path) = (request.method(), request.uri().path());
     if let Some(reply) = health(gateway, method, path) {
         return reply;
@@ -102,7 +102,7 @@ async fn respond(gateway: &Inner, request: &Request<Incoming>) -> Reply {
 }
 
 /// Answers health checks without a token. They reveal nothing about callers.
-pub(crate) fn health(gateway: &Inner, method: &Method, path: &str) -> Option<Reply> {
+pub(crate) fn health(gateway: &Inner, method: &Method, path: &str) -> Option<HttpReply> {
     if !matches!(path, "/healthz" | "/readyz") {
         return None;
     }
@@ -117,7 +117,7 @@ pub(crate) fn health(gateway: &Inner, method: &Method, path: &str) -> Option<Rep
     })
 }
 
-fn state(gateway: &Inner, path: &str) -> Reply {
+fn state(gateway: &Inner, path: &str) -> HttpReply {
     if path == "/healthz" {
         return text(StatusCode::OK, "ok");
     }
@@ -130,14 +130,14 @@ fn state(gateway: &Inner, path: &str) -> Reply {
 }
 
 /// Answers with the metrics. They name every server, also those that a policy hides from a caller.
-pub(crate) fn metrics(gateway: &Inner, caller: &Caller) -> Reply {
+pub(crate) fn metrics(gateway: &Inner, caller: &Caller) -> HttpReply {
     if !caller.is_owner() && !gateway.permissions().metrics.contains(caller.id()) {
         return text(StatusCode::FORBIDDEN, NO_METRICS);
     }
     let states = (gateway.settings.states)();
     let mut reply = text(StatusCode::OK, "");
     let body = Bytes::from(gateway.metrics(states));
-    *reply.body_mut() = Body::Whole(Some(body.into()));
+    *reply.body_mut() = ResponseBody::Whole(Some(body.into()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
     reply

@@ -20,27 +20,27 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 
 use crate::authenticator::{Authenticator, RequestedEndpoint};
-use crate::body::{Body, ConnectionBody, EventSource, Events};
-use crate::browser::Door;
+use crate::body::{ConnectionBody, EventSource, EventStreamBody, ResponseBody};
+use crate::browser::BrowserSignIn;
 use crate::cors;
 use crate::forwarded::{self, ClientEnd};
 use crate::gateway::{Gateway, Inner};
-use crate::guard::{self, Refused};
+use crate::guard::{self, RequestRejection};
 use crate::heads::StrictHeads;
 use crate::health;
 use crate::linger::LingeringClose;
-use crate::overflow::{Overflow, ReserveDescriptors, is_exhausted};
-use crate::pieces::Pieces;
+use crate::overflow::{OverflowResponder, ReserveDescriptors, is_exhausted};
+use crate::pieces::BodyChunks;
 use crate::post;
-use crate::request::Answering;
-use crate::shares::{ClientConnection, Place, memory_holder};
-use crate::site::{self, Entrance};
-use crate::socket::{Listener, Listeners, Peer, Stream};
+use crate::request::AnsweringRequest;
+use crate::shares::{ClientConnection, ConnectionPlace, memory_holder};
+use crate::site::{self, RouteAccess};
+use crate::socket::{ClientStream, ListeningSocket, ListeningSockets, PeerAddress};
 use crate::sse;
-use crate::stall::Stall;
+use crate::stall::StallGuard;
 use crate::streams::StreamBody;
-use crate::threads::Threads;
-use address::{Address, address};
+use crate::threads::ServingThreads;
+use address::{EndpointPath, address};
 
 pub(crate) use crate::received::{read, read_any};
 
@@ -56,21 +56,21 @@ const RELIEF: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// HTTP response of the gateway.
-pub(crate) type Reply = Response<Body>;
+pub(crate) type HttpReply = Response<ResponseBody>;
 
 impl Gateway {
     /// Serves clients until the gateway is drained. Connections are distributed among this many threads, the current
     /// one included: the state of a connection stays on its thread.
-    pub async fn serve_http(&self, listener: impl Into<Listener>, threads: usize) {
+    pub async fn serve_http(&self, listener: impl Into<ListeningSocket>, threads: usize) {
         self.serve_all(vec![listener.into()], threads).await;
     }
 
     /// The same at several sockets.
-    pub async fn serve_all(&self, listeners: Vec<Listener>, threads: usize) {
+    pub async fn serve_all(&self, listeners: Vec<ListeningSocket>, threads: usize) {
         let inner = &self.0;
-        let listeners = Listeners::new(listeners);
-        let mut threads = Threads::start(inner, threads.saturating_sub(1));
-        let overflow = Overflow::new(&inner.settings.limits);
+        let listeners = ListeningSockets::new(listeners);
+        let mut threads = ServingThreads::start(inner, threads.saturating_sub(1));
+        let overflow = OverflowResponder::new(&inner.settings.limits);
         let reserve = ReserveDescriptors::new(&inner.settings.limits);
         loop {
             let accepted = tokio::select! {
@@ -99,7 +99,7 @@ impl Gateway {
 }
 
 /// Serves one connection of a client.
-pub(crate) async fn connection(gateway: Arc<Inner>, stream: Stream, place: Place) {
+pub(crate) async fn connection(gateway: Arc<Inner>, stream: ClientStream, place: ConnectionPlace) {
     let open = gateway.shares.open(place, &gateway.draining);
     let (client, peer) = (&open.connection, stream.peer());
     let endless = &AtomicBool::new(false);
@@ -118,7 +118,7 @@ pub(crate) async fn connection(gateway: Arc<Inner>, stream: Stream, place: Place
             Ok::<_, Infallible>(reply.map(|body| ConnectionBody::new(body, Some(progress))))
         }
     };
-    let stream = Stall::of_client(stream, &gateway, client);
+    let stream = StallGuard::of_client(stream, &gateway, client);
     let close =
         ConnectionClose { token: &client.close, may_end_now: || client.may_end_now(), endless };
     serve_connection(&gateway, stream, close, respond).await;
@@ -138,7 +138,7 @@ pub(crate) struct ConnectionClose<'a, F> {
 /// drains.
 pub(crate) async fn serve_connection<R, F>(
     gateway: &Inner,
-    stream: Stall<Stream>,
+    stream: StallGuard<ClientStream>,
     close: ConnectionClose<'_, impl Fn() -> bool>,
     respond: R,
 ) where
@@ -185,10 +185,10 @@ pub(crate) async fn serve_connection<R, F>(
 /// Answers one request.
 async fn respond(
     gateway: &Arc<Inner>,
-    peer: Peer,
+    peer: PeerAddress,
     client: &ClientConnection,
     mut request: HttpRequest<Incoming>,
-) -> Reply {
+) -> HttpReply {
     let settings = &gateway.settings;
     let end = forwarded::unwrap(settings, peer, &mut request);
     if let Some(reply) = health::health(gateway, request.method(), request.uri().path()) {
@@ -200,7 +200,7 @@ async fn respond(
     // Pages of others never use what a browser session opens.
     let for_pages = || {
         let path = request.uri().path();
-        site::at(gateway, path).is_none_or(|site| site.entrance(path) == Entrance::Token)
+        site::at(gateway, path).is_none_or(|site| site.entrance(path) == RouteAccess::Token)
     };
     let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages());
     let Some(origin) = origin else {
@@ -225,13 +225,13 @@ async fn admit(
     client: &ClientConnection,
     end: &ClientEnd,
     request: HttpRequest<Incoming>,
-) -> Reply {
+) -> HttpReply {
     let (path, headers) = (request.uri().path(), request.headers());
     let endpoint = RequestedEndpoint { path };
     let meant = guard::meant_for_us(&gateway.settings.hosts, origins, request.uri(), headers);
     if let Some(site) = site::at(gateway, path) {
         let is_tls = end.is_tls == Some(true);
-        let door = Door { is_tls, ..gateway.door() };
+        let door = BrowserSignIn { is_tls, ..gateway.door() };
         let (entrance, method) = (site.entrance(path), request.method());
         let visit = match meant {
             Ok(()) => guard::visit(door, entrance, &endpoint, method, headers).await,
@@ -269,14 +269,16 @@ async fn admit(
         return health::metrics(gateway, &caller);
     }
     match address(gateway, path, &caller) {
-        Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
-        Some(Address::Sse(front)) => Box::pin(sse::respond(gateway, &front, caller, request)).await,
+        Some(EndpointPath::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
+        Some(EndpointPath::Sse(front)) => {
+            Box::pin(sse::respond(gateway, &front, caller, request)).await
+        }
         None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
     }
 }
 
 /// The response to a client for which no other connection is closed.
-fn no_share() -> Reply {
+fn no_share() -> HttpReply {
     let mut reply = text(
         StatusCode::SERVICE_UNAVAILABLE,
         "too many connections are open, and this caller has its share of them: close some, or raise \
@@ -288,9 +290,9 @@ fn no_share() -> Reply {
 }
 
 /// A plain-text response.
-pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
+pub(crate) fn text(status: StatusCode, text: &'static str) -> HttpReply {
     let body = Bytes::from(format!("{text}\n"));
-    let mut reply = Response::new(Body::Whole(Some(body.into())));
+    let mut reply = Response::new(ResponseBody::Whole(Some(body.into())));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
@@ -298,22 +300,22 @@ pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
 }
 
 /// A response without content.
-pub(crate) fn bare(status: StatusCode) -> Reply {
-    let mut reply = Response::new(Body::empty());
+pub(crate) fn bare(status: StatusCode) -> HttpReply {
+    let mut reply = Response::new(ResponseBody::empty());
     *reply.status_mut() = status;
     reply
 }
 
 /// The response to a refused request.
 pub(crate) fn refuse(
-    refused: Refused,
+    refused: RequestRejection,
     authenticator: &dyn Authenticator,
     endpoint: &RequestedEndpoint<'_>,
-) -> Reply {
+) -> HttpReply {
     let mut reply = text(refused.status(), refused.message());
     match refused {
-        Refused::Token => challenged(reply, authenticator, endpoint),
-        Refused::Authenticator => {
+        RequestRejection::Token => challenged(reply, authenticator, endpoint),
+        RequestRejection::Authenticator => {
             reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             reply
         }
@@ -323,16 +325,16 @@ pub(crate) fn refuse(
 
 /// A refusal with the `WWW-Authenticate` challenge of its endpoint.
 pub(crate) fn challenged(
-    mut reply: Reply,
+    mut reply: HttpReply,
     authenticator: &dyn Authenticator,
     endpoint: &RequestedEndpoint<'_>,
-) -> Reply {
+) -> HttpReply {
     reply.headers_mut().insert(WWW_AUTHENTICATE, authenticator.challenge(endpoint));
     reply
 }
 
 /// The 405 response, with the methods that are allowed.
-pub(crate) fn only(methods: &'static str) -> Reply {
+pub(crate) fn only(methods: &'static str) -> HttpReply {
     let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     reply
@@ -343,33 +345,37 @@ pub(crate) async fn message(
     gateway: &Inner,
     caller: &Caller,
     status: u16,
-    message: Pieces,
-) -> Reply {
+    message: BodyChunks,
+) -> HttpReply {
     gateway.records.metrics.sent(message.len());
     let message = if message.is_ours() && gateway.budget.counts(message.len()) {
         Box::pin(held(gateway, Some(caller), message)).await
     } else {
         message
     };
-    let mut reply = Response::new(Body::Whole(Some(message)));
+    let mut reply = Response::new(ResponseBody::Whole(Some(message)));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
 }
 
 /// A stream of events; the call is cancelled if the stream breaks off.
-pub(crate) fn stream(gateway: &Inner, messages: Answering, first: Option<Pieces>) -> Reply {
+pub(crate) fn stream(
+    gateway: &Inner,
+    messages: AnsweringRequest,
+    first: Option<BodyChunks>,
+) -> HttpReply {
     events(gateway, EventSource::Messages(messages), first)
 }
 
 /// A stream of events that can be resumed.
-pub(crate) fn resumable(gateway: &Inner, stream: StreamBody) -> Reply {
+pub(crate) fn resumable(gateway: &Inner, stream: StreamBody) -> HttpReply {
     events(gateway, EventSource::Stream(stream), None)
 }
 
-fn events(gateway: &Inner, source: EventSource, first: Option<Pieces>) -> Reply {
+fn events(gateway: &Inner, source: EventSource, first: Option<BodyChunks>) -> HttpReply {
     let metrics = Arc::clone(&gateway.records.metrics);
-    let body = Events::body(source, first, gateway.settings.limits.silence, metrics);
+    let body = EventStreamBody::body(source, first, gateway.settings.limits.silence, metrics);
     let mut reply = Response::new(body);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -379,7 +385,11 @@ fn events(gateway: &Inner, source: EventSource, first: Option<Pieces>) -> Reply 
 }
 
 /// The same bytes, charged to the memory budget for as long as they exist.
-pub(crate) async fn held(gateway: &Inner, caller: Option<&Caller>, pieces: Pieces) -> Pieces {
+pub(crate) async fn held(
+    gateway: &Inner,
+    caller: Option<&Caller>,
+    pieces: BodyChunks,
+) -> BodyChunks {
     let holder = caller.map(memory_holder).unwrap_or_default();
     let mut room = gateway.budget.reservation_of(holder);
     room.extend(pieces.len(), pieces.len()).await;

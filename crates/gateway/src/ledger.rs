@@ -58,26 +58,26 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use archives::LedgerSource;
-pub use digest::Digest;
-pub use entry::Entry;
-use entry::Waiting;
-pub use filter::Filter;
-use queue::{Queue, Taken};
-pub use read::{CallRow, Follow, Row};
-pub use record::{Class, Intent};
+pub use digest::ValueDigest;
+pub use entry::LedgerEntry;
+use entry::SendCondition;
+pub use filter::CallFilter;
+use queue::{QueuedIntent, RecordQueue};
+pub use read::{CallRow, LedgerFollower, LedgerRow};
+pub use record::{CallIntent, OutcomeClass};
 pub use report::{ReportKey, ReportTotals, UsageReport, report};
-pub use search::{Found, Search, search};
-use store::Store;
+pub use search::{LedgerSearch, SearchResult, search};
+use store::LedgerStore;
 pub use tail::tail;
-pub use usage::{Cost, ModelUsage, UsageRow};
-pub use verify::{Break, Report, verify};
+pub use usage::{ModelUsage, UsageCost, UsageRow};
+pub use verify::{ChainBreak, VerifyReport, verify};
 pub use visit::visit;
 
 /// Settings of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSettings {
     /// Behaviour while it cannot be written.
-    pub mode: Mode,
+    pub mode: LedgerMode,
     /// Maximum size of the file in bytes; beyond it the oldest records are dropped.
     pub size: u64,
     /// Retention time of records; unlimited, as far as the size allows, if absent.
@@ -107,7 +107,7 @@ pub struct LedgerSettings {
 impl Default for LedgerSettings {
     fn default() -> Self {
         Self {
-            mode: Mode::Lenient,
+            mode: LedgerMode::Lenient,
             size: 64 << 20,
             age: None,
             archive: None,
@@ -136,7 +136,7 @@ pub enum WriterRole {
 
 /// Behaviour while the ledger cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum LedgerMode {
     /// Calls are made; unwritten ones are counted, and the ledger records their number.
     Lenient,
     /// A call is made only when its intent is on disk.
@@ -206,11 +206,11 @@ impl LedgerError {
 /// A call must not be made, because its intent is not on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rejected: the ledger is unavailable, and no call is made without a record of it")]
-pub struct Unavailable;
+pub struct LedgerUnavailable;
 
 /// Statistics of the ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct LedgerStats {
     /// Calls whose intent is in the file.
     pub written: u64,
     /// Calls that were made and could not be written.
@@ -230,20 +230,20 @@ pub struct Stats {
 /// A ledger open for writing. Clones share one ledger.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    queue: Arc<Queue>,
+    queue: Arc<RecordQueue>,
     patience: Duration,
-    writer: Arc<Writer>,
+    writer: Arc<WriterThread>,
     path: Arc<Path>,
 }
 
 /// The writer thread. Once the ledger is dropped, it has nothing left to wait for.
 #[derive(Debug)]
-struct Writer {
-    queue: Arc<Queue>,
+struct WriterThread {
+    queue: Arc<RecordQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Drop for Writer {
+impl Drop for WriterThread {
     fn drop(&mut self) {
         self.queue.close();
     }
@@ -255,10 +255,10 @@ impl Ledger {
     /// later: see [`Self::failure`].
     pub fn open(path: &Path, settings: LedgerSettings) -> Result<Self, LedgerError> {
         let opened = match settings.role {
-            WriterRole::Gateway => Some(Store::open(path, &settings)?),
+            WriterRole::Gateway => Some(LedgerStore::open(path, &settings)?),
             WriterRole::Command => None,
         };
-        let queue = Arc::new(Queue::new(settings.mode, settings.queue));
+        let queue = Arc::new(RecordQueue::new(settings.mode, settings.queue));
         let patience = settings.patience;
         let thread = std::thread::Builder::new().name("ledger".to_owned());
         let started = thread.spawn({
@@ -267,16 +267,16 @@ impl Ledger {
         });
         let thread =
             started.map_err(|source| LedgerError::Unusable { path: path.to_owned(), source })?;
-        let writer = Writer { queue: Arc::clone(&queue), thread: Mutex::new(Some(thread)) };
+        let writer = WriterThread { queue: Arc::clone(&queue), thread: Mutex::new(Some(thread)) };
         Ok(Self { queue, patience, writer: Arc::new(writer), path: path.into() })
     }
 
     /// Records that a call is about to be made. It costs the caller well under a microsecond; the call may only be sent
     /// once [`Entry::durable`] succeeds.
     #[must_use = "a call whose entry is dropped counts as cancelled"]
-    pub fn begin(&self, intent: impl Into<Arc<Intent>>) -> Entry {
+    pub fn begin(&self, intent: impl Into<Arc<CallIntent>>) -> LedgerEntry {
         let (time, taken) = self.queue.begin(intent.into());
-        let entry = |id, waiting| Entry {
+        let entry = |id, waiting| LedgerEntry {
             queue: Arc::clone(&self.queue),
             patience: self.patience,
             begun: Instant::now(),
@@ -285,10 +285,10 @@ impl Ledger {
             waiting,
         };
         match taken {
-            Taken::Noted(id) => entry(Some(id), Waiting::Nothing),
-            Taken::Promised(id, answer) => entry(Some(id), Waiting::Answer(answer)),
-            Taken::Lost => entry(None, Waiting::Nothing),
-            Taken::Refused => entry(None, Waiting::Never),
+            QueuedIntent::Noted(id) => entry(Some(id), SendCondition::Nothing),
+            QueuedIntent::Promised(id, answer) => entry(Some(id), SendCondition::Answer(answer)),
+            QueuedIntent::Lost => entry(None, SendCondition::Nothing),
+            QueuedIntent::Refused => entry(None, SendCondition::Never),
         }
     }
 
@@ -298,7 +298,7 @@ impl Ledger {
     }
 
     /// Returns its statistics.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> LedgerStats {
         self.queue.stats()
     }
 

@@ -67,18 +67,19 @@ pub mod fuzzing {
 pub use authenticator::{
     AuthError, Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
 };
-pub use browser::{BrowserSession, Door, NewBrowserSession};
+pub use browser::{BrowserSession, BrowserSignIn, NewBrowserSession};
 pub use forwarded::{
-    BasePath, InvalidBasePath, InvalidProxy, InvalidProxyHeaders, ProxyHeaders, TrustedProxy,
+    BasePath, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders, TrustedProxy,
 };
-pub use gateway::{Counts, Gateway, Labelled, Labels};
+pub use gateway::{ClientNameHandle, ClientNameSnapshot, Gateway, GatewayCounts};
 pub use guard::{HostPattern, InvalidHost};
 pub use lines::{LINES_PER_SECOND, LogLimits, REFUSED_NAME_CHARS};
-pub use naming::{NameRecord, Naming, forget_names, read_names};
-pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord, ServerLookup};
+pub use naming::{NameRecord, NamingScheme, forget_names, read_names};
+pub use recorded::{CallRecorder, CallSinks, ModelRequestRecord, RunRecord, ServerLookup};
 pub use seal::{SealingKey, SealingKeyError};
 pub use settings::{
-    Access, Limits, Permissions, Profile, ServerStatus, Settings, States, Token, Toolboxes,
+    BearerToken, ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedProfile,
+    ServedToolboxSet, ServerStatus, ServerStatuses,
 };
-pub use site::{Entrance, Site, SiteBody, Visit};
-pub use socket::Listener;
+pub use site::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
+pub use socket::ListeningSocket;

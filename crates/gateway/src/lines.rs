@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::metrics::Metrics;
+use crate::metrics::GatewayMetrics;
 
 /// The log lines of each kind that are written in a second.
 pub const LINES_PER_SECOND: u32 = 50;
@@ -61,7 +61,7 @@ impl LogLimits {
     }
 
     /// Logs and counts the lines suppressed since the last time.
-    pub(crate) fn flush(&self, metrics: &Metrics) {
+    pub(crate) fn flush(&self, metrics: &GatewayMetrics) {
         for limit in [&self.calls, &self.refusals] {
             let lines = limit.take_suppressed();
             if lines > 0 {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use crate::heads::StrictHeads;
-use crate::settings::Limits;
+use crate::settings::GatewayLimits;
 
 /// The response to a request whose head takes too long.
 const SLOW_HEAD: &[u8] =
@@ -47,7 +47,7 @@ enum CloseStage {
 }
 
 impl<T> LingeringClose<T> {
-    pub(crate) fn new(inner: StrictHeads<T>, limits: &Limits) -> Self {
+    pub(crate) fn new(inner: StrictHeads<T>, limits: &GatewayLimits) -> Self {
         Self {
             inner,
             head: limits.head,
@@ -186,12 +186,12 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> GatewayLimits {
+        GatewayLimits {
             head: Duration::from_secs(10),
             linger: Duration::from_secs(2),
             linger_bytes: 100_000,
-            ..Limits::default()
+            ..GatewayLimits::default()
         }
     }
 

@@ -5,42 +5,42 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{
-    Caller, ClientSession, Emitter, Json, Object, Offers, ServerId, ShelfKind, Subscription,
-    SubscriptionEvent, SubscriptionEvents,
+    Caller, ClientCapabilities, ClientSession, Json, Object, PrimitiveKind, ServerId, StreamSender,
+    Subscription, SubscriptionEvent, SubscriptionEvents,
 };
-use consort_wire::splice::{self, Writer};
-use consort_wire::{Era, Id};
+use consort_wire::splice::{self, ObjectWriter};
+use consort_wire::{Era, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::answer::{self, Answer, Failure, INVALID_PARAMS};
-use crate::front::Front;
+use crate::answer::{self, INVALID_PARAMS, RequestAnswer, RequestFailure};
+use crate::front::GatewayEndpoint;
 use crate::gateway::{Inner, empty};
-use crate::menu::Menu;
-use crate::request::{Out, Request, Speaker};
-use crate::session::Session;
+use crate::menu::EndpointListing;
+use crate::request::{ClientDialect, ClientMessage, ClientRequest};
+use crate::session::ClientSessionState;
 use crate::tasks;
 
 /// Names at the server, mapped to names at the client.
-type Names = BTreeMap<String, String>;
+type ClientNames = BTreeMap<String, String>;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const UPDATED: &str = "notifications/resources/updated";
 
 /// Primitive kinds, and the notification of a change to their list.
-const LISTS: [(ShelfKind, &str); 4] = [
-    (ShelfKind::Tools, "notifications/tools/list_changed"),
-    (ShelfKind::Prompts, "notifications/prompts/list_changed"),
-    (ShelfKind::Resources, "notifications/resources/list_changed"),
-    (ShelfKind::Templates, "notifications/resources/list_changed"),
+const LISTS: [(PrimitiveKind, &str); 4] = [
+    (PrimitiveKind::Tools, "notifications/tools/list_changed"),
+    (PrimitiveKind::Prompts, "notifications/prompts/list_changed"),
+    (PrimitiveKind::Resources, "notifications/resources/list_changed"),
+    (PrimitiveKind::Templates, "notifications/resources/list_changed"),
 ];
 
 /// Notification filter of a modern client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Wanted {
+struct NotificationFilter {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tools_list_changed: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -53,12 +53,12 @@ struct Wanted {
     task_ids: Vec<String>,
 }
 
-impl Wanted {
-    fn wants(&self, kind: ShelfKind) -> bool {
+impl NotificationFilter {
+    fn wants(&self, kind: PrimitiveKind) -> bool {
         match kind {
-            ShelfKind::Tools => self.tools_list_changed,
-            ShelfKind::Prompts => self.prompts_list_changed,
-            ShelfKind::Resources | ShelfKind::Templates => self.resources_list_changed,
+            PrimitiveKind::Tools => self.tools_list_changed,
+            PrimitiveKind::Prompts => self.prompts_list_changed,
+            PrimitiveKind::Resources | PrimitiveKind::Templates => self.resources_list_changed,
         }
     }
 }
@@ -66,22 +66,22 @@ impl Wanted {
 /// Handles `subscriptions/listen`: sends a modern client the notifications it requested until it disconnects.
 pub(crate) async fn listen(
     gateway: &Arc<Inner>,
-    request: &Request,
-    emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
-    let invalid = || Failure::new(INVALID_PARAMS, "`notifications` is missing or malformed");
+    request: &ClientRequest,
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<RequestAnswer, RequestFailure> {
+    let invalid = || RequestFailure::new(INVALID_PARAMS, "`notifications` is missing or malformed");
     let wanted = request.params.get("notifications").ok_or_else(invalid)?;
-    let mut wanted: Wanted = wanted.read().map_err(|_| invalid())?;
-    let Speaker::Modern(modern) = &request.speaker else { return Err(invalid()) };
+    let mut wanted: NotificationFilter = wanted.read().map_err(|_| invalid())?;
+    let ClientDialect::Modern(modern) = &request.speaker else { return Err(invalid()) };
     let menu = request.menu();
-    wanted.prompts_list_changed &= menu.has(ShelfKind::Prompts);
-    wanted.resources_list_changed &= menu.has(ShelfKind::Resources);
+    wanted.prompts_list_changed &= menu.has(PrimitiveKind::Prompts);
+    wanted.resources_list_changed &= menu.has(PrimitiveKind::Resources);
     let (sender, mut heard) = mpsc::channel(gateway.settings.limits.subscription_updates);
     let mut telling = JoinSet::new();
     let uris = std::mem::take(&mut wanted.resource_subscriptions);
     let names = std::mem::take(&mut wanted.task_ids);
     let (front, caller) = (&request.front, &request.caller);
-    let watch = |server| Watch {
+    let watch = |server| UpstreamSubscriber {
         front,
         caller,
         offers: &modern.offers,
@@ -105,34 +105,35 @@ pub(crate) async fn listen(
             wanted.task_ids.extend(Box::pin(told).await);
             continue;
         }
-        let names: Names = tickets.into_iter().map(|(name, ticket)| (ticket.task, name)).collect();
+        let names: ClientNames =
+            tickets.into_iter().map(|(name, ticket)| (ticket.task, name)).collect();
         if let Ok(events) = watch(server).begin(None, Some(&names)).await {
             wanted.task_ids.extend(names.values().cloned());
             telling.spawn(updates(events, names, sender.clone()));
         }
     }
     let tagged = |method: &str, params: &Object| notification(method, params, Some(&request.id));
-    let mut accepted = Writer::new();
+    let mut accepted = ObjectWriter::new();
     let filter = Json::from_value(&wanted).expect("a filter always serialises");
     accepted.raw("notifications", filter.as_bytes());
     let accepted = accepted.finish_object();
     // From here on nothing is missed, and so only now is it promised.
-    let mut changes = Changes::new(&request.front, &request.caller);
+    let mut changes = ListingChanges::new(&request.front, &request.caller);
     let first = tagged("notifications/subscriptions/acknowledged", &accepted);
-    emitter.emit(Out::Message(first.into())).await;
+    emitter.emit(ClientMessage::Message(first.into())).await;
     loop {
         tokio::select! {
             methods = changes.next(gateway, |kind| wanted.wants(kind)) => {
                 for method in methods {
-                    emitter.emit(Out::Message(tagged(method, &Object::empty()).into())).await;
+                    emitter.emit(ClientMessage::Message(tagged(method, &Object::empty()).into())).await;
                 }
             }
             Some((method, params)) = heard.recv() => {
-                emitter.emit(Out::Message(tagged(&method, &params).into())).await;
+                emitter.emit(ClientMessage::Message(tagged(&method, &params).into())).await;
             }
             () = gateway.draining.cancelled() => {
                 let over = json!({ "resultType": "complete" });
-                return Ok(Answer::result(&request.id, &over.into()));
+                return Ok(RequestAnswer::result(&request.id, &over.into()));
             }
         }
     }
@@ -140,10 +141,10 @@ pub(crate) async fn listen(
 
 /// Sends list change notifications to a legacy client as long as its session lasts. For a session restored from its id,
 /// every list may have changed.
-pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>, is_new: bool) {
+pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<ClientSessionState>, is_new: bool) {
     // Before that, whoever lists waits.
     gateway.settled().await;
-    let mut changes = Changes::new(&session.front, &session.caller);
+    let mut changes = ListingChanges::new(&session.front, &session.caller);
     if !is_new {
         announce(&session);
     }
@@ -161,7 +162,7 @@ pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>, is_new: b
 }
 
 /// Notifies a legacy client that every list may have changed, since earlier notifications may be lost.
-pub(crate) fn announce(session: &Session) {
+pub(crate) fn announce(session: &ClientSessionState) {
     let menu = session.front.menu(&session.caller);
     for (_, method) in LISTS.iter().filter(|(kind, _)| menu.has(*kind)) {
         session.tell(notification(method, &Object::empty(), None));
@@ -171,16 +172,16 @@ pub(crate) fn announce(session: &Session) {
 /// Handles `resources/subscribe` of a legacy client.
 pub(crate) async fn subscribe(
     gateway: &Arc<Inner>,
-    request: &Request,
-    session: &Arc<Session>,
-) -> Result<Answer, Failure> {
+    request: &ClientRequest,
+    session: &Arc<ClientSessionState>,
+) -> Result<RequestAnswer, RequestFailure> {
     let uri = request.text("uri")?;
     let menu = request.menu();
     let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
         .pop_first()
-        .ok_or_else(|| Failure::no_resource(Era::Legacy, &uri))?;
+        .ok_or_else(|| RequestFailure::no_resource(Era::Legacy, &uri))?;
     let (front, caller) = (&session.front, &session.caller);
-    let watch = Watch {
+    let watch = UpstreamSubscriber {
         front,
         caller,
         offers: &session.offers,
@@ -199,14 +200,15 @@ pub(crate) async fn subscribe(
         }
     });
     session.watch(uri, tasks);
-    Ok(Answer::result(&request.id, &empty()))
+    Ok(RequestAnswer::result(&request.id, &empty()))
 }
 
 /// Groups resources by server: the URI at the server, mapped to the URI at the client.
-fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Names> {
-    let mut servers: BTreeMap<ServerId, Names> = BTreeMap::new();
+fn by_server(menu: &EndpointListing, uris: &[String]) -> BTreeMap<ServerId, ClientNames> {
+    let mut servers: BTreeMap<ServerId, ClientNames> = BTreeMap::new();
     for uri in uris {
-        let known = menu.board(ShelfKind::Resources).get(uri).map(|choice| choice.route.clone());
+        let known =
+            menu.board(PrimitiveKind::Resources).get(uri).map(|choice| choice.route.clone());
         if let Some(route) = known.or_else(|| menu.owner(uri)) {
             servers.entry(route.server).or_default().insert(route.name, uri.clone());
         }
@@ -215,7 +217,7 @@ fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Names> {
 }
 
 /// The tasks of each connection: its server and, for a legacy one, the capabilities declared on it.
-type TasksByServer = BTreeMap<(ServerId, Option<String>), Vec<(String, tasks::Ticket)>>;
+type TasksByServer = BTreeMap<(ServerId, Option<String>), Vec<(String, tasks::TaskRef)>>;
 
 /// Resolves task names and groups the tasks by their connection.
 fn tasks_by_server(gateway: &Inner, caller: &Caller, names: &[String]) -> TasksByServer {
@@ -230,23 +232,24 @@ fn tasks_by_server(gateway: &Inner, caller: &Caller, names: &[String]) -> TasksB
 }
 
 /// A subscriber to a server's resources or tasks.
-struct Watch<'a> {
-    front: &'a Front,
+struct UpstreamSubscriber<'a> {
+    front: &'a GatewayEndpoint,
     caller: &'a Caller,
-    offers: &'a Arc<Offers>,
+    offers: &'a Arc<ClientCapabilities>,
     session: Option<ClientSession>,
     server: ServerId,
 }
 
-impl Watch<'_> {
+impl UpstreamSubscriber<'_> {
     /// Subscribes. Returns once the server has accepted.
     async fn begin(
         self,
-        resources: Option<&Names>,
-        tasks: Option<&Names>,
-    ) -> Result<SubscriptionEvents, Failure> {
-        let names =
-            |names: Option<&Names>| names.into_iter().flat_map(Names::keys).cloned().collect();
+        resources: Option<&ClientNames>,
+        tasks: Option<&ClientNames>,
+    ) -> Result<SubscriptionEvents, RequestFailure> {
+        let names = |names: Option<&ClientNames>| {
+            names.into_iter().flat_map(ClientNames::keys).cloned().collect()
+        };
         let mut events = self.front.subscribe(Subscription {
             caller: self.caller.clone(),
             server: self.server,
@@ -256,9 +259,9 @@ impl Watch<'_> {
             session: self.session,
         });
         match events.next().await {
-            Some(SubscriptionEvent::End(error)) => Err(Failure::of(Era::Legacy, &error)),
+            Some(SubscriptionEvent::End(error)) => Err(RequestFailure::of(Era::Legacy, &error)),
             Some(_) => Ok(events),
-            None => Err(Failure::new(answer::INTERNAL, "the server does not tell of it")),
+            None => Err(RequestFailure::new(answer::INTERNAL, "the server does not tell of it")),
         }
     }
 }
@@ -266,7 +269,7 @@ impl Watch<'_> {
 /// Forwards notifications under the names that the client knows.
 async fn updates(
     mut events: SubscriptionEvents,
-    names: Names,
+    names: ClientNames,
     sender: mpsc::Sender<(String, Object)>,
 ) {
     while let Some(event) = events.next().await {
@@ -274,7 +277,7 @@ async fn updates(
         let member = if method == UPDATED { "uri" } else { "taskId" };
         let public = params.text(member).and_then(|name| names.get(&name));
         let Some(public) = public else { continue };
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         writer.text(member, public);
         writer.members(&params, &[member]);
         let params = writer.finish_object();
@@ -285,14 +288,14 @@ async fn updates(
 }
 
 /// Changes to the lists of an endpoint.
-struct Changes {
-    menus: tokio::sync::watch::Receiver<Arc<Menu>>,
+struct ListingChanges {
+    menus: tokio::sync::watch::Receiver<Arc<EndpointListing>>,
     known: [(u64, u64); 4],
     quiet: tokio::time::Instant,
 }
 
-impl Changes {
-    fn new(front: &Front, caller: &Caller) -> Self {
+impl ListingChanges {
+    fn new(front: &GatewayEndpoint, caller: &Caller) -> Self {
         let menus = front.follow(caller);
         let known = states(&menus.borrow());
         Self { menus, known, quiet: tokio::time::Instant::now() }
@@ -302,7 +305,7 @@ impl Changes {
     async fn next(
         &mut self,
         gateway: &Inner,
-        wanted: impl Fn(ShelfKind) -> bool,
+        wanted: impl Fn(PrimitiveKind) -> bool,
     ) -> Vec<&'static str> {
         loop {
             let changed = states(&self.menus.borrow_and_update()) != self.known;
@@ -329,17 +332,17 @@ impl Changes {
     }
 }
 
-fn states(menu: &Menu) -> [(u64, u64); 4] {
+fn states(menu: &EndpointListing) -> [(u64, u64); 4] {
     LISTS.map(|(kind, _)| menu.list_state(kind))
 }
 
 /// Builds a notification; for a modern client, with its subscription id.
-fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Bytes {
+fn notification(method: &str, params: &Object, subscription: Option<&RequestId>) -> Bytes {
     let Some(id) = subscription else {
         let params = (!params.is_empty()).then(|| without_subscription(params));
         return splice::notification(method, params.as_ref());
     };
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.members(params, &["_meta"]);
     writer.object("_meta", |meta| {
         if let Some(own) = params.meta() {
@@ -353,7 +356,7 @@ fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Byt
 /// Returns parameters without the id of the subscription between the server and the gateway.
 fn without_subscription(params: &Object) -> Json {
     let Some(meta) = params.meta() else { return params.json().clone() };
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.members(params, &["_meta"]);
     writer.object("_meta", |written| written.members(meta, &[SUBSCRIPTION]));
     writer.finish()

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use consort_core::Emitting;
+use consort_core::DrivenStream;
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use crate::answer::Answer;
-use crate::http::{Reply, bare, only, resumable, text};
+use crate::answer::RequestAnswer;
+use crate::http::{HttpReply, bare, only, resumable, text};
 use crate::listen;
-use crate::post::{Here, accepts_events, header};
-use crate::request::{Answering, Out};
-use crate::session::Session;
-use crate::streams::{ResumableStreams, Resumed};
+use crate::post::{PostContext, accepts_events, header};
+use crate::request::{AnsweringRequest, ClientMessage};
+use crate::session::ClientSessionState;
+use crate::streams::{ResumableStreams, ResumedStream};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-impl Here<'_> {
+impl PostContext<'_> {
     /// Opens or resumes the event stream of a legacy client: messages that belong to no request.
-    pub(crate) fn listen(&self, headers: &HeaderMap) -> Reply {
+    pub(crate) fn listen(&self, headers: &HeaderMap) -> HttpReply {
         if !accepts_events(headers) {
             return text(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
         }
@@ -29,18 +29,18 @@ impl Here<'_> {
         let taken = || text(StatusCode::CONFLICT, "this session is listened to already");
         if let Some(last) = header(headers, &LAST_EVENT_ID).filter(|last| !last.is_empty()) {
             match ResumableStreams::resume(self.gateway, &session, last, listen) {
-                Resumed::Stream(stream) => return resumable(self.gateway, stream),
+                ResumedStream::Stream(stream) => return resumable(self.gateway, stream),
                 // To answer with a stream that ends at once has some clients ask for ever.
-                Resumed::Complete => return only("POST, DELETE"),
-                Resumed::Taken => return taken(),
-                Resumed::Unknown => {
+                ResumedStream::Complete => return only("POST, DELETE"),
+                ResumedStream::Taken => return taken(),
+                ResumedStream::Unknown => {
                     return text(
                         StatusCode::BAD_REQUEST,
                         "unknown `Last-Event-ID`: of another session, or too old",
                     );
                 }
                 // What it missed is said anew: every list may have changed.
-                Resumed::Anew => {
+                ResumedStream::Anew => {
                     ResumableStreams::end_notices(self.gateway, &session);
                     listen::announce(&session);
                 }
@@ -56,24 +56,24 @@ impl Here<'_> {
     }
 
     /// Returns the stream of a session's notifications. `None` if it already has a reader.
-    fn notices(&self, session: &Arc<Session>) -> Option<Answering> {
+    fn notices(&self, session: &Arc<ClientSessionState>) -> Option<AnsweringRequest> {
         let listening = session.listen()?;
         let draining = self.gateway.draining.clone();
-        Some(Emitting::new(|emitter| async move {
+        Some(DrivenStream::new(|emitter| async move {
             loop {
                 tokio::select! {
                     notice = listening.next() => match notice {
-                        Some(notice) => emitter.emit(Out::Message(notice.into())).await,
-                        None => return Out::End(Answer::nothing()),
+                        Some(notice) => emitter.emit(ClientMessage::Message(notice.into())).await,
+                        None => return ClientMessage::End(RequestAnswer::nothing()),
                     },
-                    () = draining.cancelled() => return Out::End(Answer::nothing()),
+                    () = draining.cancelled() => return ClientMessage::End(RequestAnswer::nothing()),
                 }
             }
         }))
     }
 
     /// Ends the session of a legacy client.
-    pub(crate) async fn leave(&self, headers: &HeaderMap) -> Reply {
+    pub(crate) async fn leave(&self, headers: &HeaderMap) -> HttpReply {
         match self.session(headers) {
             Ok(session) => {
                 self.gateway.sessions.remove(&session).await;

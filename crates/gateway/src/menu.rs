@@ -5,15 +5,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, BytesMut};
-use consort_core::{About, Catalog, Entry, Json, Object, Problem, Route, ServerId, ShelfKind};
-use consort_wire::headers::Mirrors;
-use consort_wire::splice::Writer;
+use consort_core::{
+    Catalog, CatalogEntry, CatalogRoute, Json, Object, PrimitiveKind, Problem, ServerAbout,
+    ServerId,
+};
+use consort_wire::headers::ParamHeaders;
+use consort_wire::splice::ObjectWriter;
 use consort_wire::{Era, PARTIAL_LIST};
 use serde_json::json;
 
 use crate::answer;
-use crate::front::Place;
-use crate::naming::Names;
+use crate::front::EndpointKind;
+use crate::naming::NameRegistry;
 use crate::request::TASKS;
 use crate::retold::uris;
 
@@ -24,7 +27,7 @@ const LEGACY_TASKS: &str = "tasks.requests.tools.call";
 const LIST_TTL: u64 = 30_000;
 
 /// Returns true if a tool is for a server's apps and not for models.
-pub(crate) fn app_only(entry: &Entry) -> bool {
+pub(crate) fn app_only(entry: &CatalogEntry) -> bool {
     if memchr::memmem::find(entry.definition.as_bytes(), b"visibility").is_none() {
         return false;
     }
@@ -36,9 +39,9 @@ pub(crate) fn app_only(entry: &Entry) -> bool {
 
 /// Listing of an endpoint.
 #[derive(Debug)]
-pub(crate) struct Menu {
-    boards: [Board; 4],
-    abouts: Vec<(ServerId, About)>,
+pub(crate) struct EndpointListing {
+    boards: [ListingSection; 4],
+    abouts: Vec<(ServerId, ServerAbout)>,
     /// Number of list changes that its servers reported, by kind.
     list_changes: [u64; 4],
     /// Renamed resources: by server, the server's URI mapped to the public one.
@@ -50,8 +53,8 @@ pub(crate) struct Menu {
 
 /// The primitives of one kind in a listing.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
-    choices: HashMap<String, Choice>,
+pub(crate) struct ListingSection {
+    choices: HashMap<String, ListedItem>,
     definitions: Vec<Object>,
     pub(crate) digest: u64,
     /// True if the lists of some server are not known yet.
@@ -61,54 +64,56 @@ pub(crate) struct Board {
 
 /// One listed item.
 #[derive(Debug)]
-pub(crate) struct Choice {
+pub(crate) struct ListedItem {
     /// Its server, and its name in the toolbox.
-    pub(crate) route: Route,
+    pub(crate) route: CatalogRoute,
     /// Arguments that a modern client repeats in headers.
-    pub(crate) mirrors: Mirrors,
+    pub(crate) mirrors: ParamHeaders,
 }
 
-impl Menu {
-    pub(crate) fn new(catalog: &Catalog, place: &Place, names: &mut Names) -> Self {
+impl EndpointListing {
+    pub(crate) fn new(catalog: &Catalog, place: &EndpointKind, names: &mut NameRegistry) -> Self {
         let mut problems = Vec::new();
-        let mut named = |kind: ShelfKind| {
+        let mut named = |kind: PrimitiveKind| {
             let shelf = catalog.shelf(kind).entries().iter();
-            let entries: Vec<&Entry> = shelf.filter(|entry| place.has(kind, entry)).collect();
+            let entries: Vec<&CatalogEntry> =
+                shelf.filter(|entry| place.has(kind, entry)).collect();
             let given = names.give(kind, &entries, &mut problems);
             entries.into_iter().zip(given).collect::<Vec<_>>()
         };
-        let named = ShelfKind::ALL.map(|kind| (kind, named(kind)));
+        let named = PrimitiveKind::ALL.map(|kind| (kind, named(kind)));
         let mut apart: HashMap<ServerId, HashMap<String, String>> = HashMap::new();
-        for (entry, name) in &named[ShelfKind::Resources as usize].1 {
+        for (entry, name) in &named[PrimitiveKind::Resources as usize].1 {
             if let Some(name) = name.as_ref().filter(|name| **name != entry.name) {
                 let names = apart.entry(entry.route.server.clone()).or_default();
                 names.insert(entry.name.clone(), name.clone());
             }
         }
         let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
-        let board = |(kind, entries): (_, Vec<_>)| Board::new(kind, entries.into_iter(), &apart);
-        let boards = named.map(|named| Board { is_partial, ..board(named) });
+        let board =
+            |(kind, entries): (_, Vec<_>)| ListingSection::new(kind, entries.into_iter(), &apart);
+        let boards = named.map(|named| ListingSection { is_partial, ..board(named) });
         let abouts = catalog.abouts().iter().filter(|(server, _)| place.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
-        let list_changes = ShelfKind::ALL.map(|kind| list_changes(kind, &boards, catalog));
+        let list_changes = PrimitiveKind::ALL.map(|kind| list_changes(kind, &boards, catalog));
         let reserved = match place {
-            Place::Server(_) => Arc::default(),
-            Place::Whole | Place::Profile(_) => Arc::clone(catalog.reserved()),
+            EndpointKind::Server(_) => Arc::default(),
+            EndpointKind::Whole | EndpointKind::Profile(_) => Arc::clone(catalog.reserved()),
         };
         Self { boards, abouts, list_changes, apart, reserved, problems }
     }
 
-    pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
+    pub(crate) fn board(&self, kind: PrimitiveKind) -> &ListingSection {
         &self.boards[kind as usize]
     }
 
     /// Returns true if it has a tool of this name.
     pub(crate) fn has_tool(&self, name: &str) -> bool {
-        self.board(ShelfKind::Tools).get(name).is_some()
+        self.board(PrimitiveKind::Tools).get(name).is_some()
     }
 
     /// Returns the state of a list, for comparison: its digest, and the number of changes that servers reported.
-    pub(crate) fn list_state(&self, kind: ShelfKind) -> (u64, u64) {
+    pub(crate) fn list_state(&self, kind: PrimitiveKind) -> (u64, u64) {
         (self.board(kind).digest, self.list_changes[kind as usize])
     }
 
@@ -148,8 +153,8 @@ impl Menu {
 
     /// Returns the route of an unlisted URI: to the only server with a matching template, else to the only server with
     /// resources at all.
-    pub(crate) fn owner(&self, uri: &str) -> Option<Route> {
-        let templates = self.board(ShelfKind::Templates);
+    pub(crate) fn owner(&self, uri: &str) -> Option<CatalogRoute> {
+        let templates = self.board(PrimitiveKind::Templates);
         let fitting: BTreeSet<&ServerId> = templates
             .choices
             .iter()
@@ -168,18 +173,18 @@ impl Menu {
             1 => *fitting.first()?,
             _ => return None,
         };
-        Some(Route { server: server.clone(), name: uri.to_owned() })
+        Some(CatalogRoute { server: server.clone(), name: uri.to_owned() })
     }
 
     /// Returns the capabilities that the endpoint advertises in one era.
     pub(crate) fn capabilities(&self, era: Era) -> Json {
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         let changes = br#"{"listChanged":true}"#;
         writer.raw("tools", changes);
-        if self.has(ShelfKind::Prompts) {
+        if self.has(PrimitiveKind::Prompts) {
             writer.raw("prompts", changes);
         }
-        if self.has(ShelfKind::Resources) {
+        if self.has(PrimitiveKind::Resources) {
             let subscribe: &[u8] = br#"{"listChanged":true,"subscribe":true}"#;
             writer.raw("resources", if self.watches() { subscribe } else { changes });
         }
@@ -204,7 +209,7 @@ impl Menu {
         writer.finish()
     }
 
-    fn extensions(&self, writer: &mut Writer) {
+    fn extensions(&self, writer: &mut ObjectWriter) {
         let mut known: Vec<(String, Json)> = Vec::new();
         for (_, about) in &self.abouts {
             let extensions = about.capabilities.get("extensions").and_then(|json| json.to_object());
@@ -228,16 +233,16 @@ impl Menu {
     }
 
     /// Returns true if primitives of this kind can be requested.
-    pub(crate) fn has(&self, kind: ShelfKind) -> bool {
+    pub(crate) fn has(&self, kind: PrimitiveKind) -> bool {
         let path = match kind {
-            ShelfKind::Tools => return true,
-            ShelfKind::Prompts => "prompts",
-            ShelfKind::Resources | ShelfKind::Templates => "resources",
+            PrimitiveKind::Tools => return true,
+            PrimitiveKind::Prompts => "prompts",
+            PrimitiveKind::Resources | PrimitiveKind::Templates => "resources",
         };
-        let kinds = if kind == ShelfKind::Prompts {
+        let kinds = if kind == PrimitiveKind::Prompts {
             [kind; 2]
         } else {
-            [ShelfKind::Resources, ShelfKind::Templates]
+            [PrimitiveKind::Resources, PrimitiveKind::Templates]
         };
         self.may_offer(path) || kinds.iter().any(|kind| !self.board(*kind).definitions.is_empty())
     }
@@ -266,10 +271,10 @@ impl Menu {
     }
 }
 
-impl Board {
+impl ListingSection {
     fn new<'a>(
-        kind: ShelfKind,
-        entries: impl Iterator<Item = (&'a Entry, Option<String>)>,
+        kind: PrimitiveKind,
+        entries: impl Iterator<Item = (&'a CatalogEntry, Option<String>)>,
         apart: &HashMap<ServerId, HashMap<String, String>>,
     ) -> Self {
         let mut board = Self::default();
@@ -278,22 +283,24 @@ impl Board {
             let Some(name) = name else { continue };
             let mut definition = renamed(kind, entry, &name);
             // A tool may name the resource that shows it.
-            if let (ShelfKind::Tools, Some(names)) = (kind, apart.get(&entry.route.server)) {
+            if let (PrimitiveKind::Tools, Some(names)) = (kind, apart.get(&entry.route.server)) {
                 let retold = uris(definition.json(), names).to_object();
                 definition = retold.expect("it was written as one");
             }
             definition.as_bytes().hash(&mut digest);
             let schema = definition.get("inputSchema").and_then(|schema| schema.to_object());
-            let mirrors = schema.and_then(|schema| Mirrors::of(&schema).ok()).unwrap_or_default();
-            let route = Route { server: entry.route.server.clone(), name: entry.name.clone() };
-            board.choices.insert(name, Choice { route, mirrors });
+            let mirrors =
+                schema.and_then(|schema| ParamHeaders::of(&schema).ok()).unwrap_or_default();
+            let route =
+                CatalogRoute { server: entry.route.server.clone(), name: entry.name.clone() };
+            board.choices.insert(name, ListedItem { route, mirrors });
             board.definitions.push(definition);
         }
         board.digest = digest.finish();
         board
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Choice> {
+    pub(crate) fn get(&self, name: &str) -> Option<&ListedItem> {
         self.choices.get(name)
     }
 
@@ -302,7 +309,7 @@ impl Board {
     }
 
     /// Returns the route and the public name of each item.
-    pub(crate) fn routes(&self) -> impl Iterator<Item = (&Route, &str)> {
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (&CatalogRoute, &str)> {
         self.choices.iter().map(|(name, choice)| (&choice.route, name.as_str()))
     }
 
@@ -310,7 +317,7 @@ impl Board {
     /// more).
     pub(crate) fn page(
         &self,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         era: Era,
         cursor: Option<&str>,
         items: usize,
@@ -326,7 +333,7 @@ impl Board {
         pages.get::<usize>(number).cloned()
     }
 
-    fn pages(&self, kind: ShelfKind, era: Era, most: usize) -> Vec<Json> {
+    fn pages(&self, kind: PrimitiveKind, era: Era, most: usize) -> Vec<Json> {
         let count = self.definitions.len().div_ceil(most).max(1);
         let page = |number: usize| {
             let items = self.definitions.iter().skip(number * most).take(most);
@@ -362,11 +369,11 @@ impl Board {
 }
 
 /// Returns a definition under its public name.
-fn renamed(kind: ShelfKind, entry: &Entry, name: &str) -> Object {
+fn renamed(kind: PrimitiveKind, entry: &CatalogEntry, name: &str) -> Object {
     if name == entry.name {
         return entry.definition.clone();
     }
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     for (member, value) in entry.definition.members() {
         if member == kind.name() {
             writer.text(kind.name(), name);
@@ -378,7 +385,7 @@ fn renamed(kind: ShelfKind, entry: &Entry, name: &str) -> Object {
 }
 
 /// Returns the number of changes to this list that its servers reported.
-fn list_changes(kind: ShelfKind, boards: &[Board; 4], catalog: &Catalog) -> u64 {
+fn list_changes(kind: PrimitiveKind, boards: &[ListingSection; 4], catalog: &Catalog) -> u64 {
     let servers: BTreeSet<&ServerId> =
         boards[kind as usize].choices.values().map(|choice| &choice.route.server).collect();
     let count = |server: &ServerId| Some(catalog.abouts().get(server)?.list_changes[kind as usize]);

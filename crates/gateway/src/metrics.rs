@@ -21,8 +21,8 @@ use consort_core::ServerId;
 use consort_wire::Era;
 
 pub use detached::DetachedMetrics;
-pub use expose::{Extra, Family, Measure, Series, Value};
-pub use gauge::{Gauge, Held};
+pub use expose::{ExternalMetrics, MetricFamily, MetricSeries, MetricType, MetricValue};
+pub use gauge::{GaugeGuard, MetricGauge};
 pub use limits::MetricLimits;
 use models::ModelMetrics;
 pub(crate) use models::provider_and_name;
@@ -31,7 +31,7 @@ pub use reloads::ReloadMetrics;
 pub use tools::MOST_TOOLS;
 use tools::ToolMetrics;
 
-use crate::ledger::{Class, ModelUsage};
+use crate::ledger::{ModelUsage, OutcomeClass};
 
 /// The methods that are counted by name.
 pub const METHODS: [&str; 22] = [
@@ -67,19 +67,19 @@ pub const BOUNDS: [f64; 16] = [
 /// The methods that are forwarded to servers: their requests have every outcome that calls have.
 const CALLED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "completion/complete"];
 
-const CLASSES: usize = Class::WORDS.len();
+const CLASSES: usize = OutcomeClass::WORDS.len();
 
 /// The metrics of a gateway.
 #[derive(Debug)]
-pub struct Metrics {
+pub struct GatewayMetrics {
     /// Calls in progress.
-    pub in_flight: Gauge,
+    pub in_flight: MetricGauge,
     /// Sessions of legacy clients.
-    pub sessions: Gauge,
+    pub sessions: MetricGauge,
     /// Calls that wait for input from the client.
-    pub parked: Gauge,
+    pub parked: MetricGauge,
     /// Connections of clients.
-    pub connections: Gauge,
+    pub connections: MetricGauge,
     /// Attempts to reload the config, the lock or secrets.
     pub reloads: ReloadMetrics,
     /// Requests that were refused before they were read.
@@ -87,7 +87,7 @@ pub struct Metrics {
     /// Calls that continue without their client.
     pub detached: DetachedMetrics,
     started: SystemTime,
-    durations: [Histogram; METHODS.len()],
+    durations: [LatencyHistogram; METHODS.len()],
     limits: RwLock<Vec<(&'static str, i64)>>,
     tools: ToolMetrics,
     /// Log lines suppressed by the rate limit.
@@ -98,30 +98,30 @@ pub struct Metrics {
     received: AtomicU64,
     sent: AtomicU64,
     most_servers: AtomicUsize,
-    servers: RwLock<BTreeMap<ServerId, Arc<Calls>>>,
-    others: Arc<Calls>,
+    servers: RwLock<BTreeMap<ServerId, Arc<ServerCallCounts>>>,
+    others: Arc<ServerCallCounts>,
     models: ModelMetrics,
 }
 
 /// The calls of one server.
 #[derive(Debug, Default)]
-struct Calls {
+struct ServerCallCounts {
     ended: [AtomicU64; CLASSES],
-    durations: Histogram,
+    durations: LatencyHistogram,
 }
 
-impl Default for Metrics {
+impl Default for GatewayMetrics {
     fn default() -> Self {
         Self {
-            in_flight: Gauge::default(),
-            sessions: Gauge::default(),
-            parked: Gauge::default(),
-            connections: Gauge::default(),
+            in_flight: MetricGauge::default(),
+            sessions: MetricGauge::default(),
+            parked: MetricGauge::default(),
+            connections: MetricGauge::default(),
             reloads: ReloadMetrics::default(),
             refusals: RefusalMetrics::default(),
             detached: DetachedMetrics::default(),
             started: SystemTime::now(),
-            durations: std::array::from_fn(|_| Histogram::default()),
+            durations: std::array::from_fn(|_| LatencyHistogram::default()),
             limits: RwLock::default(),
             tools: ToolMetrics::default(),
             suppressed_lines: AtomicU64::new(0),
@@ -139,7 +139,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl GatewayMetrics {
     /// Registers servers that get series of their own. Existing counts stay.
     pub fn know(&self, servers: impl IntoIterator<Item = ServerId>) {
         let mut known = self.servers.write().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +151,7 @@ impl Metrics {
     }
 
     /// Counts a finished request of a client.
-    pub fn request(&self, era: Era, method: &str, class: Class, took: Duration) {
+    pub fn request(&self, era: Era, method: &str, class: OutcomeClass, took: Duration) {
         let method = METHODS.iter().position(|known| *known == method);
         let method = method.unwrap_or(METHODS.len() - 1);
         self.requests[at(era)][method][class.index()].fetch_add(1, Ordering::Relaxed);
@@ -175,7 +175,7 @@ impl Metrics {
     }
 
     /// Counts a finished tool call, if calls are counted by tool.
-    pub fn tool_call(&self, server: &ServerId, tool: &str, class: Class) {
+    pub fn tool_call(&self, server: &ServerId, tool: &str, class: OutcomeClass) {
         self.tools.count(server, tool, class);
     }
 
@@ -186,7 +186,7 @@ impl Metrics {
     }
 
     /// Counts a finished call.
-    pub fn call(&self, server: Option<&ServerId>, class: Class, took: Duration) {
+    pub fn call(&self, server: Option<&ServerId>, class: OutcomeClass, took: Duration) {
         let known = self.servers.read().unwrap_or_else(PoisonError::into_inner);
         let calls = server.and_then(|server| known.get(server)).unwrap_or(&self.others);
         calls.ended[class.index()].fetch_add(1, Ordering::Relaxed);
@@ -199,7 +199,13 @@ impl Metrics {
     }
 
     /// Counts a request to a model, by the model as `provider:name`.
-    pub fn model_request(&self, model: &str, class: Class, took: Duration, usage: &ModelUsage) {
+    pub fn model_request(
+        &self,
+        model: &str,
+        class: OutcomeClass,
+        took: Duration,
+        usage: &ModelUsage,
+    ) {
         self.models.count(model, class, took, usage);
     }
 
@@ -214,12 +220,12 @@ impl Metrics {
     }
 
     /// Renders all metrics in the text format of Prometheus, with values from elsewhere.
-    pub fn render(&self, extra: &Extra) -> String {
+    pub fn render(&self, extra: &ExternalMetrics) -> String {
         expose::text(&self.families(extra))
     }
 
     /// Returns all metrics with their current values.
-    pub fn families(&self, extra: &Extra) -> Vec<Family> {
+    pub fn families(&self, extra: &ExternalMetrics) -> Vec<MetricFamily> {
         let mut families = vec![self.requests(), self.request_durations(), self.sites()];
         families.extend(self.calls());
         families.extend(self.tools.family());
@@ -227,9 +233,9 @@ impl Metrics {
         families.extend(self.detached.families());
         families.extend(self.reloads.families());
         families.extend(self.models.families());
-        let gauge = |name, help, gauge: &Gauge| Family::gauge(name, help, gauge.get());
+        let gauge = |name, help, gauge: &MetricGauge| MetricFamily::gauge(name, help, gauge.get());
         let counter = |name, help, unit, counter: &AtomicU64| {
-            Family::counter(name, help, unit, counter.load(Ordering::Relaxed))
+            MetricFamily::counter(name, help, unit, counter.load(Ordering::Relaxed))
         };
         families.extend([
             gauge("consort_connections", "Connections of clients", &self.connections),
@@ -257,72 +263,80 @@ impl Metrics {
         self.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
     }
 
-    fn requests(&self) -> Family {
+    fn requests(&self) -> MetricFamily {
         let mut series = Vec::new();
         for (era, methods) in ["legacy", "modern"].into_iter().zip(&self.requests) {
             for (method, classes) in METHODS.into_iter().zip(methods) {
-                for (outcome, count) in Class::WORDS.into_iter().zip(classes) {
+                for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(classes) {
                     let count = count.load(Ordering::Relaxed);
                     // A series that is not there yet has no rate when it appears.
                     let usual = CALLED.contains(&method) || matches!(outcome, "ok" | "error");
                     if usual || count > 0 {
                         let labels = [("method", method), ("era", era), ("outcome", outcome)];
-                        series.push(Series::new(labels, Value::Count(count)));
+                        series.push(MetricSeries::new(labels, MetricValue::Count(count)));
                     }
                 }
             }
         }
-        Family::counters(
+        MetricFamily::counters(
             "consort_requests",
             "Requests of clients by method, era and outcome",
             series,
         )
     }
 
-    fn request_durations(&self) -> Family {
+    fn request_durations(&self) -> MetricFamily {
         let durations = METHODS.into_iter().zip(&self.durations);
         let told = durations.filter(|(method, it)| CALLED.contains(method) || it.is_used());
-        let series = told.map(|(method, it)| Series::new([("method", method)], it.read()));
-        Family::durations(
+        let series = told.map(|(method, it)| MetricSeries::new([("method", method)], it.read()));
+        MetricFamily::durations(
             "consort_request_duration_seconds",
             "How long requests of clients took, by method",
             series.collect(),
         )
     }
 
-    fn limits(&self) -> Family {
+    fn limits(&self) -> MetricFamily {
         let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
         let series = limits
             .iter()
-            .map(|(name, value)| Series::new([("limit", *name)], Value::Level(*value)));
-        Family::gauges("consort_limit", "The limits in force", series.collect())
+            .map(|(name, value)| MetricSeries::new([("limit", *name)], MetricValue::Level(*value)));
+        MetricFamily::gauges("consort_limit", "The limits in force", series.collect())
     }
 
-    fn sites(&self) -> Family {
+    fn sites(&self) -> MetricFamily {
         const WORDS: [&str; 6] = ["0xx", "1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = WORDS.into_iter().zip(&self.sites);
         let counts = counts.map(|(status, count)| (status, count.load(Ordering::Relaxed)));
-        let series = |(status, count)| Series::new([("status", status)], Value::Count(count));
+        let series =
+            |(status, count)| MetricSeries::new([("status", status)], MetricValue::Count(count));
         let told =
             counts.filter(|(status, count)| *count > 0 || matches!(*status, "2xx" | "4xx" | "5xx"));
         let series = told.map(series).collect();
-        Family::counters("consort_site_requests", "Requests beside MCP, by HTTP status", series)
+        MetricFamily::counters(
+            "consort_site_requests",
+            "Requests beside MCP, by HTTP status",
+            series,
+        )
     }
 
-    fn calls(&self) -> [Family; 2] {
+    fn calls(&self) -> [MetricFamily; 2] {
         let (mut ended, mut durations) = (Vec::new(), Vec::new());
         let known = self.servers.read().unwrap_or_else(PoisonError::into_inner);
         let known = known.iter().map(|(server, calls)| (server.as_str(), calls));
         for (server, calls) in known.chain([("other", &self.others)]) {
-            for (outcome, count) in Class::WORDS.into_iter().zip(&calls.ended) {
+            for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(&calls.ended) {
                 let labels = [("server", server), ("outcome", outcome)];
-                ended.push(Series::new(labels, Value::Count(count.load(Ordering::Relaxed))));
+                ended.push(MetricSeries::new(
+                    labels,
+                    MetricValue::Count(count.load(Ordering::Relaxed)),
+                ));
             }
-            durations.push(Series::new([("server", server)], calls.durations.read()));
+            durations.push(MetricSeries::new([("server", server)], calls.durations.read()));
         }
         [
-            Family::counters("consort_calls", "Calls by server and outcome", ended),
-            Family::durations(
+            MetricFamily::counters("consort_calls", "Calls by server and outcome", ended),
+            MetricFamily::durations(
                 "consort_call_duration_seconds",
                 "How long calls took, by server",
                 durations,
@@ -331,10 +345,10 @@ impl Metrics {
     }
 }
 
-fn build_info() -> Family {
+fn build_info() -> MetricFamily {
     let labels = [("version", env!("CARGO_PKG_VERSION"))];
-    let series = vec![Series::new(labels, Value::Level(1))];
-    Family::gauges("consort_build_info", "The version that runs", series)
+    let series = vec![MetricSeries::new(labels, MetricValue::Level(1))];
+    MetricFamily::gauges("consort_build_info", "The version that runs", series)
 }
 
 fn at(era: Era) -> usize {
@@ -346,13 +360,13 @@ fn at(era: Era) -> usize {
 
 /// Histogram of durations.
 #[derive(Debug, Default)]
-struct Histogram {
+struct LatencyHistogram {
     /// One bucket more than there are bounds, for values beyond them.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
 
-impl Histogram {
+impl LatencyHistogram {
     fn observe(&self, time: Duration) {
         let seconds = time.as_secs_f64();
         let bucket = BOUNDS.partition_point(|bound| *bound < seconds);
@@ -365,10 +379,14 @@ impl Histogram {
         self.buckets.iter().any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
-    fn read(&self) -> Value {
+    fn read(&self) -> MetricValue {
         let counts = self.buckets.each_ref().map(|count| count.load(Ordering::Relaxed));
         let micros = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        Value::Histogram { bounds: &BOUNDS, counts: counts.to_vec(), sum: micros.as_secs_f64() }
+        MetricValue::Histogram {
+            bounds: &BOUNDS,
+            counts: counts.to_vec(),
+            sum: micros.as_secs_f64(),
+        }
     }
 }
 

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
-use consort_core::{Entry, Problem, Route, ServerId, ShelfKind};
+use consort_core::{CatalogEntry, CatalogRoute, PrimitiveKind, Problem, ServerId};
 use consort_files::FileReaders;
 use sha2::{Digest, Sha256};
 
 mod record;
 
-use record::Written;
+use record::StoredNames;
 pub use record::{NameRecord, forget_names, read_names};
 
 /// The longest name of a tool that every model provider takes.
@@ -23,7 +23,7 @@ const LONGEST: usize = 64;
 /// A name once assigned is stable: it neither changes nor passes to another item, whatever servers are added or
 /// removed, as long as the gateway runs or keeps its names in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Naming {
+pub enum NamingScheme {
     /// The server's own name, if no item of another server has it; else `server_name`.
     #[default]
     Auto,
@@ -35,12 +35,12 @@ pub enum Naming {
 
 /// The names assigned so far.
 #[derive(Debug)]
-pub(crate) struct Names {
-    naming: Naming,
+pub(crate) struct NameRegistry {
+    naming: NamingScheme,
     /// The file that keeps them between runs.
     file: Option<PathBuf>,
-    given: HashMap<(ShelfKind, Route), String>,
-    taken: HashMap<(ShelfKind, String), Route>,
+    given: HashMap<(PrimitiveKind, CatalogRoute), String>,
+    taken: HashMap<(PrimitiveKind, String), CatalogRoute>,
     /// Servers that are no longer configured, and since when, in seconds since 1970.
     removed: BTreeMap<ServerId, u64>,
     /// Time that names stay reserved for a server that is no longer configured.
@@ -50,8 +50,8 @@ pub(crate) struct Names {
 /// Consort's own groups of tools, which count as configured although they are no servers.
 const OWN: [&str; 3] = ["agents", "builtin", "consort"];
 
-impl Names {
-    pub(crate) fn new(naming: Naming) -> Self {
+impl NameRegistry {
+    pub(crate) fn new(naming: NamingScheme) -> Self {
         let (given, taken) = (HashMap::new(), HashMap::new());
         Self { naming, file: None, given, taken, removed: BTreeMap::new(), grace: Duration::MAX }
     }
@@ -92,14 +92,14 @@ impl Names {
 
     /// Loads the names in a file, and keeps them there from now on. A file that cannot be read, or is of another
     /// naming, is ignored.
-    pub(crate) fn kept(naming: Naming, file: PathBuf) -> Self {
+    pub(crate) fn kept(naming: NamingScheme, file: PathBuf) -> Self {
         let mut names = Self::new(naming);
         let written = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        if let Some(Written { naming, names: written, removed }) = written
+        if let Some(StoredNames { naming, names: written, removed }) = written
             && naming == format!("{:?}", names.naming)
         {
             for (kind, server, original, name) in written {
-                let route = Route { server, name: original };
+                let route = CatalogRoute { server, name: original };
                 names.taken.insert((kind, name.clone()), route.clone());
                 names.given.insert((kind, route), name);
             }
@@ -121,7 +121,7 @@ impl Names {
             .collect();
         names.sort_unstable();
         let naming = format!("{:?}", self.naming);
-        let written = Written { naming, names, removed: self.removed.clone() };
+        let written = StoredNames { naming, names, removed: self.removed.clone() };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         if let Some(folder) = file.parent() {
             consort_files::create_private_folder(folder)?;
@@ -132,11 +132,11 @@ impl Names {
     /// Names every entry of one kind; `None` for one that is left out, with the problem noted.
     pub(crate) fn give(
         &mut self,
-        kind: ShelfKind,
-        entries: &[&Entry],
+        kind: PrimitiveKind,
+        entries: &[&CatalogEntry],
         problems: &mut Vec<Problem>,
     ) -> Vec<Option<String>> {
-        if self.naming == Naming::Never {
+        if self.naming == NamingScheme::Never {
             return as_they_are(kind, entries, problems);
         }
         let mut wanted: HashMap<String, usize> = HashMap::new();
@@ -175,18 +175,18 @@ impl Names {
     }
 
     /// Returns the item that has a name.
-    pub(crate) fn route(&self, kind: ShelfKind, name: &str) -> Option<Route> {
+    pub(crate) fn route(&self, kind: PrimitiveKind, name: &str) -> Option<CatalogRoute> {
         self.taken.get(&(kind, name.to_owned())).cloned()
     }
 
-    fn knows(&self, kind: ShelfKind, entry: &Entry) -> bool {
+    fn knows(&self, kind: PrimitiveKind, entry: &CatalogEntry) -> bool {
         self.given.contains_key(&(kind, address(entry)))
     }
 
     /// Returns the preferred name of an entry.
-    fn first(&self, kind: ShelfKind, entry: &Entry) -> String {
+    fn first(&self, kind: PrimitiveKind, entry: &CatalogEntry) -> String {
         match (&self.naming, is_name(kind)) {
-            (Naming::Template(template), true) => {
+            (NamingScheme::Template(template), true) => {
                 let name = template
                     .replace("{server}", entry.route.server.as_str())
                     .replace("{name}", &entry.name);
@@ -198,7 +198,7 @@ impl Names {
     }
 
     /// Returns the name of an entry whose preferred name is taken.
-    fn other(&self, kind: ShelfKind, entry: &Entry) -> String {
+    fn other(&self, kind: PrimitiveKind, entry: &CatalogEntry) -> String {
         let server = entry.route.server.as_str();
         if !is_name(kind) {
             return apart(server, &entry.name);
@@ -209,14 +209,14 @@ impl Names {
 }
 
 /// Returns the item that a name refers to: its server, and its name before conflicts are resolved.
-fn address(entry: &Entry) -> Route {
-    Route { server: entry.route.server.clone(), name: entry.name.clone() }
+fn address(entry: &CatalogEntry) -> CatalogRoute {
+    CatalogRoute { server: entry.route.server.clone(), name: entry.name.clone() }
 }
 
 /// Uses the servers' own names; items of two servers with the same name are left out.
 fn as_they_are(
-    kind: ShelfKind,
-    entries: &[&Entry],
+    kind: PrimitiveKind,
+    entries: &[&CatalogEntry],
     problems: &mut Vec<Problem>,
 ) -> Vec<Option<String>> {
     let (mut seen, mut twice) = (HashSet::new(), HashSet::new());
@@ -225,7 +225,7 @@ fn as_they_are(
             twice.insert(&entry.name);
         }
     }
-    let name = |entry: &&Entry| {
+    let name = |entry: &&CatalogEntry| {
         if !twice.contains(&entry.name) {
             return Some(entry.name.clone());
         }
@@ -241,12 +241,12 @@ fn as_they_are(
 }
 
 /// Returns true if items of this kind have names; the others have URIs.
-fn is_name(kind: ShelfKind) -> bool {
-    matches!(kind, ShelfKind::Tools | ShelfKind::Prompts)
+fn is_name(kind: PrimitiveKind) -> bool {
+    matches!(kind, PrimitiveKind::Tools | PrimitiveKind::Prompts)
 }
 
 /// Adapts a name to the characters and the length that every model provider accepts.
-fn legal(name: &str, entry: &Entry) -> String {
+fn legal(name: &str, entry: &CatalogEntry) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !name.is_empty() && name.len() <= LONGEST && name.bytes().all(fits) {
         return name.to_owned();
@@ -261,7 +261,7 @@ fn legal(name: &str, entry: &Entry) -> String {
 }
 
 /// Appends a hash of the item to the name, the same each time.
-fn hashed(name: &str, entry: &Entry) -> String {
+fn hashed(name: &str, entry: &CatalogEntry) -> String {
     let digest = Sha256::digest(format!("{}\0{}", entry.route.server, entry.route.name));
     let mut mark = String::new();
     for byte in &digest[..4] {
@@ -291,10 +291,10 @@ mod tests {
     use super::law::entry;
     use super::*;
 
-    fn give(names: &mut Names, kind: ShelfKind, things: &[(&str, &str)]) -> Vec<String> {
-        let entries: Vec<Entry> =
+    fn give(names: &mut NameRegistry, kind: PrimitiveKind, things: &[(&str, &str)]) -> Vec<String> {
+        let entries: Vec<CatalogEntry> =
             things.iter().map(|(server, name)| entry(server.parse().unwrap(), name)).collect();
-        let entries: Vec<&Entry> = entries.iter().collect();
+        let entries: Vec<&CatalogEntry> = entries.iter().collect();
         let mut problems = Vec::new();
         let given = names.give(kind, &entries, &mut problems);
         given.into_iter().map(|name| name.unwrap_or_else(|| "-".to_owned())).collect()
@@ -302,27 +302,31 @@ mod tests {
 
     #[test]
     fn a_name_is_kept_if_it_is_the_only_one() {
-        let mut names = Names::new(Naming::Auto);
+        let mut names = NameRegistry::new(NamingScheme::Auto);
         assert_eq!(
-            give(&mut names, ShelfKind::Tools, &[("a", "search"), ("a", "read"), ("b", "search")]),
+            give(
+                &mut names,
+                PrimitiveKind::Tools,
+                &[("a", "search"), ("a", "read"), ("b", "search")]
+            ),
             ["a_search", "read", "b_search"]
         );
     }
 
     #[test]
     fn a_name_once_given_stays_whoever_comes_later() {
-        let mut names = Names::new(Naming::Auto);
-        assert_eq!(give(&mut names, ShelfKind::Tools, &[("b", "search")]), ["search"]);
+        let mut names = NameRegistry::new(NamingScheme::Auto);
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("b", "search")]), ["search"]);
         let both = [("a", "search"), ("b", "search")];
-        assert_eq!(give(&mut names, ShelfKind::Tools, &both), ["a_search", "search"]);
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &both), ["a_search", "search"]);
         // Even when its owner is gone, it does not pass to another.
-        assert_eq!(give(&mut names, ShelfKind::Tools, &[("c", "search")]), ["c_search"]);
-        assert_eq!(give(&mut names, ShelfKind::Tools, &both), ["a_search", "search"]);
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("c", "search")]), ["c_search"]);
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &both), ["a_search", "search"]);
     }
 
     #[test]
     fn names_are_such_as_every_provider_takes_and_never_the_same() {
-        let mut names = Names::new(Naming::Auto);
+        let mut names = NameRegistry::new(NamingScheme::Auto);
         let long = "x".repeat(100);
         let things = [
             ("a", "b.c"),
@@ -333,7 +337,7 @@ mod tests {
             ("a", "b_c"),
             ("b", "c"),
         ];
-        let given = give(&mut names, ShelfKind::Tools, &things);
+        let given = give(&mut names, PrimitiveKind::Tools, &things);
         assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len(), "{given:?}");
         for name in &given {
             assert!((1..=64).contains(&name.len()), "{name}");
@@ -342,7 +346,7 @@ mod tests {
                 "{name}"
             );
         }
-        let again = give(&mut Names::new(Naming::Auto), ShelfKind::Tools, &things);
+        let again = give(&mut NameRegistry::new(NamingScheme::Auto), PrimitiveKind::Tools, &things);
         assert_eq!(given, again);
     }
 
@@ -352,70 +356,78 @@ mod tests {
         let file = folder.path().join("names/whole.json");
         let alone = [("b", "search")];
         assert_eq!(
-            give(&mut Names::kept(Naming::Auto, file.clone()), ShelfKind::Tools, &alone),
+            give(
+                &mut NameRegistry::kept(NamingScheme::Auto, file.clone()),
+                PrimitiveKind::Tools,
+                &alone
+            ),
             ["search"]
         );
         let both = [("a", "search"), ("b", "search")];
-        let mut again = Names::kept(Naming::Auto, file.clone());
-        assert_eq!(give(&mut again, ShelfKind::Tools, &both), ["a_search", "search"]);
-        let mut other = Names::kept(Naming::Template("{server}-{name}".to_owned()), file.clone());
-        assert_eq!(give(&mut other, ShelfKind::Tools, &alone), ["b-search"]);
+        let mut again = NameRegistry::kept(NamingScheme::Auto, file.clone());
+        assert_eq!(give(&mut again, PrimitiveKind::Tools, &both), ["a_search", "search"]);
+        let mut other =
+            NameRegistry::kept(NamingScheme::Template("{server}-{name}".to_owned()), file.clone());
+        assert_eq!(give(&mut other, PrimitiveKind::Tools, &alone), ["b-search"]);
         fs::write(&file, "{").unwrap();
-        let mut broken = Names::kept(Naming::Auto, file);
-        assert_eq!(give(&mut broken, ShelfKind::Tools, &alone), ["search"]);
+        let mut broken = NameRegistry::kept(NamingScheme::Auto, file);
+        assert_eq!(give(&mut broken, PrimitiveKind::Tools, &alone), ["search"]);
     }
 
     #[test]
     fn names_of_a_removed_server_are_freed_after_a_grace_and_not_before() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("whole.json");
-        let mut names = Names::kept(Naming::Auto, file.clone());
-        assert_eq!(give(&mut names, ShelfKind::Tools, &[("fs", "read")]), ["read"]);
+        let mut names = NameRegistry::kept(NamingScheme::Auto, file.clone());
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("fs", "read")]), ["read"]);
         let configured: BTreeSet<ServerId> = ["files".parse().unwrap()].into();
         names.free_removed(&configured, Duration::from_hours(1));
-        assert_eq!(give(&mut names, ShelfKind::Tools, &[("files", "read")]), ["files_read"]);
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("files", "read")]), ["files_read"]);
         let said = read_names(&file).unwrap();
         let why = |name: &str| said.iter().find(|it| it.name == name).unwrap().reason.clone();
         assert_eq!(why("files_read"), "`read` is still reserved for `fs`, which was removed");
         // Whoever comes back in time has its names again, also over a restart.
-        let mut again = Names::kept(Naming::Auto, file.clone());
+        let mut again = NameRegistry::kept(NamingScheme::Auto, file.clone());
         again.free_removed(
             &["fs".parse().unwrap(), "files".parse().unwrap()].into(),
             Duration::ZERO,
         );
-        assert_eq!(give(&mut again, ShelfKind::Tools, &[("fs", "read")]), ["read"]);
+        assert_eq!(give(&mut again, PrimitiveKind::Tools, &[("fs", "read")]), ["read"]);
         again.free_removed(&configured, Duration::ZERO);
-        assert_eq!(give(&mut again, ShelfKind::Tools, &[("other", "read")]), ["read"]);
+        assert_eq!(give(&mut again, PrimitiveKind::Tools, &[("other", "read")]), ["read"]);
         // Somebody who does not want to wait has it named anew.
         assert_eq!(forget_names(&file, &"other".parse().unwrap()).unwrap(), 2);
-        let mut anew = Names::kept(Naming::Auto, file);
-        assert_eq!(give(&mut anew, ShelfKind::Tools, &[("files", "read")]), ["read"]);
+        let mut anew = NameRegistry::kept(NamingScheme::Auto, file);
+        assert_eq!(give(&mut anew, PrimitiveKind::Tools, &[("files", "read")]), ["read"]);
     }
 
     #[test]
     fn a_template_names_all_alike() {
-        let mut names = Names::new(Naming::Template("{server}__{name}".to_owned()));
-        assert_eq!(give(&mut names, ShelfKind::Tools, &[("a", "search")]), ["a__search"]);
-        assert_eq!(give(&mut names, ShelfKind::Resources, &[("a", "file:///x")]), ["file:///x"]);
+        let mut names = NameRegistry::new(NamingScheme::Template("{server}__{name}".to_owned()));
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("a", "search")]), ["a__search"]);
+        assert_eq!(
+            give(&mut names, PrimitiveKind::Resources, &[("a", "file:///x")]),
+            ["file:///x"]
+        );
     }
 
     #[test]
     fn without_naming_what_two_servers_have_is_left_out() {
-        let mut names = Names::new(Naming::Never);
+        let mut names = NameRegistry::new(NamingScheme::Never);
         let things = [("a", "search"), ("b", "search"), ("b", "odd.name")];
-        assert_eq!(give(&mut names, ShelfKind::Tools, &things), ["-", "-", "odd.name"]);
+        assert_eq!(give(&mut names, PrimitiveKind::Tools, &things), ["-", "-", "odd.name"]);
     }
 
     #[test]
     fn the_same_uri_of_two_servers_is_kept_apart() {
-        let mut names = Names::new(Naming::Auto);
+        let mut names = NameRegistry::new(NamingScheme::Auto);
         let things = [("a_1", "file:///x"), ("b", "file:///x"), ("b", "file:///y")];
         assert_eq!(
-            give(&mut names, ShelfKind::Resources, &things),
+            give(&mut names, PrimitiveKind::Resources, &things),
             ["a-1+file:///x", "b+file:///x", "file:///y"]
         );
         let apps = [("a", "ui://app"), ("b", "ui://app")];
-        assert_eq!(give(&mut names, ShelfKind::Resources, &apps), ["ui://a+app", "ui://b+app"]);
+        assert_eq!(give(&mut names, PrimitiveKind::Resources, &apps), ["ui://a+app", "ui://b+app"]);
     }
 
     #[test]
@@ -427,8 +439,11 @@ mod tests {
             things.extend(distinct.iter().map(|name| (server.parse().unwrap(), name.clone())));
         }
         things.sort_unstable();
-        for naming in [Naming::Auto, Naming::Template("{server}.{name}".to_owned()), Naming::Never]
-        {
+        for naming in [
+            NamingScheme::Auto,
+            NamingScheme::Template("{server}.{name}".to_owned()),
+            NamingScheme::Never,
+        ] {
             law::check(&naming, &things, distinct.len() / 2);
         }
     }
@@ -445,9 +460,9 @@ mod tests {
             naming in 0_usize..3,
         ) {
             let naming = [
-                Naming::Auto,
-                Naming::Template("{server}_{name}".to_owned()),
-                Naming::Template("{name}".to_owned()),
+                NamingScheme::Auto,
+                NamingScheme::Template("{server}_{name}".to_owned()),
+                NamingScheme::Template("{name}".to_owned()),
             ][naming].clone();
             let things: Vec<_> = things.iter().map(|(server, name)| (server.parse().unwrap(), name.clone())).collect();
             law::check(&naming, &things, cut);

@@ -17,11 +17,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-pub use settings::{OtlpSettings, Sampler, Target};
-use span::Finished;
-pub use span::{About, Attribute, Side, Span, SpanStart, Tracer, Via};
+pub use settings::{ExportTarget, OtlpSettings, TraceSampler};
+use span::FinishedSpan;
+pub use span::{
+    CallSpan, MessageTransport, SpanAttribute, SpanDescription, SpanKind, SpanStart, SpanTracer,
+};
 
-use crate::metrics::{Extra, Metrics};
+use crate::metrics::{ExternalMetrics, GatewayMetrics};
 use post::post;
 
 /// Minimum interval between two warnings about failed exports.
@@ -34,37 +36,37 @@ const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 const LAST: Duration = Duration::from_secs(5);
 
 /// Source of the values beside the counters when metrics are sent.
-pub type ExtraSource = Box<dyn Fn() -> Extra + Send>;
+pub type ExtraSource = Box<dyn Fn() -> ExternalMetrics + Send>;
 
 /// Sends spans and metrics to a collector, in a task of its own.
-pub struct Exporter {
-    tracer: Tracer,
+pub struct OtlpExporter {
+    tracer: SpanTracer,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl fmt::Debug for Exporter {
+impl fmt::Debug for OtlpExporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exporter").field("tracer", &self.tracer).finish_non_exhaustive()
     }
 }
 
-impl Exporter {
+impl OtlpExporter {
     /// Starts exporting. Metrics are sent if the settings have a target for them.
-    pub fn start(settings: OtlpSettings, metrics: Arc<Metrics>, extra: ExtraSource) -> Self {
+    pub fn start(settings: OtlpSettings, metrics: Arc<GatewayMetrics>, extra: ExtraSource) -> Self {
         let (sender, spans) = mpsc::channel(settings.queue);
         let (stop, stopping) = watch::channel(false);
         let tracer = match settings.traces {
-            Some(_) => Tracer::new(settings.sampler, sender),
-            None => Tracer::off(),
+            Some(_) => SpanTracer::new(settings.sampler, sender),
+            None => SpanTracer::off(),
         };
         let tracing = tracer.clone();
-        let work = Work { settings, metrics, extra, tracer: tracing, stopping, told: None };
+        let work = ExportTask { settings, metrics, extra, tracer: tracing, stopping, told: None };
         Self { tracer, stop, task: tokio::spawn(work.run(spans)) }
     }
 
     /// Returns the tracer that begins spans.
-    pub fn tracer(&self) -> &Tracer {
+    pub fn tracer(&self) -> &SpanTracer {
         &self.tracer
     }
 
@@ -79,17 +81,17 @@ impl Exporter {
 }
 
 /// The export task.
-struct Work {
+struct ExportTask {
     settings: OtlpSettings,
-    metrics: Arc<Metrics>,
+    metrics: Arc<GatewayMetrics>,
     extra: ExtraSource,
-    tracer: Tracer,
+    tracer: SpanTracer,
     stopping: watch::Receiver<bool>,
     told: Option<Instant>,
 }
 
-impl Work {
-    async fn run(mut self, mut spans: mpsc::Receiver<Finished>) {
+impl ExportTask {
+    async fn run(mut self, mut spans: mpsc::Receiver<FinishedSpan>) {
         let mut gathered = Vec::with_capacity(self.settings.batch);
         let mut send = tokio::time::interval(self.settings.delay);
         let mut measure = tokio::time::interval(self.settings.interval);
@@ -128,7 +130,7 @@ impl Work {
         self.send_metrics(&[]).await;
     }
 
-    async fn send_spans(&mut self, spans: &mut Vec<Finished>, again: &[Duration]) {
+    async fn send_spans(&mut self, spans: &mut Vec<FinishedSpan>, again: &[Duration]) {
         let Some(target) = self.settings.traces.clone().filter(|_| !spans.is_empty()) else {
             return;
         };
@@ -153,7 +155,12 @@ impl Work {
     }
 
     /// Sends a request. Returns `None` if it failed, else the number of rejected spans.
-    async fn send(&mut self, target: &Target, body: Vec<u8>, again: &[Duration]) -> Option<u64> {
+    async fn send(
+        &mut self,
+        target: &ExportTarget,
+        body: Vec<u8>,
+        again: &[Duration],
+    ) -> Option<u64> {
         let mut waits = again.iter();
         let error = loop {
             match post(target, body.clone()).await {

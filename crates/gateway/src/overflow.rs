@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 
 use crate::gateway::Inner;
-use crate::settings::Limits;
-use crate::socket::{Listeners, Stream};
+use crate::settings::GatewayLimits;
+use crate::socket::{ClientStream, ListeningSockets};
 
 /// The response to each of them.
 const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -22,21 +22,21 @@ const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     too many connections are open\r\n";
 
 /// Rejects connections.
-pub(crate) struct Overflow {
+pub(crate) struct OverflowResponder {
     /// Permits for connections that are answered immediately; others wait to be accepted.
     places: Arc<Semaphore>,
     /// Time that a client has to read the response.
     hold: Duration,
 }
 
-impl Overflow {
-    pub(crate) fn new(limits: &Limits) -> Self {
+impl OverflowResponder {
+    pub(crate) fn new(limits: &GatewayLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.refused_connections));
         Self { places, hold: limits.refused_connection_hold }
     }
 
     /// Rejects a connection.
-    pub(crate) async fn turn_away(&self, gateway: &Inner, stream: Stream) {
+    pub(crate) async fn turn_away(&self, gateway: &Inner, stream: ClientStream) {
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
         let hold = self.hold;
         gateway.crew.spawn(async move {
@@ -62,14 +62,14 @@ pub(crate) struct ReserveDescriptors {
 }
 
 impl ReserveDescriptors {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &GatewayLimits) -> Self {
         let reserve = Self { files: Arc::default(), hold: limits.reserved_descriptor_hold };
         (0..limits.reserved_descriptors).for_each(|_| refill(&reserve.files));
         reserve
     }
 
     /// Accepts the next connection with a reserved descriptor, and rejects it. Returns true if one was rejected.
-    pub(crate) async fn turn_away(&self, gateway: &Inner, listeners: &Listeners) -> bool {
+    pub(crate) async fn turn_away(&self, gateway: &Inner, listeners: &ListeningSockets) -> bool {
         let spare = self.files.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(spare) = spare else { return false };
         drop(spare);
@@ -96,7 +96,7 @@ fn refill(reserve: &Mutex<Vec<File>>) {
 }
 
 /// Sends the response and reads until the client closes: closing with unread bytes would lose the response.
-async fn told(mut stream: Stream) -> io::Result<()> {
+async fn told(mut stream: ClientStream) -> io::Result<()> {
     stream.write_all(ANSWER).await?;
     stream.shutdown().await?;
     let mut ignored = [0; 4096];

@@ -7,23 +7,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::{Asked, Events, IdentityId, Json, LogLevel, Object, Refusal, Reply, ServerId};
+use consort_core::{
+    CallEvents, IdentityId, Json, LogLevel, Object, PendingServerRequest, RequestRefusal,
+    RequestResponder, ServerId,
+};
 use consort_wire::Holdings;
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::clock::sealed_now;
-use crate::seal::{Seal, random};
-use crate::settings::Limits;
+use crate::seal::{TokenSealer, random};
+use crate::settings::GatewayLimits;
 
 /// The purpose that states are sealed for.
 const PURPOSE: &str = "request state";
 
 /// State that a client carries from one request of a call to the next.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct ClientCallState {
     /// Identity of the call's caller.
     caller: IdentityId,
     /// Digest of the request: method, name and arguments.
@@ -31,12 +34,12 @@ pub(crate) struct State {
     /// In milliseconds since 1970.
     expires: u64,
     pub(crate) server: ServerId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallStateKind,
 }
 
 /// Kind of a state.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Kind {
+pub(crate) enum CallStateKind {
     /// A call suspended in this gateway.
     Parked { call: u64, turn: u32 },
     /// A server's own state, as JSON.
@@ -47,7 +50,7 @@ pub(crate) enum Kind {
 
 /// The reason why a state is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum CallStateError {
     #[error("`requestState` is not one of ours, or was changed")]
     Broken,
     #[error("`requestState` belongs to another request")]
@@ -58,44 +61,45 @@ pub(crate) enum Refused {
 
 /// Seals the state of a call.
 pub(crate) fn seal(
-    seal: &Seal,
+    seal: &TokenSealer,
     caller: &IdentityId,
-    request: &Request<'_>,
+    request: &StateBinding<'_>,
     server: &ServerId,
     lasts: Duration,
-    kind: Kind,
+    kind: CallStateKind,
 ) -> String {
     let lasts = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
     let expires = sealed_now().saturating_add(lasts);
     let caller = caller.clone();
-    let state = State { caller, digest: request.digest(), expires, server: server.clone(), kind };
+    let state =
+        ClientCallState { caller, digest: request.digest(), expires, server: server.clone(), kind };
     seal.seal(PURPOSE, &state)
 }
 
 /// Opens the state that a client sent with a request.
 pub(crate) fn open(
-    seal: &Seal,
+    seal: &TokenSealer,
     caller: &IdentityId,
-    request: &Request<'_>,
+    request: &StateBinding<'_>,
     text: &str,
-) -> Result<State, Refused> {
-    let state: State = seal.open(PURPOSE, text).ok_or(Refused::Broken)?;
+) -> Result<ClientCallState, CallStateError> {
+    let state: ClientCallState = seal.open(PURPOSE, text).ok_or(CallStateError::Broken)?;
     if state.caller != *caller || state.digest != request.digest() {
-        return Err(Refused::Foreign);
+        return Err(CallStateError::Foreign);
     }
     if state.expires < sealed_now() {
-        return Err(Refused::Expired);
+        return Err(CallStateError::Expired);
     }
     Ok(state)
 }
 
 /// The request that a state is bound to.
-pub(crate) struct Request<'a> {
+pub(crate) struct StateBinding<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: &'a Object,
 }
 
-impl Request<'_> {
+impl StateBinding<'_> {
     fn digest(&self) -> [u8; 16] {
         let mut hash = Sha256::new();
         hash.update(self.method);
@@ -112,44 +116,44 @@ impl Request<'_> {
 
 /// A call in progress, with the input its server waits for.
 #[derive(Debug)]
-pub(crate) struct Parked {
-    pub(crate) events: Events,
+pub(crate) struct SuspendedCall {
+    pub(crate) events: CallEvents,
     pub(crate) server: ServerId,
     pub(crate) log: Option<LogLevel>,
-    pub(crate) questions: Questions,
+    pub(crate) questions: InputRequests,
     /// The identity of its caller.
     pub(crate) caller: IdentityId,
 }
 
 /// Input requests of a server, each under a key.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
-    open: Vec<Open>,
+pub(crate) struct InputRequests {
+    open: Vec<OpenInputs>,
     asked: u32,
     /// The prefix of every key.
     prefix: String,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenInputs {
     key: String,
     method: String,
     params: Object,
-    reply: Option<Reply>,
+    reply: Option<RequestResponder>,
 }
 
-impl Questions {
+impl InputRequests {
     /// Creates questions with globally unique keys.
     pub(crate) fn unique() -> Self {
         let prefix = format!("{:08x}-", u32::from_be_bytes(random()));
         Self { prefix, ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, asked: Asked) {
+    pub(crate) fn add(&mut self, asked: PendingServerRequest) {
         self.asked += 1;
-        let Asked { method, params, reply } = asked;
+        let PendingServerRequest { method, params, reply } = asked;
         let key = format!("{}q{}", self.prefix, self.asked);
-        self.open.push(Open { key, method, params, reply });
+        self.open.push(OpenInputs { key, method, params, reply });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -174,14 +178,14 @@ impl Questions {
     pub(crate) fn refuse(&mut self, message: &str) {
         for question in self.open.drain(..) {
             if let Some(reply) = question.reply {
-                reply.send(Err(Refusal { code: -32603, message: message.to_owned() }));
+                reply.send(Err(RequestRefusal { code: -32603, message: message.to_owned() }));
             }
         }
     }
 
     /// Returns the questions as `inputRequests` for a modern client.
     pub(crate) fn requests(&self) -> Json {
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         for question in &self.open {
             writer.object(&question.key, |request| {
                 request.text("method", &question.method);
@@ -201,7 +205,7 @@ impl Questions {
 
 /// Returns the result that requests input from a client.
 pub(crate) fn input_required(requests: &Json, state: &str) -> Json {
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.text("resultType", "input_required");
     writer.raw("inputRequests", requests.as_bytes());
     writer.text("requestState", state);
@@ -210,8 +214,8 @@ pub(crate) fn input_required(requests: &Json, state: &str) -> Json {
 
 /// The suspended calls.
 #[derive(Debug)]
-pub(crate) struct Park {
-    places: Mutex<HashMap<u64, Place>>,
+pub(crate) struct SuspendedCalls {
+    places: Mutex<HashMap<u64, SuspendedEntry>>,
     most: usize,
     /// Maximum number per caller.
     most_each: usize,
@@ -221,17 +225,17 @@ pub(crate) struct Park {
 }
 
 #[derive(Debug)]
-struct Place {
+struct SuspendedEntry {
     /// Number of times the client was asked so far.
     turn: u32,
     until: Instant,
-    what: What,
+    what: EntryContent,
 }
 
 #[derive(Debug)]
-enum What {
+enum EntryContent {
     /// It waits for input.
-    Waiting(Box<Parked>),
+    Waiting(Box<SuspendedCall>),
     /// It is running.
     Running,
     /// It ended with this result, kept for a client that lost it.
@@ -240,9 +244,9 @@ enum What {
 
 /// State of a call that a client returns to.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum ResumedCall {
     /// The call, to be resumed.
-    Waiting(Box<Parked>),
+    Waiting(Box<SuspendedCall>),
     /// Another request has resumed it.
     Running,
     /// It ended, with this result.
@@ -251,8 +255,8 @@ pub(crate) enum Found {
     Gone,
 }
 
-impl Park {
-    pub(crate) fn new(limits: &Limits) -> Self {
+impl SuspendedCalls {
+    pub(crate) fn new(limits: &GatewayLimits) -> Self {
         Self {
             places: Mutex::default(),
             most: limits.parked,
@@ -263,14 +267,18 @@ impl Park {
     }
 
     /// Suspends a call, under its old number if it has one. Returns it if there is no room.
-    pub(crate) fn put(&self, place: Option<u64>, parked: Box<Parked>) -> Result<Kind, Box<Parked>> {
+    pub(crate) fn put(
+        &self,
+        place: Option<u64>,
+        parked: Box<SuspendedCall>,
+    ) -> Result<CallStateKind, Box<SuspendedCall>> {
         let mut places = self.lock();
         let until = Instant::now() + self.lasts;
         if let Some((call, known)) = place.and_then(|call| Some((call, places.get_mut(&call)?))) {
             known.turn += 1;
             known.until = until;
-            known.what = What::Waiting(parked);
-            return Ok(Kind::Parked { call, turn: known.turn });
+            known.what = EntryContent::Waiting(parked);
+            return Ok(CallStateKind::Parked { call, turn: known.turn });
         }
         // A caller that abandons its questions must not keep itself or others from being asked.
         let mut given_up = oldest_beyond(&mut places, &parked.caller, self.most_each);
@@ -281,26 +289,26 @@ impl Park {
             }
         }
         let call = u64::from_be_bytes(random());
-        places.insert(call, Place { turn: 0, until, what: What::Waiting(parked) });
+        places.insert(call, SuspendedEntry { turn: 0, until, what: EntryContent::Waiting(parked) });
         drop(places);
         drop(given_up);
-        Ok(Kind::Parked { call, turn: 0 })
+        Ok(CallStateKind::Parked { call, turn: 0 })
     }
 
     /// Takes a call to resume it.
-    pub(crate) fn take(&self, call: u64, turn: u32) -> Found {
+    pub(crate) fn take(&self, call: u64, turn: u32) -> ResumedCall {
         let mut places = self.lock();
-        let Some(place) = places.get_mut(&call) else { return Found::Gone };
-        match std::mem::replace(&mut place.what, What::Running) {
-            What::Waiting(parked) if place.turn == turn => Found::Waiting(parked),
-            What::Ended(result) => {
-                place.what = What::Ended(result.clone());
-                Found::Ended(result)
+        let Some(place) = places.get_mut(&call) else { return ResumedCall::Gone };
+        match std::mem::replace(&mut place.what, EntryContent::Running) {
+            EntryContent::Waiting(parked) if place.turn == turn => ResumedCall::Waiting(parked),
+            EntryContent::Ended(result) => {
+                place.what = EntryContent::Ended(result.clone());
+                ResumedCall::Ended(result)
             }
             // An answer to an earlier turn: it was used.
             other => {
                 place.what = other;
-                Found::Running
+                ResumedCall::Running
             }
         }
     }
@@ -308,7 +316,8 @@ impl Park {
     /// Records the end of a call that was suspended.
     pub(crate) fn ended(&self, call: u64, result: Option<Bytes>) {
         if let Some(place) = self.lock().get_mut(&call) {
-            place.what = What::Ended(result.filter(|result| result.len() <= self.kept_bytes));
+            place.what =
+                EntryContent::Ended(result.filter(|result| result.len() <= self.kept_bytes));
             place.until = Instant::now() + self.lasts.min(Duration::from_mins(1));
         }
     }
@@ -321,11 +330,13 @@ impl Park {
     /// Drops expired calls, which cancels them at their servers.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
-        let late: Vec<Place> = {
+        let late: Vec<SuspendedEntry> = {
             let mut places = self.lock();
             let late: Vec<u64> = places
                 .iter()
-                .filter(|(_, place)| place.until <= now && !matches!(place.what, What::Running))
+                .filter(|(_, place)| {
+                    place.until <= now && !matches!(place.what, EntryContent::Running)
+                })
                 .map(|(call, _)| *call)
                 .collect();
             late.iter().filter_map(|call| places.remove(call)).collect()
@@ -341,21 +352,21 @@ impl Park {
 
     /// Returns the number of suspended calls.
     pub(crate) fn len(&self) -> usize {
-        self.lock().values().filter(|place| matches!(place.what, What::Waiting(_))).count()
+        self.lock().values().filter(|place| matches!(place.what, EntryContent::Waiting(_))).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, SuspendedEntry>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Takes out the longest suspended call of a caller, if the caller is at its limit.
 fn oldest_beyond(
-    places: &mut HashMap<u64, Place>,
+    places: &mut HashMap<u64, SuspendedEntry>,
     caller: &IdentityId,
     most: usize,
-) -> Option<Place> {
-    let waits = |place: &Place| matches!(&place.what, What::Waiting(it) if it.caller == *caller);
+) -> Option<SuspendedEntry> {
+    let waits = |place: &SuspendedEntry| matches!(&place.what, EntryContent::Waiting(it) if it.caller == *caller);
     let waiting = || places.iter().filter(|(_, place)| waits(place));
     if waiting().count() < most {
         return None;
@@ -366,10 +377,14 @@ fn oldest_beyond(
 
 /// Takes out the longest suspended call of the caller with the most, if that has more than its share of `most` and
 /// `caller` does not.
-fn yield_to(places: &mut HashMap<u64, Place>, caller: &IdentityId, most: usize) -> Option<Place> {
+fn yield_to(
+    places: &mut HashMap<u64, SuspendedEntry>,
+    caller: &IdentityId,
+    most: usize,
+) -> Option<SuspendedEntry> {
     let waiting = || {
         places.iter().filter_map(|(call, place)| match &place.what {
-            What::Waiting(parked) => Some((*call, place.until, &parked.caller)),
+            EntryContent::Waiting(parked) => Some((*call, place.until, &parked.caller)),
             _ => None,
         })
     };
@@ -381,19 +396,19 @@ fn yield_to(places: &mut HashMap<u64, Place>, caller: &IdentityId, most: usize) 
 }
 
 /// Makes room by removing a result: of those kept, the one that expires first.
-fn give_way(places: &mut HashMap<u64, Place>) -> bool {
-    let kept = places.iter().filter(|(_, place)| matches!(place.what, What::Ended(_)));
+fn give_way(places: &mut HashMap<u64, SuspendedEntry>) -> bool {
+    let kept = places.iter().filter(|(_, place)| matches!(place.what, EntryContent::Ended(_)));
     let oldest = kept.min_by_key(|(_, place)| place.until).map(|(call, _)| *call);
     oldest.is_some_and(|call| places.remove(&call).is_some())
 }
 
 /// Removes a suspended call whose client disconnected.
-pub(crate) struct Forget<'a> {
+pub(crate) struct SuspendedCallGuard<'a> {
     pub(crate) gateway: &'a crate::gateway::Inner,
     pub(crate) call: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for SuspendedCallGuard<'_> {
     fn drop(&mut self) {
         self.gateway.park.forget(self.call);
     }

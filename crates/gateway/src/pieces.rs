@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 use consort_core::{Json, Object};
-use consort_wire::Id;
+use consort_wire::RequestId;
 use consort_wire::splice;
 
 /// From this size on, a copy costs more than a chunk of its own.
@@ -12,7 +12,7 @@ const LARGE: usize = 16 << 10;
 
 /// A text in up to three chunks of memory. A small one is in a single chunk, the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pieces {
+pub(crate) struct BodyChunks {
     head: Bytes,
     body: Bytes,
     tail: Bytes,
@@ -22,19 +22,19 @@ pub(crate) struct Pieces {
     on_one_line: bool,
 }
 
-impl From<Bytes> for Pieces {
+impl From<Bytes> for BodyChunks {
     fn from(body: Bytes) -> Self {
         Self { body, ours: true, ..Self::default() }
     }
 }
 
-impl From<&Json> for Pieces {
+impl From<&Json> for BodyChunks {
     fn from(json: &Json) -> Self {
         Self { body: json.to_bytes(), ..Self::default() }
     }
 }
 
-impl Pieces {
+impl BodyChunks {
     /// An object with members appended that are already serialized: `"a":1,"b":2`.
     pub(crate) fn extended(object: &Object, members: &[u8]) -> Self {
         let bytes = object.json().to_bytes();
@@ -69,7 +69,7 @@ impl Pieces {
     }
 
     /// Wraps this as the result of a request.
-    pub(crate) fn answering(self, id: &Id) -> Self {
+    pub(crate) fn answering(self, id: &RequestId) -> Self {
         self.between(&splice::response_head(id), splice::RESPONSE_TAIL)
     }
 
@@ -125,7 +125,7 @@ impl Pieces {
     }
 }
 
-impl Pieces {
+impl BodyChunks {
     /// The bytes to send for the beginning of a chunk, and the rest.
     fn sent_first<'a>(&self, part: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let is_body = part.as_ptr_range().end == self.body.as_ptr_range().end;
@@ -140,7 +140,7 @@ impl Pieces {
     }
 }
 
-impl Buf for Pieces {
+impl Buf for BodyChunks {
     fn remaining(&self) -> usize {
         self.len()
     }
@@ -196,8 +196,8 @@ mod tests {
     fn a_large_result_is_answered_as_a_small_one_is() {
         for text in texts(10).into_iter().chain(texts(LARGE)) {
             let result = Json::parse(text).unwrap();
-            let pieces = Pieces::from(&result).answering(&Id::from(7));
-            assert_eq!(pieces.whole(), splice::response(&Id::from(7), &result));
+            let pieces = BodyChunks::from(&result).answering(&RequestId::from(7));
+            assert_eq!(pieces.whole(), splice::response(&RequestId::from(7), &result));
         }
     }
 
@@ -209,9 +209,9 @@ mod tests {
                 |bytes: Bytes| String::from_utf8(bytes.into()).unwrap().replace(&long, &short);
             let (small, large) = (object(small), object(large));
             for change in [
-                (|object| Pieces::extended(object, b"\"d\":3")) as fn(&Object) -> Pieces,
-                |object| Pieces::without(object, &["gone"]),
-                |object| Pieces::without(object, &["gone", "b"]),
+                (|object| BodyChunks::extended(object, b"\"d\":3")) as fn(&Object) -> BodyChunks,
+                |object| BodyChunks::without(object, &["gone"]),
+                |object| BodyChunks::without(object, &["gone", "b"]),
             ] {
                 let expected = change(&small).whole();
                 assert!(Json::parse(expected.clone()).is_ok());
@@ -224,14 +224,14 @@ mod tests {
     fn the_body_is_never_copied() {
         let result = object(texts(LARGE)[1].clone());
         let value = result.get("b").unwrap();
-        let pieces = Pieces::without(&result, &["gone"]).answering(&Id::from(1));
+        let pieces = BodyChunks::without(&result, &["gone"]).answering(&RequestId::from(1));
         assert_eq!(pieces.parts()[1].as_ptr(), value.as_bytes().as_ptr());
     }
 
     #[test]
     fn what_is_sent_in_part_goes_on_where_it_stopped() {
         let body = Bytes::from("y".repeat(LARGE));
-        let pieces = Pieces::from(body).between(b"head", b"tail");
+        let pieces = BodyChunks::from(body).between(b"head", b"tail");
         let whole = pieces.clone().whole();
         for step in [1, 3, 5, LARGE, LARGE + 8] {
             let (mut left, mut sent) = (pieces.clone(), Vec::new());

@@ -5,33 +5,35 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use consort_core::{Caller, ClientSession};
-use consort_wire::{Era, Id, Message, MessageError, Notification};
+use consort_wire::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{Answer, Failure};
-use crate::front::Front;
+use crate::answer::{RequestAnswer, RequestFailure};
+use crate::front::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::handshake::{open, welcome};
 use crate::listen;
-use crate::otlp::Via;
-use crate::pieces::Pieces;
+use crate::otlp::MessageTransport;
+use crate::pieces::BodyChunks;
 use crate::post::hear;
-use crate::request::{Modern, Origin, Out, Request, Speaker, named_revision};
+use crate::request::{
+    ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, RequestOrigin, named_revision,
+};
 use crate::serve::serve;
-use crate::session::Session;
+use crate::session::ClientSessionState;
 use crate::trace::TraceContext;
 
 /// A client on one channel. Its requests end with it.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct ClientChannel {
     gateway: Arc<Inner>,
-    front: Arc<Front>,
+    front: Arc<GatewayEndpoint>,
     pub(crate) caller: Caller,
-    via: Via,
-    out: mpsc::Sender<Pieces>,
-    state: Mutex<State>,
+    via: MessageTransport,
+    out: mpsc::Sender<BodyChunks>,
+    state: Mutex<ClientChannelState>,
     /// The session of a modern client.
     client: ClientSession,
     /// Cancelled to end this client in favour of another identity.
@@ -39,10 +41,10 @@ pub(crate) struct Pipe {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    session: Option<Arc<Session>>,
+struct ClientChannelState {
+    session: Option<Arc<ClientSessionState>>,
     /// Running requests of a modern client, with their cancellation tokens.
-    running: HashMap<Id, CancellationToken>,
+    running: HashMap<RequestId, CancellationToken>,
     /// Tasks that run until the client leaves; `tasks` holds those that end by themselves.
     endless: JoinSet<()>,
     tasks: JoinSet<()>,
@@ -50,21 +52,21 @@ struct State {
 
 /// Lifetime of a spawned task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lasts {
+enum TaskLifetime {
     /// It ends by itself.
     Once,
     /// Until the client leaves.
     Always,
 }
 
-impl Pipe {
+impl ClientChannel {
     /// Makes a client, and the receiver of the messages to send to it.
     pub(crate) fn new(
         gateway: &Arc<Inner>,
-        front: &Arc<Front>,
+        front: &Arc<GatewayEndpoint>,
         caller: Caller,
-        via: Via,
-    ) -> (Arc<Self>, mpsc::Receiver<Pieces>) {
+        via: MessageTransport,
+    ) -> (Arc<Self>, mpsc::Receiver<BodyChunks>) {
         let (out, sent) = mpsc::channel(gateway.settings.limits.queued_messages);
         let (gateway, front) = (Arc::clone(gateway), Arc::clone(front));
         let (state, client) = (Mutex::default(), ClientSession::new());
@@ -75,9 +77,10 @@ impl Pipe {
     /// Handles a message, with the trace context of the request that carried it.
     pub(crate) fn receive(self: &Arc<Self>, bytes: &Bytes, trace: Option<&TraceContext>) {
         let batched = self.session().is_none_or(|session| session.revision.has_batches());
-        match Message::parse(bytes.clone()) {
+        match JsonRpcMessage::parse(bytes.clone()) {
             Ok(message) => self.take(message, trace),
-            Err(MessageError::Batch) if batched => match Message::parse_batch(bytes.clone()) {
+            Err(MessageError::Batch) if batched => match JsonRpcMessage::parse_batch(bytes.clone())
+            {
                 Ok(messages) => messages.into_iter().for_each(|message| match message {
                     Ok(message) => self.take(message, trace),
                     // Each is JSON, since all of it is.
@@ -92,23 +95,26 @@ impl Pipe {
     /// Answers a message that exceeds the size limit with an error.
     pub(crate) fn oversized(self: &Arc<Self>, id: Option<u64>) {
         let limit = self.gateway.settings.limits.body_bytes;
-        let failure = Failure::new(-32600, format!("a message is larger than {limit} bytes"));
-        self.send(Answer::error(Era::Legacy, id.map(Id::from).as_ref(), &failure).message);
+        let failure =
+            RequestFailure::new(-32600, format!("a message is larger than {limit} bytes"));
+        self.send(
+            RequestAnswer::error(Era::Legacy, id.map(RequestId::from).as_ref(), &failure).message,
+        );
     }
 
     fn malformed(self: &Arc<Self>, error: MessageError, bytes: &Bytes) {
-        let failure = Failure::new(error.code(bytes), error.to_string());
-        self.send(Answer::error(Era::Legacy, None, &failure).message);
+        let failure = RequestFailure::new(error.code(bytes), error.to_string());
+        self.send(RequestAnswer::error(Era::Legacy, None, &failure).message);
     }
 
-    fn take(self: &Arc<Self>, message: Message, trace: Option<&TraceContext>) {
+    fn take(self: &Arc<Self>, message: JsonRpcMessage, trace: Option<&TraceContext>) {
         match message {
-            Message::Request { id, body } => self.request(id, body, trace),
+            JsonRpcMessage::Request { id, body } => self.request(id, body, trace),
             other => {
-                if let Message::Notification(body) = &other
+                if let JsonRpcMessage::Notification(body) = &other
                     && body.method == "notifications/cancelled"
                 {
-                    let id = body.params.get("requestId").and_then(Id::from_json);
+                    let id = body.params.get("requestId").and_then(RequestId::from_json);
                     let running = id.and_then(|id| self.lock().running.get(&id).cloned());
                     if let Some(running) = running {
                         running.cancel();
@@ -121,32 +127,32 @@ impl Pipe {
         }
     }
 
-    fn request(self: &Arc<Self>, id: Id, body: Notification, trace: Option<&TraceContext>) {
-        let origin = Origin { via: self.via, trace: trace.cloned() };
+    fn request(self: &Arc<Self>, id: RequestId, body: Notification, trace: Option<&TraceContext>) {
+        let origin = RequestOrigin { via: self.via, trace: trace.cloned() };
         if named_revision(&body.params).is_some() {
-            return match Modern::read(&body.params, |_| Ok(())) {
+            return match ModernDeclarations::read(&body.params, |_| Ok(())) {
                 Ok(mut modern) => {
                     modern.session = Some(self.client.clone());
-                    self.answer(id, body, Speaker::Modern(modern), origin);
+                    self.answer(id, body, ClientDialect::Modern(modern), origin);
                 }
                 Err(failure) => {
-                    self.send(Answer::error(Era::Modern, Some(&id), &failure).message);
+                    self.send(RequestAnswer::error(Era::Modern, Some(&id), &failure).message);
                 }
             };
         }
         match self.session() {
             _ if body.method == "initialize" => self.initialize(id, &body),
-            Some(session) => self.answer(id, body, Speaker::Legacy(session), origin),
+            Some(session) => self.answer(id, body, ClientDialect::Legacy(session), origin),
             None => {
                 let message = "shake hands first: send `initialize`, or name a revision in `_meta`";
-                let failure = Failure::new(-32600, message);
-                self.send(Answer::error(Era::Legacy, Some(&id), &failure).message);
+                let failure = RequestFailure::new(-32600, message);
+                self.send(RequestAnswer::error(Era::Legacy, Some(&id), &failure).message);
             }
         }
     }
 
     /// Handles `initialize` of a legacy client.
-    fn initialize(self: &Arc<Self>, id: Id, body: &Notification) {
+    fn initialize(self: &Arc<Self>, id: RequestId, body: &Notification) {
         let session =
             open(&self.front, self.caller.clone(), &body.params, &self.gateway.settings.limits);
         let before = self.lock().session.replace(Arc::clone(&session));
@@ -154,12 +160,12 @@ impl Pipe {
             before.end();
         }
         let pipe = Arc::clone(self);
-        self.spawn(Lasts::Once, async move {
-            let answer = Answer::result(&id, &welcome(&session));
+        self.spawn(TaskLifetime::Once, async move {
+            let answer = RequestAnswer::result(&id, &welcome(&session));
             let _ = pipe.out.send(answer.message.unwrap_or_default()).await;
             let out = pipe.out.clone();
             let follow = listen::follow(Arc::clone(&pipe.gateway), Arc::clone(&session), true);
-            pipe.spawn(Lasts::Always, async move {
+            pipe.spawn(TaskLifetime::Always, async move {
                 let Some(listening) = session.listen() else { return };
                 let told = async {
                     while let Some(notice) = listening.next().await {
@@ -174,17 +180,25 @@ impl Pipe {
     }
 
     /// Answers a request, concurrently with others.
-    fn answer(self: &Arc<Self>, id: Id, body: Notification, speaker: Speaker, origin: Origin) {
+    fn answer(
+        self: &Arc<Self>,
+        id: RequestId,
+        body: Notification,
+        speaker: ClientDialect,
+        origin: RequestOrigin,
+    ) {
         let cancelled = CancellationToken::new();
-        let modern = matches!(speaker, Speaker::Modern(_));
+        let modern = matches!(speaker, ClientDialect::Modern(_));
         if modern && !self.begin(&id, &cancelled) {
-            let failure =
-                Failure::new(-32600, format!("a request with the id {} is running", id.json()));
-            return self.send(Answer::error(Era::Modern, Some(&id), &failure).message);
+            let failure = RequestFailure::new(
+                -32600,
+                format!("a request with the id {} is running", id.json()),
+            );
+            return self.send(RequestAnswer::error(Era::Modern, Some(&id), &failure).message);
         }
         let endless = modern && body.method == "subscriptions/listen";
-        let lasts = if endless { Lasts::Always } else { Lasts::Once };
-        let request = Request {
+        let lasts = if endless { TaskLifetime::Always } else { TaskLifetime::Once };
+        let request = ClientRequest {
             front: Arc::clone(&self.front),
             caller: speaker.identify(&self.caller),
             listing: OnceLock::new(),
@@ -203,8 +217,8 @@ impl Pipe {
             let answered = async {
                 while let Some(out) = answering.next().await {
                     let message = match out {
-                        Out::Message(message) => Some(message),
-                        Out::End(answer) => answer.message,
+                        ClientMessage::Message(message) => Some(message),
+                        ClientMessage::End(answer) => answer.message,
                     };
                     if let Some(message) = message
                         && pipe.out.send(message).await.is_err()
@@ -224,7 +238,7 @@ impl Pipe {
     }
 
     /// Registers a request of a modern client. Returns false if a request with this id is running.
-    fn begin(&self, id: &Id, cancelled: &CancellationToken) -> bool {
+    fn begin(&self, id: &RequestId, cancelled: &CancellationToken) -> bool {
         let mut state = self.lock();
         let known = state.running.contains_key(id);
         if !known {
@@ -233,25 +247,25 @@ impl Pipe {
         !known
     }
 
-    fn send(self: &Arc<Self>, message: Option<Pieces>) {
+    fn send(self: &Arc<Self>, message: Option<BodyChunks>) {
         let Some(message) = message else { return };
         let pipe = Arc::clone(self);
-        self.spawn(Lasts::Once, async move {
+        self.spawn(TaskLifetime::Once, async move {
             let _ = pipe.out.send(message).await;
         });
     }
 
-    fn spawn(&self, lasts: Lasts, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, lasts: TaskLifetime, task: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.lock();
         let tasks = match lasts {
-            Lasts::Once => &mut state.tasks,
-            Lasts::Always => &mut state.endless,
+            TaskLifetime::Once => &mut state.tasks,
+            TaskLifetime::Always => &mut state.endless,
         };
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }
 
-    fn session(&self) -> Option<Arc<Session>> {
+    fn session(&self) -> Option<Arc<ClientSessionState>> {
         self.lock().session.clone()
     }
 
@@ -288,7 +302,7 @@ impl Pipe {
         self.quiet().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ClientChannelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,25 +5,28 @@ mod headers;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use consort_core::{BoxFuture, Caller, Object, Refusal, ShelfKind};
-use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
+use consort_core::{BoxFuture, Caller, Object, PrimitiveKind, RequestRefusal};
+use consort_wire::{Era, JsonRpcMessage, MessageError, Notification, RequestId, Revision};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
-use crate::answer::{Answer, Failure};
-use crate::attended::{Attended, answer};
-use crate::front::{CachedListing, Front};
+use crate::answer::{RequestAnswer, RequestFailure};
+use crate::attended::{AttendedRequest, answer};
+use crate::front::{CachedListing, GatewayEndpoint};
 use crate::gateway::Inner;
 use crate::handshake::{negotiated, welcome};
-use crate::http::{Reply, SESSION, bare, message, only, read, text};
+use crate::http::{HttpReply, SESSION, bare, message, only, read, text};
 use crate::listen;
-use crate::otlp::Via;
-use crate::pieces::Pieces;
-use crate::request::{Answering, Modern, Origin, Out, Request, Sought, Speaker, by_client};
+use crate::otlp::MessageTransport;
+use crate::pieces::BodyChunks;
+use crate::request::{
+    AnsweringRequest, ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, NameSearch,
+    RequestOrigin, by_client,
+};
 use crate::seek;
 use crate::serve::serve;
-use crate::session::Session;
+use crate::session::ClientSessionState;
 use crate::sessions::NoSession;
 use crate::trace;
 use headers::{VERSION, check, speaks_modern};
@@ -33,13 +36,13 @@ pub(crate) use headers::{accepts_events, header};
 /// Answers a request to an endpoint.
 pub(crate) async fn respond(
     gateway: &Arc<Inner>,
-    front: &Arc<Front>,
+    front: &Arc<GatewayEndpoint>,
     caller: Caller,
     request: HttpRequest<Incoming>,
-) -> Reply {
+) -> HttpReply {
     let (Parts { method, headers, .. }, body) = request.into_parts();
-    let origin = Origin { via: Via::Http, trace: trace::of_headers(&headers) };
-    let here = Here { gateway, front, caller, origin };
+    let origin = RequestOrigin { via: MessageTransport::Http, trace: trace::of_headers(&headers) };
+    let here = PostContext { gateway, front, caller, origin };
     match method {
         Method::POST => {
             let bytes = match read(gateway, &here.caller, &headers, body).await {
@@ -47,16 +50,16 @@ pub(crate) async fn respond(
                 Err(bad) => return bad.reply(),
             };
             let mut posted = here.post(headers, bytes);
-            if let Posted::Pending(pending) = posted {
+            if let PostResult::Pending(pending) = posted {
                 posted = pending.await;
             }
             match posted {
-                Posted::Answered(reply) => reply,
-                Posted::Request(answering, session, hears) => {
-                    let attended = Attended::new(gateway, &here.caller, session, answering);
+                PostResult::Answered(reply) => reply,
+                PostResult::Request(answering, session, hears) => {
+                    let attended = AttendedRequest::new(gateway, &here.caller, session, answering);
                     answer(attended, hears).await
                 }
-                Posted::Pending(_) => unreachable!("what is pending ends"),
+                PostResult::Pending(_) => unreachable!("what is pending ends"),
             }
         }
         Method::GET | Method::DELETE if speaks_modern(&headers, None) => only("POST"),
@@ -68,16 +71,16 @@ pub(crate) async fn respond(
 
 /// Result of a POST. A call may take long, so nothing of the request head is kept for it: that would keep the buffer it
 /// was read into.
-enum Posted<'a> {
-    Answered(Reply),
+enum PostResult<'a> {
+    Answered(HttpReply),
     /// Something has to be waited for first. Few requests have to, and those that do are large.
-    Pending(BoxFuture<'a, Posted<'a>>),
+    Pending(BoxFuture<'a, PostResult<'a>>),
     /// A request in progress, the session of a legacy client, and true if the client accepts an event stream.
-    Request(Answering, Option<Arc<Session>>, bool),
+    Request(AnsweringRequest, Option<Arc<ClientSessionState>>, bool),
 }
 
-impl From<Reply> for Posted<'_> {
-    fn from(reply: Reply) -> Self {
+impl From<HttpReply> for PostResult<'_> {
+    fn from(reply: HttpReply) -> Self {
         Self::Answered(reply)
     }
 }
@@ -85,46 +88,48 @@ impl From<Reply> for Posted<'_> {
 /// Facts that checking the headers of a request looked up already.
 #[derive(Default)]
 struct LookedUp {
-    sought: Option<Sought>,
+    sought: Option<NameSearch>,
     listing: Option<CachedListing>,
 }
 
 /// Context of an HTTP request: its endpoint, caller and origin.
-pub(crate) struct Here<'a> {
+pub(crate) struct PostContext<'a> {
     pub(crate) gateway: &'a Arc<Inner>,
-    front: &'a Arc<Front>,
+    front: &'a Arc<GatewayEndpoint>,
     caller: Caller,
-    origin: Origin,
+    origin: RequestOrigin,
 }
 
-impl<'a> Here<'a> {
-    fn post(&'a self, headers: HeaderMap, bytes: Bytes) -> Posted<'a> {
+impl<'a> PostContext<'a> {
+    fn post(&'a self, headers: HeaderMap, bytes: Bytes) -> PostResult<'a> {
         let batched = || {
             header(&headers, &VERSION)
                 .is_none_or(|version| version.parse().is_ok_and(Revision::has_batches))
         };
-        let read = match Message::parse(bytes.clone()) {
+        let read = match JsonRpcMessage::parse(bytes.clone()) {
             Ok(read) => read,
             Err(MessageError::Batch) if batched() => {
                 let batch = async move { self.batch(&headers, bytes).await.into() };
-                return Posted::Pending(Box::pin(batch));
+                return PostResult::Pending(Box::pin(batch));
             }
             Err(error) => {
                 let malformed = async move { self.malformed(error, &bytes).await.into() };
-                return Posted::Pending(Box::pin(malformed));
+                return PostResult::Pending(Box::pin(malformed));
             }
         };
         let params = match &read {
-            Message::Request { body, .. } | Message::Notification(body) => Some(&body.params),
+            JsonRpcMessage::Request { body, .. } | JsonRpcMessage::Notification(body) => {
+                Some(&body.params)
+            }
             _ => None,
         };
         if speaks_modern(&headers, params) {
             return self.modern(headers, read);
         }
         let read = match read {
-            Message::Request { id, body } if body.method == "initialize" => {
+            JsonRpcMessage::Request { id, body } if body.method == "initialize" => {
                 let opened = async move { self.initialize(&id, &body.params).await.into() };
-                return Posted::Pending(Box::pin(opened));
+                return PostResult::Pending(Box::pin(opened));
             }
             read => read,
         };
@@ -133,7 +138,7 @@ impl<'a> Here<'a> {
             Err(reply) => return reply.into(),
         };
         match read {
-            Message::Request { id, body } => self.request(&headers, id, body, session),
+            JsonRpcMessage::Request { id, body } => self.request(&headers, id, body, session),
             other => {
                 hear(&session, other);
                 bare(StatusCode::ACCEPTED).into()
@@ -142,36 +147,36 @@ impl<'a> Here<'a> {
     }
 
     /// Answers a batch of messages, as in revision 2025-03-26.
-    async fn batch(&self, headers: &HeaderMap, bytes: Bytes) -> Reply {
+    async fn batch(&self, headers: &HeaderMap, bytes: Bytes) -> HttpReply {
         let session = match self.session(headers) {
             Ok(session) if session.revision.has_batches() => session,
             Err(reply) if headers.contains_key(SESSION) => return reply,
             _ => return self.malformed(MessageError::Batch, &bytes).await,
         };
-        let messages = match Message::parse_batch(bytes.clone()) {
+        let messages = match JsonRpcMessage::parse_batch(bytes.clone()) {
             Ok(messages) => messages,
             Err(error) => return self.malformed(error, &bytes).await,
         };
         let mut answers = Vec::new();
         for read in messages {
             match read {
-                Ok(Message::Request { id, body }) => {
-                    let speaker = Speaker::Legacy(Arc::clone(&session));
+                Ok(JsonRpcMessage::Request { id, body }) => {
+                    let speaker = ClientDialect::Legacy(Arc::clone(&session));
                     let answering = self.serve(id, body, speaker, false);
                     let session = Some(Arc::clone(&session));
                     let mut answering =
-                        Attended::new(self.gateway, &self.caller, session, answering);
+                        AttendedRequest::new(self.gateway, &self.caller, session, answering);
                     while let Some(out) = answering.next().await {
-                        if let Out::End(end) = out {
-                            answers.extend(end.message.map(Pieces::whole));
+                        if let ClientMessage::End(end) = out {
+                            answers.extend(end.message.map(BodyChunks::whole));
                         }
                     }
                 }
                 Ok(other) => hear(&session, other),
                 Err(error) => {
-                    let failure = Failure::new(error.code(&bytes), error.to_string());
-                    let answer = Answer::error(Era::Legacy, None, &failure);
-                    answers.extend(answer.message.map(Pieces::whole));
+                    let failure = RequestFailure::new(error.code(&bytes), error.to_string());
+                    let answer = RequestAnswer::error(Era::Legacy, None, &failure);
+                    answers.extend(answer.message.map(BodyChunks::whole));
                 }
             }
         }
@@ -182,9 +187,11 @@ impl<'a> Here<'a> {
         message(self.gateway, &self.caller, 200, Bytes::from(all).into()).await
     }
 
-    fn modern(&'a self, headers: HeaderMap, read: Message) -> Posted<'a> {
+    fn modern(&'a self, headers: HeaderMap, read: JsonRpcMessage) -> PostResult<'a> {
         // A modern client over HTTP has nothing else to say: leaving is cancelling.
-        let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED).into() };
+        let JsonRpcMessage::Request { id, body } = read else {
+            return bare(StatusCode::ACCEPTED).into();
+        };
         if body.method != "tools/call" {
             return self.checked(&headers, id, body, LookedUp::default());
         }
@@ -198,14 +205,14 @@ impl<'a> Here<'a> {
                 return self.checked(&headers, id, body, looked_up);
             }
         }
-        Posted::Pending(Box::pin(async move {
+        PostResult::Pending(Box::pin(async move {
             self.gateway.settled().await;
             let name = body.params.text("name").unwrap_or_default();
-            let (front, kind) = (self.front, ShelfKind::Tools);
+            let (front, kind) = (self.front, PrimitiveKind::Tools);
             let sought = seek::seek(self.gateway, front, &caller, kind, &name).await;
             let looked_up = LookedUp { sought, listing: Some(front.listing(&caller)) };
             match self.checked(&headers, id, body, looked_up) {
-                Posted::Pending(pending) => pending.await,
+                PostResult::Pending(pending) => pending.await,
                 posted => posted,
             }
         }))
@@ -215,44 +222,44 @@ impl<'a> Here<'a> {
     fn checked(
         &'a self,
         headers: &HeaderMap,
-        id: Id,
+        id: RequestId,
         body: Notification,
         looked_up: LookedUp,
-    ) -> Posted<'a> {
+    ) -> PostResult<'a> {
         let check = |version: &str| check(headers, &body, looked_up.listing.as_ref(), version);
-        match Modern::read(&body.params, check) {
+        match ModernDeclarations::read(&body.params, check) {
             Ok(modern) => {
                 let hears = accepts_events(headers);
-                let speaker = Speaker::Modern(modern);
+                let speaker = ClientDialect::Modern(modern);
                 let answering = self.serve_sought(id, body, speaker, hears, looked_up);
-                Posted::Request(answering, None, hears)
+                PostResult::Request(answering, None, hears)
             }
             Err(failure) => {
-                let answer = Answer::error(Era::Modern, Some(&id), &failure);
-                Posted::Pending(Box::pin(async move { self.send(400, answer).await.into() }))
+                let answer = RequestAnswer::error(Era::Modern, Some(&id), &failure);
+                PostResult::Pending(Box::pin(async move { self.send(400, answer).await.into() }))
             }
         }
     }
 
     /// Returns the error for a body that is no valid message.
-    async fn malformed(&self, error: MessageError, bytes: &Bytes) -> Reply {
-        let failure = Failure::new(error.code(bytes), error.to_string());
-        self.send(400, Answer::error(Era::Modern, None, &failure)).await
+    async fn malformed(&self, error: MessageError, bytes: &Bytes) -> HttpReply {
+        let failure = RequestFailure::new(error.code(bytes), error.to_string());
+        self.send(400, RequestAnswer::error(Era::Modern, None, &failure)).await
     }
 
-    async fn send(&self, status: u16, answer: Answer) -> Reply {
+    async fn send(&self, status: u16, answer: RequestAnswer) -> HttpReply {
         message(self.gateway, &self.caller, status, answer.message.unwrap_or_default()).await
     }
 
     /// Handles `initialize` of a legacy client.
-    async fn initialize(&self, id: &Id, params: &Object) -> Reply {
+    async fn initialize(&self, id: &RequestId, params: &Object) -> HttpReply {
         let (revision, offers) = negotiated(params);
         let caller = self.caller.clone();
         let Some(session) = self.gateway.sessions.open(self.front, caller, revision, offers) else {
             return too_many();
         };
         self.follow(&session, true);
-        let answer = Answer::result(id, &welcome(&session));
+        let answer = RequestAnswer::result(id, &welcome(&session));
         let mut reply = self.send(200, answer).await;
         let value =
             HeaderValue::try_from(&session.id).expect("an id is made of letters and digits");
@@ -261,14 +268,17 @@ impl<'a> Here<'a> {
     }
 
     /// Starts the list change notifications of a session.
-    fn follow(&self, session: &Arc<Session>, is_new: bool) {
+    fn follow(&self, session: &Arc<ClientSessionState>, is_new: bool) {
         let (gateway, session) = (Arc::clone(self.gateway), Arc::clone(session));
         self.gateway.crew.spawn(listen::follow(gateway, session, is_new));
     }
 
     /// Returns the session of a legacy request.
     #[expect(clippy::result_large_err, reason = "it is the answer, made once")]
-    pub(crate) fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Reply> {
+    pub(crate) fn session(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Arc<ClientSessionState>, HttpReply> {
         let Some(id) = header(headers, &SESSION) else {
             return Err(text(
                 StatusCode::BAD_REQUEST,
@@ -296,29 +306,35 @@ impl<'a> Here<'a> {
     fn request(
         &self,
         headers: &HeaderMap,
-        id: Id,
+        id: RequestId,
         body: Notification,
-        session: Arc<Session>,
-    ) -> Posted<'a> {
+        session: Arc<ClientSessionState>,
+    ) -> PostResult<'a> {
         let hears = accepts_events(headers);
-        let speaker = Speaker::Legacy(Arc::clone(&session));
-        Posted::Request(self.serve(id, body, speaker, hears), Some(session), hears)
+        let speaker = ClientDialect::Legacy(Arc::clone(&session));
+        PostResult::Request(self.serve(id, body, speaker, hears), Some(session), hears)
     }
 
-    fn serve(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Answering {
+    fn serve(
+        &self,
+        id: RequestId,
+        body: Notification,
+        speaker: ClientDialect,
+        hears: bool,
+    ) -> AnsweringRequest {
         self.serve_sought(id, body, speaker, hears, LookedUp::default())
     }
 
     fn serve_sought(
         &self,
-        id: Id,
+        id: RequestId,
         body: Notification,
-        speaker: Speaker,
+        speaker: ClientDialect,
         hears: bool,
         looked_up: LookedUp,
-    ) -> Answering {
+    ) -> AnsweringRequest {
         let LookedUp { sought, listing } = looked_up;
-        let request = Request {
+        let request = ClientRequest {
             front: Arc::clone(self.front),
             caller: speaker.identify(&self.caller),
             listing: listing.map_or_else(OnceLock::new, OnceLock::from),
@@ -335,23 +351,23 @@ impl<'a> Here<'a> {
     }
 }
 
-fn too_many() -> Reply {
+fn too_many() -> HttpReply {
     let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
     reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
     reply
 }
 
 /// Handles a response, error or notification of a legacy client.
-pub(crate) fn hear(session: &Session, message: Message) {
+pub(crate) fn hear(session: &ClientSessionState, message: JsonRpcMessage) {
     match message {
-        Message::Response { id, result } => {
+        JsonRpcMessage::Response { id, result } => {
             session.answer(&id, Ok(result.json().clone()));
         }
-        Message::Error { id: Some(id), error } => {
-            session.answer(&id, Err(Refusal { code: error.code, message: error.message }));
+        JsonRpcMessage::Error { id: Some(id), error } => {
+            session.answer(&id, Err(RequestRefusal { code: error.code, message: error.message }));
         }
-        Message::Notification(body) if body.method == "notifications/cancelled" => {
-            if let Some(id) = body.params.get("requestId").and_then(Id::from_json) {
+        JsonRpcMessage::Notification(body) if body.method == "notifications/cancelled" => {
+            if let Some(id) = body.params.get("requestId").and_then(RequestId::from_json) {
                 session.cancel(&id);
             }
         }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::body::{Body as HttpBody, Incoming};
 
 use crate::gateway::Inner;
-use crate::http::{Reply, text};
+use crate::http::{HttpReply, text};
 use crate::shares::memory_holder;
 
 /// A message of fewer bytes is copied out of its connection's read buffer: the buffer can then be reused, and a waiting
@@ -45,7 +45,7 @@ impl BadBody {
         }
     }
 
-    pub(crate) fn reply(&self) -> Reply {
+    pub(crate) fn reply(&self) -> HttpReply {
         let mut reply = text(self.status(), self.message());
         if matches!(self, Self::TooLarge | Self::Slow) {
             reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

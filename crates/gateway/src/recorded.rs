@@ -9,33 +9,33 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    Call, CallError, Caller, CallingAgent, Catalog, Changes, Event, Events, Json, Object,
-    RefusedCall, RejectReason, ServerId, Toolbox,
+    Call, CallError, CallEvent, CallEvents, Caller, CallingAgent, Catalog, CatalogChanges, Json,
+    Object, RefusedCall, RejectReason, ServerId, Toolbox,
 };
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 
-use crate::feed::Feed;
-use crate::ledger::{Class, Digest, Entry, Intent, Ledger};
+use crate::feed::CallFeed;
+use crate::ledger::{CallIntent, Ledger, LedgerEntry, OutcomeClass, ValueDigest};
 use crate::lines::LogLimits;
-use crate::metrics::Metrics;
-use crate::otlp::{About, Side, Tracer};
+use crate::metrics::GatewayMetrics;
+use crate::otlp::{SpanDescription, SpanKind, SpanTracer};
 use crate::settings::ServerStatus;
 use crate::trace::TraceContext;
 
-use record::{Record, withheld};
+use record::{CallRecord, withheld};
 pub use run::{ModelRequestRecord, RunRecord};
 
 /// Sinks that calls are recorded in.
 #[derive(Clone, Debug)]
-pub struct Records {
+pub struct CallSinks {
     /// Metrics.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<GatewayMetrics>,
     /// The ledger, if there is one.
     pub ledger: Option<Ledger>,
     /// Traces.
-    pub tracer: Tracer,
+    pub tracer: SpanTracer,
     /// Live calls.
-    pub feed: Feed,
+    pub feed: CallFeed,
     /// Rate limits of log lines about failed calls and requests.
     pub lines: Arc<LogLimits>,
     /// Lookup of how servers are connected, for traces.
@@ -68,13 +68,13 @@ impl fmt::Debug for ServerLookup {
     }
 }
 
-impl Default for Records {
+impl Default for CallSinks {
     fn default() -> Self {
         Self {
             metrics: Arc::default(),
             ledger: None,
-            tracer: Tracer::off(),
-            feed: Feed::off(),
+            tracer: SpanTracer::off(),
+            feed: CallFeed::off(),
             lines: Arc::default(),
             servers: ServerLookup::default(),
             on_behalf_of: None,
@@ -84,26 +84,26 @@ impl Default for Records {
 
 /// A toolbox whose calls are recorded: each is counted, traced and written to the ledger under the server's own name of
 /// the tool.
-pub struct Recorded {
+pub struct CallRecorder {
     inner: Arc<dyn Toolbox>,
-    records: Records,
+    records: CallSinks,
     front: Arc<str>,
 }
 
-impl fmt::Debug for Recorded {
+impl fmt::Debug for CallRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorded").field("front", &self.front).finish_non_exhaustive()
     }
 }
 
-impl Recorded {
+impl CallRecorder {
     /// Creates a toolbox whose calls are recorded with an endpoint: `mcp`, or a profile's name.
-    pub fn new(inner: Arc<dyn Toolbox>, records: Records, front: &str) -> Self {
+    pub fn new(inner: Arc<dyn Toolbox>, records: CallSinks, front: &str) -> Self {
         Self { inner, records, front: front.into() }
     }
 
     /// Begins the record of a call, by the server's own name of its target.
-    fn begin_call(&self, call: &Call) -> Record {
+    fn begin_call(&self, call: &Call) -> CallRecord {
         let catalog = self.inner.catalog(&call.caller);
         let name = call.operation.name().unwrap_or_default();
         // A tool that is unknown has whatever name its caller wrote.
@@ -123,11 +123,12 @@ impl Recorded {
     }
 
     /// Begins the record of a call.
-    fn begin(&self, call: &CallFacts<'_>) -> Record {
-        let Records { metrics, ledger, tracer, feed, lines, servers, on_behalf_of } = &self.records;
+    fn begin(&self, call: &CallFacts<'_>) -> CallRecord {
+        let CallSinks { metrics, ledger, tracer, feed, lines, servers, on_behalf_of } =
+            &self.records;
         let reached = call.server.filter(|_| tracer.is_on()).and_then(|it| servers.find(it));
         let reached = reached.as_ref();
-        let about = About {
+        let about = SpanDescription {
             revision: reached.and_then(|it| it.revision),
             via: reached.and_then(|it| it.via),
             address: reached
@@ -137,29 +138,29 @@ impl Recorded {
             name: (!call.name.is_empty() && call.server.is_some()).then_some(call.name),
             server: call.server.map(ServerId::as_str),
             agent: call.agent.map(|agent| agent.name.as_str()),
-            ..About::new(Side::Client, call.method)
+            ..SpanDescription::new(SpanKind::Client, call.method)
         };
         let traced = tracer.is_on().then(|| tracer.begin(&about, call.parent.as_ref()));
         let trace = traced.as_ref().map(|span| span.context().trace);
         // One for the ledger, the feed and the log.
-        let intent = Arc::new(Intent {
+        let intent = Arc::new(CallIntent {
             caller: on_behalf_of.as_ref().unwrap_or(call.caller).clone(),
             front: Arc::clone(&self.front),
             server: call.server.cloned(),
             method: call.method.clone(),
             name: call.name.to_owned(),
             arguments: match ledger {
-                Some(_) => Digest::of(call.arguments),
-                None => Digest { bytes: call.arguments.len() as u64, sha256: [0; 32] },
+                Some(_) => ValueDigest::of(call.arguments),
+                None => ValueDigest { bytes: call.arguments.len() as u64, sha256: [0; 32] },
             },
             trace: trace.or_else(|| call.parent.as_ref().map(|parent| parent.trace)),
             agent: call.agent.cloned(),
         });
         let entry = ledger.as_ref().map(|ledger| ledger.begin(Arc::clone(&intent)));
         let begun = Instant::now();
-        let time = entry.as_ref().map(Entry::time);
+        let time = entry.as_ref().map(LedgerEntry::time);
         let running = feed.begin(time, begun, Arc::clone(&intent));
-        Record {
+        CallRecord {
             toolbox: Arc::clone(&self.inner),
             metrics: Arc::clone(metrics),
             lines: Arc::clone(lines),
@@ -187,7 +188,7 @@ struct CallFacts<'a> {
     agent: Option<&'a Arc<CallingAgent>>,
 }
 
-impl Toolbox for Recorded {
+impl Toolbox for CallRecorder {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         self.inner.catalog(caller)
     }
@@ -196,11 +197,11 @@ impl Toolbox for Recorded {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 
-    fn call(&self, mut call: Call) -> Events {
+    fn call(&self, mut call: Call) -> CallEvents {
         let mut record = self.begin_call(&call);
         if let Some(span) = &record.span {
             let meta = call.meta().unwrap_or_else(Object::empty);
@@ -210,16 +211,16 @@ impl Toolbox for Recorded {
         if let (Some(id), Some(running)) = (&call.id, &record.running) {
             let _ = id.set(running.call().id());
         }
-        let Some(write) = record.entry.as_mut().and_then(Entry::pending_write) else {
+        let Some(write) = record.entry.as_mut().and_then(LedgerEntry::pending_write) else {
             return self.inner.call(call).observed(record);
         };
         let inner = Arc::clone(&self.inner);
-        let events = Events::new(|emitter| async move {
+        let events = CallEvents::new(|emitter| async move {
             match write.done().await {
                 Ok(()) => inner.call(call).forward(&emitter).await,
                 Err(_) => {
                     let reason = "the ledger cannot be written".to_owned();
-                    Event::End(Err(CallError::Unavailable { reason }))
+                    CallEvent::End(Err(CallError::Unavailable { reason }))
                 }
             }
         });
@@ -246,8 +247,8 @@ impl Toolbox for Recorded {
             parent: None,
             agent: None,
         });
-        let class = Class::Rejected { reason: Some(reason) };
-        record.note(error.as_ref().map_or(class, Class::of_error), 0, None);
+        let class = OutcomeClass::Rejected { reason: Some(reason) };
+        record.note(error.as_ref().map_or(class, OutcomeClass::of_error), 0, None);
     }
 }
 
@@ -275,7 +276,7 @@ pub(crate) fn context_of(meta: &Object) -> Option<TraceContext> {
 
 /// Adds a trace context to a `_meta`.
 fn meta_with(meta: &Object, context: &TraceContext) -> Object {
-    let mut writer = Writer::with_capacity(meta.as_bytes().len() + 128);
+    let mut writer = ObjectWriter::with_capacity(meta.as_bytes().len() + 128);
     writer.members(meta, &TraceContext::KEYS);
     for (key, value) in context.fields() {
         writer.text(key, &value);
@@ -285,7 +286,7 @@ fn meta_with(meta: &Object, context: &TraceContext) -> Object {
 
 /// Adds a trace context to parameters.
 pub(crate) fn with_context(params: &Object, context: &TraceContext) -> Object {
-    let mut writer = Writer::with_capacity(params.as_bytes().len() + 128);
+    let mut writer = ObjectWriter::with_capacity(params.as_bytes().len() + 128);
     writer.members(params, &["_meta"]);
     writer.object("_meta", |written| {
         if let Some(meta) = params.meta() {

@@ -6,24 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    Asked, Call, CallError, ClientContext, Emitter, Event, Events, Json, Logs, Object, Operation,
-    Outcome, Questions, Refusal, ServerId, Tasks,
+    Call, CallError, CallEvent, CallEvents, CallOutcome, ClientContext, Json, LogDelivery, Object,
+    Operation, PendingServerRequest, RequestRefusal, ServerId, ServerRequestHandling, StreamSender,
+    TaskHandling,
 };
 use consort_wire::Era;
-use consort_wire::splice::{self, Writer};
+use consort_wire::splice::{self, ObjectWriter};
 
-use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRED};
+use crate::answer::{self, INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
 use crate::gateway::Inner;
-use crate::ledger::Class;
-use crate::park::{self, Found, Kind, Parked, input_required};
-use crate::pieces::Pieces;
-use crate::request::{Modern, Out, Request, Speaker};
+use crate::ledger::OutcomeClass;
+use crate::park::{self, CallStateKind, ResumedCall, SuspendedCall, input_required};
+use crate::pieces::BodyChunks;
+use crate::request::{ClientDialect, ClientMessage, ClientRequest, ModernDeclarations};
 use crate::retold::{logged, report, under_our_names, wanted};
 use crate::seek;
 use crate::serve::route;
-use crate::session::Session;
+use crate::session::ClientSessionState;
 use crate::tasks;
-use asked::Open;
+use asked::OpenElicitations;
 
 /// Time to wait for further questions after the first.
 const TOGETHER: Duration = Duration::from_millis(10);
@@ -31,9 +32,9 @@ const TOGETHER: Duration = Duration::from_millis(10);
 /// Forwards a request to the server of the item it names.
 pub(crate) async fn relay(
     gateway: &Arc<Inner>,
-    request: &Request,
-    emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
+    request: &ClientRequest,
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<RequestAnswer, RequestFailure> {
     let (operation, renamed) = match route(&request.menu(), request) {
         Ok(way) => way,
         Err(failure) => Box::pin(seek::found(gateway, request, failure)).await?,
@@ -44,52 +45,56 @@ pub(crate) async fn relay(
 /// Forwards a request to a server.
 pub(crate) async fn pass(
     gateway: &Arc<Inner>,
-    request: &Request,
+    request: &ClientRequest,
     operation: Operation,
     renamed: Option<(&'static str, Json)>,
-    emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<RequestAnswer, RequestFailure> {
     match &request.speaker {
-        Speaker::Legacy(session) => {
+        ClientDialect::Legacy(session) => {
             let made = MadeCall::new(request, call_of(request, operation, renamed));
             let server = made.server.clone();
             let result = answered_in_session(gateway, request, session, made, emitter).await?;
             let result = under_our_names(&request.menu(), &server, result);
             let result = answer::legacy(session.revision, &result);
-            Ok(Answer::result(&request.id, result))
+            Ok(RequestAnswer::result(&request.id, result))
         }
-        Speaker::Modern(modern) => {
-            let relay = Relay { gateway, request, modern, emitter };
+        ClientDialect::Modern(modern) => {
+            let relay = ModernRequest { gateway, request, modern, emitter };
             match relay.begin(call_of(request, operation, renamed))? {
-                Begun::Made(made) => relay.follow(None, relay.parked(made)).await,
-                Begun::Parked { call, turn } => Box::pin(relay.resume(call, turn)).await,
+                ModernCall::Made(made) => relay.follow(None, relay.parked(made)).await,
+                ModernCall::Parked { call, turn } => Box::pin(relay.resume(call, turn)).await,
             }
         }
     }
 }
 
 /// Returns the call that a request asks for. It is made before anything is awaited, since it is large.
-fn call_of(request: &Request, operation: Operation, renamed: Option<(&'static str, Json)>) -> Call {
+fn call_of(
+    request: &ClientRequest,
+    operation: Operation,
+    renamed: Option<(&'static str, Json)>,
+) -> Call {
     let (caller, params) = (request.caller.clone(), tasks::without_hint(request));
     let mut call = Call::new(caller, operation, params);
     call.replaced.extend(renamed);
     let (offers, capabilities, questions, tasks) = match &request.speaker {
-        Speaker::Legacy(session) => {
+        ClientDialect::Legacy(session) => {
             let as_task = request.params.get_bytes("task").is_some();
-            call.log = session.level().map_or(Logs::Usual, Logs::From);
-            (&session.offers, session.capabilities(), Questions::Hand, as_task)
+            call.log = session.level().map_or(LogDelivery::Usual, LogDelivery::From);
+            (&session.offers, session.capabilities(), ServerRequestHandling::Hand, as_task)
         }
-        Speaker::Modern(modern) => {
-            call.log = modern.log.map_or(Logs::None, Logs::From);
+        ClientDialect::Modern(modern) => {
+            call.log = modern.log.map_or(LogDelivery::None, LogDelivery::From);
             let capabilities = modern.capabilities.clone();
-            (&modern.offers, capabilities, Questions::Return, modern.knows_tasks())
+            (&modern.offers, capabilities, ServerRequestHandling::Return, modern.knows_tasks())
         }
     };
     call.client = Some(ClientContext {
         offers: Arc::clone(offers),
         capabilities: Some(capabilities),
         questions,
-        tasks: if tasks { Tasks::Return } else { Tasks::Follow },
+        tasks: if tasks { TaskHandling::Return } else { TaskHandling::Follow },
         session: request.session(),
         is_local: false,
     });
@@ -99,12 +104,12 @@ fn call_of(request: &Request, operation: Operation, renamed: Option<(&'static st
 /// A call that was made, and whose events are not read yet.
 pub(crate) struct MadeCall {
     server: ServerId,
-    events: Events,
+    events: CallEvents,
 }
 
 impl MadeCall {
     /// Makes a call at the endpoint of a request.
-    pub(crate) fn new(request: &Request, call: Call) -> Self {
+    pub(crate) fn new(request: &ClientRequest, call: Call) -> Self {
         Self { server: call.server().clone(), events: request.front.call(call) }
     }
 }
@@ -112,35 +117,37 @@ impl MadeCall {
 /// Returns the result of a legacy client's request; questions of the server are sent to the client meanwhile.
 pub(crate) async fn answered_in_session(
     gateway: &Arc<Inner>,
-    request: &Request,
-    session: &Arc<Session>,
+    request: &ClientRequest,
+    session: &Arc<ClientSessionState>,
     made: MadeCall,
-    emitter: &Emitter<Out>,
-) -> Result<Object, Failure> {
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<Object, RequestFailure> {
     let token = request.token();
     let level = session.level();
     let MadeCall { server, mut events } = made;
-    let mut asked = Open { session, numbers: Vec::new(), hears: request.hears };
-    let names = tasks::Names { gateway, caller: &request.caller, server: &server };
+    let mut asked = OpenElicitations { session, numbers: Vec::new(), hears: request.hears };
+    let names = tasks::TaskIds { gateway, caller: &request.caller, server: &server };
     let about_task = |params: Object| names.related(&session.offers, params);
     loop {
         let message = match next(&mut events).await {
-            Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
-            Event::Log(params) => wanted(&params, level).then(|| logged(&about_task(params))),
-            Event::Question(Asked { method, params, reply })
-            | Event::Approval(Asked { method, params, reply }) => {
-                asked.put(Asked { method, params: about_task(params), reply })
+            CallEvent::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
+            CallEvent::Log(params) => wanted(&params, level).then(|| logged(&about_task(params))),
+            CallEvent::Question(PendingServerRequest { method, params, reply })
+            | CallEvent::Approval(PendingServerRequest { method, params, reply }) => {
+                asked.put(PendingServerRequest { method, params: about_task(params), reply })
             }
-            Event::Notification { method, params } => {
+            CallEvent::Notification { method, params } => {
                 Some(splice::notification(&method, Some(about_task(params).json())))
             }
-            Event::End(end) => {
-                let _ = request.outcome.set(Class::of(&end));
+            CallEvent::End(end) => {
+                let _ = request.outcome.set(OutcomeClass::of(&end));
                 for withdrawn in asked.withdraw() {
-                    emitter.emit(Out::Message(withdrawn.into())).await;
+                    emitter.emit(ClientMessage::Message(withdrawn.into())).await;
                 }
                 return match end {
-                    Ok(Outcome::Task(task)) => Ok(tasks::created(gateway, request, &server, &task)),
+                    Ok(CallOutcome::Task(task)) => {
+                        Ok(tasks::created(gateway, request, &server, &task))
+                    }
                     Ok(outcome) => Ok(outcome.object().clone()),
                     Err(error) => answer::failed(Era::Legacy, &error),
                 };
@@ -148,21 +155,21 @@ pub(crate) async fn answered_in_session(
             _ => None,
         };
         if let Some(message) = message {
-            emitter.emit(Out::Message(message.into())).await;
+            emitter.emit(ClientMessage::Message(message.into())).await;
         }
     }
 }
 
 /// A request of a modern client in progress.
-struct Relay<'a> {
+struct ModernRequest<'a> {
     gateway: &'a Arc<Inner>,
-    request: &'a Request,
-    modern: &'a Modern,
-    emitter: &'a Emitter<Out>,
+    request: &'a ClientRequest,
+    modern: &'a ModernDeclarations,
+    emitter: &'a StreamSender<ClientMessage>,
 }
 
 /// The call of a modern client's request.
-enum Begun {
+enum ModernCall {
     Made(MadeCall),
     /// One that waits for the client's answer.
     Parked {
@@ -171,57 +178,59 @@ enum Begun {
     },
 }
 
-impl Relay<'_> {
+impl ModernRequest<'_> {
     /// Makes a call, unless the request goes on with one that waits.
-    fn begin(&self, mut call: Call) -> Result<Begun, Failure> {
+    fn begin(&self, mut call: Call) -> Result<ModernCall, RequestFailure> {
         let request = self.request;
         if let Some(state) = request.params.get("requestState") {
-            let invalid = |reason: String| Failure::new(INVALID_PARAMS, reason);
+            let invalid = |reason: String| RequestFailure::new(INVALID_PARAMS, reason);
             let state =
                 state.text().ok_or_else(|| invalid("`requestState` is no text".to_owned()))?;
             let bound = self.bound();
             let state = park::open(&self.gateway.seal, request.caller.id(), &bound, &state)
                 .map_err(|refused| invalid(refused.to_string()))?;
             match state.kind {
-                Kind::Parked { call, turn } => return Ok(Begun::Parked { call, turn }),
-                Kind::Wrapped(original) => {
-                    let mut writer = Writer::new();
+                CallStateKind::Parked { call, turn } => {
+                    return Ok(ModernCall::Parked { call, turn });
+                }
+                CallStateKind::Wrapped(original) => {
+                    let mut writer = ObjectWriter::new();
                     writer.members(&request.params, &["requestState"]);
                     writer.raw("requestState", original.as_bytes());
                     call.params = writer.finish_object();
                 }
-                Kind::Again => {
-                    let mut writer = Writer::new();
+                CallStateKind::Again => {
+                    let mut writer = ObjectWriter::new();
                     writer.members(&request.params, &["requestState", "inputResponses"]);
                     call.params = writer.finish_object();
                 }
             }
         }
-        Ok(Begun::Made(MadeCall::new(request, call)))
+        Ok(ModernCall::Made(MadeCall::new(request, call)))
     }
 
     /// A call that may come to wait for its client.
-    fn parked(&self, MadeCall { server, events }: MadeCall) -> Parked {
-        Parked {
+    fn parked(&self, MadeCall { server, events }: MadeCall) -> SuspendedCall {
+        SuspendedCall {
             events,
             server,
             log: self.modern.log,
-            questions: park::Questions::default(),
+            questions: park::InputRequests::default(),
             caller: self.request.caller.id().clone(),
         }
     }
 
     /// Resumes a call that waited for input.
-    async fn resume(&self, call: u64, turn: u32) -> Result<Answer, Failure> {
-        let gone = |reason: &str| Failure::new(INVALID_PARAMS, reason);
+    async fn resume(&self, call: u64, turn: u32) -> Result<RequestAnswer, RequestFailure> {
+        let gone = |reason: &str| RequestFailure::new(INVALID_PARAMS, reason);
         let mut parked = match self.gateway.park.take(call, turn) {
-            Found::Waiting(parked) => *parked,
-            Found::Running => return Err(gone("`requestState` was used already")),
-            Found::Ended(Some(result)) => {
+            ResumedCall::Waiting(parked) => *parked,
+            ResumedCall::Running => return Err(gone("`requestState` was used already")),
+            ResumedCall::Ended(Some(result)) => {
                 let result = Json::parse(result).expect("it was a result");
-                return Ok(Answer::result(&self.request.id, &result));
+                return Ok(RequestAnswer::result(&self.request.id, &result));
             }
-            Found::Ended(None) | Found::Gone => {
+            ResumedCall::Ended(None) | ResumedCall::Gone => {
                 return Err(gone("`requestState` belongs to a call that is over"));
             }
         };
@@ -231,14 +240,18 @@ impl Relay<'_> {
         if !parked.questions.is_empty() {
             return self.park(Some(call), parked);
         }
-        let guard = park::Forget { gateway: self.gateway, call };
+        let guard = park::SuspendedCallGuard { gateway: self.gateway, call };
         let answer = self.follow(Some(call), parked).await;
         std::mem::forget(guard);
         answer
     }
 
     /// Follows a call to its end, or to the next question of its server.
-    async fn follow(&self, place: Option<u64>, mut parked: Parked) -> Result<Answer, Failure> {
+    async fn follow(
+        &self,
+        place: Option<u64>,
+        mut parked: SuspendedCall,
+    ) -> Result<RequestAnswer, RequestFailure> {
         let token = self.request.token();
         let mut ahead = None;
         loop {
@@ -247,12 +260,14 @@ impl Relay<'_> {
                 None => next(&mut parked.events).await,
             };
             let message = match event {
-                Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
-                Event::Log(params) => {
+                CallEvent::Progress(progress) => {
+                    token.as_ref().map(|token| report(token, &progress))
+                }
+                CallEvent::Log(params) => {
                     let wanted = parked.log.is_some() && wanted(&params, parked.log);
                     wanted.then(|| logged(&params))
                 }
-                Event::Question(asked) | Event::Approval(asked) => {
+                CallEvent::Question(asked) | CallEvent::Approval(asked) => {
                     let allowed = self.modern.offers.allow(&asked.method, &asked.params);
                     if allowed {
                         parked.questions.add(asked);
@@ -264,47 +279,49 @@ impl Relay<'_> {
                         continue;
                     }
                     if let Some(reply) = asked.reply {
-                        reply.send(Err(Refusal::not_offered(&asked.method)));
+                        reply.send(Err(RequestRefusal::not_offered(&asked.method)));
                     }
                     None
                 }
-                Event::Notification { method, params } => {
+                CallEvent::Notification { method, params } => {
                     Some(splice::notification(&method, Some(params.json())))
                 }
-                Event::End(end) => {
-                    let _ = self.request.outcome.set(Class::of(&end));
+                CallEvent::End(end) => {
+                    let _ = self.request.outcome.set(OutcomeClass::of(&end));
                     let result = self.end(end, &parked.server);
                     if let Some(call) = place {
                         let kept = result.as_ref().ok().map(|result| result.clone().whole());
                         self.gateway.park.ended(call, kept);
                     }
-                    return Ok(Answer::result(&self.request.id, result?));
+                    return Ok(RequestAnswer::result(&self.request.id, result?));
                 }
                 _ => None,
             };
             if let Some(message) = message {
-                self.emitter.emit(Out::Message(message.into())).await;
+                self.emitter.emit(ClientMessage::Message(message.into())).await;
             }
         }
     }
 
     /// Waits briefly for further questions of the server after its first, so that a client gets all of them at once.
     /// Returns the end, if the server does not wait for an answer.
-    async fn gather(&self, parked: &mut Parked) -> Option<Event> {
+    async fn gather(&self, parked: &mut SuspendedCall) -> Option<CallEvent> {
         let until = tokio::time::Instant::now() + TOGETHER;
         loop {
             match tokio::time::timeout_at(until, next(&mut parked.events)).await {
-                Ok(Event::Question(asked) | Event::Approval(asked)) => {
+                Ok(CallEvent::Question(asked) | CallEvent::Approval(asked)) => {
                     if self.modern.offers.allow(&asked.method, &asked.params) {
                         parked.questions.add(asked);
                     } else if let Some(reply) = asked.reply {
-                        reply.send(Err(Refusal::not_offered(&asked.method)));
+                        reply.send(Err(RequestRefusal::not_offered(&asked.method)));
                     }
                 }
-                Ok(event @ Event::End(_)) => return Some(event),
-                Ok(Event::Progress(progress)) => {
+                Ok(event @ CallEvent::End(_)) => return Some(event),
+                Ok(CallEvent::Progress(progress)) => {
                     if let Some(token) = self.request.token() {
-                        self.emitter.emit(Out::Message(report(&token, &progress).into())).await;
+                        self.emitter
+                            .emit(ClientMessage::Message(report(&token, &progress).into()))
+                            .await;
                     }
                 }
                 Ok(_) => {}
@@ -314,40 +331,52 @@ impl Relay<'_> {
     }
 
     /// Suspends a call and requests input from the client.
-    fn park(&self, place: Option<u64>, parked: Parked) -> Result<Answer, Failure> {
+    fn park(
+        &self,
+        place: Option<u64>,
+        parked: SuspendedCall,
+    ) -> Result<RequestAnswer, RequestFailure> {
         let requests = parked.questions.requests();
         let server = parked.server.clone();
         let kind = self.gateway.park.put(place, Box::new(parked)).map_err(|mut parked| {
             parked.questions.refuse("too many calls wait for an answer");
-            Failure::new(INTERNAL, "too many calls wait for an answer")
+            RequestFailure::new(INTERNAL, "too many calls wait for an answer")
         })?;
-        Ok(Answer::result(&self.request.id, &input_required(&requests, &self.seal(&server, kind))))
+        Ok(RequestAnswer::result(
+            &self.request.id,
+            &input_required(&requests, &self.seal(&server, kind)),
+        ))
     }
 
-    fn seal(&self, server: &ServerId, kind: Kind) -> String {
+    fn seal(&self, server: &ServerId, kind: CallStateKind) -> String {
         let lasts = self.gateway.settings.limits.park;
         let caller = self.request.caller.id();
         park::seal(&self.gateway.seal, caller, &self.bound(), server, lasts, kind)
     }
 
-    fn bound(&self) -> park::Request<'_> {
-        park::Request { method: &self.request.method, params: &self.request.params }
+    fn bound(&self) -> park::StateBinding<'_> {
+        park::StateBinding { method: &self.request.method, params: &self.request.params }
     }
 
     /// Returns the end of a call as a modern client expects it.
-    fn end(&self, end: Result<Outcome, CallError>, server: &ServerId) -> Result<Pieces, Failure> {
+    fn end(
+        &self,
+        end: Result<CallOutcome, CallError>,
+        server: &ServerId,
+    ) -> Result<BodyChunks, RequestFailure> {
         let result = match end {
-            Ok(Outcome::InputRequired(result)) => {
+            Ok(CallOutcome::InputRequired(result)) => {
                 return Ok((&self.wrapped(&result, server)).into());
             }
-            Ok(Outcome::Task(task)) => {
+            Ok(CallOutcome::Task(task)) => {
                 let created = tasks::created(self.gateway, self.request, server, &task);
                 return Ok(created.json().into());
             }
             Ok(outcome) => outcome.object().clone(),
             Err(CallError::Execution { code: URL_REQUIRED, raw, message, .. }) => {
-                let urls =
-                    self.urls(&raw, server).ok_or_else(|| Failure::new(INTERNAL, message))?;
+                let urls = self
+                    .urls(&raw, server)
+                    .ok_or_else(|| RequestFailure::new(INTERNAL, message))?;
                 return Ok((&urls).into());
             }
             Err(error) => answer::failed(Era::Modern, &error)?,
@@ -359,8 +388,8 @@ impl Relay<'_> {
     /// A modern server's `input_required` result, with its state sealed by the gateway.
     fn wrapped(&self, result: &Object, server: &ServerId) -> Json {
         let Some(state) = result.get("requestState") else { return result.json().clone() };
-        let sealed = self.seal(server, Kind::Wrapped(state.to_string()));
-        let mut writer = Writer::with_capacity(result.as_bytes().len() + sealed.len());
+        let sealed = self.seal(server, CallStateKind::Wrapped(state.to_string()));
+        let mut writer = ObjectWriter::with_capacity(result.as_bytes().len() + sealed.len());
         writer.members(result, &["requestState"]);
         writer.text("requestState", &sealed);
         writer.finish()
@@ -373,7 +402,7 @@ impl Relay<'_> {
         if wanted.is_empty() || !self.modern.offers.url {
             return None;
         }
-        let mut requests = Writer::new();
+        let mut requests = ObjectWriter::new();
         for (at, elicitation) in wanted.iter().enumerate() {
             let elicitation = elicitation.to_object()?;
             requests.object(&format!("q{}", at + 1), |request| {
@@ -383,11 +412,11 @@ impl Relay<'_> {
                 });
             });
         }
-        Some(input_required(&requests.finish(), &self.seal(server, Kind::Again)))
+        Some(input_required(&requests.finish(), &self.seal(server, CallStateKind::Again)))
     }
 }
 
-async fn next(events: &mut Events) -> Event {
+async fn next(events: &mut CallEvents) -> CallEvent {
     match events.next().await {
         Some(event) => event,
         None => unreachable!("a call is not read behind its end"),

@@ -4,18 +4,18 @@ use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use consort_core::{
-    CallError, Caller, ClientSession, Emitting, Json, LogLevel, Object, Offers, RefusedCall,
-    RefusedTarget, ShelfKind,
+    CallError, Caller, ClientCapabilities, ClientSession, DrivenStream, Json, LogLevel, Object,
+    PrimitiveKind, RefusedCall, RefusedTarget,
 };
-use consort_wire::{Era, Id, Revision};
+use consort_wire::{Era, RequestId, Revision};
 
-use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
-use crate::front::{CachedListing, Front};
-use crate::ledger::Class;
-use crate::menu::Menu;
-use crate::otlp::Via;
-use crate::pieces::Pieces;
-use crate::session::Session;
+use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, UNSUPPORTED_VERSION};
+use crate::front::{CachedListing, GatewayEndpoint};
+use crate::ledger::OutcomeClass;
+use crate::menu::EndpointListing;
+use crate::otlp::MessageTransport;
+use crate::pieces::BodyChunks;
+use crate::session::ClientSessionState;
 use crate::trace::TraceContext;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -25,46 +25,46 @@ pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// A request of a client.
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) front: Arc<Front>,
+pub(crate) struct ClientRequest {
+    pub(crate) front: Arc<GatewayEndpoint>,
     pub(crate) caller: Caller,
     /// The listing for its client, once it was looked up.
     pub(crate) listing: OnceLock<CachedListing>,
-    pub(crate) id: Id,
+    pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) params: Object,
-    pub(crate) speaker: Speaker,
+    pub(crate) speaker: ClientDialect,
     /// True if the client can receive messages before the answer.
     pub(crate) hears: bool,
     /// Result of the search for the name in the request, if it was done already.
-    pub(crate) sought: Option<Sought>,
+    pub(crate) sought: Option<NameSearch>,
     /// The transport, and the trace context in the headers that came with it.
-    pub(crate) origin: Origin,
+    pub(crate) origin: RequestOrigin,
     /// Outcome of the call that the request was forwarded as, once it has ended.
-    pub(crate) outcome: OnceLock<Class>,
+    pub(crate) outcome: OnceLock<OutcomeClass>,
 }
 
 /// The transport of a request, and the trace context in its headers.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
-    pub(crate) via: Via,
+pub(crate) struct RequestOrigin {
+    pub(crate) via: MessageTransport,
     pub(crate) trace: Option<TraceContext>,
 }
 
 /// Result of the search for a name that was not listed: true if the listing is to be looked up again, or the reason for
 /// its absence.
-pub(crate) type Sought = Result<bool, CallError>;
+pub(crate) type NameSearch = Result<bool, CallError>;
 
 /// Era of the client, and its declarations.
 #[derive(Debug)]
-pub(crate) enum Speaker {
+pub(crate) enum ClientDialect {
     /// A modern client: every request carries its capabilities.
-    Modern(Modern),
+    Modern(ModernDeclarations),
     /// A legacy client, with the session that `initialize` opened.
-    Legacy(Arc<Session>),
+    Legacy(Arc<ClientSessionState>),
 }
 
-impl Speaker {
+impl ClientDialect {
     /// Returns the caller with the capabilities of this client.
     pub(crate) fn identify(&self, caller: &Caller) -> Caller {
         let offers = match self {
@@ -77,21 +77,21 @@ impl Speaker {
 
 /// Client declarations in a modern request.
 #[derive(Debug)]
-pub(crate) struct Modern {
-    pub(crate) offers: Arc<Offers>,
+pub(crate) struct ModernDeclarations {
+    pub(crate) offers: Arc<ClientCapabilities>,
     pub(crate) capabilities: Json,
     pub(crate) log: Option<LogLevel>,
     /// The client's session, if the transport distinguishes clients.
     pub(crate) session: Option<ClientSession>,
 }
 
-impl Modern {
+impl ModernDeclarations {
     /// Reads the declarations from a request's `_meta`. `check` validates the revision that is named there first.
     pub(crate) fn read(
         params: &Object,
-        check: impl FnOnce(&str) -> Result<(), Failure>,
-    ) -> Result<Self, Failure> {
-        let invalid = |message: String| Failure::new(INVALID_PARAMS, message);
+        check: impl FnOnce(&str) -> Result<(), RequestFailure>,
+    ) -> Result<Self, RequestFailure> {
+        let invalid = |message: String| RequestFailure::new(INVALID_PARAMS, message);
         let meta = params.meta().ok_or_else(|| invalid("`_meta` is missing".to_owned()))?;
         let version = meta.text(VERSION);
         let version = version.ok_or_else(|| invalid(format!("`_meta` lacks `{VERSION}`")))?;
@@ -108,13 +108,13 @@ impl Modern {
     }
 
     /// Returns an error unless this is a supported modern revision.
-    fn speaks(version: &str) -> Result<(), Failure> {
+    fn speaks(version: &str) -> Result<(), RequestFailure> {
         if version.parse::<Revision>().is_ok_and(|known| known.era() == Era::Modern) {
             return Ok(());
         }
         let data =
             serde_json::json!({ "supported": crate::handshake::revisions(), "requested": version });
-        Err(Failure::new(UNSUPPORTED_VERSION, "unsupported protocol version").data(data))
+        Err(RequestFailure::new(UNSUPPORTED_VERSION, "unsupported protocol version").data(data))
     }
 
     /// Returns true if the client declares the tasks extension.
@@ -125,9 +125,9 @@ impl Modern {
 
 /// Reads the client capabilities in a `_meta`, if there are any. Clients repeat them in every request, so each thread
 /// caches the last ones.
-fn declared(meta: &Object) -> Option<(Json, Arc<Offers>)> {
+fn declared(meta: &Object) -> Option<(Json, Arc<ClientCapabilities>)> {
     thread_local! {
-        static LAST: RefCell<Option<(Json, Arc<Offers>)>> = const { RefCell::new(None) };
+        static LAST: RefCell<Option<(Json, Arc<ClientCapabilities>)>> = const { RefCell::new(None) };
     }
     let given = meta.get_bytes(CAPABILITIES)?;
     LAST.with_borrow_mut(|last| match last {
@@ -136,7 +136,8 @@ fn declared(meta: &Object) -> Option<(Json, Arc<Offers>)> {
         }
         _ => {
             let declared = meta.get(CAPABILITIES)?.to_object()?;
-            let read = (declared.json().detached(), Arc::new(Offers::declared(&declared)));
+            let read =
+                (declared.json().detached(), Arc::new(ClientCapabilities::declared(&declared)));
             *last = Some(read.clone());
             Some(read)
         }
@@ -156,13 +157,13 @@ pub(crate) fn named_revision(params: &Object) -> Option<String> {
     params.meta()?.text(VERSION)
 }
 
-impl Request {
+impl ClientRequest {
     /// Returns the primitive kind and the name or URI that the request is for.
-    pub(crate) fn subject(&self) -> Option<(ShelfKind, String)> {
+    pub(crate) fn subject(&self) -> Option<(PrimitiveKind, String)> {
         let (kind, member) = match self.method.as_str() {
-            "tools/call" => (ShelfKind::Tools, "name"),
-            "prompts/get" => (ShelfKind::Prompts, "name"),
-            "resources/read" | "resources/subscribe" => (ShelfKind::Resources, "uri"),
+            "tools/call" => (PrimitiveKind::Tools, "name"),
+            "prompts/get" => (PrimitiveKind::Prompts, "name"),
+            "resources/read" | "resources/subscribe" => (PrimitiveKind::Resources, "uri"),
             _ => return None,
         };
         Some((kind, self.params.text(member).unwrap_or_default()))
@@ -172,7 +173,8 @@ impl Request {
     /// `error`.
     pub(crate) fn record_refusal(&self, error: Option<CallError>) {
         let Some((kind, name)) = self.subject() else { return };
-        let class = error.as_ref().map_or(Class::Rejected { reason: None }, Class::of_error);
+        let class =
+            error.as_ref().map_or(OutcomeClass::Rejected { reason: None }, OutcomeClass::of_error);
         let _ = self.outcome.set(class);
         let call = RefusedCall {
             caller: self.caller.clone(),
@@ -187,20 +189,20 @@ impl Request {
     /// Returns the session of its client, if the transport distinguishes clients.
     pub(crate) fn session(&self) -> Option<ClientSession> {
         match &self.speaker {
-            Speaker::Modern(modern) => modern.session.clone(),
-            Speaker::Legacy(session) => Some(session.client.clone()),
+            ClientDialect::Modern(modern) => modern.session.clone(),
+            ClientDialect::Legacy(session) => Some(session.client.clone()),
         }
     }
 
     pub(crate) fn era(&self) -> Era {
         match self.speaker {
-            Speaker::Modern(_) => Era::Modern,
-            Speaker::Legacy(_) => Era::Legacy,
+            ClientDialect::Modern(_) => Era::Modern,
+            ClientDialect::Legacy(_) => Era::Legacy,
         }
     }
 
     /// Returns the current listing for its client.
-    pub(crate) fn menu(&self) -> Arc<Menu> {
+    pub(crate) fn menu(&self) -> Arc<EndpointListing> {
         let listing = self.listing.get_or_init(|| self.front.listing(&self.caller));
         if self.front.is_current(listing) {
             Arc::clone(&listing.menu)
@@ -216,20 +218,21 @@ impl Request {
     }
 
     /// Returns a parameter that must be a string.
-    pub(crate) fn text(&self, name: &str) -> Result<String, Failure> {
-        let invalid = || Failure::new(INVALID_PARAMS, format!("`{name}` is missing or no text"));
+    pub(crate) fn text(&self, name: &str) -> Result<String, RequestFailure> {
+        let invalid =
+            || RequestFailure::new(INVALID_PARAMS, format!("`{name}` is missing or no text"));
         self.params.text(name).ok_or_else(invalid)
     }
 }
 
 /// A message to the client in the course of its request.
 #[derive(Debug)]
-pub(crate) enum Out {
+pub(crate) enum ClientMessage {
     /// A notification, or a request to a legacy client.
-    Message(Pieces),
+    Message(BodyChunks),
     /// The final response.
-    End(Answer),
+    End(RequestAnswer),
 }
 
 /// A request being answered. It runs while it is polled; dropped, it is cancelled.
-pub(crate) type Answering = Emitting<Out>;
+pub(crate) type AnsweringRequest = DrivenStream<ClientMessage>;

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use consort_core::{Json, LogLevel, Object, Progress, ServerId};
-use consort_wire::splice::{self, Writer};
+use consort_wire::splice::{self, ObjectWriter};
 use memchr::memmem;
 
-use crate::menu::Menu;
+use crate::menu::EndpointListing;
 
 /// A progress notification with the client's own token.
 pub(crate) fn report(token: &Json, progress: &Progress) -> Bytes {
-    let mut params = Writer::new();
+    let mut params = ObjectWriter::new();
     params.raw("progressToken", token.as_bytes());
     params.members(progress.params(), &["progressToken"]);
     splice::notification("notifications/progress", Some(&params.finish()))
@@ -31,13 +31,13 @@ pub(crate) fn wanted(params: &Object, level: Option<LogLevel>) -> bool {
 }
 
 /// A result with the resource URIs that clients know: of resources that were read, linked to or embedded.
-pub(crate) fn under_our_names(menu: &Menu, server: &ServerId, result: Object) -> Object {
+pub(crate) fn under_our_names(menu: &EndpointListing, server: &ServerId, result: Object) -> Object {
     let Some(names) = menu.apart(server) else { return result };
     let known = |name: &String| memmem::find(result.as_bytes(), name.as_bytes()).is_some();
     if !names.keys().any(known) {
         return result;
     }
-    let mut writer = Writer::with_capacity(result.as_bytes().len() + 64);
+    let mut writer = ObjectWriter::with_capacity(result.as_bytes().len() + 64);
     for (member, value) in result.members() {
         match member {
             "content" | "contents" | "messages" => {
@@ -52,7 +52,7 @@ pub(crate) fn under_our_names(menu: &Menu, server: &ServerId, result: Object) ->
 /// A value with every URI replaced by the one that clients know.
 pub(crate) fn uris(value: &Json, names: &HashMap<String, String>) -> Json {
     if let Some(object) = value.to_object() {
-        let mut writer = Writer::with_capacity(value.as_bytes().len() + 64);
+        let mut writer = ObjectWriter::with_capacity(value.as_bytes().len() + 64);
         for (member, value) in object.members() {
             let uri =
                 matches!(member, "uri" | "resourceUri" | "ui/resourceUri" | "ui\\/resourceUri");

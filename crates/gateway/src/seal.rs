@@ -92,20 +92,20 @@ impl SealingKey {
 }
 
 /// Seals and opens with one key.
-pub(crate) struct Seal {
+pub(crate) struct TokenSealer {
     key: LessSafeKey,
     /// Derives the nonces of deterministic seals, so that one value always has the same name.
     names: hmac::Key,
     random: SystemRandom,
 }
 
-impl std::fmt::Debug for Seal {
+impl std::fmt::Debug for TokenSealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Seal")
     }
 }
 
-impl Seal {
+impl TokenSealer {
     /// The seal of a key.
     pub(crate) fn new(key: &SealingKey) -> Self {
         let secret = &key.0;
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn only_what_was_sealed_is_opened_and_only_for_its_purpose() {
-        let [ours, other] = [(); 2].map(|()| Seal::new(&SealingKey::default()));
+        let [ours, other] = [(); 2].map(|()| TokenSealer::new(&SealingKey::default()));
         let sealed = ours.seal("state", &("a", 7));
         assert_eq!(ours.open::<(String, u32)>("state", &sealed), Some(("a".to_owned(), 7)));
         assert_eq!(ours.open::<(String, u32)>("task", &sealed), None);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_name_is_the_same_each_time_and_tells_nothing() {
-        let [ours, other] = [(); 2].map(|()| Seal::new(&SealingKey::default()));
+        let [ours, other] = [(); 2].map(|()| TokenSealer::new(&SealingKey::default()));
         let name = ours.name("task", &("a", 7));
         assert_eq!(name, ours.name("task", &("a", 7)));
         assert_eq!(ours.open::<(String, u32)>("task", &name), Some(("a".to_owned(), 7)));
@@ -216,7 +216,7 @@ mod tests {
         let path = folder.path().join("state/key");
         let seals = std::thread::scope(|scope| {
             let starts: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| Seal::new(&SealingKey::kept(&path).unwrap())))
+                .map(|_| scope.spawn(|| TokenSealer::new(&SealingKey::kept(&path).unwrap())))
                 .collect();
             starts.into_iter().map(|start| start.join().unwrap()).collect::<Vec<_>>()
         });
@@ -227,7 +227,7 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         let key = SealingKey::kept(&path).unwrap();
-        let [first, second] = ["a", "b"].map(|scope| Seal::new(&key.derive(scope)));
+        let [first, second] = ["a", "b"].map(|scope| TokenSealer::new(&key.derive(scope)));
         assert_eq!(second.open::<u32>("state", &first.seal("state", &7)), None);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         SealingKey::kept(&path).unwrap();

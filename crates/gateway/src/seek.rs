@@ -1,20 +1,20 @@
 //! Requests for unknown items: the servers that may have them are waited for.
 
-use consort_core::{Caller, ShelfKind};
+use consort_core::{Caller, PrimitiveKind};
 
-use crate::answer::{self, Failure};
-use crate::front::Front;
+use crate::answer::{self, RequestFailure};
+use crate::front::GatewayEndpoint;
 use crate::gateway::Inner;
-use crate::request::{Request, Sought};
-use crate::serve::{Way, route};
+use crate::request::{ClientRequest, NameSearch};
+use crate::serve::{ServerOperation, route};
 
 /// Returns the target of a request for an unlisted item, after waiting for the servers that may have it.
 pub(crate) async fn found(
     gateway: &Inner,
-    request: &Request,
-    failure: Failure,
-) -> Result<Way, Failure> {
-    let refused = |failure: Failure| {
+    request: &ClientRequest,
+    failure: RequestFailure,
+) -> Result<ServerOperation, RequestFailure> {
+    let refused = |failure: RequestFailure| {
         request.record_refusal(None);
         Err(failure)
     };
@@ -39,11 +39,11 @@ pub(crate) async fn found(
 /// Waits for the servers that may have an item; `None` if the caller's listing has it already.
 pub(crate) async fn seek(
     gateway: &Inner,
-    front: &Front,
+    front: &GatewayEndpoint,
     caller: &Caller,
-    kind: ShelfKind,
+    kind: PrimitiveKind,
     name: &str,
-) -> Option<Sought> {
+) -> Option<NameSearch> {
     if name.is_empty() || front.menu(caller).board(kind).get(name).is_some() {
         return None;
     }

@@ -4,23 +4,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    Emitter, Json, ListPurpose, LogLevel, Operation, Route, ShelfKind, Target, nearest,
+    CatalogRoute, Json, ListPurpose, LogLevel, Operation, PrimitiveKind, StreamSender, Target,
+    nearest,
 };
-use consort_wire::splice::Writer;
-use consort_wire::{Emitting, Era, Revision};
+use consort_wire::splice::ObjectWriter;
+use consort_wire::{DrivenStream, Era, Revision};
 use serde_json::json;
 
-use crate::answer::{Answer, Failure, INVALID_PARAMS};
+use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};
 use crate::gateway::{Inner, empty};
-use crate::ledger::Class;
+use crate::ledger::OutcomeClass;
 use crate::listen;
-use crate::menu::Menu;
-use crate::metrics::Metrics;
-use crate::otlp::{About, Side, Span};
+use crate::menu::EndpointListing;
+use crate::metrics::GatewayMetrics;
+use crate::otlp::{CallSpan, SpanDescription, SpanKind};
 use crate::recorded::{parent, with_context};
 use crate::relay;
-use crate::request::{Answering, Out, Request, Speaker};
-use crate::session::Session;
+use crate::request::{AnsweringRequest, ClientDialect, ClientMessage, ClientRequest};
+use crate::session::ClientSessionState;
 use crate::spelling;
 use crate::tasks;
 
@@ -31,10 +32,10 @@ const ABOUT_TTL: u64 = 30_000;
 const PARTIAL_TTL: u64 = 1000;
 
 /// Answers a request.
-pub(crate) fn serve(gateway: &Arc<Inner>, mut request: Request) -> Answering {
+pub(crate) fn serve(gateway: &Arc<Inner>, mut request: ClientRequest) -> AnsweringRequest {
     let gateway = Arc::clone(gateway);
     let running = Arc::clone(&gateway.requests);
-    Emitting::new(|emitter| async move {
+    DrivenStream::new(|emitter| async move {
         let (id, era) = (request.id.clone(), request.era());
         let span = traced(&gateway, &mut request);
         let mut record = RequestRecord {
@@ -47,28 +48,30 @@ pub(crate) fn serve(gateway: &Arc<Inner>, mut request: Request) -> Answering {
         };
         let answered = until_cancelled(&gateway, &request, &emitter).await;
         record.note(match (&answered, request.outcome.get()) {
-            (Ok(answer), _) if answer.message.is_none() => Class::Cancelled { sent: None },
+            (Ok(answer), _) if answer.message.is_none() => OutcomeClass::Cancelled { sent: None },
             (_, Some(class)) => *class,
-            (Ok(_), None) => Class::Ok,
-            (Err(failure), None) => Class::Error { code: Some(failure.code) },
+            (Ok(_), None) => OutcomeClass::Ok,
+            (Err(failure), None) => OutcomeClass::Error { code: Some(failure.code) },
         });
         drop(running);
-        Out::End(answered.unwrap_or_else(|failure| Answer::error(era, Some(&id), &failure)))
+        ClientMessage::End(
+            answered.unwrap_or_else(|failure| RequestAnswer::error(era, Some(&id), &failure)),
+        )
     })
 }
 
 /// The record of a request in progress. If dropped before the end, it records a cancellation: the client disconnected.
 struct RequestRecord {
-    metrics: Arc<Metrics>,
+    metrics: Arc<GatewayMetrics>,
     era: Era,
     method: String,
     begun: Instant,
-    span: Option<Span>,
+    span: Option<CallSpan>,
     is_over: bool,
 }
 
 impl RequestRecord {
-    fn note(&mut self, class: Class) {
+    fn note(&mut self, class: OutcomeClass) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
@@ -81,12 +84,12 @@ impl RequestRecord {
 
 impl Drop for RequestRecord {
     fn drop(&mut self) {
-        self.note(Class::Cancelled { sent: None });
+        self.note(OutcomeClass::Cancelled { sent: None });
     }
 }
 
 /// Begins the span of a request and makes it the parent of the call that follows.
-fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
+fn traced(gateway: &Inner, request: &mut ClientRequest) -> Option<CallSpan> {
     // A message may be of another trace than the request that carries it.
     let parent = parent(&request.params);
     let in_headers = parent.is_none().then(|| request.origin.trace.take()).flatten();
@@ -100,16 +103,16 @@ fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
     let name = known_name(request);
     let id = request.id.json().to_string();
     let (session, revision) = match &request.speaker {
-        Speaker::Modern(_) => (None, Revision::NEWEST_MODERN),
-        Speaker::Legacy(session) => (Some(session.id.as_str()), session.revision),
+        ClientDialect::Modern(_) => (None, Revision::NEWEST_MODERN),
+        ClientDialect::Legacy(session) => (Some(session.id.as_str()), session.revision),
     };
-    let about = About {
+    let about = SpanDescription {
         name: name.as_deref(),
         request: Some(&id),
         session,
         revision: Some(revision.as_str()),
         via: Some(request.origin.via),
-        ..About::new(Side::Server, &request.method)
+        ..SpanDescription::new(SpanKind::Server, &request.method)
     };
     let span = tracer.begin(&about, parent.or(in_headers).as_ref());
     request.params = with_context(&request.params, span.context());
@@ -117,11 +120,11 @@ fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
 }
 
 /// Returns the name in a request if the caller is offered it. Other names are arbitrary client input.
-fn known_name(request: &Request) -> Option<String> {
+fn known_name(request: &ClientRequest) -> Option<String> {
     let (kind, member) = match request.method.as_str() {
-        "tools/call" => (ShelfKind::Tools, "name"),
-        "prompts/get" => (ShelfKind::Prompts, "name"),
-        "resources/read" => (ShelfKind::Resources, "uri"),
+        "tools/call" => (PrimitiveKind::Tools, "name"),
+        "prompts/get" => (PrimitiveKind::Prompts, "name"),
+        "resources/read" => (PrimitiveKind::Resources, "uri"),
         _ => return None,
     };
     let name = request.params.text(member)?;
@@ -131,17 +134,17 @@ fn known_name(request: &Request) -> Option<String> {
 /// Answers a request until a legacy client cancels it. A modern client cancels by closing the connection.
 async fn until_cancelled(
     gateway: &Arc<Inner>,
-    request: &Request,
-    emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
+    request: &ClientRequest,
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<RequestAnswer, RequestFailure> {
     let session = match &request.speaker {
-        Speaker::Modern(_) => None,
-        Speaker::Legacy(session) => Some(session),
+        ClientDialect::Modern(_) => None,
+        ClientDialect::Legacy(session) => Some(session),
     };
     let running = match session.map(|session| session.begin(&request.id)) {
         Some(None) => {
             let message = format!("a request with the id {} is running", request.id.json());
-            return Err(Failure::new(-32600, message));
+            return Err(RequestFailure::new(-32600, message));
         }
         Some(running) => running,
         None => None,
@@ -154,27 +157,29 @@ async fn until_cancelled(
     };
     tokio::select! {
         biased;
-        () = cancelled => Ok(Answer::nothing()),
+        () = cancelled => Ok(RequestAnswer::nothing()),
         answer = run(gateway, request, emitter) => answer,
     }
 }
 
 async fn run(
     gateway: &Arc<Inner>,
-    request: &Request,
-    emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
+    request: &ClientRequest,
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<RequestAnswer, RequestFailure> {
     spelling::check(&request.method, &request.params)?;
     let method = request.method.as_str();
     match (method, &request.speaker) {
-        ("server/discover", Speaker::Modern(_)) => return Ok(discover(request)),
-        ("ping", Speaker::Legacy(_)) => return Ok(Answer::result(&request.id, &empty())),
-        ("logging/setLevel", Speaker::Legacy(session)) => return set_level(request, session),
+        ("server/discover", ClientDialect::Modern(_)) => return Ok(discover(request)),
+        ("ping", ClientDialect::Legacy(_)) => {
+            return Ok(RequestAnswer::result(&request.id, &empty()));
+        }
+        ("logging/setLevel", ClientDialect::Legacy(session)) => return set_level(request, session),
         _ => {}
     }
     // All else needs the names of what is on offer.
     gateway.settled().await;
-    if let Some(kind) = ShelfKind::ALL.into_iter().find(|kind| kind.method() == method) {
+    if let Some(kind) = PrimitiveKind::ALL.into_iter().find(|kind| kind.method() == method) {
         if request.params.get_bytes("cursor").is_none() {
             Box::pin(await_lists(gateway, request, kind)).await;
         }
@@ -184,15 +189,15 @@ async fn run(
         ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _) => {
             relay::relay(gateway, request, emitter).await
         }
-        ("subscriptions/listen", Speaker::Modern(_)) => {
+        ("subscriptions/listen", ClientDialect::Modern(_)) => {
             Box::pin(listen::listen(gateway, request, emitter)).await
         }
-        ("resources/subscribe", Speaker::Legacy(session)) => {
+        ("resources/subscribe", ClientDialect::Legacy(session)) => {
             Box::pin(listen::subscribe(gateway, request, session)).await
         }
-        ("resources/unsubscribe", Speaker::Legacy(session)) => {
+        ("resources/unsubscribe", ClientDialect::Legacy(session)) => {
             session.unwatch(&request.text("uri")?);
-            Ok(Answer::result(&request.id, &empty()))
+            Ok(RequestAnswer::result(&request.id, &empty()))
         }
         (method, _) if method.starts_with("tasks/") => {
             Box::pin(tasks::serve(gateway, request, emitter)).await
@@ -202,7 +207,7 @@ async fn run(
 }
 
 /// Waits for servers whose lists are not known yet, as long as the toolbox decides.
-async fn await_lists(gateway: &Inner, request: &Request, kind: ShelfKind) {
+async fn await_lists(gateway: &Inner, request: &ClientRequest, kind: PrimitiveKind) {
     let Some(lists) =
         request.front.toolbox().await_lists(&request.caller, ListPurpose::Listing(kind))
     else {
@@ -219,14 +224,18 @@ async fn await_lists(gateway: &Inner, request: &Request, kind: ShelfKind) {
 }
 
 /// Answers a list request with a page of at most `items` items.
-fn list(request: &Request, kind: ShelfKind, items: usize) -> Result<Answer, Failure> {
+fn list(
+    request: &ClientRequest,
+    kind: PrimitiveKind,
+    items: usize,
+) -> Result<RequestAnswer, RequestFailure> {
     let menu = request.menu();
     let promised = match &request.speaker {
-        Speaker::Legacy(session) => session.is_promised_all(),
-        Speaker::Modern(_) => false,
+        ClientDialect::Legacy(session) => session.is_promised_all(),
+        ClientDialect::Modern(_) => false,
     };
     if !menu.has(kind) && !promised {
-        return Err(Failure::unknown_method(&request.method));
+        return Err(RequestFailure::unknown_method(&request.method));
     }
     let cursor = match request.params.get("cursor") {
         None => None,
@@ -234,17 +243,17 @@ fn list(request: &Request, kind: ShelfKind, items: usize) -> Result<Answer, Fail
     };
     let page =
         menu.board(kind).page(kind, request.era(), cursor.as_deref(), items).ok_or_else(stale)?;
-    Ok(Answer::result(&request.id, &page))
+    Ok(RequestAnswer::result(&request.id, &page))
 }
 
-fn stale() -> Failure {
-    Failure::new(INVALID_PARAMS, "unknown `cursor`: the list may have changed, start again")
+fn stale() -> RequestFailure {
+    RequestFailure::new(INVALID_PARAMS, "unknown `cursor`: the list may have changed, start again")
 }
 
 /// Answers `server/discover` of a modern client.
-fn discover(request: &Request) -> Answer {
+fn discover(request: &ClientRequest) -> RequestAnswer {
     let menu = request.menu();
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     let revisions = Json::from(json!(crate::handshake::revisions()));
     writer.raw("supportedVersions", revisions.as_bytes());
     writer.raw("capabilities", menu.capabilities(Era::Modern).as_bytes());
@@ -257,24 +266,27 @@ fn discover(request: &Request) -> Answer {
     writer.object("_meta", |meta| {
         meta.raw("io.modelcontextprotocol/serverInfo", crate::handshake::identity().as_bytes());
     });
-    Answer::result(&request.id, &writer.finish())
+    RequestAnswer::result(&request.id, &writer.finish())
 }
 
-fn set_level(request: &Request, session: &Session) -> Result<Answer, Failure> {
+fn set_level(
+    request: &ClientRequest,
+    session: &ClientSessionState,
+) -> Result<RequestAnswer, RequestFailure> {
     let level = request.text("level")?;
     let level = LogLevel::parse(&level).ok_or_else(|| {
-        Failure::new(INVALID_PARAMS, format!("unknown level `{}`", level.escape_debug()))
+        RequestFailure::new(INVALID_PARAMS, format!("unknown level `{}`", level.escape_debug()))
     })?;
     session.set_level(level);
-    Ok(Answer::result(&request.id, &empty()))
+    Ok(RequestAnswer::result(&request.id, &empty()))
 }
 
 /// Forwards an unknown method to the only server, if there is just one.
 async fn unknown(
     gateway: &Arc<Inner>,
-    request: &Request,
-    emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
+    request: &ClientRequest,
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<RequestAnswer, RequestFailure> {
     // These are between a client and us; passed on, they would change what we and the server agreed.
     let ours = matches!(
         request.method.as_str(),
@@ -288,42 +300,51 @@ async fn unknown(
     ) || request.method.starts_with("notifications/");
     let menu = request.menu();
     let server = menu.only().filter(|_| !ours);
-    let server = server.ok_or_else(|| Failure::unknown_method(&request.method))?;
+    let server = server.ok_or_else(|| RequestFailure::unknown_method(&request.method))?;
     let (server, method) = (server.clone(), request.method.clone().into());
     relay::pass(gateway, request, Operation::Other { server, method }, None, emitter).await
 }
 
 /// The operation of a request, and the parameter that is rewritten for its server.
-pub(crate) type Way = (Operation, Option<(&'static str, Json)>);
+pub(crate) type ServerOperation = (Operation, Option<(&'static str, Json)>);
 
 /// Returns the operation of a request, resolving names by the listing of its endpoint.
-pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {
-    let target = |route: &Route| Target { server: route.server.clone(), name: route.name.clone() };
-    let named = |kind: ShelfKind, given: &str| match menu.board(kind).get(given) {
+pub(crate) fn route(
+    menu: &EndpointListing,
+    request: &ClientRequest,
+) -> Result<ServerOperation, RequestFailure> {
+    let target =
+        |route: &CatalogRoute| Target { server: route.server.clone(), name: route.name.clone() };
+    let named = |kind: PrimitiveKind, given: &str| match menu.board(kind).get(given) {
         Some(choice) => Ok(target(&choice.route)),
-        None if kind == ShelfKind::Tools => match request.front.unlisted(&request.caller, given) {
-            Some(Ok(target)) => Ok(target),
-            Some(Err(hint)) => Err(Failure::unknown(kind.singular(), given, Some(&hint))),
-            None => Err(no_such(menu, kind, given)),
-        },
+        None if kind == PrimitiveKind::Tools => {
+            match request.front.unlisted(&request.caller, given) {
+                Some(Ok(target)) => Ok(target),
+                Some(Err(hint)) => {
+                    Err(RequestFailure::unknown(kind.singular(), given, Some(&hint)))
+                }
+                None => Err(no_such(menu, kind, given)),
+            }
+        }
         None => Err(no_such(menu, kind, given)),
     };
     let resource = |uri: &str| {
-        let known = menu.board(ShelfKind::Resources).get(uri).map(|choice| choice.route.clone());
+        let known =
+            menu.board(PrimitiveKind::Resources).get(uri).map(|choice| choice.route.clone());
         let route = known.or_else(|| menu.owner(uri));
-        route.ok_or_else(|| Failure::no_resource(request.era(), uri))
+        route.ok_or_else(|| RequestFailure::no_resource(request.era(), uri))
     };
     match request.method.as_str() {
         "tools/call" => {
-            let target = named(ShelfKind::Tools, &request.text("name")?)?;
+            let target = named(PrimitiveKind::Tools, &request.text("name")?)?;
             Ok((Operation::CallTool(target), None))
         }
         "prompts/get" => {
-            let target = named(ShelfKind::Prompts, &request.text("name")?)?;
+            let target = named(PrimitiveKind::Prompts, &request.text("name")?)?;
             Ok((Operation::GetPrompt(target), None))
         }
         "resources/read" => {
-            let Route { server, name: uri } = resource(&request.text("uri")?)?;
+            let CatalogRoute { server, name: uri } = resource(&request.text("uri")?)?;
             Ok((Operation::ReadResource { server, uri }, None))
         }
         _ => completed(menu, request),
@@ -331,13 +352,17 @@ pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {
 }
 
 /// Returns the operation of a completion, addressed to the server of the completed prompt or template.
-fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
-    let invalid = || Failure::new(INVALID_PARAMS, "`ref` names nothing that can be completed");
+fn completed(
+    menu: &EndpointListing,
+    request: &ClientRequest,
+) -> Result<ServerOperation, RequestFailure> {
+    let invalid =
+        || RequestFailure::new(INVALID_PARAMS, "`ref` names nothing that can be completed");
     let reference = request.params.get("ref").and_then(|json| json.to_object());
     let reference = reference.ok_or_else(invalid)?;
     let (member, kinds) = match reference.text("type").as_deref() {
-        Some("ref/prompt") => ("name", vec![ShelfKind::Prompts]),
-        Some("ref/resource") => ("uri", vec![ShelfKind::Templates, ShelfKind::Resources]),
+        Some("ref/prompt") => ("name", vec![PrimitiveKind::Prompts]),
+        Some("ref/resource") => ("uri", vec![PrimitiveKind::Templates, PrimitiveKind::Resources]),
         _ => return Err(invalid()),
     };
     let given = reference.text(member).ok_or_else(invalid)?;
@@ -348,14 +373,14 @@ fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
     if choice.route.name == given {
         return Ok((operation, None));
     }
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.members(&reference, &[member]);
     writer.text(member, &choice.route.name);
     Ok((operation, Some(("ref", writer.finish()))))
 }
 
-fn no_such(menu: &Menu, kind: ShelfKind, given: &str) -> Failure {
+fn no_such(menu: &EndpointListing, kind: PrimitiveKind, given: &str) -> RequestFailure {
     let near = nearest(given, menu.board(kind).names());
     let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-    Failure::unknown(kind.singular(), given, hint.as_deref())
+    RequestFailure::unknown(kind.singular(), given, hint.as_deref())
 }

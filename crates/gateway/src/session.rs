@@ -6,29 +6,31 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::{Caller, ClientSession, Json, LogLevel, Offers, Refusal, Reply};
-use consort_wire::{Id, Revision};
+use consort_core::{
+    Caller, ClientCapabilities, ClientSession, Json, LogLevel, RequestRefusal, RequestResponder,
+};
+use consort_wire::{RequestId, Revision};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::front::Front;
+use crate::front::GatewayEndpoint;
 
 /// The session of a legacy client, opened by `initialize`.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct ClientSessionState {
     pub(crate) id: String,
-    pub(crate) front: Arc<Front>,
+    pub(crate) front: Arc<GatewayEndpoint>,
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     /// Capabilities that the client declared.
-    pub(crate) offers: Arc<Offers>,
+    pub(crate) offers: Arc<ClientCapabilities>,
     /// The same as sent to modern servers, once it was.
     declared: OnceLock<Json>,
     /// Cancelled at the end of the session; ends everything that belongs to it.
     pub(crate) over: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<SessionFields>,
     numbers: AtomicU64,
     told: Notify,
     /// True if every capability was advertised to it because the lists of some server were not known yet.
@@ -42,10 +44,10 @@ pub(crate) struct Session {
 }
 
 #[derive(Debug)]
-struct State {
+struct SessionFields {
     level: Option<LogLevel>,
-    questions: HashMap<u64, Reply>,
-    running: HashMap<Id, CancellationToken>,
+    questions: HashMap<u64, RequestResponder>,
+    running: HashMap<RequestId, CancellationToken>,
     notices: VecDeque<Bytes>,
     /// True if the client reads its notifications.
     listening: bool,
@@ -56,13 +58,13 @@ struct State {
     used: Instant,
 }
 
-impl Session {
+impl ClientSessionState {
     pub(crate) fn new(
         id: String,
-        front: Arc<Front>,
+        front: Arc<GatewayEndpoint>,
         caller: Caller,
         revision: Revision,
-        offers: Offers,
+        offers: ClientCapabilities,
         most_notices: usize,
     ) -> Arc<Self> {
         let offers = Arc::new(offers);
@@ -74,7 +76,7 @@ impl Session {
             offers,
             declared: OnceLock::new(),
             over: CancellationToken::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(SessionFields {
                 level: None,
                 questions: HashMap::new(),
                 running: HashMap::new(),
@@ -116,14 +118,14 @@ impl Session {
     }
 
     /// Registers a request to the client and returns its id, which the response will carry.
-    pub(crate) fn ask(&self, reply: Reply) -> u64 {
+    pub(crate) fn ask(&self, reply: RequestResponder) -> u64 {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         self.lock().questions.insert(number, reply);
         number
     }
 
     /// Handles the client's response to a request. Returns false if no such request is pending.
-    pub(crate) fn answer(&self, id: &Id, answer: Result<Json, Refusal>) -> bool {
+    pub(crate) fn answer(&self, id: &RequestId, answer: Result<Json, RequestRefusal>) -> bool {
         let reply = id.number().and_then(|number| self.lock().questions.remove(&number));
         let asked = reply.is_some();
         if let Some(reply) = reply {
@@ -136,13 +138,13 @@ impl Session {
     pub(crate) fn forget(&self, numbers: &[u64]) -> Vec<u64> {
         let mut state = self.lock();
         let open = |number: &u64| Some((*number, state.questions.remove(number)?));
-        let gone: Vec<(u64, Reply)> = numbers.iter().filter_map(open).collect();
+        let gone: Vec<(u64, RequestResponder)> = numbers.iter().filter_map(open).collect();
         drop(state);
         gone.into_iter().map(|(number, _)| number).collect()
     }
 
     /// Registers a request. Returns `None` if a request with this id is running.
-    pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
+    pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Option<RunningRequest> {
         let mut state = self.lock();
         state.used = Instant::now();
         if state.running.contains_key(id) {
@@ -151,11 +153,11 @@ impl Session {
         // The end of the session is the end of each request.
         let cancelled = self.over.child_token();
         state.running.insert(id.clone(), cancelled.clone());
-        Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
+        Some(RunningRequest { session: Arc::clone(self), id: id.clone(), cancelled })
     }
 
     /// Cancels a running request.
-    pub(crate) fn cancel(&self, id: &Id) {
+    pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = self.lock().running.get(id) {
             cancelled.cancel();
         }
@@ -176,12 +178,12 @@ impl Session {
     }
 
     /// Begins to read the notifications. Returns `None` if they already have a reader.
-    pub(crate) fn listen(self: &Arc<Self>) -> Option<Listening> {
+    pub(crate) fn listen(self: &Arc<Self>) -> Option<NotificationReader> {
         let mut state = self.lock();
         if std::mem::replace(&mut state.listening, true) {
             return None;
         }
-        Some(Listening(Arc::clone(self)))
+        Some(NotificationReader(Arc::clone(self)))
     }
 
     pub(crate) fn watch(&self, uri: String, task: JoinSet<()>) {
@@ -254,7 +256,7 @@ impl Session {
         self.over.cancel();
         let (questions, watching, following) = {
             let mut state = self.lock();
-            let State { questions, watching, following, .. } = &mut *state;
+            let SessionFields { questions, watching, following, .. } = &mut *state;
             (std::mem::take(questions), std::mem::take(watching), std::mem::take(following))
         };
         drop(questions);
@@ -262,7 +264,7 @@ impl Session {
         drop(following);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionFields> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -274,13 +276,13 @@ fn is_list_change(notice: &Bytes) -> bool {
 
 /// A running request of a session.
 #[derive(Debug)]
-pub(crate) struct Running {
-    session: Arc<Session>,
-    id: Id,
+pub(crate) struct RunningRequest {
+    session: Arc<ClientSessionState>,
+    id: RequestId,
     pub(crate) cancelled: CancellationToken,
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         let mut state = self.session.lock();
         state.running.remove(&self.id);
@@ -290,9 +292,9 @@ impl Drop for Running {
 
 /// The reader of a session's notifications.
 #[derive(Debug)]
-pub(crate) struct Listening(Arc<Session>);
+pub(crate) struct NotificationReader(Arc<ClientSessionState>);
 
-impl Listening {
+impl NotificationReader {
     /// Returns the next notification; `None` when the session is over.
     pub(crate) async fn next(&self) -> Option<Bytes> {
         loop {
@@ -308,7 +310,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for NotificationReader {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.listening = false;

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use consort_core::{Caller, IdentityId, Json, Object, Offers};
+use consort_core::{Caller, ClientCapabilities, IdentityId, Json, Object};
 use consort_wire::{Holdings, Revision};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::sealed_now;
 use crate::ended::{EndedSession, EndedSessions};
-use crate::front::{Front, Place};
-use crate::seal::{Seal, SealingKey, secret};
-use crate::session::Session;
-use crate::settings::Limits;
+use crate::front::{EndpointKind, GatewayEndpoint};
+use crate::seal::{SealingKey, TokenSealer, secret};
+use crate::session::ClientSessionState;
+use crate::settings::GatewayLimits;
 use crate::shares::reserve;
 
 /// Divisor of the idle timeout: a session that was idle for that long may be evicted for a new one.
@@ -58,7 +58,7 @@ pub(crate) enum NoSession {
 }
 
 /// Open sessions by id.
-type OpenSessions = HashMap<String, Arc<Session>, IdHashing>;
+type OpenSessions = HashMap<String, Arc<ClientSessionState>, IdHashing>;
 
 /// Hashing of session ids by their first characters. An id begins with random bytes of the gateway, and clients cannot
 /// make one, so the rest of it tells no two apart.
@@ -92,10 +92,10 @@ impl Hasher for IdHasher {
 
 /// The sessions open over HTTP, by id.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionStore {
     open: Mutex<OpenSessions>,
     ended: EndedSessions,
-    seal: Seal,
+    seal: TokenSealer,
     most: usize,
     /// Those of them that are reserved for the owner.
     reserved: usize,
@@ -105,12 +105,12 @@ pub(crate) struct Sessions {
     notices: usize,
 }
 
-impl Sessions {
-    pub(crate) fn new(limits: &Limits, key: &SealingKey, ended: Option<PathBuf>) -> Self {
+impl SessionStore {
+    pub(crate) fn new(limits: &GatewayLimits, key: &SealingKey, ended: Option<PathBuf>) -> Self {
         Self {
             open: Mutex::default(),
             ended: EndedSessions::new(ended, limits.ended_sessions),
-            seal: Seal::new(key),
+            seal: TokenSealer::new(key),
             most: limits.sessions,
             reserved: reserve(limits.sessions, limits.owner_reserve),
             unused: limits.session,
@@ -122,15 +122,16 @@ impl Sessions {
     /// Opens a session for a client after its handshake. `None` if all of them are in use.
     pub(crate) fn open(
         &self,
-        front: &Arc<Front>,
+        front: &Arc<GatewayEndpoint>,
         caller: Caller,
         revision: Revision,
-        offers: Offers,
-    ) -> Option<Arc<Session>> {
+        offers: ClientCapabilities,
+    ) -> Option<Arc<ClientSessionState>> {
         let sealed = self.id(&caller, &front.place, revision, &offers);
         let is_sealed = sealed.is_some();
         let id = sealed.unwrap_or_else(secret);
-        let session = Session::new(id, Arc::clone(front), caller, revision, offers, self.notices);
+        let session =
+            ClientSessionState::new(id, Arc::clone(front), caller, revision, offers, self.notices);
         if is_sealed {
             session.seal();
         }
@@ -147,9 +148,9 @@ impl Sessions {
     fn id(
         &self,
         caller: &Caller,
-        place: &Place,
+        place: &EndpointKind,
         revision: Revision,
-        offers: &Offers,
+        offers: &ClientCapabilities,
     ) -> Option<String> {
         let capabilities = offers.capabilities(Revision::NEWEST_MODERN).to_string();
         if capabilities.len() > CAPABILITIES {
@@ -173,8 +174,8 @@ impl Sessions {
         &self,
         id: &str,
         caller: &Caller,
-        front: &Arc<Front>,
-    ) -> Result<(Arc<Session>, bool), NoSession> {
+        front: &Arc<GatewayEndpoint>,
+    ) -> Result<(Arc<ClientSessionState>, bool), NoSession> {
         let mut open = self.lock();
         if let Some(session) = open.get(id) {
             let same = session.caller == *caller && session.front.place == front.place;
@@ -187,10 +188,16 @@ impl Sessions {
         }
         let left = self.make_room(&mut open, caller)?;
         let capabilities = Json::parse(sealed.capabilities).ok().and_then(|json| json.to_object());
-        let offers = Offers::declared(&capabilities.unwrap_or_else(Object::empty));
+        let offers = ClientCapabilities::declared(&capabilities.unwrap_or_else(Object::empty));
         let (id, front) = (id.to_owned(), Arc::clone(front));
-        let session =
-            Session::new(id.clone(), front, caller.clone(), sealed.revision, offers, self.notices);
+        let session = ClientSessionState::new(
+            id.clone(),
+            front,
+            caller.clone(),
+            sealed.revision,
+            offers,
+            self.notices,
+        );
         session.seal();
         // Nobody knows what it was told.
         session.promise_all();
@@ -212,20 +219,20 @@ impl Sessions {
         &self,
         open: &mut OpenSessions,
         caller: &Caller,
-    ) -> Result<Option<Arc<Session>>, NoSession> {
+    ) -> Result<Option<Arc<ClientSessionState>>, NoSession> {
         let most = if caller.is_owner() { self.most } else { self.most - self.reserved };
         if open.len() < most {
             return Ok(None);
         }
         let holdings: Holdings<_> = open.values().map(|it| it.caller.id().clone()).collect();
-        let held = |known: &Session| holdings.of(known.caller.id());
+        let held = |known: &ClientSessionState| holdings.of(known.caller.id());
         let unused = open.values().filter_map(|known| Some((known.unused()?, known)));
         let left = unused.filter(|(unused, known)| {
             *unused >= self.unused / LEFT || (known.is_sealed() && known.is_plain())
         });
         let left =
             left.max_by_key(|(unused, known)| (held(known), *unused)).map(|(_, known)| known);
-        let yields = |known: &&Arc<Session>| {
+        let yields = |known: &&Arc<ClientSessionState>| {
             known.only_listens() && holdings.yields(self.most, known.caller.id(), caller.id())
         };
         let left = left.or_else(|| open.values().filter(yields).max_by_key(|known| held(known)));
@@ -235,7 +242,7 @@ impl Sessions {
 
     /// Ends a session that is no longer in memory. If it had state beyond its id, the id becomes invalid: its client
     /// must repeat the handshake, so that it misses no notification it subscribed to.
-    fn give_up(&self, session: Option<Arc<Session>>) {
+    fn give_up(&self, session: Option<Arc<ClientSessionState>>) {
         let Some(session) = session else { return };
         if !session.is_plain()
             && let Some(sealed) = self.opened(&session.id)
@@ -246,7 +253,7 @@ impl Sessions {
     }
 
     /// Ends a session permanently, also after a restart. The returned future writes that to disk.
-    pub(crate) fn remove(&self, session: &Session) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn remove(&self, session: &ClientSessionState) -> impl Future<Output = ()> + use<> {
         let sealed = self.opened(&session.id);
         let written = sealed.map(|sealed| self.ended.end(ended(&session.id, &sealed)));
         self.lock().remove(&session.id);
@@ -260,7 +267,7 @@ impl Sessions {
 
     /// Evicts idle sessions.
     pub(crate) fn sweep(&self) {
-        let late: Vec<Arc<Session>> = {
+        let late: Vec<Arc<ClientSessionState>> = {
             let mut open = self.lock();
             let late = open.extract_if(|_, session| session.unused() >= Some(self.unused));
             late.map(|(_, session)| session).collect()

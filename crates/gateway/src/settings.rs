@@ -12,16 +12,16 @@ use consort_wire::{LateTimes, MemoryBudget};
 use crate::authenticator::Authenticator;
 use crate::forwarded::{BasePath, ProxyHeaders, TrustedProxy};
 use crate::guard::HostPattern;
-use crate::naming::Naming;
-use crate::otlp::Via;
+use crate::naming::NamingScheme;
+use crate::otlp::MessageTransport;
 use crate::seal::SealingKey;
-use crate::site::Site;
+use crate::site::HttpRoutes;
 
 /// Settings of a gateway.
 #[derive(Clone)]
-pub struct Settings {
+pub struct GatewaySettings {
     /// Authentication of clients.
-    pub access: Access,
+    pub access: ClientAccess,
     /// Host names that clients may use, besides the loopback names of this machine.
     pub hosts: Vec<HostPattern>,
     /// The path prefix under which clients reach it.
@@ -31,17 +31,17 @@ pub struct Settings {
     /// The forwarding headers that they set.
     pub proxy_headers: ProxyHeaders,
     /// Permissions of web origins other than the gateway's own and of callers other than the owner.
-    pub permissions: Permissions,
+    pub permissions: GatewayPermissions,
     /// Naming of tools, prompts and resources.
-    pub naming: Naming,
+    pub naming: NamingScheme,
     /// The folder that stores names, so that they survive a restart; in memory alone if absent.
     pub names: Option<PathBuf>,
     /// Source of the status of every server, for monitoring.
-    pub states: States,
+    pub states: ServerStatuses,
     /// HTTP routes served besides MCP.
-    pub sites: Vec<Arc<dyn Site>>,
+    pub sites: Vec<Arc<dyn HttpRoutes>>,
     /// Limits and timeouts.
-    pub limits: Limits,
+    pub limits: GatewayLimits,
     /// The memory budget of large bodies and answers, shared with the readers of server messages; a budget of
     /// [`Limits::held_bytes`] if absent.
     pub budget: Option<MemoryBudget>,
@@ -52,7 +52,7 @@ pub struct Settings {
 }
 
 /// Function that returns the status of every server.
-pub type States = Arc<dyn Fn() -> Vec<ServerStatus> + Send + Sync>;
+pub type ServerStatuses = Arc<dyn Fn() -> Vec<ServerStatus> + Send + Sync>;
 
 /// Status of a server, and its transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct ServerStatus {
     /// The revision of MCP that it speaks, once that is known.
     pub revision: Option<&'static str>,
     /// The transport, once that is known.
-    pub via: Option<Via>,
+    pub via: Option<MessageTransport>,
     /// The host and the port of a server that is reached over HTTP.
     pub address: Option<(String, u16)>,
 }
@@ -78,26 +78,26 @@ impl ServerStatus {
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for GatewaySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("access", &self.access).finish_non_exhaustive()
     }
 }
 
-impl Default for Settings {
+impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
-            access: Access::Anyone,
+            access: ClientAccess::Anyone,
             hosts: Vec::new(),
             base_path: BasePath::default(),
             trusted_proxies: Vec::new(),
             proxy_headers: ProxyHeaders::default(),
-            permissions: Permissions::default(),
-            naming: Naming::default(),
+            permissions: GatewayPermissions::default(),
+            naming: NamingScheme::default(),
             names: None,
             states: Arc::new(Vec::new),
             sites: Vec::new(),
-            limits: Limits::default(),
+            limits: GatewayLimits::default(),
             budget: None,
             key: SealingKey::default(),
             ended_sessions: None,
@@ -107,23 +107,23 @@ impl Default for Settings {
 
 /// The toolboxes that a gateway serves.
 #[derive(Clone)]
-pub struct Toolboxes {
+pub struct ServedToolboxSet {
     /// The toolbox at the endpoint of all servers.
     pub whole: Arc<dyn Toolbox>,
     /// The toolbox at the endpoint of each server, under the server's own names.
     pub servers: Arc<dyn Toolbox>,
     /// Profiles by name, each at its own endpoint.
-    pub profiles: BTreeMap<String, Profile>,
+    pub profiles: BTreeMap<String, ServedProfile>,
 }
 
-impl Toolboxes {
+impl ServedToolboxSet {
     /// Serves one toolbox at every endpoint.
     pub fn of(toolbox: Arc<dyn Toolbox>) -> Self {
         Self { whole: Arc::clone(&toolbox), servers: toolbox, profiles: BTreeMap::new() }
     }
 }
 
-impl fmt::Debug for Toolboxes {
+impl fmt::Debug for ServedToolboxSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Toolboxes").field("profiles", &self.profiles.keys()).finish_non_exhaustive()
     }
@@ -131,14 +131,14 @@ impl fmt::Debug for Toolboxes {
 
 /// A toolbox served at its own endpoint.
 #[derive(Clone)]
-pub struct Profile {
+pub struct ServedProfile {
     /// Its toolbox.
     pub toolbox: Arc<dyn Toolbox>,
     /// Its naming, if it differs from [`Settings::naming`].
-    pub naming: Option<Naming>,
+    pub naming: Option<NamingScheme>,
 }
 
-impl fmt::Debug for Profile {
+impl fmt::Debug for ServedProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Profile").field("naming", &self.naming).finish_non_exhaustive()
     }
@@ -146,7 +146,7 @@ impl fmt::Debug for Profile {
 
 /// Permissions of web origins other than the gateway's own and of callers other than the owner.
 #[derive(Clone, Debug, Default)]
-pub struct Permissions {
+pub struct GatewayPermissions {
     /// Origins of web pages that may use the gateway, as in `https://tools.example`, besides its own.
     pub origins: Vec<String>,
     /// Callers that may read the metrics, besides the owner.
@@ -155,25 +155,25 @@ pub struct Permissions {
 
 /// Authentication of a gateway's clients.
 #[derive(Clone, Debug)]
-pub enum Access {
+pub enum ClientAccess {
     /// No authentication.
     Anyone,
     /// Bearer tokens.
-    Tokens(Vec<Token>),
+    Tokens(Vec<BearerToken>),
     /// A pluggable authenticator.
     Authenticator(Arc<dyn Authenticator>),
 }
 
 /// A configured bearer token.
 #[derive(Clone)]
-pub struct Token {
+pub struct BearerToken {
     /// The caller that it authenticates.
     pub caller: Caller,
     /// The text after `Bearer`.
     pub secret: String,
 }
 
-impl Token {
+impl BearerToken {
     /// The owner's token.
     pub fn owner(secret: impl Into<String>) -> Self {
         Self { caller: Caller::owner(), secret: secret.into() }
@@ -185,7 +185,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token").field("caller", &self.caller).finish_non_exhaustive()
     }
@@ -193,7 +193,7 @@ impl fmt::Debug for Token {
 
 /// Limits and timeouts of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct GatewayLimits {
     /// Bytes in the body of a request.
     pub body_bytes: usize,
     /// Bytes of bodies and answers in memory at once, for all clients together.
@@ -303,14 +303,14 @@ pub struct Limits {
     pub parked_each: usize,
 }
 
-impl Limits {
+impl GatewayLimits {
     /// Creates a memory budget of [`held_bytes`](Self::held_bytes), with the owner's reserve.
     pub fn memory_budget(&self) -> MemoryBudget {
         MemoryBudget::new(self.held_bytes).with_owner_reserve(self.owner_reserve)
     }
 }
 
-impl Default for Limits {
+impl Default for GatewayLimits {
     fn default() -> Self {
         Self {
             body_bytes: 4 << 20,

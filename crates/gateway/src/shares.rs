@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::Limits;
+use crate::settings::GatewayLimits;
 
 /// The client connections of a gateway, by identity.
 #[derive(Debug)]
@@ -31,12 +31,12 @@ pub(crate) struct ConnectionShares {
 
 /// A place for one connection.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionPlace {
     _permit: OwnedSemaphorePermit,
     is_reserved: bool,
 }
 
-impl Place {
+impl ConnectionPlace {
     fn of(places: &Arc<Semaphore>, is_reserved: bool) -> Option<Self> {
         let permit = Arc::clone(places).try_acquire_owned().ok()?;
         Some(Self { _permit: permit, is_reserved })
@@ -58,14 +58,14 @@ pub(crate) struct ClientConnection {
 #[derive(Debug)]
 struct ConnectionState {
     /// Absent once it is closed.
-    place: Option<Place>,
+    place: Option<ConnectionPlace>,
     /// Absent until a request is authenticated.
     identity: Option<Arc<Identity>>,
 }
 
 /// The use of a connection. Times are those since the gateway started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Activity {
+enum ConnectionUsage {
     /// A request is in progress.
     Request,
     /// Between requests.
@@ -101,13 +101,13 @@ impl LastActivity {
         self.packed.store(micros << 2 | kind, Ordering::Relaxed);
     }
 
-    fn get(&self) -> Activity {
+    fn get(&self) -> ConnectionUsage {
         let packed = self.packed.load(Ordering::Relaxed);
         let since = Duration::from_micros(packed >> 2);
         match packed & 3 {
-            Self::IDLE => Activity::Idle(since),
-            Self::NOTIFICATIONS => Activity::Notifications(since),
-            _ => Activity::Request,
+            Self::IDLE => ConnectionUsage::Idle(since),
+            Self::NOTIFICATIONS => ConnectionUsage::Notifications(since),
+            _ => ConnectionUsage::Request,
         }
     }
 }
@@ -130,14 +130,14 @@ impl Drop for RequestInProgress {
 }
 
 /// A connection in the registry, until it is dropped.
-pub(crate) struct OpenConnection {
+pub(crate) struct RegisteredConnection {
     shares: Arc<ConnectionShares>,
     number: u64,
     pub(crate) connection: Arc<ClientConnection>,
 }
 
 impl ConnectionShares {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &GatewayLimits) -> Self {
         let reserved = reserve(limits.connections, limits.owner_reserve);
         Self {
             places: Arc::new(Semaphore::new(limits.connections - reserved)),
@@ -152,8 +152,8 @@ impl ConnectionShares {
 
     /// Returns a place for a new connection, if there is one. If there is none, the connection that is idle for longest
     /// without ever having been authenticated is asked to close.
-    pub(crate) fn place(&self) -> Option<Place> {
-        let place = self.regular_place().or_else(|| Place::of(&self.reserve, true));
+    pub(crate) fn place(&self) -> Option<ConnectionPlace> {
+        let place = self.regular_place().or_else(|| ConnectionPlace::of(&self.reserve, true));
         if place.is_none() {
             self.close_unauthenticated();
         }
@@ -164,7 +164,7 @@ impl ConnectionShares {
         let open = self.lock();
         let idle = open.values().filter_map(|connection| {
             let since = match connection.activity.get() {
-                Activity::Idle(since) if connection.lock().identity.is_none() => since,
+                ConnectionUsage::Idle(since) if connection.lock().identity.is_none() => since,
                 _ => return None,
             };
             (!connection.close.is_cancelled()).then_some((since, connection))
@@ -174,16 +174,16 @@ impl ConnectionShares {
         }
     }
 
-    fn regular_place(&self) -> Option<Place> {
-        Place::of(&self.places, false)
+    fn regular_place(&self) -> Option<ConnectionPlace> {
+        ConnectionPlace::of(&self.places, false)
     }
 
     /// Registers a connection, which is also asked to close when the gateway drains.
     pub(crate) fn open(
         self: &Arc<Self>,
-        place: Place,
+        place: ConnectionPlace,
         draining: &CancellationToken,
-    ) -> OpenConnection {
+    ) -> RegisteredConnection {
         let connection = Arc::new(ClientConnection {
             state: Mutex::new(ConnectionState { place: Some(place), identity: None }),
             admitted: AtomicUsize::new(0),
@@ -192,7 +192,7 @@ impl ConnectionShares {
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(number, Arc::clone(&connection));
-        OpenConnection { shares: Arc::clone(self), number, connection }
+        RegisteredConnection { shares: Arc::clone(self), number, connection }
     }
 
     /// Decides whether a connection whose request was authenticated stays open.
@@ -233,8 +233,8 @@ impl ConnectionShares {
             let count = holdings.of(&holder);
             let yields = holdings.yields(self.most, &holder, &other);
             match connection.activity.get() {
-                Activity::Idle(since) => Some((true, count, Reverse(since), connection)),
-                Activity::Notifications(since) if yields => {
+                ConnectionUsage::Idle(since) => Some((true, count, Reverse(since), connection)),
+                ConnectionUsage::Notifications(since) if yields => {
                     Some((false, count, Reverse(since), connection))
                 }
                 _ => None,
@@ -304,7 +304,7 @@ impl ClientConnection {
 
     /// Returns true if nothing but notifications is lost when it closes at once.
     pub(crate) fn may_end_now(&self) -> bool {
-        matches!(self.activity.get(), Activity::Notifications(_))
+        matches!(self.activity.get(), ConnectionUsage::Notifications(_))
     }
 
     fn lock(&self) -> MutexGuard<'_, ConnectionState> {
@@ -312,7 +312,7 @@ impl ClientConnection {
     }
 }
 
-impl Drop for OpenConnection {
+impl Drop for RegisteredConnection {
     fn drop(&mut self) {
         self.shares.lock().remove(&self.number);
         drop(self.connection.lock().place.take());
@@ -335,10 +335,10 @@ mod tests {
     use super::*;
 
     fn shares(connections: usize) -> Arc<ConnectionShares> {
-        Arc::new(ConnectionShares::new(&Limits { connections, ..Limits::default() }))
+        Arc::new(ConnectionShares::new(&GatewayLimits { connections, ..GatewayLimits::default() }))
     }
 
-    type Busy = (OpenConnection, RequestInProgress);
+    type Busy = (RegisteredConnection, RequestInProgress);
 
     /// A connection of a caller with a request that is served; none if it is refused.
     fn connected(shares: &Arc<ConnectionShares>, caller: &Caller) -> Option<Busy> {

@@ -17,30 +17,30 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::authenticator::RequestedEndpoint;
-use crate::body::Body;
-use crate::browser::{BrowserSession, Door};
+use crate::body::ResponseBody;
+use crate::browser::{BrowserSession, BrowserSignIn};
 use crate::gateway::Inner;
-use crate::guard::Refused;
-use crate::http::{Reply, challenged, held, read_any};
-use crate::metrics::Metrics;
-use crate::pieces::Pieces;
+use crate::guard::RequestRejection;
+use crate::http::{HttpReply, challenged, held, read_any};
+use crate::metrics::GatewayMetrics;
+use crate::pieces::BodyChunks;
 
 /// HTTP routes beside MCP. The gateway calls an implementation for the paths that it has, after the same checks as for
 /// all other requests.
-pub trait Site: Send + Sync {
+pub trait HttpRoutes: Send + Sync {
     /// Returns true if the site may serve this path, which is none of the gateway's own.
     fn has(&self, path: &str) -> bool;
 
     /// Returns the authentication that this path requires.
-    fn entrance(&self, _path: &str) -> Entrance {
-        Entrance::Token
+    fn entrance(&self, _path: &str) -> RouteAccess {
+        RouteAccess::Token
     }
 
     /// Answers a request. All work happens while the response and its body are polled, and ends when they are dropped
     /// because the client disconnected.
     fn answer(
         &self,
-        visit: Visit,
+        visit: HttpRequestContext,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>>;
 
@@ -56,7 +56,7 @@ pub trait Site: Send + Sync {
 
 /// Authentication that a path of a site requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entrance {
+pub enum RouteAccess {
     /// A token, as everywhere.
     Token,
     /// A token, or a [`BrowserSession`](crate::BrowserSession).
@@ -67,11 +67,11 @@ pub enum Entrance {
 
 /// Context of a request to a site.
 #[derive(Clone, Debug)]
-pub struct Visit {
+pub struct HttpRequestContext {
     /// The caller; at an open path, if known.
     pub caller: Option<Caller>,
     /// Checks tokens, and begins and ends browser sessions.
-    pub door: Door,
+    pub door: BrowserSignIn,
     /// The browser session that the request belongs to. Absent when a token was sent.
     pub session: Option<Arc<BrowserSession>>,
 }
@@ -97,17 +97,17 @@ impl fmt::Debug for SiteBody {
 }
 
 /// Returns the site that has this path, if one has.
-pub(crate) fn at<'a>(gateway: &'a Inner, path: &str) -> Option<&'a Arc<dyn Site>> {
+pub(crate) fn at<'a>(gateway: &'a Inner, path: &str) -> Option<&'a Arc<dyn HttpRoutes>> {
     gateway.settings.sites.iter().find(|site| site.has(path))
 }
 
 /// Returns the response to a refused request.
 pub(crate) async fn refused(
     gateway: &Inner,
-    site: &dyn Site,
+    site: &dyn HttpRoutes,
     endpoint: &RequestedEndpoint<'_>,
-    refused: Refused,
-) -> Reply {
+    refused: RequestRejection,
+) -> HttpReply {
     let reply = site.refuse(refused.status(), refused.message());
     let reply = told(gateway, None, reply, None).await;
     if refused.status() != StatusCode::UNAUTHORIZED {
@@ -119,10 +119,10 @@ pub(crate) async fn refused(
 /// Passes a request to a site.
 pub(crate) async fn respond(
     gateway: &Inner,
-    site: &dyn Site,
-    visit: Visit,
+    site: &dyn HttpRoutes,
+    visit: HttpRequestContext,
     request: Request<Incoming>,
-) -> Reply {
+) -> HttpReply {
     let (head, body) = request.into_parts();
     let (session, caller) = (visit.session.clone(), visit.caller.clone());
     let response = match read_any(gateway, caller.as_ref(), &head.headers, body).await {
@@ -141,14 +141,14 @@ async fn told(
     caller: Option<&Caller>,
     response: Response<SiteBody>,
     session: Option<Arc<BrowserSession>>,
-) -> Reply {
+) -> HttpReply {
     let metrics = &gateway.records.metrics;
     metrics.site(response.status().as_u16());
     let (mut head, body) = response.into_parts();
     let body = match body {
         SiteBody::Whole(bytes) => {
             metrics.sent(bytes.len());
-            Body::Whole(Some(held(gateway, caller, bytes.into()).await))
+            ResponseBody::Whole(Some(held(gateway, caller, bytes.into()).await))
         }
         body @ (SiteBody::Stream(_) | SiteBody::Endless(_)) => {
             let over = matches!(body, SiteBody::Endless(_));
@@ -168,7 +168,7 @@ async fn told(
             let request = Arc::clone(&gateway.requests);
             let session =
                 session.map(|session| (Box::pin(session.ended.clone().cancelled_owned()), session));
-            Body::Site(Box::new(Streamed {
+            ResponseBody::Site(Box::new(StreamedBody {
                 stream,
                 over,
                 session,
@@ -182,7 +182,7 @@ async fn told(
 }
 
 /// A body that is produced as it is read.
-pub(crate) struct Streamed {
+pub(crate) struct StreamedBody {
     stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
     /// The shutdown of the gateway, which ends an endless body.
     over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
@@ -190,18 +190,18 @@ pub(crate) struct Streamed {
     session: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<BrowserSession>)>,
     /// Interval and time of the next keep-alive of a stream of events.
     alive: Option<(Duration, Pin<Box<Sleep>>)>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<GatewayMetrics>,
     /// Counts as a request in progress until its last byte.
     _request: Arc<()>,
 }
 
-impl Streamed {
+impl StreamedBody {
     /// Returns true if nothing waits for its end.
     pub(crate) fn is_endless(&self) -> bool {
         self.over.is_some()
     }
 
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyChunks>> {
         if let Some(over) = &mut self.over
             && over.as_mut().poll(cx).is_ready()
         {

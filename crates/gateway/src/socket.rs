@@ -12,33 +12,33 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// A listening socket.
 #[derive(Debug)]
-pub enum Listener {
+pub enum ListeningSocket {
     /// At an address and a port.
     Tcp(TcpListener),
     /// At a path in the file system.
     Unix(UnixListener),
 }
 
-impl From<TcpListener> for Listener {
+impl From<TcpListener> for ListeningSocket {
     fn from(listener: TcpListener) -> Self {
         Self::Tcp(listener)
     }
 }
 
-impl From<UnixListener> for Listener {
+impl From<UnixListener> for ListeningSocket {
     fn from(listener: UnixListener) -> Self {
         Self::Unix(listener)
     }
 }
 
-impl Listener {
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Stream>> {
+impl ListeningSocket {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<ClientStream>> {
         match self {
             Self::Tcp(listener) => listener
                 .poll_accept(cx)
-                .map_ok(|(stream, address)| Stream::Tcp(stream, address.ip().to_canonical())),
+                .map_ok(|(stream, address)| ClientStream::Tcp(stream, address.ip().to_canonical())),
             Self::Unix(listener) => {
-                listener.poll_accept(cx).map_ok(|(stream, _)| Stream::Unix(stream))
+                listener.poll_accept(cx).map_ok(|(stream, _)| ClientStream::Unix(stream))
             }
         }
     }
@@ -46,19 +46,19 @@ impl Listener {
 
 /// Every listening socket, as one.
 #[derive(Debug)]
-pub(crate) struct Listeners {
-    listeners: Vec<Listener>,
+pub(crate) struct ListeningSockets {
+    listeners: Vec<ListeningSocket>,
     /// The socket polled first, another each time: a busy one does not starve the others.
     first: AtomicUsize,
 }
 
-impl Listeners {
-    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
+impl ListeningSockets {
+    pub(crate) fn new(listeners: Vec<ListeningSocket>) -> Self {
         Self { listeners, first: AtomicUsize::new(0) }
     }
 
     /// Accepts the next connection.
-    pub(crate) async fn accept(&self) -> io::Result<Stream> {
+    pub(crate) async fn accept(&self) -> io::Result<ClientStream> {
         let first = self.first.fetch_add(1, Ordering::Relaxed);
         let count = self.listeners.len();
         poll_fn(|cx| {
@@ -76,13 +76,13 @@ impl Listeners {
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub(crate) enum PeerAddress {
     Ip(IpAddr),
     /// A process of this machine that may open the socket.
     Unix,
 }
 
-impl std::fmt::Display for Peer {
+impl std::fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ip(address) => address.fmt(f),
@@ -93,7 +93,7 @@ impl std::fmt::Display for Peer {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) enum ClientStream {
     Tcp(TcpStream, IpAddr),
     Unix(UnixStream),
 }
@@ -104,11 +104,11 @@ pub(crate) enum DetachedStream {
     Unix(std::os::unix::net::UnixStream),
 }
 
-impl Stream {
-    pub(crate) fn peer(&self) -> Peer {
+impl ClientStream {
+    pub(crate) fn peer(&self) -> PeerAddress {
         match self {
-            Self::Tcp(_, address) => Peer::Ip(*address),
-            Self::Unix(_) => Peer::Unix,
+            Self::Tcp(_, address) => PeerAddress::Ip(*address),
+            Self::Unix(_) => PeerAddress::Unix,
         }
     }
 
@@ -130,15 +130,15 @@ impl Stream {
 
 impl DetachedStream {
     /// Attaches a connection to this thread's runtime.
-    pub(crate) fn attach(self) -> io::Result<Stream> {
+    pub(crate) fn attach(self) -> io::Result<ClientStream> {
         Ok(match self {
-            Self::Tcp(stream, address) => Stream::Tcp(TcpStream::from_std(stream)?, address),
-            Self::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+            Self::Tcp(stream, address) => ClientStream::Tcp(TcpStream::from_std(stream)?, address),
+            Self::Unix(stream) => ClientStream::Unix(UnixStream::from_std(stream)?),
         })
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for ClientStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -151,7 +151,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for ClientStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -5,7 +5,7 @@
 
 use consort_core::Object;
 
-use crate::answer::{Failure, INVALID_PARAMS};
+use crate::answer::{INVALID_PARAMS, RequestFailure};
 
 /// The members of `_meta` that the gateway or servers act on.
 const META: [&str; 9] = [
@@ -21,7 +21,7 @@ const META: [&str; 9] = [
 ];
 
 /// Refuses parameters with a known member in another spelling, also in nested objects.
-pub(crate) fn check(method: &str, params: &Object) -> Result<(), Failure> {
+pub(crate) fn check(method: &str, params: &Object) -> Result<(), RequestFailure> {
     exact("params", params, members(method))?;
     if let Some(meta) = params.meta() {
         exact("_meta", meta, &META)?;
@@ -57,19 +57,19 @@ fn members(method: &str) -> &'static [&'static str] {
     }
 }
 
-fn nested(params: &Object, member: &str, known: &[&'static str]) -> Result<(), Failure> {
+fn nested(params: &Object, member: &str, known: &[&'static str]) -> Result<(), RequestFailure> {
     match params.get(member).and_then(|json| json.to_object()) {
         Some(object) => exact(member, &object, known),
         None => Ok(()),
     }
 }
 
-fn exact(place: &str, object: &Object, known: &[&'static str]) -> Result<(), Failure> {
+fn exact(place: &str, object: &Object, known: &[&'static str]) -> Result<(), RequestFailure> {
     let Some((given, known)) = object.misspelt(known) else { return Ok(()) };
     let given = given.escape_debug();
     let message =
         format!("`{given}` in `{place}` could be read as `{known}`: write `{known}`, once");
-    Err(Failure::new(INVALID_PARAMS, message))
+    Err(RequestFailure::new(INVALID_PARAMS, message))
 }
 
 #[cfg(test)]

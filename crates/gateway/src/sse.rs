@@ -5,29 +5,29 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use consort_core::{Caller, Emitting};
+use consort_core::{Caller, DrivenStream};
 use consort_wire::Holdings;
 use http::{Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
-use crate::answer::Answer;
+use crate::answer::RequestAnswer;
 use crate::forwarded::BasePath;
-use crate::front::Front;
+use crate::front::GatewayEndpoint;
 use crate::gateway::Inner;
-use crate::http::{Reply, bare, only, read, stream, text};
-use crate::otlp::Via;
-use crate::pipe::Pipe;
-use crate::request::Out;
+use crate::http::{HttpReply, bare, only, read, stream, text};
+use crate::otlp::MessageTransport;
+use crate::pipe::ClientChannel;
+use crate::request::ClientMessage;
 use crate::seal::secret;
 use crate::shares::reserve;
 use crate::trace;
 
 /// The clients with an open stream, by the name in their URL.
 #[derive(Debug, Default)]
-pub(crate) struct Pipes(Mutex<HashMap<String, Arc<Pipe>>>);
+pub(crate) struct SseClients(Mutex<HashMap<String, Arc<ClientChannel>>>);
 
-impl Pipes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Pipe>>> {
+impl SseClients {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ClientChannel>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -39,10 +39,10 @@ impl Pipes {
 /// Answers a request of an HTTP+SSE client.
 pub(crate) async fn respond(
     gateway: &Arc<Inner>,
-    front: &Arc<Front>,
+    front: &Arc<GatewayEndpoint>,
     caller: Caller,
     request: HttpRequest<Incoming>,
-) -> Reply {
+) -> HttpReply {
     let (head, body) = request.into_parts();
     match head.method {
         Method::GET => {
@@ -68,26 +68,31 @@ pub(crate) async fn respond(
 }
 
 /// Opens the stream of a client; it lasts as long as the client reads it.
-fn open(gateway: &Arc<Inner>, front: &Arc<Front>, caller: Caller, path: &str) -> Reply {
+fn open(
+    gateway: &Arc<Inner>,
+    front: &Arc<GatewayEndpoint>,
+    caller: Caller,
+    path: &str,
+) -> HttpReply {
     if !has_room(gateway, &caller) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
     }
-    let (pipe, mut sent) = Pipe::new(gateway, front, caller, Via::Http);
+    let (pipe, mut sent) = ClientChannel::new(gateway, front, caller, MessageTransport::Http);
     let name = secret();
     gateway.pipes.lock().insert(name.clone(), Arc::clone(&pipe));
     let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n")).into();
-    let place = Place { gateway: Arc::clone(gateway), name, pipe };
-    let messages = Emitting::new(|emitter| async move {
+    let place = SseClientEntry { gateway: Arc::clone(gateway), name, pipe };
+    let messages = DrivenStream::new(|emitter| async move {
         let mut drained = std::pin::pin!(place.pipe.drained());
         loop {
             tokio::select! {
                 biased;
                 message = sent.recv() => match message {
-                    Some(message) => emitter.emit(Out::Message(message)).await,
-                    None => return Out::End(Answer::nothing()),
+                    Some(message) => emitter.emit(ClientMessage::Message(message)).await,
+                    None => return ClientMessage::End(RequestAnswer::nothing()),
                 },
-                () = &mut drained => return Out::End(Answer::nothing()),
-                () = place.pipe.given_up.cancelled() => return Out::End(Answer::nothing()),
+                () = &mut drained => return ClientMessage::End(RequestAnswer::nothing()),
+                () = place.pipe.given_up.cancelled() => return ClientMessage::End(RequestAnswer::nothing()),
             }
         }
     });
@@ -106,7 +111,7 @@ fn has_room(gateway: &Inner, caller: &Caller) -> bool {
     }
     let open = || pipes.values().filter(|pipe| !pipe.given_up.is_cancelled());
     let holdings: Holdings<_> = open().map(|pipe| pipe.caller.id().clone()).collect();
-    let yields = |pipe: &&Arc<Pipe>| {
+    let yields = |pipe: &&Arc<ClientChannel>| {
         pipe.is_quiet() && holdings.yields(limits.sessions, pipe.caller.id(), caller.id())
     };
     let largest = open().filter(yields).max_by_key(|pipe| holdings.of(pipe.caller.id()));
@@ -117,13 +122,13 @@ fn has_room(gateway: &Inner, caller: &Caller) -> bool {
 }
 
 /// A client's entry in the registry, removed when its stream ends.
-struct Place {
+struct SseClientEntry {
     gateway: Arc<Inner>,
     name: String,
-    pipe: Arc<Pipe>,
+    pipe: Arc<ClientChannel>,
 }
 
-impl Drop for Place {
+impl Drop for SseClientEntry {
     fn drop(&mut self) {
         self.gateway.pipes.lock().remove(&self.name);
         self.pipe.end();

@@ -17,10 +17,10 @@ use crate::shares::ClientConnection;
 
 /// A connection that ends if its peer does not read for `limit`.
 #[derive(Debug)]
-pub(crate) struct Stall<T> {
+pub(crate) struct StallGuard<T> {
     inner: T,
     limit: Duration,
-    yielding: Option<Yielding>,
+    yielding: Option<YieldingClient>,
     waiting: Option<BlockedWrite>,
 }
 
@@ -34,13 +34,13 @@ struct BlockedWrite {
 
 /// The client of a connection, which yields to others that wait for memory.
 #[derive(Debug)]
-struct Yielding {
+struct YieldingClient {
     client: Arc<ClientConnection>,
     budget: MemoryBudget,
     limit: Duration,
 }
 
-impl<T> Stall<T> {
+impl<T> StallGuard<T> {
     pub(crate) fn new(inner: T, limit: Duration) -> Self {
         Self { inner, limit, yielding: None, waiting: None }
     }
@@ -61,7 +61,7 @@ impl<T> Stall<T> {
         budget: MemoryBudget,
         limit: Duration,
     ) -> Self {
-        Self { yielding: Some(Yielding { client, budget, limit }), ..self }
+        Self { yielding: Some(YieldingClient { client, budget, limit }), ..self }
     }
 
     /// Returns the wrapped connection.
@@ -71,7 +71,7 @@ impl<T> Stall<T> {
 
     /// Returns true if nothing could be written since this time for too long.
     fn is_over(&self, since: Instant) -> bool {
-        let must_yield = |yielding: &Yielding| {
+        let must_yield = |yielding: &YieldingClient| {
             since.elapsed() >= yielding.limit
                 && yielding.budget.must_yield(&yielding.client.memory_holder())
         };
@@ -105,7 +105,7 @@ impl<T> Stall<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Stall<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for StallGuard<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -115,7 +115,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stall<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for StallGuard<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -157,7 +157,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::settings::Limits;
+    use crate::settings::GatewayLimits;
     use crate::shares::ConnectionShares;
 
     const MIB: usize = 1 << 20;
@@ -166,12 +166,13 @@ mod tests {
 
     /// Writes to a peer that does not read. Returns the time after which the connection ends.
     async fn ends_after(caller: &Caller, budget: &MemoryBudget) -> Duration {
-        let shares = Arc::new(ConnectionShares::new(&Limits::default()));
+        let shares = Arc::new(ConnectionShares::new(&GatewayLimits::default()));
         let open = shares.open(shares.place().unwrap(), &CancellationToken::new());
         assert!(shares.admit(&open.connection, caller));
         let (ours, _theirs) = tokio::io::duplex(16);
         let client = Arc::clone(&open.connection);
-        let mut stalled = Stall::new(ours, STALLED).yielding(client, budget.clone(), CONTENDED);
+        let mut stalled =
+            StallGuard::new(ours, STALLED).yielding(client, budget.clone(), CONTENDED);
         let begun = Instant::now();
         let error = stalled.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

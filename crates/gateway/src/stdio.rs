@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use consort_core::Caller;
-use consort_wire::line::{Line, Lines};
+use consort_wire::line::{DecodedLine, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::gateway::Gateway;
-use crate::otlp::Via;
-use crate::pieces::Pieces;
-use crate::pipe::Pipe;
-use crate::settings::Limits;
+use crate::otlp::MessageTransport;
+use crate::pieces::BodyChunks;
+use crate::pipe::ClientChannel;
+use crate::settings::GatewayLimits;
 
 /// Maximum size of a line buffer that is reused.
 const LONG: usize = 1 << 20;
@@ -36,7 +36,8 @@ impl Gateway {
             Some(profile) => inner.fronts.profile(profile),
         };
         let Some(front) = front else { return false };
-        let (pipe, sent) = Pipe::new(inner, &front, Caller::owner(), Via::Pipe);
+        let (pipe, sent) =
+            ClientChannel::new(inner, &front, Caller::owner(), MessageTransport::Pipe);
         let mut writing = tokio::spawn(write(sent, output));
         let reading = read(&inner.settings.limits, input, &pipe);
         tokio::select! {
@@ -59,15 +60,19 @@ impl Gateway {
     }
 }
 
-async fn read(limits: &Limits, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pipe>) {
-    let mut lines = Lines::new(limits.body_bytes, limits.skipped_bytes);
+async fn read(
+    limits: &GatewayLimits,
+    mut input: impl AsyncRead + Unpin,
+    pipe: &Arc<ClientChannel>,
+) {
+    let mut lines = LineDecoder::new(limits.body_bytes, limits.skipped_bytes);
     loop {
         while let Some(line) = lines.next_line() {
             match line {
-                Line::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole(bytes) => pipe.receive(&bytes, None),
-                Line::Oversized { id } => pipe.oversized(id),
-                Line::Endless => return,
+                DecodedLine::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => {}
+                DecodedLine::Whole(bytes) => pipe.receive(&bytes, None),
+                DecodedLine::Oversized { id } => pipe.oversized(id),
+                DecodedLine::Endless => return,
             }
         }
         match input.read_buf(lines.buffer()).await {
@@ -77,7 +82,7 @@ async fn read(limits: &Limits, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pip
     }
 }
 
-async fn write(mut sent: mpsc::Receiver<Pieces>, mut output: impl AsyncWrite + Unpin) {
+async fn write(mut sent: mpsc::Receiver<BodyChunks>, mut output: impl AsyncWrite + Unpin) {
     let mut line = Vec::new();
     while let Some(message) = sent.recv().await {
         line.clear();

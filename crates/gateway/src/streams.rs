@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::event;
 use crate::gateway::Inner;
-use crate::pieces::Pieces;
-use crate::request::{Answering, Out};
+use crate::pieces::BodyChunks;
+use crate::request::{AnsweringRequest, ClientMessage};
 use crate::seal::random;
-use crate::session::Session;
-use crate::settings::Limits;
+use crate::session::ClientSessionState;
+use crate::settings::GatewayLimits;
 
 pub(crate) use body::StreamBody;
-use buffer::{IdentityBuffer, Place, Removed};
+use buffer::{IdentityBuffer, RemovedStream, ResumePosition};
 use entry::{CallSlot, StreamEntry, StreamSource};
 use limits::StreamLimits;
 
@@ -91,7 +91,7 @@ impl EventId {
 }
 
 /// The response to a client that resumes a stream.
-pub(crate) enum Resumed {
+pub(crate) enum ResumedStream {
     /// The missed events, and those that follow.
     Stream(StreamBody),
     /// It has all events of a stream that ended.
@@ -105,7 +105,7 @@ pub(crate) enum Resumed {
 }
 
 impl ResumableStreams {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &GatewayLimits) -> Self {
         Self {
             epoch: u32::from_be_bytes(random()),
             numbers: AtomicU64::new(1),
@@ -120,7 +120,7 @@ impl ResumableStreams {
         self.identities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, session: &Session) -> Arc<IdentityStreams> {
+    fn of(&self, session: &ClientSessionState) -> Arc<IdentityStreams> {
         Arc::clone(self.lock().entry(session.caller.id().clone()).or_default())
     }
 
@@ -145,23 +145,23 @@ impl ResumableStreams {
 
     /// The event that primes a client to resume, with the id of the last event it has. Clients of earlier revisions
     /// treat an event without data as a broken message.
-    fn priming(&self, session: &Session, id: EventId) -> Option<Pieces> {
+    fn priming(&self, session: &ClientSessionState, id: EventId) -> Option<BodyChunks> {
         let primed = session.revision.has_priming_events();
         let event = || format!("id: {id}\nretry: {}\ndata: \n\n", self.retry);
         primed.then(|| bytes::Bytes::from(event()).into())
     }
 
     /// The last event on a stream without a response when the gateway ends: it may be back a little later.
-    fn farewell(&self) -> Pieces {
+    fn farewell(&self) -> BodyChunks {
         bytes::Bytes::from(format!("retry: {}\n\n", self.retry * RESTART)).into()
     }
 
     /// The stream of a request, driven by its reader; `first` is a message it already produced.
     pub(crate) fn request(
         gateway: &Arc<Inner>,
-        session: &Session,
-        call: Answering,
-        first: Option<Pieces>,
+        session: &ClientSessionState,
+        call: AnsweringRequest,
+        first: Option<BodyChunks>,
     ) -> StreamBody {
         let body = Self::open(gateway, session, StreamSource::Request, call);
         if let Some(first) = first {
@@ -171,7 +171,11 @@ impl ResumableStreams {
     }
 
     /// The stream of notifications that belong to no request.
-    pub(crate) fn notices(gateway: &Arc<Inner>, session: &Session, call: Answering) -> StreamBody {
+    pub(crate) fn notices(
+        gateway: &Arc<Inner>,
+        session: &ClientSessionState,
+        call: AnsweringRequest,
+    ) -> StreamBody {
         let (streams, identity) = (&gateway.streams, gateway.streams.of(session));
         let left = streams.with(&identity, |buffer, _| buffer.remove_notices(&session.id));
         drop(left);
@@ -180,9 +184,9 @@ impl ResumableStreams {
 
     fn open(
         gateway: &Arc<Inner>,
-        session: &Session,
+        session: &ClientSessionState,
         source: StreamSource,
-        call: Answering,
+        call: AnsweringRequest,
     ) -> StreamBody {
         let streams = &gateway.streams;
         let number = streams.numbers.fetch_add(1, Ordering::Relaxed);
@@ -199,9 +203,9 @@ impl ResumableStreams {
         gateway: &Inner,
         of: &IdentityStreams,
         number: u64,
-        message: Pieces,
+        message: BodyChunks,
         is_read: bool,
-    ) -> Pieces {
+    ) -> BodyChunks {
         let (event, removed) = self.with(of, |buffer, others| {
             let next = buffer.next(number).unwrap_or(1);
             let source = buffer.get(number).map_or(StreamSource::Request, |entry| entry.source);
@@ -220,7 +224,11 @@ impl ResumableStreams {
     }
 
     /// Continues a call whose client disconnected before it received anything, and so cannot resume the stream.
-    pub(crate) fn detach(gateway: &Arc<Inner>, session: &Session, call: Answering) {
+    pub(crate) fn detach(
+        gateway: &Arc<Inner>,
+        session: &ClientSessionState,
+        call: AnsweringRequest,
+    ) {
         let body = Self::open(gateway, session, StreamSource::Request, call);
         if let Some(entry) = body.identity.lock().get(body.number) {
             entry.is_silent = true;
@@ -231,14 +239,17 @@ impl ResumableStreams {
     /// Resumes a stream after an event id. `listen` creates the notification stream anew.
     pub(crate) fn resume(
         gateway: &Arc<Inner>,
-        session: &Session,
+        session: &ClientSessionState,
         id: &str,
-        listen: impl FnOnce() -> Option<Answering>,
-    ) -> Resumed {
+        listen: impl FnOnce() -> Option<AnsweringRequest>,
+    ) -> ResumedStream {
         let streams = &gateway.streams;
-        let Some(id) = EventId::parse(id) else { return Resumed::Unknown };
-        let lost =
-            if id.source == StreamSource::Notices { Resumed::Anew } else { Resumed::Unknown };
+        let Some(id) = EventId::parse(id) else { return ResumedStream::Unknown };
+        let lost = if id.source == StreamSource::Notices {
+            ResumedStream::Anew
+        } else {
+            ResumedStream::Unknown
+        };
         let identity = streams.of(session);
         let call = {
             let mut buffer = identity.lock();
@@ -252,15 +263,15 @@ impl ResumableStreams {
         let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);
         let place = identity.lock().place(id.stream, &session.id, id.event);
         let source = match place {
-            Place::Open(source) => source,
-            Place::Complete => return Resumed::Complete,
-            Place::Lost => return lost,
+            ResumePosition::Open(source) => source,
+            ResumePosition::Complete => return ResumedStream::Complete,
+            ResumePosition::Lost => return lost,
         };
         if source == StreamSource::Notices {
             drop(running.take());
             *running = listen();
             if running.is_none() {
-                return Resumed::Taken;
+                return ResumedStream::Taken;
             }
         }
         let (reader, owner) = {
@@ -281,7 +292,7 @@ impl ResumableStreams {
         }
         let first = streams.priming(session, id);
         let drives = source == StreamSource::Notices;
-        Resumed::Stream(
+        ResumedStream::Stream(
             StreamBody::new(gateway, identity, id.stream, call, first)
                 .resumed(reader, id.event, drives),
         )
@@ -289,7 +300,7 @@ impl ResumableStreams {
 
     /// Ends the notification streams of a session whose client begins a new one and reports the loss of another: the
     /// broken connection may not be noticed yet.
-    pub(crate) fn end_notices(gateway: &Inner, session: &Session) {
+    pub(crate) fn end_notices(gateway: &Inner, session: &ClientSessionState) {
         let identity = gateway.streams.of(session);
         let streams = identity.lock().notices(&session.id);
         for (number, call) in streams {
@@ -302,7 +313,7 @@ impl ResumableStreams {
     }
 
     /// Removes the streams of a session that has ended.
-    pub(crate) fn forget(gateway: &Inner, session: &Session) {
+    pub(crate) fn forget(gateway: &Inner, session: &ClientSessionState) {
         let identity = gateway.streams.of(session);
         let removed =
             gateway.streams.with(&identity, |buffer, _| buffer.remove_session(&session.id));
@@ -332,7 +343,7 @@ impl ResumableStreams {
 }
 
 /// Ends removed streams. A call that is cancelled for a limit is logged and counted.
-fn dispose(gateway: &Inner, removed: Vec<Removed>) {
+fn dispose(gateway: &Inner, removed: Vec<RemovedStream>) {
     for (entry, limit) in removed {
         if let Some(owner) = &entry.owner {
             owner.cancel();
@@ -369,8 +380,8 @@ fn own(
                 let Some(answering) = running.as_mut() else { return Poll::Ready(()) };
                 let said = std::task::ready!(std::pin::Pin::new(answering).poll_next(cx));
                 let (message, is_last) = match said {
-                    Some(Out::Message(message)) => (Some(message), false),
-                    Some(Out::End(answer)) => (answer.message, true),
+                    Some(ClientMessage::Message(message)) => (Some(message), false),
+                    Some(ClientMessage::End(answer)) => (answer.message, true),
                     None => (None, true),
                 };
                 if let Some(message) = message {

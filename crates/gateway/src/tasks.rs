@@ -9,18 +9,20 @@ mod status;
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Caller, ClientContext, Emitter, IdentityId, Json, Logs, Object, Offers, Questions,
-    ServerId,
+    Call, Caller, ClientCapabilities, ClientContext, IdentityId, Json, LogDelivery, Object,
+    ServerId, ServerRequestHandling, StreamSender,
 };
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use consort_wire::{Era, Revision};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY};
+use crate::answer::{
+    self, INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY, RequestAnswer, RequestFailure,
+};
 use crate::gateway::Inner;
 use crate::relay;
-use crate::request::{Out, Request, Speaker, TASKS};
+use crate::request::{ClientDialect, ClientMessage, ClientRequest, TASKS};
 use crate::retold::under_our_names;
 
 pub(crate) use inputs::TaskInputs;
@@ -33,7 +35,7 @@ const PURPOSE: &str = "task";
 
 /// A task as its sealed id encodes it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Ticket {
+pub(crate) struct TaskRef {
     caller: IdentityId,
     pub(crate) server: ServerId,
     /// The server's own id of the task.
@@ -42,38 +44,41 @@ pub(crate) struct Ticket {
     pub(crate) legacy: Option<String>,
 }
 
-impl Ticket {
+impl TaskRef {
     /// Returns the capabilities that identify the connection it was created on; those of the request if it names none.
-    pub(crate) fn offers(&self, request: &Arc<Offers>) -> Arc<Offers> {
+    pub(crate) fn offers(&self, request: &Arc<ClientCapabilities>) -> Arc<ClientCapabilities> {
         let named = self.legacy.as_deref().filter(|named| !named.is_empty());
         let named = named.and_then(|named| Json::parse(named.to_owned()).ok()?.to_object());
-        named.map_or_else(|| Arc::clone(request), |named| Arc::new(Offers::declared(&named)))
+        named.map_or_else(
+            || Arc::clone(request),
+            |named| Arc::new(ClientCapabilities::declared(&named)),
+        )
     }
 }
 
 /// The ids of one caller's tasks at one server.
 #[derive(Clone, Copy)]
-pub(crate) struct Names<'a> {
+pub(crate) struct TaskIds<'a> {
     pub(crate) gateway: &'a Inner,
     pub(crate) caller: &'a Caller,
     pub(crate) server: &'a ServerId,
 }
 
-impl Names<'_> {
+impl TaskIds<'_> {
     /// Returns the id of a task that clients see: the same each time. A task of 2025-11-25 belongs to the connection on
     /// which these capabilities were declared.
-    fn of(&self, task: String, legacy: Option<&Offers>) -> String {
+    fn of(&self, task: String, legacy: Option<&ClientCapabilities>) -> String {
         let legacy = legacy.map(|offers| {
             let capabilities = offers.capabilities(Revision::NEWEST_MODERN).to_string();
             let most = self.gateway.settings.limits.task_capability_bytes;
             if capabilities.len() > most { String::new() } else { capabilities }
         });
         let (caller, server) = (self.caller.id().clone(), self.server.clone());
-        self.gateway.seal.name(PURPOSE, &Ticket { caller, server, task, legacy })
+        self.gateway.seal.name(PURPOSE, &TaskRef { caller, server, task, legacy })
     }
 
     /// Replaces the id in a server's message about a task of 2025-11-25 by the one that clients see.
-    pub(crate) fn related(&self, offers: &Offers, params: Object) -> Object {
+    pub(crate) fn related(&self, offers: &ClientCapabilities, params: Object) -> Object {
         match relates(&params) {
             Some(task) => state::related(&params, Some(&self.of(task, Some(offers)))),
             None => params,
@@ -82,55 +87,55 @@ impl Names<'_> {
 }
 
 /// Returns the task of a sealed id, if it is this caller's.
-pub(crate) fn open(gateway: &Inner, caller: &Caller, name: &str) -> Option<Ticket> {
-    let ticket: Ticket = gateway.seal.open(PURPOSE, name)?;
+pub(crate) fn open(gateway: &Inner, caller: &Caller, name: &str) -> Option<TaskRef> {
+    let ticket: TaskRef = gateway.seal.open(PURPOSE, name)?;
     (ticket.caller == *caller.id()).then_some(ticket)
 }
 
 /// Returns the parameters of a request to forward. Only a legacy client requests a task with `task`; a modern client's
 /// `task` is dropped.
-pub(crate) fn without_hint(request: &Request) -> Object {
-    let modern = matches!(request.speaker, Speaker::Modern(_));
+pub(crate) fn without_hint(request: &ClientRequest) -> Object {
+    let modern = matches!(request.speaker, ClientDialect::Modern(_));
     if !modern || request.params.get_bytes("task").is_none() {
         return request.params.clone();
     }
-    let mut writer = Writer::with_capacity(request.params.as_bytes().len());
+    let mut writer = ObjectWriter::with_capacity(request.params.as_bytes().len());
     writer.members(&request.params, &["task"]);
     writer.finish_object()
 }
 
 /// The failure of a request that needs the extension.
-pub(crate) fn needs_extension() -> Failure {
+pub(crate) fn needs_extension() -> RequestFailure {
     let missing = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
-    Failure::new(MISSING_CAPABILITY, "the client does not declare the tasks extension")
+    RequestFailure::new(MISSING_CAPABILITY, "the client does not declare the tasks extension")
         .data(missing)
 }
 
 /// Returns the result that a call became a task, for a client of either era.
 pub(crate) fn created(
     gateway: &Arc<Inner>,
-    request: &Request,
+    request: &ClientRequest,
     server: &ServerId,
     result: &Object,
 ) -> Object {
-    let names = Names { gateway, caller: &request.caller, server };
+    let names = TaskIds { gateway, caller: &request.caller, server };
     let Some(state) = result.get("task").and_then(|task| task.to_object()) else {
         let name = names.of(result.text("taskId").unwrap_or_default(), None);
         return renamed(result, &name);
     };
     let task = state.text("taskId").unwrap_or_default();
     match &request.speaker {
-        Speaker::Legacy(session) => {
+        ClientDialect::Legacy(session) => {
             let name = names.of(task.clone(), Some(&session.offers));
             status::tell_legacy(session, server, task, &name, state.text("status"));
-            let mut writer = Writer::new();
+            let mut writer = ObjectWriter::new();
             writer.members(&state::related(result, Some(&name)), &["task"]);
             writer.raw("task", renamed(&state, &name).as_bytes());
             writer.finish_object()
         }
-        Speaker::Modern(modern) => {
+        ClientDialect::Modern(modern) => {
             let name = names.of(task, Some(&modern.offers));
-            let mut writer = Writer::new();
+            let mut writer = ObjectWriter::new();
             writer.text("resultType", "task");
             // What a task asks is said when somebody asks for its state.
             let status = state.text("status").filter(|status| status != "input_required");
@@ -144,24 +149,26 @@ pub(crate) fn created(
 /// Answers a request about tasks.
 pub(crate) async fn serve(
     gateway: &Arc<Inner>,
-    request: &Request,
-    emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
+    request: &ClientRequest,
+    emitter: &StreamSender<ClientMessage>,
+) -> Result<RequestAnswer, RequestFailure> {
     let modern = matches!(request.method.as_str(), "tasks/get" | "tasks/update" | "tasks/cancel");
     match &request.speaker {
-        Speaker::Modern(_) if !modern => return Err(Failure::unknown_method(&request.method)),
-        Speaker::Modern(modern) if !modern.knows_tasks() => return Err(needs_extension()),
-        Speaker::Legacy(_) if request.method == "tasks/list" => {
+        ClientDialect::Modern(_) if !modern => {
+            return Err(RequestFailure::unknown_method(&request.method));
+        }
+        ClientDialect::Modern(modern) if !modern.knows_tasks() => return Err(needs_extension()),
+        ClientDialect::Legacy(_) if request.method == "tasks/list" => {
             return list(gateway, request).await;
         }
         _ => {}
     }
     let given = request.text("taskId")?;
     let unknown =
-        || Failure::new(INVALID_PARAMS, format!("unknown task `{}`", given.escape_debug()));
+        || RequestFailure::new(INVALID_PARAMS, format!("unknown task `{}`", given.escape_debug()));
     let ticket = open(gateway, &request.caller, &given).ok_or_else(unknown)?;
     let result = match (&request.speaker, request.method.as_str(), ticket.legacy.is_some()) {
-        (Speaker::Modern(modern), method, true) => {
+        (ClientDialect::Modern(modern), method, true) => {
             let about = TaskRequest::new(request, &ticket, &modern.offers);
             match method {
                 "tasks/get" => inputs::detailed(gateway, &about, &given).await?,
@@ -169,53 +176,56 @@ pub(crate) async fn serve(
                 _ => inputs::cancel(gateway, &about).await?,
             }
         }
-        (Speaker::Modern(modern), _, false) => {
+        (ClientDialect::Modern(modern), _, false) => {
             let mut about = TaskRequest::new(request, &ticket, &modern.offers);
             about.capabilities = Some(modern.capabilities.clone());
             let asked = about.ask(request.method.clone()).await;
-            renamed(&asked.map_err(|error| Failure::of(Era::Modern, &error))?, &given)
+            renamed(&asked.map_err(|error| RequestFailure::of(Era::Modern, &error))?, &given)
         }
-        (Speaker::Legacy(session), "tasks/get" | "tasks/result" | "tasks/cancel", true) => {
+        (ClientDialect::Legacy(session), "tasks/get" | "tasks/result" | "tasks/cancel", true) => {
             let about = TaskRequest::new(request, &ticket, &session.offers);
-            let mut call = about.call(request.method.clone(), Questions::Hand);
-            call.log = Logs::Usual;
+            let mut call = about.call(request.method.clone(), ServerRequestHandling::Hand);
+            call.log = LogDelivery::Usual;
             let made = relay::MadeCall::new(request, call);
             let result =
                 relay::answered_in_session(gateway, request, session, made, emitter).await?;
             renamed(&state::related(&result, Some(&given)), &given)
         }
-        _ => return Err(Failure::unknown_method(&request.method)),
+        _ => return Err(RequestFailure::unknown_method(&request.method)),
     };
     let result = state::with_result(&result, |result| {
         under_our_names(&request.menu(), &ticket.server, result)
     });
     let result = match &request.speaker {
-        Speaker::Modern(_) => answer::modern(&request.method, &result),
-        Speaker::Legacy(session) => {
+        ClientDialect::Modern(_) => answer::modern(&request.method, &result),
+        ClientDialect::Legacy(session) => {
             let result = under_our_names(&request.menu(), &ticket.server, result);
             answer::legacy(session.revision, &result)
         }
     };
-    Ok(Answer::result(&request.id, result))
+    Ok(RequestAnswer::result(&request.id, result))
 }
 
 /// Returns every task of every server that lists them, for a legacy client.
-async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure> {
-    let Speaker::Legacy(session) = &request.speaker else {
-        return Err(Failure::unknown_method(&request.method));
+async fn list(
+    gateway: &Arc<Inner>,
+    request: &ClientRequest,
+) -> Result<RequestAnswer, RequestFailure> {
+    let ClientDialect::Legacy(session) = &request.speaker else {
+        return Err(RequestFailure::unknown_method(&request.method));
     };
     let most = gateway.settings.limits.task_pages;
     let menu = request.menu();
     let mut tasks = Vec::new();
     for server in menu.offering("tasks.list") {
-        let names = Names { gateway, caller: &request.caller, server };
+        let names = TaskIds { gateway, caller: &request.caller, server };
         let mut cursor: Option<String> = None;
         for page in 1.. {
             if page > most {
                 let message = format!("`{server}` lists its tasks on more than {most} pages");
-                return Err(Failure::new(INTERNAL, message));
+                return Err(RequestFailure::new(INTERNAL, message));
             }
-            let mut params = Writer::new();
+            let mut params = ObjectWriter::new();
             if let Some(cursor) = &cursor {
                 params.text("cursor", cursor);
             }
@@ -225,9 +235,10 @@ async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure
                 ..ClientContext::new(Arc::clone(&session.offers))
             };
             let mut call = Call::other(caller, server.clone(), "tasks/list", params).by(client);
-            call.log = Logs::None;
+            call.log = LogDelivery::None;
             let page = consort_core::end(request.front.call(call)).await;
-            let page = page.map_err(|error| Failure::of(Era::Legacy, &error))?.object().clone();
+            let page =
+                page.map_err(|error| RequestFailure::of(Era::Legacy, &error))?.object().clone();
             for task in page.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {
                 let Some(task) = task.to_object() else { continue };
                 let name = names.of(task.text("taskId").unwrap_or_default(), Some(&session.offers));
@@ -239,7 +250,7 @@ async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure
             }
         }
     }
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.raw("tasks", format!("[{}]", tasks.join(",")).as_bytes());
-    Ok(Answer::result(&request.id, &writer.finish()))
+    Ok(RequestAnswer::result(&request.id, &writer.finish()))
 }

@@ -7,26 +7,30 @@ use tokio::sync::mpsc;
 
 use crate::gateway::Inner;
 use crate::http::connection;
-use crate::shares::Place;
-use crate::socket::{DetachedStream, Stream};
+use crate::shares::ConnectionPlace;
+use crate::socket::{ClientStream, DetachedStream};
 
 /// A connection on its way to the thread that serves it.
-type Handed = (DetachedStream, Place);
+type HandedConnection = (DetachedStream, ConnectionPlace);
 
 /// Further threads beside the one that accepts connections. They end with the gateway, once their connections have.
-pub(crate) struct Threads {
-    threads: Vec<mpsc::UnboundedSender<Handed>>,
+pub(crate) struct ServingThreads {
+    threads: Vec<mpsc::UnboundedSender<HandedConnection>>,
     next: usize,
 }
 
-impl Threads {
+impl ServingThreads {
     pub(crate) fn start(gateway: &Arc<Inner>, count: usize) -> Self {
         let threads = (0..count).filter_map(|n| start(gateway, n)).collect();
         Self { threads, next: 0 }
     }
 
     /// Gives a connection to the next thread. Returns it if that is the current one.
-    pub(crate) fn hand_over(&mut self, stream: Stream, place: Place) -> Option<(Stream, Place)> {
+    pub(crate) fn hand_over(
+        &mut self,
+        stream: ClientStream,
+        place: ConnectionPlace,
+    ) -> Option<(ClientStream, ConnectionPlace)> {
         self.next = (self.next + 1) % (self.threads.len() + 1);
         let Some(thread) = self.next.checked_sub(1).map(|n| &self.threads[n]) else {
             return Some((stream, place));
@@ -38,9 +42,9 @@ impl Threads {
 }
 
 /// Starts a thread, unless the system refuses.
-fn start(gateway: &Arc<Inner>, n: usize) -> Option<mpsc::UnboundedSender<Handed>> {
+fn start(gateway: &Arc<Inner>, n: usize) -> Option<mpsc::UnboundedSender<HandedConnection>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let (sender, mut handed) = mpsc::unbounded_channel::<Handed>();
+    let (sender, mut handed) = mpsc::unbounded_channel::<HandedConnection>();
     let gateway = Arc::clone(gateway);
     let serve = async move {
         while let Some((stream, place)) = handed.recv().await {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
 use consort_core::Object;
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::KEYS[0]);
@@ -130,7 +130,7 @@ pub(crate) fn of_headers(headers: &HeaderMap) -> Option<TraceContext> {
 
 /// Returns the trace context in the headers of a request, as members of `_meta`.
 pub fn meta_of(headers: &HeaderMap) -> Option<Object> {
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     for (key, value) in of_headers(headers)?.fields() {
         writer.text(key, &value);
     }

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use consort_core::{Json, ServerId, attributed};
-use consort_wire::{BoxFuture, Host, Offers, Question, Refusal};
+use consort_wire::{BoxFuture, ClientCapabilities, ClientHandler, RequestRefusal, ServerRequest};
 
 /// The hub's client handler for one server.
 pub(crate) struct AttributedHost {
     pub(crate) server: ServerId,
-    pub(crate) inner: Arc<dyn Host>,
+    pub(crate) inner: Arc<dyn ClientHandler>,
 }
 
-impl Host for AttributedHost {
-    fn offers(&self) -> Offers {
+impl ClientHandler for AttributedHost {
+    fn offers(&self) -> ClientCapabilities {
         self.inner.offers()
     }
 
-    fn answer(&self, mut question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, mut question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         question.params = attributed(&self.server, &question.method, question.params);
         self.inner.answer(question)
     }

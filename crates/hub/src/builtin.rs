@@ -10,24 +10,26 @@ use serde::Deserialize;
 use crate::local::read_only_tool;
 
 #[derive(Deserialize, JsonSchema)]
-struct Echo {
+struct EchoArguments {
     /// What to say back.
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoArguments {}
 
 /// Returns the built-in tools: `echo` returns its input, `timestamp` the current time.
 pub fn builtin() -> Vec<Arc<dyn LocalTool>> {
     vec![
-        read_only_tool("echo", "Says back the text it is given.", async |echo: Echo, _| {
-            Ok(ToolResult::text(echo.text))
-        }),
+        read_only_tool(
+            "echo",
+            "Says back the text it is given.",
+            async |echo: EchoArguments, _| Ok(ToolResult::text(echo.text)),
+        ),
         read_only_tool(
             "timestamp",
             "The present time, in seconds since 1970 and as UTC.",
-            async |_: Nothing, _| {
+            async |_: NoArguments, _| {
                 let now =
                     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
                 let data = serde_json::json!({ "seconds": now, "utc": consort_core::utc(now) });

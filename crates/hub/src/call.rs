@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use consort_core::{
-    Call, CallError, Catalog, ClientSession, Event, LocalTool, LogLevel, Logs, MissingName, Object,
-    Operation, Outcome, ServerId, ShelfKind, Target, ToolResult, attributed, attributed_error,
-    attributed_requests,
+    Call, CallError, CallEvent, CallOutcome, Catalog, ClientSession, LocalTool, LogDelivery,
+    LogLevel, MissingName, Object, Operation, PrimitiveKind, ServerId, Target, ToolResult,
+    attributed, attributed_error, attributed_requests,
 };
-use consort_wire::{Answer, Emitter, Era, Request};
+use consort_wire::{Era, OutgoingRequest, ServerAnswer, StreamSender};
 use tokio::time::Instant;
 
 use crate::chance::chance;
@@ -29,8 +29,8 @@ use arguments::CheckedArguments;
 pub(crate) async fn run(
     hub: &Inner,
     call: &Call,
-    emitter: &Emitter<Event>,
-) -> Result<Outcome, CallError> {
+    emitter: &StreamSender<CallEvent>,
+) -> Result<CallOutcome, CallError> {
     let catalog = match &call.operation {
         Operation::CallTool(target) => Some(find_tool(hub, call, target).await?),
         // A method with an operation of its own is checked by layers under that operation alone.
@@ -40,7 +40,7 @@ pub(crate) async fn run(
         _ => None,
     };
     if let Some(tools) = hub.local.get(call.server()) {
-        return Box::pin(run_local(hub, tools, call, emitter)).await.map(Outcome::Complete);
+        return Box::pin(run_local(hub, tools, call, emitter)).await.map(CallOutcome::Complete);
     }
     let managed = hub.server(call.server());
     let managed = &managed.ok_or_else(|| unknown("server", call.server().as_str()))?;
@@ -67,7 +67,7 @@ async fn find_tool(hub: &Inner, call: &Call, target: &Target) -> Result<Arc<Cata
         return Ok(catalog);
     }
     let Target { server, name } = target.clone();
-    let missing = MissingName::of_server(server, call.caller.clone(), ShelfKind::Tools, &name);
+    let missing = MissingName::of_server(server, call.caller.clone(), PrimitiveKind::Tools, &name);
     if Box::pin(hub.find_missing(missing)).await? {
         let current = hub.shared.catalog_for(&call.caller);
         if current.tools.find(target).is_some() {
@@ -77,15 +77,15 @@ async fn find_tool(hub: &Inner, call: &Call, target: &Target) -> Result<Arc<Cata
     Err(call.unknown(&catalog))
 }
 
-fn outcome(server: &ServerId, call: &Call, answer: Answer) -> Outcome {
+fn outcome(server: &ServerId, call: &Call, answer: ServerAnswer) -> CallOutcome {
     match answer {
         // A task that waits for answers says in its state what it asks.
-        Answer::Complete(result) if call.method() == "tasks/get" => {
-            Outcome::Complete(ToolResult::from_object(attributed_requests(server, result)))
+        ServerAnswer::Complete(result) if call.method() == "tasks/get" => {
+            CallOutcome::Complete(ToolResult::from_object(attributed_requests(server, result)))
         }
-        Answer::Complete(result) => Outcome::Complete(ToolResult::from_object(result)),
-        Answer::InputRequired(result) => Outcome::InputRequired(result),
-        Answer::Task(task) => Outcome::Task(task),
+        ServerAnswer::Complete(result) => CallOutcome::Complete(ToolResult::from_object(result)),
+        ServerAnswer::InputRequired(result) => CallOutcome::InputRequired(result),
+        ServerAnswer::Task(task) => CallOutcome::Task(task),
     }
 }
 
@@ -103,7 +103,7 @@ async fn run_local(
     hub: &Inner,
     tools: &[Arc<dyn LocalTool>],
     call: &Call,
-    emitter: &Emitter<Event>,
+    emitter: &StreamSender<CallEvent>,
 ) -> Result<ToolResult, CallError> {
     let target = call.tool_target().ok_or_else(|| unknown("method", &call.method()))?;
     let tool = tools.iter().find(|tool| tool.definition().name() == target.name);
@@ -115,8 +115,9 @@ async fn run_local(
 }
 
 /// Builds the request to the server of a call.
-fn request(call: &Call) -> Request {
-    let mut request = Request::forward(call.method(), &call.params).postmark(call.postmark.clone());
+fn request(call: &Call) -> OutgoingRequest {
+    let mut request =
+        OutgoingRequest::forward(call.method(), &call.params).postmark(call.postmark.clone());
     if let Some((member, name)) = call.operation.subject() {
         request = request.with_subject(member, name);
     }
@@ -147,11 +148,11 @@ fn request(call: &Call) -> Request {
 
 /// Sets the log level that a modern server is asked for. The default is `info`, because a server may send no log
 /// messages without a level.
-fn wants_logs(request: Request, logs: Logs) -> Request {
+fn wants_logs(request: OutgoingRequest, logs: LogDelivery) -> OutgoingRequest {
     match logs {
-        Logs::None => request,
-        Logs::Usual => request.log(LogLevel::Info),
-        Logs::From(level) => request.log(level),
+        LogDelivery::None => request,
+        LogDelivery::Usual => request.log(LogLevel::Info),
+        LogDelivery::From(level) => request.log(level),
     }
 }
 
@@ -160,8 +161,8 @@ async fn remote(
     hub: &Inner,
     managed: &Arc<ManagedServer>,
     call: &Call,
-    emitter: &Emitter<Event>,
-) -> Result<Answer, CallError> {
+    emitter: &StreamSender<CallEvent>,
+) -> Result<ServerAnswer, CallError> {
     let Call { log: logs, admission, .. } = call;
     let mut request = request(call);
     if admission.is_some() {
@@ -178,7 +179,7 @@ async fn remote(
         };
         let mut asked = false;
         let in_use = managed.in_use();
-        if let Logs::From(level) = *logs
+        if let LogDelivery::From(level) = *logs
             && upstream.client.about().found.revision.era() == Era::Legacy
         {
             Box::pin(upstream.log(level)).await;
@@ -199,9 +200,9 @@ async fn remote(
         let mut pending = upstream.client.call(Arc::clone(&request));
         let end = loop {
             match pending.next().await {
-                Some(consort_wire::Event::End(end)) => break end,
-                Some(consort_wire::Event::Log(params)) if !logs.include(&params) => {}
-                Some(event @ consort_wire::Event::Question(_)) => {
+                Some(consort_wire::PendingCallEvent::End(end)) => break end,
+                Some(consort_wire::PendingCallEvent::Log(params)) if !logs.include(&params) => {}
+                Some(event @ consort_wire::PendingCallEvent::Question(_)) => {
                     asked = true;
                     upstream.probation.wake();
                     if let Some(party) = party {
@@ -221,8 +222,8 @@ async fn remote(
         }
         drop(probation);
         match end {
-            Ok(Answer::InputRequired(result)) => {
-                return Ok(Answer::InputRequired(attributed_requests(&managed.id, result)));
+            Ok(ServerAnswer::InputRequired(result)) => {
+                return Ok(ServerAnswer::InputRequired(attributed_requests(&managed.id, result)));
             }
             Ok(answer) => return Ok(answer),
             Err(error) => {
@@ -247,7 +248,7 @@ async fn remote(
 async fn lead(
     managed: &Arc<ManagedServer>,
     party: &ConnectionParty<'_>,
-    request: &Request,
+    request: &OutgoingRequest,
 ) -> Result<(UpstreamConnection, Option<ProbationCall>), CallError> {
     let mut party = *party;
     loop {
@@ -272,30 +273,30 @@ async fn lead(
 }
 
 /// Returns the tool that a request calls, or its method.
-fn subject(request: &Request) -> Cow<'_, str> {
+fn subject(request: &OutgoingRequest) -> Cow<'_, str> {
     request.tool_name().unwrap_or(Cow::Borrowed(request.method()))
 }
 
-fn translated(server: &ServerId, event: consort_wire::Event) -> Event {
+fn translated(server: &ServerId, event: consort_wire::PendingCallEvent) -> CallEvent {
     match event {
-        consort_wire::Event::Progress(progress) => Event::Progress(progress),
-        consort_wire::Event::Log(params) => Event::Log(params),
-        consort_wire::Event::Question(mut asked) => {
+        consort_wire::PendingCallEvent::Progress(progress) => CallEvent::Progress(progress),
+        consort_wire::PendingCallEvent::Log(params) => CallEvent::Log(params),
+        consort_wire::PendingCallEvent::Question(mut asked) => {
             asked.params = attributed(server, &asked.method, asked.params);
-            Event::Question(asked)
+            CallEvent::Question(asked)
         }
-        consort_wire::Event::Task(task) => Event::Task(task),
-        consort_wire::Event::Notification(body) => {
-            Event::Notification { method: body.method, params: body.params }
+        consort_wire::PendingCallEvent::Task(task) => CallEvent::Task(task),
+        consort_wire::PendingCallEvent::Notification(body) => {
+            CallEvent::Notification { method: body.method, params: body.params }
         }
-        consort_wire::Event::Skipped(count) => Event::Skipped(count),
+        consort_wire::PendingCallEvent::Skipped(count) => CallEvent::Skipped(count),
         _ => unreachable!("an end is handled where it arrives"),
     }
 }
 
 /// Converts a transport error to the error of a call.
-pub(crate) fn explained(server: &ServerId, error: consort_wire::CallError) -> CallError {
-    use consort_wire::CallError as Wire;
+pub(crate) fn explained(server: &ServerId, error: consort_wire::ClientCallError) -> CallError {
+    use consort_wire::ClientCallError as Wire;
     let server = server.clone();
     match error {
         Wire::Refused(error) => CallError::Execution {
@@ -304,16 +305,19 @@ pub(crate) fn explained(server: &ServerId, error: consort_wire::CallError) -> Ca
             message: error.message,
             code: error.code,
         },
-        Wire::TimedOut { kind, limit, sent } => {
-            CallError::Timeout { server, limit, idle: kind == consort_wire::Limit::Idle, sent }
-        }
+        Wire::TimedOut { kind, limit, sent } => CallError::Timeout {
+            server,
+            limit,
+            idle: kind == consort_wire::TimeLimitKind::Idle,
+            sent,
+        },
         Wire::Cancelled { sent } => CallError::Cancelled { sent },
         Wire::NotSent(
             reason @ (consort_wire::NotSent::Queue { .. } | consort_wire::NotSent::Busy { .. }),
         ) => CallError::Overloaded { server, reason: reason.to_string() },
         error @ (Wire::NotSent(_) | Wire::Unauthorized { .. }) => {
             let detail = error.detail();
-            CallError::Connection { server, source: consort_core::Source::new(error), detail }
+            CallError::Connection { server, source: consort_core::SharedError::new(error), detail }
         }
         error @ Wire::NoRoom { .. } => {
             let detail = error.detail();

@@ -7,29 +7,29 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    BoxFuture, Call, CallError, Caller, Catalog, Changes, Event, Events, ListPurpose, LocalTool,
-    MissingName, OperatorText, ServerId, Subscription, SubscriptionEvent, SubscriptionEvents,
-    Toolbox,
+    BoxFuture, Call, CallError, CallEvent, CallEvents, Caller, Catalog, CatalogChanges,
+    ListPurpose, LocalTool, MissingName, OperatorText, ServerId, Subscription, SubscriptionEvent,
+    SubscriptionEvents, Toolbox,
 };
-use consort_wire::{Client, Emitting, ResumeTimes};
+use consort_wire::{Client, DrivenStream, ResumeTimes};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call;
-use crate::kept::Kept;
+use crate::kept::CatalogStore;
 use crate::lifecycle::ConnectionCommand;
 use crate::local;
 use crate::managed::driver::ServerDriver;
 use crate::managed::{self, ManagedServer};
 use crate::schema::ValidatorStore;
-use crate::settings::{ServerSettings, Settings};
-use crate::shared::{ServerNames, Shared};
-use crate::state::Status;
+use crate::settings::{HubSettings, ServerSettings};
+use crate::shared::{ServerNames, SharedCatalogs};
+use crate::state::ManagedStatus;
 use crate::subscribe;
 use crate::tasks::ServerTasks;
-use starter::{PreparedServer, Starter};
+use starter::{HubStarter, PreparedServer};
 
 /// Interval between two sweeps of unused connections.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -57,9 +57,9 @@ pub struct Hub(Arc<Inner>);
 pub(crate) type ManagedServers = BTreeMap<ServerId, Arc<ManagedServer>>;
 
 pub(crate) struct Inner {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedCatalogs>,
     servers: RwLock<Arc<ManagedServers>>,
-    starter: Starter,
+    starter: HubStarter,
     pub(crate) local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
     pub(crate) validators: ValidatorStore,
     /// Time of the last check for stale lists, by kind.
@@ -77,23 +77,23 @@ impl std::fmt::Debug for Inner {
 impl Hub {
     /// Starts a hub. It offers the stored lists of the last run at once, and connects to all servers concurrently in
     /// the background.
-    pub fn start(settings: Settings) -> Self {
+    pub fn start(settings: HubSettings) -> Self {
         #[cfg(target_os = "linux")]
         consort_wire::keeper::set_times(settings.keeper);
         let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
-        let Settings { servers, mut reserved, local, host, client, kept, .. } = settings;
-        let Settings { schemas, lists, budget, resumes, .. } = settings;
+        let HubSettings { servers, mut reserved, local, host, client, kept, .. } = settings;
+        let HubSettings { schemas, lists, budget, resumes, .. } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
         let names = ServerNames { reserved, expected: expected(&servers) };
-        let starter = Starter { kept: kept.map(Kept::new), host, client, budget };
+        let starter = HubStarter { kept: kept.map(CatalogStore::new), host, client, budget };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let crew = TaskTracker::new();
         let inner = Arc::new(Inner {
-            shared: Arc::new(Shared::new(offers, names, lists, stream_ping)),
+            shared: Arc::new(SharedCatalogs::new(offers, names, lists, stream_ping)),
             servers: RwLock::default(),
             starter,
             local,
@@ -156,22 +156,21 @@ impl Hub {
     }
 
     /// Returns the status of every server.
-    pub fn statuses(&self) -> Vec<Status> {
+    pub fn statuses(&self) -> Vec<ManagedStatus> {
         self.0.servers().values().map(|managed| managed.status()).collect()
     }
 
     /// Returns the status of one server.
-    pub fn status(&self, server: &ServerId) -> Option<Status> {
+    pub fn status(&self, server: &ServerId) -> Option<ManagedStatus> {
         self.0.server(server).map(|managed| managed.status())
     }
 
     /// Returns the host and the port of a server that is connected over HTTP.
     pub fn address(&self, server: &ServerId) -> Option<(String, u16)> {
         match &self.0.server(server)?.settings.server {
-            consort_wire::Server::Command(_) => None,
-            consort_wire::Server::Http(endpoint) | consort_wire::Server::Sse(endpoint) => {
-                Some(endpoint.address())
-            }
+            consort_wire::ServerLocation::Command(_) => None,
+            consort_wire::ServerLocation::Http(endpoint)
+            | consort_wire::ServerLocation::Sse(endpoint) => Some(endpoint.address()),
         }
     }
 
@@ -269,14 +268,16 @@ impl Toolbox for Hub {
         self.0.shared.catalog_for(caller)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let inner = Arc::clone(&self.0);
-        Events::new(|emitter| async move { Event::End(call::run(&inner, &call, &emitter).await) })
+        CallEvents::new(|emitter| async move {
+            CallEvent::End(call::run(&inner, &call, &emitter).await)
+        })
     }
 
     fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
         let inner = Arc::clone(&self.0);
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             SubscriptionEvent::End(subscribe::run(&inner, &subscription, &emitter).await)
         })
     }
@@ -302,9 +303,9 @@ impl Toolbox for Hub {
         self.0.await_definitions(caller, server)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         let mut catalog = self.watch();
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             while catalog.changed().await.is_ok() {
                 emitter.emit(()).await;
             }
@@ -374,7 +375,7 @@ impl Inner {
 
     /// Starts the task of a server.
     fn manage(&self, (managed, commands): PreparedServer) -> (ServerId, Arc<ManagedServer>) {
-        let Starter { kept, host, client, .. } = &self.starter;
+        let HubStarter { kept, host, client, .. } = &self.starter;
         let stop = self.stop.child_token();
         managed.stops_by(stop.clone());
         let driver = ServerDriver::new(

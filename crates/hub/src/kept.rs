@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fs, io};
 
-use consort_core::{About, Json, Object, Offer, ShelfKind};
+use consort_core::{Json, Object, PrimitiveKind, ServerAbout, ServerCatalog};
 use consort_files::FileReaders;
-use consort_wire::{Found, Server};
+use consort_wire::{NegotiatedProtocol, ServerLocation};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -17,43 +17,43 @@ const FORMAT: u32 = 2;
 
 /// The folder of stored lists.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CatalogStore {
     folder: PathBuf,
 }
 
 /// Stored knowledge of a server from the last run.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
-    pub(crate) found: Found,
-    pub(crate) offer: Offer,
+pub(crate) struct StoredServer {
+    pub(crate) found: NegotiatedProtocol,
+    pub(crate) offer: ServerCatalog,
     /// True if it sent a request on a channel that its calls share.
     pub(crate) asks: bool,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct StoredServerFile {
     format: u32,
-    found: Found,
+    found: NegotiatedProtocol,
     capabilities: Box<serde_json::value::RawValue>,
     instructions: Option<String>,
-    shelves: BTreeMap<ShelfKind, Vec<(String, Box<serde_json::value::RawValue>)>>,
+    shelves: BTreeMap<PrimitiveKind, Vec<(String, Box<serde_json::value::RawValue>)>>,
     #[serde(default)]
     asks: bool,
 }
 
-impl Kept {
+impl CatalogStore {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Loads the stored lists of a server with these settings. Returns `None` if the file cannot be read.
-    pub(crate) fn load(&self, settings: &ServerSettings) -> Option<Memory> {
+    pub(crate) fn load(&self, settings: &ServerSettings) -> Option<StoredServer> {
         let bytes = fs::read(self.path(settings)).ok()?;
-        let written: Written = serde_json::from_slice(&bytes).ok()?;
+        let written: StoredServerFile = serde_json::from_slice(&bytes).ok()?;
         if written.format != FORMAT {
             return None;
         }
-        let mut offer = Offer::default();
+        let mut offer = ServerCatalog::default();
         for (kind, items) in written.shelves {
             let items: Option<Vec<(String, Object)>> = items
                 .into_iter()
@@ -65,17 +65,17 @@ impl Kept {
             offer.shelves.insert(kind, items?);
         }
         let capabilities = Json::parse(written.capabilities.get().to_owned()).ok()?;
-        offer.about = Some(About {
+        offer.about = Some(ServerAbout {
             revision: written.found.revision,
             capabilities: capabilities.to_object()?,
             instructions: written.instructions,
             list_changes: [0; 4],
         });
-        Some(Memory { found: written.found, offer, asks: written.asks })
+        Some(StoredServer { found: written.found, offer, asks: written.asks })
     }
 
     /// Stores the lists of a server, replacing its file atomically.
-    pub(crate) fn save(&self, settings: &ServerSettings, memory: &Memory) -> io::Result<()> {
+    pub(crate) fn save(&self, settings: &ServerSettings, memory: &StoredServer) -> io::Result<()> {
         let raw = |object: &Object| {
             serde_json::value::RawValue::from_string(object.json().as_str().to_owned())
                 .map_err(io::Error::other)
@@ -91,7 +91,7 @@ impl Kept {
         let about = memory.offer.about.as_ref();
         let capabilities = raw(about.map_or(&Object::empty(), |about| &about.capabilities))?;
         let instructions = about.and_then(|about| about.instructions.clone());
-        let written = Written {
+        let written = StoredServerFile {
             format: FORMAT,
             found: memory.found,
             capabilities,
@@ -115,11 +115,11 @@ fn fingerprint(settings: &ServerSettings) -> String {
     hash.update(settings.id.as_str());
     // Debug output names variables and headers without their values.
     let (kind, place) = match &settings.server {
-        Server::Command(command) => {
+        ServerLocation::Command(command) => {
             ("command", format!("{command:?} in {:?}", command.working_directory()))
         }
-        Server::Http(endpoint) => ("http", format!("{endpoint:?} {}", endpoint.query())),
-        Server::Sse(endpoint) => ("sse", format!("{endpoint:?} {}", endpoint.query())),
+        ServerLocation::Http(endpoint) => ("http", format!("{endpoint:?} {}", endpoint.query())),
+        ServerLocation::Sse(endpoint) => ("sse", format!("{endpoint:?} {}", endpoint.query())),
     };
     hash.update([0]);
     hash.update(kind);
@@ -132,28 +132,31 @@ fn fingerprint(settings: &ServerSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use consort_wire::{Command, Endpoint, Revision, Way};
+    use consort_wire::{Revision, ServerCommand, ServerUrl, UpstreamTransport};
     use serde_json::json;
 
     use super::*;
 
-    fn settings(command: Command) -> ServerSettings {
-        ServerSettings::new("files".parse().unwrap(), Server::Command(command))
+    fn settings(command: ServerCommand) -> ServerSettings {
+        ServerSettings::new("files".parse().unwrap(), ServerLocation::Command(command))
     }
 
-    fn memory() -> Memory {
+    fn memory() -> StoredServer {
         let definition =
             Json::parse(r#"{"name":"a","x": 1.50,"n":123456789012345678901234567890}"#).unwrap();
         let shelves = BTreeMap::from([(
-            ShelfKind::Tools,
+            PrimitiveKind::Tools,
             vec![("a".to_owned(), definition.to_object().unwrap())],
         )]);
-        Memory {
-            found: Found { revision: Revision::V2025_06_18, way: Way::Stdio },
-            offer: Offer {
+        StoredServer {
+            found: NegotiatedProtocol {
+                revision: Revision::V2025_06_18,
+                way: UpstreamTransport::Stdio,
+            },
+            offer: ServerCatalog {
                 shelves,
                 local: false,
-                about: Some(About {
+                about: Some(ServerAbout {
                     revision: Revision::V2025_06_18,
                     capabilities: Object::empty(),
                     instructions: Some("Read first.".to_owned()),
@@ -167,8 +170,8 @@ mod tests {
     #[test]
     fn what_is_kept_reads_back_byte_for_byte() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::new(folder.path().join("deep/er"));
-        let settings = settings(Command::new("npx"));
+        let kept = CatalogStore::new(folder.path().join("deep/er"));
+        let settings = settings(ServerCommand::new("npx"));
         assert!(kept.load(&settings).is_none());
         kept.save(&settings, &memory()).unwrap();
         let loaded = kept.load(&settings).unwrap();
@@ -185,8 +188,8 @@ mod tests {
     #[test]
     fn a_broken_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::new(folder.path().to_owned());
-        let settings = settings(Command::new("npx"));
+        let kept = CatalogStore::new(folder.path().to_owned());
+        let settings = settings(ServerCommand::new("npx"));
         for text in [json!({}).to_string(), "{".to_owned(), r#"{"format":0}"#.to_owned()] {
             fs::write(kept.path(&settings), text).unwrap();
             assert!(kept.load(&settings).is_none());
@@ -195,17 +198,18 @@ mod tests {
 
     #[test]
     fn a_server_is_the_same_whatever_its_secrets_and_another_wherever_else_it_is() {
-        let print = |command: Command| fingerprint(&settings(command));
-        let base = || Command::new("npx").arguments(["-y", "server"]).variable("TOKEN", "one");
+        let print = |command: ServerCommand| fingerprint(&settings(command));
+        let base =
+            || ServerCommand::new("npx").arguments(["-y", "server"]).variable("TOKEN", "one");
         assert_eq!(
             print(base()),
-            print(Command::new("npx").arguments(["-y", "server"]).variable("TOKEN", "two"))
+            print(ServerCommand::new("npx").arguments(["-y", "server"]).variable("TOKEN", "two"))
         );
         assert_ne!(print(base()), print(base().arguments(["more"])));
         assert_ne!(print(base()), print(base().variable("OTHER", "x")));
         assert_ne!(print(base()), print(base().directory("/elsewhere")));
         let at = |url: &str| {
-            let server = Server::Http(Endpoint::new(url).unwrap());
+            let server = ServerLocation::Http(ServerUrl::new(url).unwrap());
             fingerprint(&ServerSettings::new("files".parse().unwrap(), server))
         };
         assert_ne!(at("https://a/mcp"), at("https://b/mcp"));

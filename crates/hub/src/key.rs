@@ -4,8 +4,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use consort_core::{Caller, ClientContext, ClientSession, IdentityId, Json, Offers, Subscription};
-use consort_wire::{BoxFuture, Client, Declared, Era, Host, Question, Refusal, Tasks};
+use consort_core::{
+    Caller, ClientCapabilities, ClientContext, ClientSession, IdentityId, Json, Subscription,
+};
+use consort_wire::{
+    BoxFuture, Client, ClientHandler, DeclaringHandler, Era, RequestRefusal, ServerRequest,
+    TaskHandling,
+};
 
 /// Key of a connection to a server. Requests with equal keys share a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +20,7 @@ pub(crate) struct ConnectionKey {
     /// Generation of the server's credentials. A connection made with earlier ones serves no new calls.
     pub(crate) credentials: u64,
     /// The capabilities that are declared to the server.
-    pub(crate) capabilities: Arc<Offers>,
+    pub(crate) capabilities: Arc<ClientCapabilities>,
     /// The protocol era.
     pub(crate) era: Era,
     /// The client sessions that share it.
@@ -27,10 +32,10 @@ pub(crate) struct ConnectionKey {
 pub(crate) struct ConnectionParty<'a> {
     pub(crate) caller: &'a Caller,
     /// Client capabilities: the requests that it can answer.
-    pub(crate) offers: &'a Arc<Offers>,
+    pub(crate) offers: &'a Arc<ClientCapabilities>,
     /// Its session, if clients can be distinguished.
     pub(crate) session: Option<&'a ClientSession>,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: TaskHandling,
     pub(crate) is_subscription: bool,
     /// True if it must not share a connection, although the server is not known to send requests.
     pub(crate) is_alone: bool,
@@ -50,7 +55,7 @@ impl<'a> ConnectionParty<'a> {
             caller: &subscription.caller,
             offers: &subscription.offers,
             session: subscription.session.as_ref(),
-            tasks: Tasks::Follow,
+            tasks: TaskHandling::Follow,
             is_subscription: true,
             is_alone: false,
         }
@@ -122,24 +127,24 @@ pub(crate) fn scope(party: &ConnectionParty<'_>, main: &Client, asks: bool) -> S
 
 /// Returns true if a party uses something that outlives its request, so that later requests must reach it too.
 fn may_outlive(party: &ConnectionParty<'_>, tasks: bool) -> bool {
-    party.is_subscription || tasks && party.tasks == Tasks::Return
+    party.is_subscription || tasks && party.tasks == TaskHandling::Return
 }
 
 /// Client handler of a connection whose callers answer requests themselves. It notes that the server sends requests
 /// outside of calls.
 pub(crate) struct CallerHost {
-    declared: Declared,
+    declared: DeclaringHandler,
     asks: Arc<AtomicBool>,
 }
 
 impl CallerHost {
-    pub(crate) fn new(capabilities: &Offers, asks: Arc<AtomicBool>) -> Self {
-        Self { declared: Declared(capabilities.clone()), asks }
+    pub(crate) fn new(capabilities: &ClientCapabilities, asks: Arc<AtomicBool>) -> Self {
+        Self { declared: DeclaringHandler(capabilities.clone()), asks }
     }
 }
 
-impl Host for CallerHost {
-    fn offers(&self) -> Offers {
+impl ClientHandler for CallerHost {
+    fn offers(&self) -> ClientCapabilities {
         self.declared.offers()
     }
 
@@ -147,7 +152,7 @@ impl Host for CallerHost {
         self.asks.store(true, Ordering::Relaxed);
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         self.declared.answer(question)
     }
 }
@@ -158,7 +163,8 @@ mod tests {
 
     #[test]
     fn equal_capabilities_make_equal_keys_and_sessions_and_credentials_differ() {
-        let offers = || Arc::new(Offers { form: true, ..Offers::default() });
+        let offers =
+            || Arc::new(ClientCapabilities { form: true, ..ClientCapabilities::default() });
         let key_with = |credentials, scope| {
             let (caller, client) = (Caller::client("ada"), ClientContext::new(offers()));
             let party = ConnectionParty::of_client(&caller, &client);

@@ -22,9 +22,9 @@ impl Drop for ConnectionUse {
 
 /// Exclusive right of one call to receive server requests on a connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lease(Arc<Mutex<Weak<ConnectionUse>>>);
+pub(crate) struct ConnectionLease(Arc<Mutex<Weak<ConnectionUse>>>);
 
-impl Lease {
+impl ConnectionLease {
     pub(crate) fn is_free(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).strong_count() == 0
     }

@@ -36,5 +36,5 @@ pub use hub::Hub;
 pub use limits::{ConnectionLimits, ListLimits};
 pub use local::{read_only_tool, tool};
 pub use schema::{SchemaLimits, check_schema, check_value};
-pub use settings::{ArgumentCheck, Connect, ServerSettings, Settings};
-pub use state::{State, Status};
+pub use settings::{ArgumentCheck, ConnectTrigger, HubSettings, ServerSettings};
+pub use state::{ManagedState, ManagedStatus};

@@ -22,11 +22,11 @@ pub(crate) use policy::LifecyclePolicy;
 
 use std::sync::Arc;
 
-use consort_core::{Offers, OperatorText};
+use consort_core::{ClientCapabilities, OperatorText};
 use tokio::time::Instant;
 
-use crate::settings::Connect;
-use crate::state::{State, Status};
+use crate::settings::ConnectTrigger;
+use crate::state::{ManagedState, ManagedStatus};
 use backoff::ReconnectBackoff;
 use connected::{CheckResult, ConnectedPhase};
 
@@ -51,17 +51,17 @@ pub(crate) struct ServerLifecycle {
 /// State of a server for its callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerSnapshot {
-    pub(crate) status: Status,
+    pub(crate) status: ManagedStatus,
     /// True if it was disconnected, disabled or stopped as idle, until the next command.
     pub(crate) is_resting: bool,
     /// Time of the next attempt, while the server is down.
     pub(crate) next_attempt: Option<Instant>,
     /// Client capabilities of the first caller, which the main connection declares from then on.
-    pub(crate) adopted: Option<Arc<Offers>>,
+    pub(crate) adopted: Option<Arc<ClientCapabilities>>,
 }
 
 impl ServerSnapshot {
-    pub(crate) fn new(status: Status) -> Self {
+    pub(crate) fn new(status: ManagedStatus) -> Self {
         Self { status, is_resting: false, next_attempt: None, adopted: None }
     }
 }
@@ -96,7 +96,7 @@ enum LifecyclePhase {
 /// The next phase once a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterClose {
-    Rest(State),
+    Rest(ManagedState),
     /// Connect again.
     Connect,
     /// Connect again, which counts as a restart.
@@ -107,7 +107,7 @@ enum AfterClose {
 
 impl ServerLifecycle {
     /// Makes the lifecycle of a server that is not started yet.
-    pub(crate) fn new(policy: LifecyclePolicy, status: Status) -> Self {
+    pub(crate) fn new(policy: LifecyclePolicy, status: ManagedStatus) -> Self {
         Self {
             backoff: ReconnectBackoff::new(policy.limits),
             policy,
@@ -202,7 +202,7 @@ impl ServerLifecycle {
         std::mem::take(&mut self.actions)
     }
 
-    fn status(&mut self) -> &mut Status {
+    fn status(&mut self) -> &mut ManagedStatus {
         self.is_changed = true;
         &mut self.snapshot.status
     }
@@ -214,10 +214,10 @@ impl ServerLifecycle {
     }
 
     fn start(&mut self, moment: LifecycleMoment) {
-        if self.policy.connect == Connect::Call || self.policy.is_disabled {
+        if self.policy.connect == ConnectTrigger::Call || self.policy.is_disabled {
             return;
         }
-        if self.snapshot.status.state == State::Known {
+        if self.snapshot.status.state == ManagedState::Known {
             self.phase = LifecyclePhase::Delayed { until: moment.now + self.policy.start_delay };
         } else {
             self.connect(moment);
@@ -285,14 +285,14 @@ impl ServerLifecycle {
         match connected.check(&self.policy, moment) {
             CheckResult::Fine => {}
             CheckResult::Probe => self.actions.push(LifecycleAction::Probe),
-            CheckResult::Idle => self.close(AfterClose::Rest(State::Known)),
+            CheckResult::Idle => self.close(AfterClose::Rest(ManagedState::Known)),
         }
     }
 
     fn connect(&mut self, moment: LifecycleMoment) {
         self.snapshot.is_resting = false;
         self.snapshot.next_attempt = None;
-        self.status().state = State::Connecting;
+        self.status().state = ManagedState::Connecting;
         self.phase = LifecyclePhase::Connecting {
             credentials: self.credentials,
             slow_start: self.policy.slow_start().map(|delay| moment.now + delay),
@@ -319,7 +319,7 @@ impl ServerLifecycle {
         }
     }
 
-    fn rest(&mut self, state: State) {
+    fn rest(&mut self, state: ManagedState) {
         self.snapshot.is_resting = true;
         self.snapshot.next_attempt = None;
         let status = self.status();

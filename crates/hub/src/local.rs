@@ -5,7 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use consort_core::{
-    Annotations, Json, LocalTool, Offer, Reporter, ShelfKind, Tool, ToolResult, Working,
+    Json, LocalTool, PrimitiveKind, ProgressReporter, RunningTool, ServerCatalog, Tool,
+    ToolAnnotations, ToolResult,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -33,10 +34,10 @@ use serde::de::DeserializeOwned;
 pub fn tool<A, F, R>(name: &str, description: &str, run: F) -> Arc<dyn LocalTool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(A, Reporter) -> R + Send + Sync + 'static,
+    F: Fn(A, ProgressReporter) -> R + Send + Sync + 'static,
     R: Future<Output = Result<ToolResult, String>> + Send + 'static,
 {
-    annotated_tool(name, description, Annotations::default(), run)
+    annotated_tool(name, description, ToolAnnotations::default(), run)
 }
 
 /// Makes a tool of a function that only reads, and reads nothing beyond this process. A policy that allows read-only
@@ -44,10 +45,10 @@ where
 pub fn read_only_tool<A, F, R>(name: &str, description: &str, run: F) -> Arc<dyn LocalTool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(A, Reporter) -> R + Send + Sync + 'static,
+    F: Fn(A, ProgressReporter) -> R + Send + Sync + 'static,
     R: Future<Output = Result<ToolResult, String>> + Send + 'static,
 {
-    let annotations = Annotations {
+    let annotations = ToolAnnotations {
         read_only: Some(true),
         destructive: None,
         idempotent: None,
@@ -59,53 +60,53 @@ where
 fn annotated_tool<A, F, R>(
     name: &str,
     description: &str,
-    annotations: Annotations,
+    annotations: ToolAnnotations,
     run: F,
 ) -> Arc<dyn LocalTool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(A, Reporter) -> R + Send + Sync + 'static,
+    F: Fn(A, ProgressReporter) -> R + Send + Sync + 'static,
     R: Future<Output = Result<ToolResult, String>> + Send + 'static,
 {
     let schema = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     let schema = schema.into_generator().into_root_schema_for::<A>();
     let schema = Json::from_value(&schema).expect("a schema always serialises");
-    let run = move |arguments: Json, reporter: Reporter| -> Working {
+    let run = move |arguments: Json, reporter: ProgressReporter| -> RunningTool {
         match arguments.read::<A>() {
             Ok(arguments) => Box::pin(run(arguments, reporter)),
             Err(error) => Box::pin(async move { Err(format!("invalid arguments: {error}")) }),
         }
     };
     let definition = Tool::new(name, description, &schema).with_annotations(annotations);
-    Arc::new(Function { definition, run })
+    Arc::new(LocalFunction { definition, run })
 }
 
-struct Function<F> {
+struct LocalFunction<F> {
     definition: Tool,
     run: F,
 }
 
-impl<F> LocalTool for Function<F>
+impl<F> LocalTool for LocalFunction<F>
 where
-    F: Fn(Json, Reporter) -> Working + Send + Sync,
+    F: Fn(Json, ProgressReporter) -> RunningTool + Send + Sync,
 {
     fn definition(&self) -> Tool {
         self.definition.clone()
     }
 
-    fn run(&self, arguments: Json, reporter: Reporter) -> Working {
+    fn run(&self, arguments: Json, reporter: ProgressReporter) -> RunningTool {
         (self.run)(arguments, reporter)
     }
 }
 
 /// Returns the catalog of a group of local tools.
-pub(crate) fn offer(tools: &[Arc<dyn LocalTool>]) -> Offer {
+pub(crate) fn offer(tools: &[Arc<dyn LocalTool>]) -> ServerCatalog {
     let tools = tools.iter().map(|tool| {
         let definition = tool.definition();
         (definition.name(), definition.definition().clone())
     });
-    Offer {
-        shelves: BTreeMap::from([(ShelfKind::Tools, tools.collect())]),
+    ServerCatalog {
+        shelves: BTreeMap::from([(PrimitiveKind::Tools, tools.collect())]),
         local: true,
         about: None,
     }

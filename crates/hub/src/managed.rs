@@ -18,19 +18,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{CallError, OperatorText, ServerId, ShelfKind};
-use consort_wire::{Client, ClientInfo, Found, Host, MemoryBudget, Server};
+use consort_core::{CallError, OperatorText, PrimitiveKind, ServerId};
+use consort_wire::{
+    Client, ClientHandler, ClientInfo, MemoryBudget, NegotiatedProtocol, ServerLocation,
+};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::kept::Memory;
+use crate::kept::StoredServer;
 use crate::lease::ConnectionUse;
 use crate::lifecycle::{ConnectionCommand, ServerSnapshot};
 use crate::pool::ConnectionPool;
 use crate::probation::SilentTools;
-use crate::settings::{Connect, ServerSettings};
-use crate::state::{State, Status};
+use crate::settings::{ConnectTrigger, ServerSettings};
+use crate::state::{ManagedState, ManagedStatus};
 use crate::upstream::UpstreamConnection;
 use commands::CommandRequest;
 use readings::ListReadings;
@@ -84,9 +86,10 @@ impl ManagedServer {
         settings: ServerSettings,
         budget: MemoryBudget,
     ) -> (Arc<Self>, CommandReceiver) {
-        let state = if settings.disabled { State::Disabled } else { State::Configured };
+        let state =
+            if settings.disabled { ManagedState::Disabled } else { ManagedState::Configured };
         let (commands, receiver) = commands::channel();
-        let status = Status::new(settings.id.clone(), state);
+        let status = ManagedStatus::new(settings.id.clone(), state);
         let server = Self {
             id: settings.id.clone(),
             snapshot: watch::Sender::new(ServerSnapshot::new(status)),
@@ -114,21 +117,21 @@ impl ManagedServer {
     }
 
     /// Restores the stored knowledge of the last run.
-    pub(crate) fn remember(&self, memory: &Memory) {
+    pub(crate) fn remember(&self, memory: &StoredServer) {
         let count = |kind| memory.offer.shelves.get(&kind).map_or(0, Vec::len);
         self.asks.store(memory.asks, Ordering::Relaxed);
         self.snapshot.send_modify(|ServerSnapshot { status, .. }| {
-            status.state = State::Known;
+            status.state = ManagedState::Known;
             status.found = Some(memory.found);
-            status.offers = ShelfKind::ALL.map(count);
+            status.offers = PrimitiveKind::ALL.map(count);
         });
     }
 
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> ManagedStatus {
         self.snapshot.borrow().status.clone()
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ManagedState {
         self.snapshot.borrow().status.state
     }
 
@@ -168,7 +171,7 @@ impl ManagedServer {
 
     /// Appends the reason for which a process ended to its standard error, with the id that its callers received.
     pub(crate) fn remember_end(&self, reason: &str) {
-        if matches!(self.settings.server, Server::Command(_)) {
+        if matches!(self.settings.server, ServerLocation::Command(_)) {
             self.remember_stderr(&format!("[{reason}]").into());
         }
     }
@@ -199,18 +202,20 @@ impl ManagedServer {
             let now = snapshot.borrow_and_update().clone();
             let mut is_asleep = false;
             match now.status.state {
-                State::Ready | State::Degraded => match self.current() {
+                ManagedState::Ready | ManagedState::Degraded => match self.current() {
                     // Its task learns of replaced credentials with the command.
                     Some(main) if main.credentials != self.credentials() => is_asleep = true,
                     Some(main) if fits(&main) => return Ok(main),
                     _ => {}
                 },
-                State::NeedsAuth | State::Disabled => return Err(self.down(&now.status, None)),
-                State::Failed if !self.is_retried_soon(&now) => {
+                ManagedState::NeedsAuth | ManagedState::Disabled => {
                     return Err(self.down(&now.status, None));
                 }
-                State::Configured | State::Known => is_asleep = true,
-                State::Failed | State::Connecting => {}
+                ManagedState::Failed if !self.is_retried_soon(&now) => {
+                    return Err(self.down(&now.status, None));
+                }
+                ManagedState::Configured | ManagedState::Known => is_asleep = true,
+                ManagedState::Failed | ManagedState::Connecting => {}
             }
             if is_asleep && !std::mem::replace(&mut is_woken, true) {
                 self.send(ConnectionCommand::Wake).await;
@@ -224,12 +229,12 @@ impl ManagedServer {
     /// Returns the transport settings of the server.
     pub(crate) fn wire_settings(
         &self,
-        found: Option<Found>,
-        host: Arc<dyn Host>,
+        found: Option<NegotiatedProtocol>,
+        host: Arc<dyn ClientHandler>,
         client: &ClientInfo,
-    ) -> consort_wire::Settings {
+    ) -> consort_wire::ClientSettings {
         let settings = &self.settings;
-        consort_wire::Settings {
+        consort_wire::ClientSettings {
             label: self.id.to_string(),
             speak: settings.speak,
             found,
@@ -294,10 +299,10 @@ impl ManagedServer {
     pub(crate) async fn settled(&self) {
         self.connect_now.notify_one();
         let is_busy = |snapshot: &ServerSnapshot| match snapshot.status.state {
-            State::Connecting => true,
+            ManagedState::Connecting => true,
             // It will be tried without being asked.
-            State::Configured | State::Known => {
-                self.settings.connect == Connect::Start && !snapshot.is_resting
+            ManagedState::Configured | ManagedState::Known => {
+                self.settings.connect == ConnectTrigger::Start && !snapshot.is_resting
             }
             _ => false,
         };
@@ -327,18 +332,18 @@ impl ManagedServer {
     /// Returns the error that the definitions of the server changed and could not be read again in time.
     pub(crate) fn unread(&self) -> CallError {
         let reason = "its definitions changed and could not be read again yet".to_owned();
-        let status = Status { error: Some(reason), ..self.status() };
+        let status = ManagedStatus { error: Some(reason), ..self.status() };
         self.down(&status, None)
     }
 
     /// Returns the error that a list of the server is not complete yet and may have this name.
-    pub(crate) fn incomplete(&self, kind: ShelfKind, name: &str) -> CallError {
+    pub(crate) fn incomplete(&self, kind: PrimitiveKind, name: &str) -> CallError {
         let reason = format!("its list of {}s is not complete yet", kind.singular());
-        let status = Status { error: Some(reason), ..self.status() };
+        let status = ManagedStatus { error: Some(reason), ..self.status() };
         self.down(&status, Some(name))
     }
 
-    fn down(&self, status: &Status, name: Option<&str>) -> CallError {
+    fn down(&self, status: &ManagedStatus, name: Option<&str>) -> CallError {
         let mut reason = status.error.clone().unwrap_or_else(|| format!("it is {}", status.state));
         if let Some(name) = name {
             let name = name.escape_debug();
@@ -348,7 +353,7 @@ impl ManagedServer {
         }
         CallError::Connection {
             server: self.id.clone(),
-            source: consort_core::Source::new(Down(reason)),
+            source: consort_core::SharedError::new(DownReason(reason)),
             detail: status.detail.clone(),
         }
     }
@@ -391,7 +396,7 @@ impl Drop for InUse {
 /// Reason why a server is down.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Down(String);
+struct DownReason(String);
 
 /// Formats an error with its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

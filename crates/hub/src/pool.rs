@@ -3,12 +3,12 @@
 mod attempt;
 mod slots;
 
-pub(crate) use slots::OpenConnection;
+pub(crate) use slots::WeakUpstream;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use consort_core::{CallError, ClientSession, IdentityId, Offers, WeakClientSession};
+use consort_core::{CallError, ClientCapabilities, ClientSession, IdentityId, WeakClientSession};
 use consort_wire::{Client, ClientInfo};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ use crate::connection_turns::ConnectionTurns;
 use crate::key::{ConnectionKey, ConnectionParty, SessionScope};
 use crate::lease::ConnectionUse;
 use crate::managed::ManagedServer;
-use crate::shared::Shared;
+use crate::shared::SharedCatalogs;
 use crate::tasks::ServerTasks;
 use crate::upstream::UpstreamConnection;
 use attempt::ConnectAttempt;
@@ -27,7 +27,7 @@ use slots::{PoolSlot, PoolSlots, SlotConnection};
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionPool {
     slots: Mutex<PoolSlots>,
-    context: OnceLock<(ClientInfo, Arc<Shared>, ServerTasks)>,
+    context: OnceLock<(ClientInfo, Arc<SharedCatalogs>, ServerTasks)>,
     /// The calls that wait for a connection, woken when one becomes unused.
     pub(crate) freed: Arc<ConnectionTurns>,
 }
@@ -37,7 +37,12 @@ type SlotUse = (PoolSlot, Arc<ConnectionUse>, Option<Arc<ConnectionUse>>);
 
 impl ConnectionPool {
     /// Sets the client info, the state that all servers share, and the tasks of this server.
-    pub(crate) fn introduce(&self, client: ClientInfo, shared: Arc<Shared>, tasks: ServerTasks) {
+    pub(crate) fn introduce(
+        &self,
+        client: ClientInfo,
+        shared: Arc<SharedCatalogs>,
+        tasks: ServerTasks,
+    ) {
         let _ = self.context.set((client, shared, tasks));
     }
 
@@ -124,7 +129,11 @@ impl ConnectionPool {
     }
 
     /// Returns true if a connection of this identity with these capabilities is open.
-    pub(crate) fn has(&self, identity: &IdentityId, capabilities: &Arc<Offers>) -> bool {
+    pub(crate) fn has(
+        &self,
+        identity: &IdentityId,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> bool {
         let slots = self.slots();
         slots.by_key.iter().any(|(key, slot)| {
             key.identity == *identity && key.capabilities == *capabilities && slot.is_open()

@@ -16,10 +16,10 @@ const PROBATION_WAIT: Duration = Duration::from_secs(2);
 
 /// First calls in flight on one connection, all of one client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Probation(Arc<Inner>);
+pub(crate) struct ServerProbation(Arc<ProbationInner>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct ProbationInner {
     state: Mutex<ProbationState>,
     changed: Notify,
 }
@@ -31,7 +31,7 @@ struct ProbationState {
     calls: usize,
 }
 
-impl Probation {
+impl ServerProbation {
     /// Waits until a client may make first calls, at most for a short time.
     pub(crate) async fn enter(
         &self,
@@ -65,7 +65,7 @@ impl Probation {
     }
 }
 
-impl Inner {
+impl ProbationInner {
     fn lock(&self) -> MutexGuard<'_, ProbationState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,7 +84,7 @@ pub(crate) enum ProbationEntry {
 
 /// Guard of a first call in flight.
 #[derive(Debug)]
-pub(crate) struct ProbationCall(Arc<Inner>);
+pub(crate) struct ProbationCall(Arc<ProbationInner>);
 
 impl Drop for ProbationCall {
     fn drop(&mut self) {
@@ -115,7 +115,7 @@ impl SilentTools {
 mod tests {
     use super::*;
 
-    async fn admitted(probation: &Probation, session: Option<u64>) -> ProbationCall {
+    async fn admitted(probation: &ServerProbation, session: Option<u64>) -> ProbationCall {
         match probation.enter(session, || false).await {
             ProbationEntry::Admitted(call) => call,
             other => panic!("{other:?}"),
@@ -124,7 +124,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn first_calls_of_another_client_wait_and_those_of_the_same_session_do_not() {
-        let probation = Probation::default();
+        let probation = ServerProbation::default();
         let first = admitted(&probation, Some(1)).await;
         let same = admitted(&probation, Some(1)).await;
         let begun = Instant::now();
@@ -145,7 +145,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn those_who_wait_are_told_that_the_server_asks() {
-        let probation = Probation::default();
+        let probation = ServerProbation::default();
         let _first = admitted(&probation, Some(1)).await;
         let asks = std::sync::atomic::AtomicBool::new(false);
         let is_over = || asks.load(std::sync::atomic::Ordering::Relaxed);

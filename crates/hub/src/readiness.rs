@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Entry, ListPurpose, MissingName, ServerId, ShelfKind,
+    BoxFuture, CallError, Caller, Catalog, CatalogEntry, ListPurpose, MissingName, PrimitiveKind,
+    ServerId,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -15,7 +16,7 @@ use crate::managed::{AwaitedVariant, ManagedServer};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A server to wait for, and the deadline.
-type Awaited = (Arc<ManagedServer>, Instant);
+type AwaitedServer = (Arc<ManagedServer>, Instant);
 
 impl Inner {
     /// Waits for servers whose lists are not known, and requests stale lists to be read again.
@@ -67,7 +68,7 @@ impl Inner {
     }
 
     /// Requests stale lists to be read again, without waiting.
-    fn ask_stale(&self, kind: ShelfKind) {
+    fn ask_stale(&self, kind: PrimitiveKind) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let last = &mut looked[kind as usize];
@@ -88,7 +89,7 @@ impl Inner {
         catalog: &Catalog,
         limit: Duration,
         wanted: impl Fn(&ServerId) -> bool,
-    ) -> Vec<Awaited> {
+    ) -> Vec<AwaitedServer> {
         let pending = catalog.pending().iter().filter(|server| wanted(server));
         let awaited = pending.filter_map(|server| {
             let managed = self.server(server)?;
@@ -127,7 +128,7 @@ impl Inner {
     }
 
     /// Returns true if more items of a server's list are to be waited for.
-    fn is_growing(&self, managed: &ManagedServer, kind: ShelfKind) -> bool {
+    fn is_growing(&self, managed: &ManagedServer, kind: PrimitiveKind) -> bool {
         let since = managed.readings.partial_since(kind);
         since.is_some_and(|since| since.elapsed() < self.shared.limits.server_wait)
     }
@@ -181,10 +182,10 @@ impl Inner {
     }
 
     /// Reads lists again, and waits for that.
-    async fn read_again(&self, servers: &[Arc<ManagedServer>], kind: ShelfKind) {
+    async fn read_again(&self, servers: &[Arc<ManagedServer>], kind: PrimitiveKind) {
         let limits = self.shared.limits;
-        let kinds: &[ShelfKind] = match kind {
-            ShelfKind::Resources => &[ShelfKind::Resources, ShelfKind::Templates],
+        let kinds: &[PrimitiveKind] = match kind {
+            PrimitiveKind::Resources => &[PrimitiveKind::Resources, PrimitiveKind::Templates],
             _ => &[kind],
         };
         let mut asked = Vec::new();
@@ -213,7 +214,7 @@ impl Inner {
     ) -> Result<(), CallError> {
         let since = Instant::now();
         let read = async {
-            for kind in [ShelfKind::Tools, ShelfKind::Prompts] {
+            for kind in [PrimitiveKind::Tools, PrimitiveKind::Prompts] {
                 if managed.readings.is_read(kind) {
                     managed.readings.ask(kind, Duration::ZERO);
                     if !managed.readings.reading_since(kind, since).await {
@@ -268,8 +269,8 @@ impl Inner {
 }
 
 /// Returns true if a catalog has an item of this name that an earlier one lacks. The name may begin with its server's.
-fn has_name(now: &Catalog, before: &Catalog, kind: ShelfKind, name: &str) -> bool {
-    let is_new = |entry: &&Entry| {
+fn has_name(now: &Catalog, before: &Catalog, kind: PrimitiveKind, name: &str) -> bool {
+    let is_new = |entry: &&CatalogEntry| {
         let server = &entry.route.server;
         name.ends_with(&entry.name) && before.shelf(kind).position(server, &entry.name).is_none()
     };
@@ -284,7 +285,7 @@ async fn learn_variants(readings: Vec<AwaitedVariant>, limit: Duration) {
 }
 
 /// Waits until each server is connected, or its attempt has failed, or its deadline has passed.
-async fn learn(awaited: Vec<Awaited>) {
+async fn learn(awaited: Vec<AwaitedServer>) {
     for (managed, until) in awaited {
         let _ = timeout_at(until, managed.learned()).await;
     }

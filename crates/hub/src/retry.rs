@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::{CallError, Effect, NotSent};
+use consort_wire::{CallEffect, ClientCallError, NotSent};
 
 /// The delay before the first retry; the second and last one waits twice as long.
 const FIRST: Duration = Duration::from_millis(100);
@@ -15,13 +15,13 @@ const REFUSED: Duration = Duration::from_millis(200);
 /// refuses connections is retried for as long as `retry_wait`.
 pub(crate) fn again(
     method: &str,
-    error: &CallError,
+    error: &ClientCallError,
     n: u32,
     elapsed: Duration,
     retry_wait: Duration,
     chance: f64,
 ) -> Option<Duration> {
-    if matches!(error, CallError::NotSent(NotSent::Unreachable { .. })) {
+    if matches!(error, ClientCallError::NotSent(NotSent::Unreachable { .. })) {
         // Its server may be restarting. Nothing was sent.
         return (elapsed + REFUSED <= retry_wait).then(|| REFUSED.mul_f64(0.5 + chance / 2.0));
     }
@@ -33,38 +33,38 @@ pub(crate) fn again(
         // Reading should change nothing, but may cost.
         "resources/read" | "prompts/get" => 1,
         // Only what provably never left.
-        _ if effect == Effect::None => 2,
+        _ if effect == CallEffect::None => 2,
         _ => 0,
     };
     let failed = match error {
         // A caller who left wants no more, and busy is no reason to push.
-        CallError::Cancelled { .. }
-        | CallError::TimedOut { .. }
-        | CallError::NotSent(NotSent::Queue { .. } | NotSent::Busy { .. }) => false,
+        ClientCallError::Cancelled { .. }
+        | ClientCallError::TimedOut { .. }
+        | ClientCallError::NotSent(NotSent::Queue { .. } | NotSent::Busy { .. }) => false,
         // Answered is answered.
-        _ => effect != Effect::Answered,
+        _ => effect != CallEffect::Answered,
     };
     (failed && n <= most).then(|| FIRST.saturating_mul(n).mul_f64(chance.clamp(0.0, 1.0)))
 }
 
 #[cfg(test)]
 mod tests {
-    use consort_wire::Closed;
+    use consort_wire::CloseReason;
 
     use super::*;
 
     const RETRY_WAIT: Duration = Duration::from_secs(2);
 
-    fn lost() -> CallError {
-        CallError::Unknown(Closed::Broken("x".to_owned()))
+    fn lost() -> ClientCallError {
+        ClientCallError::Unknown(CloseReason::Broken("x".to_owned()))
     }
 
-    fn unsent() -> CallError {
-        CallError::NotSent(NotSent::Closed(Closed::Ours))
+    fn unsent() -> ClientCallError {
+        ClientCallError::NotSent(NotSent::Closed(CloseReason::Ours))
     }
 
     /// Returns the number of retries of a method that always fails like this.
-    fn repeats(method: &str, error: &CallError) -> u32 {
+    fn repeats(method: &str, error: &ClientCallError) -> u32 {
         (1..10)
             .take_while(|&n| again(method, error, n, Duration::ZERO, RETRY_WAIT, 1.0).is_some())
             .count()
@@ -76,11 +76,11 @@ mod tests {
     fn a_tool_is_called_again_only_if_the_call_provably_never_left() {
         assert_eq!(repeats("tools/call", &unsent()), 2);
         assert_eq!(repeats("tools/call", &lost()), 0);
-        assert_eq!(repeats("tools/call", &CallError::NotSent(NotSent::SessionRefused)), 2);
+        assert_eq!(repeats("tools/call", &ClientCallError::NotSent(NotSent::SessionRefused)), 2);
         assert_eq!(
             repeats(
                 "tools/call",
-                &CallError::Status { status: 503, retry_after: None, body: String::new() }
+                &ClientCallError::Status { status: 503, retry_after: None, body: String::new() }
             ),
             0
         );
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_overloaded_is_never_pushed() {
-        let busy = |status, retry_after: Option<&str>| CallError::Status {
+        let busy = |status, retry_after: Option<&str>| ClientCallError::Status {
             status,
             retry_after: retry_after.map(str::to_owned),
             body: String::new(),
@@ -112,14 +112,17 @@ mod tests {
 
     #[test]
     fn an_answer_a_limit_or_a_full_queue_is_no_reason_to_repeat() {
-        let timed_out =
-            CallError::TimedOut { kind: consort_wire::Limit::Idle, limit: FIRST, sent: false };
+        let timed_out = ClientCallError::TimedOut {
+            kind: consort_wire::TimeLimitKind::Idle,
+            limit: FIRST,
+            sent: false,
+        };
         for error in [
-            CallError::Cancelled { sent: false },
+            ClientCallError::Cancelled { sent: false },
             timed_out,
-            CallError::NotSent(NotSent::Queue { waiting: 1 }),
-            CallError::Malformed("x".to_owned()),
-            CallError::Unauthorized { status: 401, challenge: None, advice: None },
+            ClientCallError::NotSent(NotSent::Queue { waiting: 1 }),
+            ClientCallError::Malformed("x".to_owned()),
+            ClientCallError::Unauthorized { status: 401, challenge: None, advice: None },
         ] {
             for method in ["tools/call", "tools/list", "resources/read"] {
                 assert_eq!(repeats(method, &error), 0, "{method}: {error}");
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_refused_connection_is_tried_again_for_as_long_as_a_call_waits() {
-        let refused = CallError::NotSent(NotSent::Unreachable {
+        let refused = ClientCallError::NotSent(NotSent::Unreachable {
             host: "127.0.0.1:1".to_owned(),
             reason: "connection refused".to_owned(),
         });

@@ -13,9 +13,9 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 pub use limits::SchemaLimits;
-use measure::Measure;
+use measure::SchemaMeasure;
 pub(crate) use store::ValidatorStore;
-use work::Work;
+use work::ValidationWork;
 
 /// Bytes of the compiled program of one pattern, regardless of the counted states.
 const PROGRAM_BYTES: usize = 4 << 20;
@@ -34,7 +34,7 @@ const QUICK: usize = 20_000;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(crate) struct Checker {
+pub(crate) struct SchemaChecker {
     validator: Validator,
     schema: Value,
     /// States of each pattern.
@@ -52,17 +52,20 @@ pub(crate) struct Checker {
 /// Reason why a schema cannot be used for validation. The tool can still be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its arguments cannot be checked here: {0}")]
-pub(crate) struct Unusable(String);
+pub(crate) struct UnusableSchema(String);
 
-impl Checker {
+impl SchemaChecker {
     /// Compiles a schema, after its cost is counted. It may refer to its own parts only.
-    pub(crate) fn new(schema: &Json, limits: &SchemaLimits) -> Result<Self, Unusable> {
+    pub(crate) fn new(schema: &Json, limits: &SchemaLimits) -> Result<Self, UnusableSchema> {
         let bytes = schema.as_bytes().len();
         if bytes > limits.bytes {
-            return Err(Unusable(format!("its schema is larger than {} bytes", limits.bytes)));
+            return Err(UnusableSchema(format!(
+                "its schema is larger than {} bytes",
+                limits.bytes
+            )));
         }
-        let schema: Value = schema.read().map_err(|error| Unusable(error.to_string()))?;
-        let mut measure = Measure::new(&schema, limits);
+        let schema: Value = schema.read().map_err(|error| UnusableSchema(error.to_string()))?;
+        let mut measure = SchemaMeasure::new(&schema, limits);
         measure.walk()?;
         let ways = measure.spread();
         let (patterns, parts) = (measure.patterns, measure.parts);
@@ -73,7 +76,7 @@ impl Checker {
             )
             .should_validate_formats(false)
             .build(&schema)
-            .map_err(|error| Unusable(error.to_string()))?;
+            .map_err(|error| UnusableSchema(error.to_string()))?;
         let states: usize = patterns.values().sum();
         let weight = bytes * 16
             + parts * PART_BYTES
@@ -96,7 +99,7 @@ impl Checker {
         };
         // Nobody is kept from a call by a schema that cannot be followed; the server checks as well.
         if !self.is_quick(arguments.as_bytes().len())
-            && Work::bounded(&self.schema, &self.patterns, &value, self.steps).is_err()
+            && ValidationWork::bounded(&self.schema, &self.patterns, &value, self.steps).is_err()
         {
             return Ok(());
         }
@@ -118,13 +121,13 @@ impl Checker {
 
 /// Returns an error if arguments cannot be validated against a schema here.
 pub fn check_schema(schema: &Json, limits: &SchemaLimits) -> Result<(), String> {
-    Checker::new(schema, limits).map(|_| ()).map_err(|error| error.to_string())
+    SchemaChecker::new(schema, limits).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// Validates a value against a schema. Returns the problems, each with its JSON Pointer. It may take about a tenth of a
 /// second.
 pub fn check_value(schema: &Json, value: &Json, limits: &SchemaLimits) -> Result<(), Vec<String>> {
-    Checker::new(schema, limits).map_err(|error| vec![error.to_string()])?.check(value)
+    SchemaChecker::new(schema, limits).map_err(|error| vec![error.to_string()])?.check(value)
 }
 
 #[cfg(test)]
@@ -132,8 +135,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn checker(schema: Value) -> Result<Checker, Unusable> {
-        Checker::new(&schema.into(), &SchemaLimits::default())
+    fn checker(schema: Value) -> Result<SchemaChecker, UnusableSchema> {
+        SchemaChecker::new(&schema.into(), &SchemaLimits::default())
     }
 
     fn problems(schema: Value, arguments: Value) -> Vec<String> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use consort_core::{LocalTool, ServerId};
 use consort_wire::{
-    ClientInfo, Host, KeeperTimes, Limits, MemoryBudget, ResumeTimes, Server, Silent, Speak, Times,
-    ToolTimes,
+    ClientHandler, ClientInfo, EraPreference, KeeperTimes, Limits, MemoryBudget, ResumeTimes,
+    ServerLocation, SilentHandler, Times, ToolTimes,
 };
 
 use crate::connection_room::ConnectionRoom;
@@ -20,7 +20,7 @@ const STREAM_PING: Duration = Duration::from_secs(25);
 
 /// Settings of a hub.
 #[derive(Clone)]
-pub struct Settings {
+pub struct HubSettings {
     /// The servers.
     pub servers: Vec<ServerSettings>,
     /// Servers that are configured and not started here, such as those that a lock withholds. They offer nothing, and
@@ -29,7 +29,7 @@ pub struct Settings {
     /// Groups of local tools, by name.
     pub local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
     /// Handler of the servers' requests.
-    pub host: Arc<dyn Host>,
+    pub host: Arc<dyn ClientHandler>,
     /// Client info that is sent to servers.
     pub client: ClientInfo,
     /// The folder that stores servers' lists for the next start; they are not stored if absent.
@@ -48,13 +48,13 @@ pub struct Settings {
     pub resumes: ResumeTimes,
 }
 
-impl Default for Settings {
+impl Default for HubSettings {
     fn default() -> Self {
         Self {
             servers: Vec::new(),
             reserved: BTreeSet::new(),
             local: BTreeMap::new(),
-            host: Arc::new(Silent),
+            host: Arc::new(SilentHandler),
             client: ClientInfo::default(),
             kept: None,
             schemas: SchemaLimits::default(),
@@ -67,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-impl std::fmt::Debug for Settings {
+impl std::fmt::Debug for HubSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
             .field("servers", &self.servers)
@@ -85,11 +85,11 @@ pub struct ServerSettings {
     /// Its configured name.
     pub id: ServerId,
     /// Its command or URL.
-    pub server: Server,
+    pub server: ServerLocation,
     /// Time of the first connection.
-    pub connect: Connect,
+    pub connect: ConnectTrigger,
     /// Protocol era.
-    pub speak: Speak,
+    pub speak: EraPreference,
     /// Size limits.
     pub limits: Limits,
     /// Timeouts.
@@ -119,12 +119,12 @@ pub struct ServerSettings {
 
 impl ServerSettings {
     /// Makes the settings of a server with every default.
-    pub fn new(id: ServerId, server: Server) -> Self {
+    pub fn new(id: ServerId, server: ServerLocation) -> Self {
         Self {
             id,
             server,
-            connect: Connect::default(),
-            speak: Speak::default(),
+            connect: ConnectTrigger::default(),
+            speak: EraPreference::default(),
             limits: Limits::default(),
             times: Times::default(),
             tools: BTreeMap::new(),
@@ -173,7 +173,7 @@ pub enum ArgumentCheck {
 
 /// Time of the first connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Connect {
+pub enum ConnectTrigger {
     /// At the start, in the background.
     #[default]
     Start,
@@ -183,7 +183,7 @@ pub enum Connect {
 
 #[cfg(test)]
 mod tests {
-    use consort_wire::{Command, Endpoint};
+    use consort_wire::{ServerCommand, ServerUrl};
 
     use super::*;
 
@@ -191,12 +191,13 @@ mod tests {
     #[test]
     fn an_unused_connection_to_a_program_is_kept_for_an_hour_unless_it_is_set() {
         let id: ServerId = "a".parse().unwrap();
-        let mut program = ServerSettings::new(id.clone(), Server::Command(Command::new("python3")));
+        let mut program =
+            ServerSettings::new(id.clone(), ServerLocation::Command(ServerCommand::new("python3")));
         assert_eq!(program.connection_idle(), Duration::from_hours(1));
         program.connection_idle = Some(Duration::from_secs(5));
         assert_eq!(program.connection_idle(), Duration::from_secs(5));
-        let endpoint = Endpoint::new("http://127.0.0.1/mcp").unwrap();
-        let http = ServerSettings::new(id, Server::Http(endpoint));
+        let endpoint = ServerUrl::new("http://127.0.0.1/mcp").unwrap();
+        let http = ServerSettings::new(id, ServerLocation::Http(endpoint));
         assert_eq!(http.connection_idle(), Duration::from_hours(1));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use consort_core::{Caller, Catalog, IdentityId, Offer, Problem, ServerId};
+use consort_core::{Caller, Catalog, IdentityId, Problem, ServerCatalog, ServerId};
 use consort_wire::LeftOut;
 use tokio::sync::watch;
 
@@ -13,11 +13,11 @@ use crate::limits::ListLimits;
 use crate::variants::{ListVariants, ServerLists, VariantReading, VariantState};
 
 /// The lists of each server and tool group, and the catalog made of them.
-pub(crate) struct Shared {
+pub(crate) struct SharedCatalogs {
     pub(crate) limits: ListLimits,
     /// Interval of the pings that keep an idle HTTP+SSE stream open; never if absent.
     pub(crate) stream_ping: Option<Duration>,
-    offers: Mutex<Offers>,
+    offers: Mutex<CatalogTable>,
     catalog: watch::Sender<Arc<Catalog>>,
     /// True if some callers get other lists from some server.
     has_variants: AtomicBool,
@@ -26,8 +26,8 @@ pub(crate) struct Shared {
 }
 
 #[derive(Default)]
-struct Offers {
-    by_server: BTreeMap<ServerId, Offer>,
+struct CatalogTable {
+    by_server: BTreeMap<ServerId, ServerCatalog>,
     /// Problems of each server's lists.
     problems: BTreeMap<ServerId, Vec<Problem>>,
     /// Every configured server, also those without lists.
@@ -52,15 +52,16 @@ pub(crate) struct ServerNames {
     pub(crate) expected: BTreeSet<ServerId>,
 }
 
-impl Shared {
+impl SharedCatalogs {
     pub(crate) fn new(
-        offers: BTreeMap<ServerId, Offer>,
+        offers: BTreeMap<ServerId, ServerCatalog>,
         names: ServerNames,
         limits: ListLimits,
         stream_ping: Option<Duration>,
     ) -> Self {
         let ServerNames { reserved, expected } = names;
-        let offers = Offers { by_server: offers, reserved, expected, ..Offers::default() };
+        let offers =
+            CatalogTable { by_server: offers, reserved, expected, ..CatalogTable::default() };
         let catalog = watch::Sender::new(Arc::new(build(&offers)));
         Self {
             limits,
@@ -114,7 +115,7 @@ impl Shared {
         &self,
         server: &ServerId,
         identity: &IdentityId,
-        capabilities: &Arc<consort_core::Offers>,
+        capabilities: &Arc<consort_core::ClientCapabilities>,
     ) {
         let mut offers = self.lock();
         let Some(variants) = offers.variants.get_mut(server) else { return };
@@ -131,8 +132,8 @@ impl Shared {
     }
 
     /// Drops catalogs of replaced variants, and notifies subscribers if `changed`.
-    fn refresh_views(&self, mut offers: MutexGuard<'_, Offers>, changed: bool) {
-        let Offers { variants, views, .. } = &mut *offers;
+    fn refresh_views(&self, mut offers: MutexGuard<'_, CatalogTable>, changed: bool) {
+        let CatalogTable { variants, views, .. } = &mut *offers;
         let is_kept =
             |(server, lists): &VariantLists| variants.get(server).is_some_and(|of| of.has(lists));
         views.retain(|(differing, _)| differing.iter().all(is_kept));
@@ -143,7 +144,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Offers> {
+    fn lock(&self) -> MutexGuard<'_, CatalogTable> {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,7 +152,7 @@ impl Shared {
         self.catalog.subscribe()
     }
 
-    pub(crate) fn offer(&self, server: &ServerId) -> Option<Offer> {
+    pub(crate) fn offer(&self, server: &ServerId) -> Option<ServerCatalog> {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner).by_server.get(server).cloned()
     }
 
@@ -159,8 +160,8 @@ impl Shared {
     pub(crate) fn put(
         &self,
         server: &ServerId,
-        declared: &Arc<consort_core::Offers>,
-        offer: Offer,
+        declared: &Arc<consort_core::ClientCapabilities>,
+        offer: ServerCatalog,
         left_out: &[LeftOut],
     ) {
         let problems = problems(server, left_out);
@@ -192,7 +193,7 @@ impl Shared {
     pub(crate) fn reload(
         &self,
         gone: &[ServerId],
-        new: BTreeMap<ServerId, Offer>,
+        new: BTreeMap<ServerId, ServerCatalog>,
         names: ServerNames,
     ) {
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,7 +219,7 @@ impl Shared {
     }
 }
 
-impl Offers {
+impl CatalogTable {
     /// Returns the catalog of a caller that gets other lists from some server; `None` if it gets the main ones.
     fn view(&mut self, caller: &Caller) -> Option<Arc<Catalog>> {
         let of = |(server, variants): (&ServerId, &mut ListVariants)| {
@@ -263,13 +264,13 @@ pub(crate) fn problems(server: &ServerId, left_out: &[LeftOut]) -> Vec<Problem> 
     left_out.iter().map(problem).collect()
 }
 
-fn build(offers: &Offers) -> Catalog {
+fn build(offers: &CatalogTable) -> Catalog {
     build_from(offers, &offers.by_server, &offers.problems)
 }
 
 fn build_from(
-    offers: &Offers,
-    by_server: &BTreeMap<ServerId, Offer>,
+    offers: &CatalogTable,
+    by_server: &BTreeMap<ServerId, ServerCatalog>,
     problems: &BTreeMap<ServerId, Vec<Problem>>,
 ) -> Catalog {
     let mut catalog = Catalog::build(by_server);
@@ -279,7 +280,7 @@ fn build_from(
     catalog
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedCatalogs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::time::SystemTime;
 
 use consort_core::{OperatorText, ServerId};
-use consort_wire::Found;
+use consort_wire::NegotiatedProtocol;
 use serde::{Serialize, Serializer};
 
 /// Lifecycle state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ManagedState {
     /// Only its settings are known.
     Configured,
     /// Its lists are known from the last run.
@@ -29,7 +29,7 @@ pub enum State {
     Disabled,
 }
 
-impl State {
+impl ManagedState {
     /// Returns the state as a string.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ManagedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -53,16 +53,16 @@ impl fmt::Display for State {
 
 /// Status of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Status {
+pub struct ManagedStatus {
     /// The server.
     pub server: ServerId,
     /// Lifecycle state.
-    pub state: State,
+    pub state: ManagedState,
     /// Time of the last state change.
     #[serde(skip)]
     pub since: SystemTime,
     /// Negotiated revision and transport, once known.
-    pub found: Option<Found>,
+    pub found: Option<NegotiatedProtocol>,
     /// Its own name and version. Unverified: for display only.
     pub name: Option<String>,
     /// Reason why it is not ready, as a chain of causes. Callers of the server receive it.
@@ -79,9 +79,9 @@ pub struct Status {
     pub offers: [usize; 4],
 }
 
-impl Status {
+impl ManagedStatus {
     /// Makes a status in which nothing else is known.
-    pub fn new(server: ServerId, state: State) -> Self {
+    pub fn new(server: ServerId, state: ManagedState) -> Self {
         Self {
             server,
             state,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use consort_core::{
-    CallError, Emitter, Json, ServerId, Subscription, SubscriptionEvent, attributed_requests,
+    CallError, Json, ServerId, StreamSender, Subscription, SubscriptionEvent, attributed_requests,
 };
-use consort_wire::{Era, Notice};
+use consort_wire::{ConnectionNotice, Era};
 use tokio::sync::mpsc;
 
 use crate::call::explained;
@@ -29,7 +29,7 @@ const NOT_TOLD: i64 = -32601;
 pub(crate) async fn run(
     hub: &Inner,
     subscription: &Subscription,
-    emitter: &Emitter<SubscriptionEvent>,
+    emitter: &StreamSender<SubscriptionEvent>,
 ) -> CallError {
     let Some(managed) = &hub.server(&subscription.server) else {
         let name = subscription.server.to_string();
@@ -75,10 +75,10 @@ async fn hear(
         }
     };
     if upstream.client.about().found.revision.era() == Era::Modern {
-        let filter = consort_wire::Filter {
+        let filter = consort_wire::SubscriptionFilter {
             resource_subscriptions: uris.clone(),
             task_ids: subscription.tasks.clone(),
-            ..consort_wire::Filter::default()
+            ..consort_wire::SubscriptionFilter::default()
         };
         let mut notices = upstream.client.listen(filter).await.map_err(failed)?;
         let promised = &notices.accepted().resource_subscriptions;
@@ -98,7 +98,7 @@ async fn hear(
     }
     announce(sender, first, uris, updated).await;
     while let Some(notice) = until_retired(&upstream, notices.next()).await {
-        if notice == Notice::Renewed {
+        if notice == ConnectionNotice::Renewed {
             // The server forgot with its session what it was asked to tell.
             for uri in uris {
                 upstream.watch_again(uri).await.map_err(failed)?;
@@ -114,8 +114,8 @@ async fn hear(
 /// credentials.
 async fn until_retired(
     upstream: &UpstreamConnection,
-    next: impl Future<Output = Option<Notice>>,
-) -> Option<Notice> {
+    next: impl Future<Output = Option<ConnectionNotice>>,
+) -> Option<ConnectionNotice> {
     tokio::select! {
         biased;
         () = upstream.retired() => None,
@@ -150,27 +150,29 @@ async fn announce(
 async fn pass_on(
     server: &ServerId,
     sender: &mpsc::Sender<SubscriptionEvent>,
-    notice: Notice,
+    notice: ConnectionNotice,
     uris: &[String],
     updated: impl Fn(&str) -> SubscriptionEvent,
     wanted: impl Fn(&str) -> bool,
 ) {
     match notice {
-        Notice::Notification(body) if body.method == "notifications/resources/updated" => {
+        ConnectionNotice::Notification(body)
+            if body.method == "notifications/resources/updated" =>
+        {
             if body.params.text("uri").is_some_and(|uri| wanted(&uri)) {
                 let event =
                     SubscriptionEvent::Notification { method: body.method, params: body.params };
                 let _ = sender.send(event).await;
             }
         }
-        Notice::Notification(body) if body.method.starts_with("notifications/tasks") => {
+        ConnectionNotice::Notification(body) if body.method.starts_with("notifications/tasks") => {
             // A task that waits for answers says in its state what it asks.
             let params = attributed_requests(server, body.params);
             let event = SubscriptionEvent::Notification { method: body.method, params };
             let _ = sender.send(event).await;
         }
-        Notice::Notification(_) => {}
-        Notice::Lost(_) | Notice::Renewed | Notice::Reopened => {
+        ConnectionNotice::Notification(_) => {}
+        ConnectionNotice::Lost(_) | ConnectionNotice::Renewed | ConnectionNotice::Reopened => {
             for uri in uris {
                 let _ = sender.send(updated(uri)).await;
             }

@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use consort_core::{LogLevel, Offers};
-use consort_wire::{Client, Json, Request};
+use consort_core::{ClientCapabilities, LogLevel};
+use consort_wire::{Client, Json, OutgoingRequest};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection_turns::ConnectionTurns;
-use crate::lease::{ConnectionUse, Lease};
-use crate::probation::Probation;
+use crate::lease::{ConnectionLease, ConnectionUse};
+use crate::probation::ServerProbation;
 use crate::tasks::ServerTasks;
 
 /// An upstream connection, and the capabilities declared on it.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamConnection {
     pub(crate) client: Client,
-    pub(crate) offers: Arc<Offers>,
+    pub(crate) offers: Arc<ClientCapabilities>,
     /// Generation of the credentials that it was made with.
     pub(crate) credentials: u64,
     /// Resource subscriptions and the requested log level.
@@ -26,8 +26,8 @@ pub(crate) struct UpstreamConnection {
     /// is known to send requests, the connection belongs to that session.
     pub(crate) owner: Arc<OnceLock<u64>>,
     /// Probation of first calls of clients that share it.
-    pub(crate) probation: Probation,
-    lease: Lease,
+    pub(crate) probation: ServerProbation,
+    lease: ConnectionLease,
     /// Held by a call whose client cannot be distinguished from others.
     _leased: Option<Arc<ConnectionUse>>,
     /// Guard of its use.
@@ -39,7 +39,7 @@ pub(crate) struct UpstreamConnection {
 /// State that requests set at the server. The lock is never held across a request.
 #[derive(Debug, Default)]
 struct RequestedState {
-    requested: Mutex<Requested>,
+    requested: Mutex<RequestedSettings>,
     /// Notified at the end of each request.
     changed: Notify,
     /// Cancelled once the connection serves no new calls.
@@ -47,7 +47,7 @@ struct RequestedState {
 }
 
 #[derive(Debug, Default)]
-struct Requested {
+struct RequestedSettings {
     /// The log level, and the session in which it was set.
     level: Option<(LogLevel, u64)>,
     /// True while a request for another level is in flight.
@@ -66,7 +66,7 @@ struct WatchedResource {
 }
 
 impl RequestedState {
-    fn lock(&self) -> MutexGuard<'_, Requested> {
+    fn lock(&self) -> MutexGuard<'_, RequestedSettings> {
         self.requested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -74,7 +74,7 @@ impl RequestedState {
 impl UpstreamConnection {
     pub(crate) fn new(
         client: Client,
-        offers: Arc<Offers>,
+        offers: Arc<ClientCapabilities>,
         credentials: u64,
         tasks: Option<ServerTasks>,
     ) -> Self {
@@ -84,8 +84,8 @@ impl UpstreamConnection {
             credentials,
             state: Arc::default(),
             owner: Arc::default(),
-            probation: Probation::default(),
-            lease: Lease::default(),
+            probation: ServerProbation::default(),
+            lease: ConnectionLease::default(),
             _leased: None,
             used: None,
             tasks,
@@ -93,7 +93,7 @@ impl UpstreamConnection {
     }
 
     /// Returns the same connection, with the owner and lease of its slot.
-    pub(crate) fn of_slot(self, owner: Arc<OnceLock<u64>>, lease: Lease) -> Self {
+    pub(crate) fn of_slot(self, owner: Arc<OnceLock<u64>>, lease: ConnectionLease) -> Self {
         Self { owner, lease, ..self }
     }
 
@@ -135,7 +135,7 @@ impl UpstreamConnection {
     pub(crate) async fn log(&self, level: LogLevel) {
         // A session that replaced another knows nothing of it.
         let session = self.client.session();
-        let is_set = |state: &Requested| {
+        let is_set = |state: &RequestedSettings| {
             state.level.is_some_and(|(current, of)| current <= level && of == session)
         };
         if is_set(&self.state.lock()) || !self.client.about().offers("logging") {
@@ -159,26 +159,29 @@ impl UpstreamConnection {
                 return;
             }
         }
-        let _over = RequestGuard { state: &self.state, subject: Subject::Level };
+        let _over = RequestGuard { state: &self.state, subject: RequestSubject::Level };
         if self.client.log_level(level).await.is_ok() {
             self.state.lock().level = Some((level, session));
         }
     }
 
     /// Subscribes to a resource of a legacy server until the returned guard is dropped.
-    pub(crate) async fn watch(&self, uri: &str) -> Result<Watching, consort_wire::CallError> {
+    pub(crate) async fn watch(
+        &self,
+        uri: &str,
+    ) -> Result<ResourceSubscription, consort_wire::ClientCallError> {
         self.state.lock().resources.entry(uri.to_owned()).or_default().watchers += 1;
-        let watching = Watching { upstream: self.clone(), uri: uri.to_owned() };
+        let watching = ResourceSubscription { upstream: self.clone(), uri: uri.to_owned() };
         self.watch_again(uri).await?;
         Ok(watching)
     }
 
     /// Subscribes again to a resource, unless the current session already has the subscription.
-    pub(crate) async fn watch_again(&self, uri: &str) -> Result<(), consort_wire::CallError> {
+    pub(crate) async fn watch_again(&self, uri: &str) -> Result<(), consort_wire::ClientCallError> {
         let session = self.client.session();
         let is_done = |resource: &WatchedResource| resource.session == Some(session);
         let Some(_over) = self.begin(uri, is_done).await else { return Ok(()) };
-        let request = Request::new("resources/subscribe").with("uri", Json::string(uri));
+        let request = OutgoingRequest::new("resources/subscribe").with("uri", Json::string(uri));
         self.client.request(request).await?;
         if let Some(resource) = self.state.lock().resources.get_mut(uri) {
             resource.session = Some(session);
@@ -191,7 +194,8 @@ impl UpstreamConnection {
         let is_done =
             |resource: &WatchedResource| resource.watchers > 0 || resource.session.is_none();
         if let Some(_over) = self.begin(uri, is_done).await {
-            let request = Request::new("resources/unsubscribe").with("uri", Json::string(uri));
+            let request =
+                OutgoingRequest::new("resources/unsubscribe").with("uri", Json::string(uri));
             let _ = self.client.request(request).await;
             if let Some(resource) = self.state.lock().resources.get_mut(uri) {
                 resource.session = None;
@@ -222,7 +226,7 @@ impl UpstreamConnection {
                     resource.is_busy = true;
                     return Some(RequestGuard {
                         state: &self.state,
-                        subject: Subject::Resource(uri),
+                        subject: RequestSubject::Resource(uri),
                     });
                 }
             }
@@ -234,10 +238,10 @@ impl UpstreamConnection {
 /// Guard of a request in flight. When dropped, the next one about the same subject may be sent.
 struct RequestGuard<'a> {
     state: &'a RequestedState,
-    subject: Subject<'a>,
+    subject: RequestSubject<'a>,
 }
 
-enum Subject<'a> {
+enum RequestSubject<'a> {
     Level,
     Resource(&'a str),
 }
@@ -246,8 +250,8 @@ impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.state.lock();
         match self.subject {
-            Subject::Level => state.is_setting_level = false,
-            Subject::Resource(uri) => {
+            RequestSubject::Level => state.is_setting_level = false,
+            RequestSubject::Resource(uri) => {
                 if let Some(resource) = state.resources.get_mut(uri) {
                     resource.is_busy = false;
                 }
@@ -260,12 +264,12 @@ impl Drop for RequestGuard<'_> {
 
 /// Subscription to a resource. When the last one is dropped, the server receives `resources/unsubscribe`.
 #[derive(Debug)]
-pub(crate) struct Watching {
+pub(crate) struct ResourceSubscription {
     upstream: UpstreamConnection,
     uri: String,
 }
 
-impl Drop for Watching {
+impl Drop for ResourceSubscription {
     fn drop(&mut self) {
         let (upstream, uri) = (self.upstream.clone(), std::mem::take(&mut self.uri));
         let is_last = upstream.state.lock().resources.get_mut(&uri).is_some_and(|resource| {

@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Caller, CallerKind, IdentityId, Json, Offer, Offers, Problem};
+use consort_core::{
+    Caller, CallerKind, ClientCapabilities, IdentityId, Json, Problem, ServerCatalog,
+};
 use tokio::time::Instant;
 
 /// The lists of a server as one connection read them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerLists {
-    pub(crate) offer: Offer,
+    pub(crate) offer: ServerCatalog,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -39,7 +41,7 @@ impl ServerLists {
 #[derive(Debug, Default)]
 pub(crate) struct ListVariants {
     /// The capabilities that the main connection declared.
-    main: Option<Arc<Offers>>,
+    main: Option<Arc<ClientCapabilities>>,
     /// Counts up whenever the main lists change.
     main_version: u64,
     entries: Vec<ListVariant>,
@@ -49,7 +51,7 @@ pub(crate) struct ListVariants {
 struct ListVariant {
     /// The identity that it is for; all identities with the capabilities if absent.
     identity: Option<IdentityId>,
-    capabilities: Arc<Offers>,
+    capabilities: Arc<ClientCapabilities>,
     /// The lists; the main ones if absent.
     lists: Option<Arc<ServerLists>>,
     /// The identity whose connection read it and receives change notifications, while that is open.
@@ -65,7 +67,7 @@ struct ListVariant {
 pub(crate) struct VariantReading {
     /// The identity of the connection; `None` for a modern server, which receives capabilities with each request.
     pub(crate) identity: Option<IdentityId>,
-    pub(crate) capabilities: Arc<Offers>,
+    pub(crate) capabilities: Arc<ClientCapabilities>,
     pub(crate) lists: ServerLists,
 }
 
@@ -144,26 +146,30 @@ impl ListVariants {
     }
 
     /// Returns true if some variant was read by the connection of this identity with these capabilities.
-    pub(crate) fn is_reader(&self, identity: &IdentityId, capabilities: &Arc<Offers>) -> bool {
+    pub(crate) fn is_reader(
+        &self,
+        identity: &IdentityId,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> bool {
         let base = self.position(None, capabilities).map(|at| &self.entries[at].reader);
         base.is_some_and(|reader| reader.as_ref() == Some(identity))
             || self.position(Some(identity), capabilities).is_some()
     }
 
     /// Returns true if the main connection declared these capabilities.
-    pub(crate) fn is_main(&self, capabilities: &Arc<Offers>) -> bool {
+    pub(crate) fn is_main(&self, capabilities: &Arc<ClientCapabilities>) -> bool {
         self.main.as_ref() == Some(capabilities)
     }
 
     /// Returns true for an agent or a command whose capabilities the main connection declared, perhaps among others.
     /// What the main lists have beyond them does no harm there, and a connection of its own would cost a process.
-    fn is_served_by_main(&self, caller: &Caller, capabilities: &Arc<Offers>) -> bool {
+    fn is_served_by_main(&self, caller: &Caller, capabilities: &Arc<ClientCapabilities>) -> bool {
         caller.kind != CallerKind::Client
             && self.main.as_ref().is_some_and(|main| covers(main, capabilities))
     }
 
     /// Returns the version of the lists that identities with these capabilities share.
-    pub(crate) fn base_version(&self, capabilities: &Arc<Offers>) -> u64 {
+    pub(crate) fn base_version(&self, capabilities: &Arc<ClientCapabilities>) -> u64 {
         match self.position(None, capabilities) {
             Some(at) => self.entries[at].version,
             None => self.main_version,
@@ -172,7 +178,7 @@ impl ListVariants {
 
     /// Returns the capabilities of stale variants for which no connection receives change notifications. Variants of a
     /// legacy server that equal the main lists stay so until a connection reads others.
-    pub(crate) fn unheard(&self, is_modern: bool) -> Vec<Arc<Offers>> {
+    pub(crate) fn unheard(&self, is_modern: bool) -> Vec<Arc<ClientCapabilities>> {
         let unheard = self.entries.iter().filter(|entry| {
             let is_stale = entry.reader.is_none() && entry.read.is_none();
             is_stale && entry.identity.is_none() && (is_modern || entry.lists.is_some())
@@ -183,7 +189,7 @@ impl ListVariants {
     /// Notes that the main lists changed from `before` to `now`, read on a connection that declared these capabilities.
     pub(crate) fn put_main(
         &mut self,
-        declared: &Arc<Offers>,
+        declared: &Arc<ClientCapabilities>,
         before: Option<ServerLists>,
         now: &ServerLists,
     ) {
@@ -278,7 +284,11 @@ impl ListVariants {
     }
 
     /// Notes that the connection of an identity with these capabilities is closed. Returns true if its lists changed.
-    pub(crate) fn close(&mut self, identity: &IdentityId, capabilities: &Arc<Offers>) -> bool {
+    pub(crate) fn close(
+        &mut self,
+        identity: &IdentityId,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> bool {
         let mut changed = false;
         self.entries.retain(|entry| {
             let is_own = entry.identity.as_ref() == Some(identity);
@@ -306,7 +316,11 @@ impl ListVariants {
         self.entries.len() != before
     }
 
-    fn position(&self, identity: Option<&IdentityId>, capabilities: &Arc<Offers>) -> Option<usize> {
+    fn position(
+        &self,
+        identity: Option<&IdentityId>,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Option<usize> {
         self.entries.iter().position(|entry| {
             entry.identity.as_ref() == identity && entry.capabilities == *capabilities
         })
@@ -327,7 +341,7 @@ impl ListVariants {
     }
 
     /// Returns true if some identity gets other lists than others with the same capabilities.
-    pub(crate) fn differs_by_identity(&self, capabilities: &Arc<Offers>) -> bool {
+    pub(crate) fn differs_by_identity(&self, capabilities: &Arc<ClientCapabilities>) -> bool {
         let base = self.position(None, capabilities).and_then(|at| self.entries[at].lists.as_ref());
         self.entries.iter().any(|entry| {
             entry.identity.is_some()
@@ -348,8 +362,8 @@ impl ListVariants {
 }
 
 /// Returns true if all of these capabilities are among those declared.
-fn covers(declared: &Offers, capabilities: &Offers) -> bool {
-    let Offers { form, url, sampling, sampling_tools, roots, extensions, experimental } =
+fn covers(declared: &ClientCapabilities, capabilities: &ClientCapabilities) -> bool {
+    let ClientCapabilities { form, url, sampling, sampling_tools, roots, extensions, experimental } =
         capabilities;
     let has = |name, value, of: &BTreeMap<String, Json>| of.get(name) == Some(value);
     let mut extensions = extensions.iter();

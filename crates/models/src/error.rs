@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use consort_wire::Barrier;
+use consort_wire::OriginConnectError;
 use serde::{Deserialize, Serialize};
 
 /// Error of a model request.
@@ -78,7 +78,7 @@ pub enum ProviderErrorKind {
         /// Host and port.
         host: String,
         /// Cause of the failure.
-        barrier: Barrier,
+        barrier: OriginConnectError,
     },
     /// No data arrived before the timeout.
     #[serde(rename = "silent")]
@@ -144,7 +144,8 @@ impl ProviderError {
             | ProviderErrorKind::MidStream
             | ProviderErrorKind::IdleTimeout { .. }
             | ProviderErrorKind::Unreachable {
-                barrier: Barrier::Name | Barrier::Silence | Barrier::Other,
+                barrier:
+                    OriginConnectError::Name | OriginConnectError::Silence | OriginConnectError::Other,
                 ..
             } => Duration::from_secs(1),
             _ => return RetryDecision::No,
@@ -180,15 +181,17 @@ impl ProviderError {
 }
 
 /// Returns advice about an unreachable provider.
-fn connection_hint(host: &str, barrier: Barrier) -> &'static str {
+fn connection_hint(host: &str, barrier: OriginConnectError) -> &'static str {
     match barrier {
-        Barrier::Refused if host.ends_with(":11434") => {
+        OriginConnectError::Refused if host.ends_with(":11434") => {
             "start Ollama with `ollama serve`, or set `OLLAMA_HOST` to where it runs"
         }
-        Barrier::Refused => "nobody listens there: start it, or check the base URL",
-        Barrier::Name => "check the base URL, and whether this machine is online",
-        Barrier::Silence | Barrier::Other => "check the base URL, and what may be in the way",
-        Barrier::Tls => {
+        OriginConnectError::Refused => "nobody listens there: start it, or check the base URL",
+        OriginConnectError::Name => "check the base URL, and whether this machine is online",
+        OriginConnectError::Silence | OriginConnectError::Other => {
+            "check the base URL, and what may be in the way"
+        }
+        OriginConnectError::Tls => {
             "check whether the base URL speaks https, and whose certificates are trusted here \
              (`SSL_CERT_FILE`)"
         }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::Emitting;
+use consort_core::DrivenStream;
 use consort_wire::{
-    ConnectError, Emitter, NetworkSettings, Origin, ProxyChoice, Response, Times, Unanswered,
+    ConnectError, HttpOrigin, HttpRequestError, HttpResponse, NetworkSettings, ProxyChoice,
+    StreamSender, Times,
 };
 use http::header::{CONTENT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
@@ -58,7 +59,7 @@ pub struct HttpProvider(Arc<ProviderInner>);
 struct ProviderInner {
     format: WireFormat,
     endpoint: ProviderEndpoint,
-    origin: Origin,
+    origin: HttpOrigin,
     timeouts: ProviderTimeouts,
     limits: AnswerLimits,
     prepared_tools: PreparedToolsCache,
@@ -122,7 +123,7 @@ impl HttpProvider {
         let is_read = matches!(network.proxy, ProxyChoice::Url(_))
             && !endpoint.base_url.to_ascii_lowercase().starts_with("https:");
         let usual = consort_wire::Limits::default();
-        let origin = Origin::with_network(&endpoint.base_url, network, &usual, &times)?;
+        let origin = HttpOrigin::with_network(&endpoint.base_url, network, &usual, &times)?;
         let sent = endpoint.headers_for(wire, ReplyDelivery::Stream);
         let has_secrets =
             sent.iter().any(|header| matches!(header.value, RequestHeaderValue::Secret(_)));
@@ -153,9 +154,9 @@ impl HttpProvider {
 }
 
 impl ModelProvider for HttpProvider {
-    fn request(&self, model_request: ModelRequest) -> Emitting<ProviderEvent> {
+    fn request(&self, model_request: ModelRequest) -> DrivenStream<ProviderEvent> {
         let shared = Arc::clone(&self.0);
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             ProviderEvent::End(shared.answer(model_request, &emitter).await)
         })
     }
@@ -166,7 +167,7 @@ impl ProviderInner {
     async fn answer(
         &self,
         mut model_request: ModelRequest,
-        emitter: &Emitter<ProviderEvent>,
+        emitter: &StreamSender<ProviderEvent>,
     ) -> Result<ModelReply, ProviderError> {
         let until = self.timeouts.total.map(|total| Instant::now() + total);
         self.rejected_thinking.remove_known(&mut model_request);
@@ -258,9 +259,9 @@ struct ModelExchange {
 impl ModelExchange {
     async fn run(
         mut self,
-        origin: &Origin,
+        origin: &HttpOrigin,
         request: Request<Bytes>,
-        emitter: &Emitter<ProviderEvent>,
+        emitter: &StreamSender<ProviderEvent>,
     ) -> Result<ModelReply, ProviderError> {
         let mut response = match self.deadlines.within(origin.send(request)).await {
             Ok(Ok(response)) => response,
@@ -287,7 +288,7 @@ impl ModelExchange {
     }
 
     /// Takes the status and the headers; returns an error if the body is useless.
-    fn head(&mut self, response: &Response) -> Result<(), ProviderError> {
+    fn head(&mut self, response: &HttpResponse) -> Result<(), ProviderError> {
         let (status, headers) = (response.status(), response.headers());
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let refused = |cause: ProviderErrorKind, message: &str| {
@@ -340,12 +341,14 @@ impl RequestDeadlines {
 }
 
 /// Returns the error for a response that did not arrive, or not completely.
-fn connection_error(unanswered: Unanswered) -> ProviderError {
+fn connection_error(unanswered: HttpRequestError) -> ProviderError {
     match unanswered {
-        Unanswered::Unreachable { host, barrier, source } => {
+        HttpRequestError::Unreachable { host, barrier, source } => {
             ProviderError::new(ProviderErrorKind::Unreachable { host, barrier }, source.to_string())
         }
-        Unanswered::Broken(reason) => ProviderError::new(ProviderErrorKind::Truncated, reason),
+        HttpRequestError::Broken(reason) => {
+            ProviderError::new(ProviderErrorKind::Truncated, reason)
+        }
     }
 }
 

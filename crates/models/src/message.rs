@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_core::{Content, Json, Object};
+use consort_core::{ContentBlock, Json, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -325,14 +325,18 @@ fn words(parts: &[MessagePart]) -> String {
 }
 
 /// Converts a content block of a tool's result.
-fn part(content: &Content) -> MessagePart {
+fn part(content: &ContentBlock) -> MessagePart {
     let media =
         |mime: &str, data: &str| MediaSource::Data { mime: mime.to_owned(), data: data.to_owned() };
     match content {
-        Content::Text(block) => MessagePart::text(&block.text),
-        Content::Image(block) => PartContent::Image(media(&block.mime_type, &block.data)).into(),
-        Content::Audio(block) => PartContent::Audio(media(&block.mime_type, &block.data)).into(),
-        Content::Resource(block) => {
+        ContentBlock::Text(block) => MessagePart::text(&block.text),
+        ContentBlock::Image(block) => {
+            PartContent::Image(media(&block.mime_type, &block.data)).into()
+        }
+        ContentBlock::Audio(block) => {
+            PartContent::Audio(media(&block.mime_type, &block.data)).into()
+        }
+        ContentBlock::Resource(block) => {
             let text = |name: &str| block.resource.get(name)?.as_str().map(str::to_owned);
             let resource = ResourceContent {
                 uri: text("uri").unwrap_or_default(),
@@ -342,7 +346,7 @@ fn part(content: &Content) -> MessagePart {
             };
             PartContent::Resource(resource).into()
         }
-        Content::ResourceLink(block) => {
+        ContentBlock::ResourceLink(block) => {
             let mime = block.extra("mimeType").and_then(Value::as_str).map(str::to_owned);
             PartContent::Resource(ResourceContent {
                 uri: block.uri.clone(),
@@ -351,7 +355,7 @@ fn part(content: &Content) -> MessagePart {
             })
             .into()
         }
-        Content::Unknown(json) => MessagePart::text(json.as_str()),
+        ContentBlock::Unknown(json) => MessagePart::text(json.as_str()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::Emitting;
+use consort_core::DrivenStream;
 
 use crate::error::ProviderError;
 use crate::reply::{ModelReply, ReplyDelta, TokenUsage};
@@ -18,7 +18,7 @@ pub const REPLAYED: &str = "replayed";
 pub trait ModelProvider: Send + Sync {
     /// Sends a request. It runs while the stream is read; dropping the stream cancels it. The stream ends with exactly
     /// one [`ProviderEvent::End`].
-    fn request(&self, request: ModelRequest) -> Emitting<ProviderEvent>;
+    fn request(&self, request: ModelRequest) -> DrivenStream<ProviderEvent>;
 }
 
 /// Item of a model's answer.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_core::Json;
-use consort_wire::sse::{Event as SseEvent, Events};
+use consort_wire::sse::{SseDecoder, SseEvent};
 use serde_json::Value;
 
 use crate::assembly::ReplyAssembly;
@@ -39,7 +39,7 @@ pub struct ResponseReader {
 #[derive(Debug)]
 enum BodyForm {
     Unknown(Vec<u8>),
-    Events(Box<Events>),
+    Events(Box<SseDecoder>),
     Complete(Vec<u8>),
 }
 
@@ -205,7 +205,7 @@ impl ResponseReader {
                 let Some(is_stream) = is_stream(start) else { return Ok(()) };
                 let start = std::mem::take(start);
                 if is_stream {
-                    let mut events = Events::new(self.assembly.limits.event_bytes);
+                    let mut events = SseDecoder::new(self.assembly.limits.event_bytes);
                     events.push(&start);
                     self.body = BodyForm::Events(Box::new(events));
                     return self.drain();

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::Emitting;
+use consort_core::DrivenStream;
 use serde::Deserialize;
 
 use crate::error::{ProviderError, ProviderErrorKind};
@@ -92,7 +92,7 @@ impl ModelScript {
 
 /// Counts turns by the model's messages in the conversation, so that a script continues after a restart.
 impl ModelProvider for ModelScript {
-    fn request(&self, request: ModelRequest) -> Emitting<ProviderEvent> {
+    fn request(&self, request: ModelRequest) -> DrivenStream<ProviderEvent> {
         let is_said = |message: &&Arc<ChatMessage>| message.role == MessageRole::Assistant;
         let number = request.messages.iter().filter(is_said).count();
         let mut played = self.turn(number, &request.messages);
@@ -102,7 +102,7 @@ impl ModelProvider for ModelScript {
                 error.mid_answer = false;
             }
         }
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             for delta in played.deltas {
                 pause(played.pause).await;
                 emitter.emit(ProviderEvent::Delta(delta)).await;

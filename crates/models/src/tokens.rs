@@ -126,7 +126,7 @@ pub struct TokenCost {
 
 /// Returns the cost of each tool of a catalog, in the catalog's order.
 pub fn costs(vocabulary: TokenVocabulary, catalog: &Catalog) -> Vec<TokenCost> {
-    let cost = |entry: &consort_core::Entry| TokenCost {
+    let cost = |entry: &consort_core::CatalogEntry| TokenCost {
         server: entry.route.server.clone(),
         name: entry.name.clone(),
         tokens: count(vocabulary, &definition_text(&entry.tool())),
@@ -191,7 +191,7 @@ fn string_length(text: &str) -> usize {
 mod tests {
     use std::collections::BTreeMap;
 
-    use consort_core::{Offer, ShelfKind};
+    use consort_core::{PrimitiveKind, ServerCatalog};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -260,9 +260,9 @@ mod tests {
             r#""a":{"description":"it\u0027s \"quoted\" \ud800"}}}}}"#
         );
         assert_eq!(definition_text(&Tool::from_object(definition.clone())), whole);
-        let offer = Offer {
-            shelves: BTreeMap::from([(ShelfKind::Tools, vec![("say".to_owned(), definition)])]),
-            ..Offer::default()
+        let offer = ServerCatalog {
+            shelves: BTreeMap::from([(PrimitiveKind::Tools, vec![("say".to_owned(), definition)])]),
+            ..ServerCatalog::default()
         };
         let catalog = Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)]));
         let cost = TokenCost {

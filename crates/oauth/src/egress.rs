@@ -1,7 +1,7 @@
 //! Requests to URLs that servers name: restricted by address, time and size.
 
 use bytes::Bytes;
-use consort_wire::{Limits, NetworkSettings, Origin, Times};
+use consort_wire::{HttpOrigin, Limits, NetworkSettings, Times};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
@@ -109,7 +109,7 @@ impl EgressFilter {
     }
 
     /// Returns the origin of a URL, restricted to the addresses that are allowed for it.
-    fn origin(&self, url: &str) -> Result<Origin, LoginError> {
+    fn origin(&self, url: &str) -> Result<HttpOrigin, LoginError> {
         let uri = parse_url(url)?;
         let origin = Self::secure_origin(url, self.connection_settings.clone())?;
         if self.named_origins.contains(&named_origin(&uri, &origin)) {
@@ -135,9 +135,9 @@ impl EgressFilter {
     }
 
     /// Returns the origin of a URL that cannot be eavesdropped on.
-    fn secure_origin(url: &str, connections: NetworkSettings) -> Result<Origin, LoginError> {
+    fn secure_origin(url: &str, connections: NetworkSettings) -> Result<HttpOrigin, LoginError> {
         let (limits, times) = (Limits::default(), Times::default());
-        let origin = Origin::with_network(url, connections, &limits, &times)
+        let origin = HttpOrigin::with_network(url, connections, &limits, &times)
             .map_err(|error| invalid_url(url, &error.to_string()))?;
         if origin.is_private() { Ok(origin) } else { Err(invalid_url(url, "use https")) }
     }
@@ -240,7 +240,7 @@ impl FetchedResponse {
     }
 }
 
-fn named_origin(uri: &Uri, origin: &Origin) -> NamedOrigin {
+fn named_origin(uri: &Uri, origin: &HttpOrigin) -> NamedOrigin {
     let host = uri.host().unwrap_or_default().to_ascii_lowercase();
     (uri.scheme_str().unwrap_or_default().to_owned(), host, origin.port())
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use consort_wire::{BoxFuture, Credentials, Refused};
+use consort_wire::{BoxFuture, Credentials, RefusedRequest};
 use http::HeaderValue;
 
 use crate::authorization_code::authorize;
@@ -197,7 +197,7 @@ impl ServerLogin {
     }
 
     /// Handles a refused request: refreshes or replaces the token.
-    async fn handle_refusal(&self, refused: Refused) -> Result<(), LoginError> {
+    async fn handle_refusal(&self, refused: RefusedRequest) -> Result<(), LoginError> {
         let _one = self.refreshing.lock().await;
         let stored = self.reload();
         let now = stored.as_ref().and_then(|stored| bearer_header(&stored.tokens));
@@ -346,7 +346,7 @@ impl Credentials for ServerLogin {
         }
     }
 
-    fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>> {
+    fn refused(&self, refused: RefusedRequest) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             self.handle_refusal(refused).await.map_err(|error| match error {
                 LoginError::Unauthorized(_) if self.user_agent.is_none() => {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use consort_core::{Annotations, Entry};
+use consort_core::{CatalogEntry, ToolAnnotations};
 use serde_json::Value;
 
 use crate::content::ContentWords;
@@ -30,7 +30,7 @@ pub struct ToolDocument {
 
 impl ToolDocument {
     /// Creates a document from a tool of a catalog.
-    pub fn from_entry(entry: &Entry, limits: &SearchLimits) -> Self {
+    pub fn from_entry(entry: &CatalogEntry, limits: &SearchLimits) -> Self {
         let tool = entry.tool();
         let mut document = Self {
             id: entry.id(),
@@ -98,7 +98,7 @@ impl ToolDocument {
     }
 }
 
-fn hints(annotations: Annotations) -> Vec<String> {
+fn hints(annotations: ToolAnnotations) -> Vec<String> {
     let hints = [
         (annotations.read_only, "read only"),
         (annotations.destructive, "destructive"),

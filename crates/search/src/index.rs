@@ -165,7 +165,7 @@ impl ToolIndex {
 mod tests {
     use std::collections::BTreeMap;
 
-    use consort_core::{Json, Offer, ServerId, ShelfKind};
+    use consort_core::{Json, PrimitiveKind, ServerCatalog, ServerId};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -177,12 +177,12 @@ mod tests {
             let definition = json!({ "name": name, "description": description });
             ((*name).to_owned(), Json::from(definition).to_object().unwrap())
         };
-        let offers: BTreeMap<ServerId, Offer> = servers
+        let offers: BTreeMap<ServerId, ServerCatalog> = servers
             .iter()
             .map(|(server, tools)| {
                 let tools = tools.iter().map(definition).collect();
-                let shelves = BTreeMap::from([(ShelfKind::Tools, tools)]);
-                (server.parse().unwrap(), Offer { shelves, ..Offer::default() })
+                let shelves = BTreeMap::from([(PrimitiveKind::Tools, tools)]);
+                (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
             })
             .collect();
         Catalog::build(&offers)

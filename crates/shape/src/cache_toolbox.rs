@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    Call, CallError, Caller, Catalog, Changes, Event, Events, Outcome, Pattern, ServerId,
-    ToolResult, Toolbox,
+    Call, CallError, CallEvent, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
+    NamePattern, ServerId, ToolResult, Toolbox,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use crate::transform::one_or_more;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheRule {
     /// Tools, by their servers' names for them.
-    pub tools: Vec<Pattern>,
+    pub tools: Vec<NamePattern>,
     /// Lifetime of a cached result.
     pub ttl: Duration,
 }
@@ -49,7 +49,7 @@ impl CacheSpec {
         if self.tools.is_empty() {
             return Err("`tools` is empty: say which only read".to_owned());
         }
-        Ok(CacheRule { tools: self.tools.iter().map(Pattern::new).collect(), ttl: time })
+        Ok(CacheRule { tools: self.tools.iter().map(NamePattern::new).collect(), ttl: time })
     }
 }
 
@@ -130,13 +130,15 @@ impl CacheToolbox {
     }
 
     /// Makes a call whose result is cached, or waits for the same call in flight.
-    fn call_cached(&self, call: Call, key: CacheKey, time: Duration) -> Events {
+    fn call_cached(&self, call: Call, key: CacheKey, time: Duration) -> CallEvents {
         let (inner, results) = (Arc::clone(&self.inner), Arc::clone(&self.results));
         let limits = self.limits;
-        Events::new(|emitter| async move {
+        CallEvents::new(|emitter| async move {
             let flight = loop {
                 match look_up(&results, &key) {
-                    CacheLookup::Hit(result) => return Event::End(Ok(Outcome::Complete(result))),
+                    CacheLookup::Hit(result) => {
+                        return CallEvent::End(Ok(CallOutcome::Complete(result)));
+                    }
                     CacheLookup::InFlight(mut other) => {
                         // However it ends, there is a result now, or it is our turn.
                         let _ = other.changed().await;
@@ -147,7 +149,7 @@ impl CacheToolbox {
                 }
             };
             let end = inner.call(call).forward(&emitter).await;
-            if let Event::End(Ok(Outcome::Complete(result))) = &end
+            if let CallEvent::End(Ok(CallOutcome::Complete(result))) = &end
                 && !result.is_error()
             {
                 store_result(&results, &key, result, time, limits);
@@ -254,11 +256,11 @@ impl Toolbox for CacheToolbox {
         self.inner.catalog(caller)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         match self.key(&call) {
             Ok(Some((key, time))) => self.call_cached(call, key, time),
             Ok(None) => self.inner.call(call),
-            Err(error) => Events::ended(Err(error)),
+            Err(error) => CallEvents::ended(Err(error)),
         }
     }
 
@@ -266,7 +268,7 @@ impl Toolbox for CacheToolbox {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 }
@@ -329,7 +331,7 @@ mod tests {
         let (first, second) = (both("s", "read", &json!({})), both("s", "read", &json!({})));
         let mut leaving = cached.call(first.0);
         // It is on its way: the first event is progress.
-        assert!(matches!(leaving.next().await, Some(Event::Progress(_))));
+        assert!(matches!(leaving.next().await, Some(CallEvent::Progress(_))));
         let mut waiting = cached.call(second.1);
         tokio::select! {
             biased;

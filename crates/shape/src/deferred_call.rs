@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Catalog, Entry, Event, Events, Json, MissingName, Outcome, ToolResult, Toolbox,
+    Call, CallEvent, CallEvents, CallOutcome, Catalog, CatalogEntry, Json, MissingName, ToolResult,
+    Toolbox,
 };
 
 /// A call of a tool that is unknown so far, made after waiting for the servers that may have it.
@@ -20,28 +21,30 @@ impl DeferredCall {
     pub(crate) fn make(
         self,
         toolbox: Arc<dyn Toolbox>,
-        find: impl FnOnce(&Catalog) -> Option<(Entry, Result<Json, String>)> + Send + 'static,
-    ) -> Events {
+        find: impl FnOnce(&Catalog) -> Option<(CatalogEntry, Result<Json, String>)> + Send + 'static,
+    ) -> CallEvents {
         let Self { mut call, missing, otherwise } = self;
         let server = missing.servers.first().filter(|_| missing.named);
         let mut refused = call.refused(server, &missing.name);
-        Events::new(|emitter| async move {
+        CallEvents::new(|emitter| async move {
             let found = match toolbox.find_missing(missing).await {
                 Ok(true) => find(&toolbox.catalog(&call.caller)),
                 Ok(false) => None,
                 Err(error) => {
                     refused.error = Some(error.clone());
                     toolbox.refused(&refused);
-                    return Event::End(Err(error));
+                    return CallEvent::End(Err(error));
                 }
             };
             let Some((entry, inputs)) = found else {
                 toolbox.refused(&refused);
-                return Event::End(Ok(Outcome::Complete(otherwise)));
+                return CallEvent::End(Ok(CallOutcome::Complete(otherwise)));
             };
             let inputs = match inputs {
                 Ok(inputs) => inputs,
-                Err(reason) => return Event::End(Ok(Outcome::Complete(ToolResult::error(reason)))),
+                Err(reason) => {
+                    return CallEvent::End(Ok(CallOutcome::Complete(ToolResult::error(reason))));
+                }
             };
             call.set_tool(&entry.route.server, &entry.name);
             call.set("arguments", inputs);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::Entry;
+use consort_core::CatalogEntry;
 use serde::Serialize;
 
 use crate::transform::{ToolDraft, Transform};
@@ -42,7 +42,7 @@ pub struct ExplainedChange {
 }
 
 /// Follows one tool through transforms.
-pub fn explain(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> TransformExplanation {
+pub fn explain(entry: &CatalogEntry, transforms: &[Arc<dyn Transform>]) -> TransformExplanation {
     let mut draft = ToolDraft::new(entry);
     let mut explanation = TransformExplanation { from: entry.id(), to: None, steps: Vec::new() };
     for transform in transforms {
@@ -73,7 +73,10 @@ pub enum TransformEffect {
 }
 
 /// Returns the overall effect of transforms on one tool; [`explain`] returns the reasons.
-pub fn transform_effect(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> TransformEffect {
+pub fn transform_effect(
+    entry: &CatalogEntry,
+    transforms: &[Arc<dyn Transform>],
+) -> TransformEffect {
     let before = ToolDraft::new(entry);
     let after = transforms.iter().try_fold(before.clone(), |draft, rule| rule.apply(draft));
     match after {
@@ -117,14 +120,14 @@ mod tests {
     use super::*;
     use crate::transform::tests::draft;
     use crate::transform::{ChangeDescription, DropTools, PrefixNames, TextChange};
-    use consort_core::Pattern;
+    use consort_core::NamePattern;
 
     #[test]
     fn every_effect_has_its_rule() {
         let entry = draft(r#"{"name":"read","description":"Reads."}"#).entry();
         let transforms: Vec<Arc<dyn Transform>> = vec![
             Arc::new(PrefixNames("my_".to_owned())),
-            Arc::new(DropTools(vec![Pattern::new("other")])),
+            Arc::new(DropTools(vec![NamePattern::new("other")])),
             Arc::new(ChangeDescription(TextChange::Suffix(" Fast.".to_owned()))),
         ];
         let explanation = explain(&entry, &transforms);
@@ -148,7 +151,7 @@ mod tests {
                 r#"the description ends with ` Fast.`: description Some("Reads.") -> Some("Reads. Fast.")"#,
             ]
         );
-        let hidden = explain(&entry, &[Arc::new(DropTools(vec![Pattern::new("read")]))]);
+        let hidden = explain(&entry, &[Arc::new(DropTools(vec![NamePattern::new("read")]))]);
         assert_eq!(hidden.to, None);
         assert!(hidden.steps[0].hides);
     }

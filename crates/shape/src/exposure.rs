@@ -14,8 +14,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use consort_core::{
-    Call, Caller, CallerMap, Catalog, Changes, Entry, Events, Pattern, RefusedCall, ServerId,
-    ShelfKind, Target, Toolbox,
+    Call, CallEvents, Caller, CallerMap, Catalog, CatalogChanges, CatalogEntry, NamePattern,
+    PrimitiveKind, RefusedCall, ServerId, Target, Toolbox,
 };
 
 use crate::limits::ExposureLimits;
@@ -74,7 +74,7 @@ pub struct ExposureSettings {
     /// The exposure, fixed or chosen automatically.
     pub mode: ExposureMode,
     /// Tools that are shown directly in every mode.
-    pub direct: Vec<Pattern>,
+    pub direct: Vec<NamePattern>,
     /// Descriptions of servers, for the one tool that stands for each.
     pub servers: BTreeMap<ServerId, String>,
     /// Bytes of tool names in the description of the one tool that stands for a server.
@@ -197,16 +197,16 @@ impl ExposureToolbox {
     }
 
     fn make(&self, exposure: Exposure, whole: Arc<Catalog>, names: usize) -> ExposedListing {
-        let direct = |entry: &&Entry| {
-            let Entry { route, name, .. } = entry;
+        let direct = |entry: &&CatalogEntry| {
+            let CatalogEntry { route, name, .. } = entry;
             let fits = |name: &str| {
-                let fits = |pattern: &Pattern| pattern.matches(route.server.as_str(), name);
+                let fits = |pattern: &NamePattern| pattern.matches(route.server.as_str(), name);
                 self.settings.direct.iter().any(fits)
             };
             exposure == Exposure::Individual || fits(name) || fits(&route.name)
         };
-        let entries: Vec<&Entry> = whole.tools.entries().iter().filter(direct).collect();
-        let mut tools: Vec<(Entry, ListedKind)> =
+        let entries: Vec<&CatalogEntry> = whole.tools.entries().iter().filter(direct).collect();
+        let mut tools: Vec<(CatalogEntry, ListedKind)> =
             entries.into_iter().map(|entry| (entry.clone(), ListedKind::Direct)).collect();
         match exposure {
             Exposure::Individual => {}
@@ -216,8 +216,8 @@ impl ExposureToolbox {
             Exposure::Search => tools.extend(find::tools(&whole, &self.settings.limits)),
         }
         let mut shown = Catalog::clone(&whole);
-        shown.set(ShelfKind::Tools, tools.iter().map(|(entry, _)| entry.clone()).collect());
-        let kind = |entry: &Entry| {
+        shown.set(PrimitiveKind::Tools, tools.iter().map(|(entry, _)| entry.clone()).collect());
+        let kind = |entry: &CatalogEntry| {
             let found = tools.iter().find(|(tool, _)| tool == entry);
             found.map_or(ListedKind::Direct, |(_, kind)| kind.clone())
         };
@@ -270,7 +270,7 @@ impl Toolbox for ExposureToolbox {
         }
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let exposure = self.exposure(&call.caller);
         let Some(target) = call.tool_target().filter(|_| exposure != Exposure::Individual) else {
             return self.inner.call(call);
@@ -285,7 +285,7 @@ impl Toolbox for ExposureToolbox {
             Err(_) if call.find(&listing.full_catalog).is_some() => self.inner.call(call),
             Err(error) => {
                 self.inner.refused(&call.refused(None, &target.to_string()));
-                Events::ended(Err(error))
+                CallEvents::ended(Err(error))
             }
         }
     }
@@ -294,7 +294,7 @@ impl Toolbox for ExposureToolbox {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 
@@ -321,7 +321,7 @@ impl Toolbox for ExposureToolbox {
 mod tests {
     use super::*;
     use crate::fake::{Fake, both, ended as end, tool};
-    use consort_core::{Outcome, ToolResult};
+    use consort_core::{CallOutcome, ToolResult};
     use serde_json::{Value, json};
 
     fn fake() -> Arc<Fake> {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn toolbox(fake: &Arc<Fake>, exposure: Exposure, direct: &[&str]) -> ExposureToolbox {
-        let direct = direct.iter().copied().map(Pattern::new).collect();
+        let direct = direct.iter().copied().map(NamePattern::new).collect();
         let settings = ExposureSettings {
             mode: ExposureMode::Fixed(exposure),
             direct,
@@ -343,10 +343,10 @@ mod tests {
 
     fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
         let catalog = toolbox.catalog(&Caller::client("alice"));
-        catalog.tools.entries().iter().map(Entry::id).collect()
+        catalog.tools.entries().iter().map(CatalogEntry::id).collect()
     }
 
-    fn text(outcome: &Outcome) -> String {
+    fn text(outcome: &CallOutcome) -> String {
         ToolResult::from_object(outcome.object().clone()).flattened()
     }
 
@@ -521,7 +521,7 @@ mod tests {
             let settings = ExposureSettings { mode, names, ..ExposureSettings::default() };
             let toolbox = ExposureToolbox::new(Arc::clone(&fake) as Arc<dyn Toolbox>, settings);
             let catalog = toolbox.catalog(&Caller::client("alice"));
-            let about = |entry: &Entry| entry.tool().description().unwrap();
+            let about = |entry: &CatalogEntry| entry.tool().description().unwrap();
             catalog.tools.entries().iter().map(about).collect()
         };
         let usual =

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use consort_core::{
-    Call, Caller, Catalog, Changes, ClientContext, Emitting, Event, Events, Json, Offer, Operation,
-    Outcome, Progress, ServerId, ShelfKind, Target, ToolResult, Toolbox,
+    Call, CallEvent, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges, ClientContext,
+    DrivenStream, Json, Operation, PrimitiveKind, Progress, ServerCatalog, ServerId, Target,
+    ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -27,9 +28,12 @@ impl Fake {
                 (tool["name"].as_str().unwrap().to_owned(), definition)
             };
             let tools = tools.iter().map(tool).collect();
-            Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools)]), ..Offer::default() }
+            ServerCatalog {
+                shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+                ..ServerCatalog::default()
+            }
         };
-        let offers: BTreeMap<ServerId, Offer> =
+        let offers: BTreeMap<ServerId, ServerCatalog> =
             servers.iter().map(|(name, tools)| (name.parse().unwrap(), offer(tools))).collect();
         Arc::new(Self {
             catalog: Arc::new(Catalog::build(&offers)),
@@ -43,12 +47,12 @@ impl Fake {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
 
-    fn went(&self, call: String) -> Events {
+    fn went(&self, call: String) -> CallEvents {
         self.calls.lock().unwrap().push(call);
         let result = self.result.clone();
-        Events::new(|emitter| async move {
-            emitter.emit(Event::Progress(Progress::new(1.0, None, None))).await;
-            Event::End(Ok(Outcome::Complete(result)))
+        CallEvents::new(|emitter| async move {
+            emitter.emit(CallEvent::Progress(Progress::new(1.0, None, None))).await;
+            CallEvent::End(Ok(CallOutcome::Complete(result)))
         })
     }
 }
@@ -58,13 +62,13 @@ impl Toolbox for Fake {
         Arc::clone(&self.catalog)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let name = call.operation.name().unwrap_or_default();
         self.went(format!("{}.{name} {}", call.server(), call.arguments()))
     }
 
-    fn changes(&self) -> Changes {
-        Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> CatalogChanges {
+        DrivenStream::new(|_| std::future::pending())
     }
 }
 
@@ -90,13 +94,13 @@ pub(crate) fn both(server: &str, name: &str, arguments: &Value) -> (Call, Call) 
 }
 
 /// Drives a call to its end and returns it; the fake never waits.
-pub(crate) fn ended(mut events: Events) -> Result<Outcome, consort_core::CallError> {
+pub(crate) fn ended(mut events: CallEvents) -> Result<CallOutcome, consort_core::CallError> {
     let waker = std::task::Waker::noop();
     let mut context = std::task::Context::from_waker(waker);
     loop {
         let mut next = std::pin::pin!(events.next());
         match next.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(Some(Event::End(end))) => return end,
+            std::task::Poll::Ready(Some(CallEvent::End(end))) => return end,
             std::task::Poll::Ready(Some(_)) => {}
             other => panic!("no end: {other:?}"),
         }

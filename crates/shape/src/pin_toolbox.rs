@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    AdmissionCheck, BoxFuture, Call, CallError, Caller, Catalog, Changes, Entry, Event, Events,
-    MissingName, Operation, RefusedTarget, RejectReason, Route, ServerId, ShelfKind, Target,
-    Toolbox,
+    AdmissionCheck, BoxFuture, Call, CallError, CallEvent, CallEvents, Caller, Catalog,
+    CatalogChanges, CatalogEntry, CatalogRoute, MissingName, Operation, PrimitiveKind,
+    RefusedTarget, RejectReason, ServerId, Target, Toolbox,
 };
 
 use crate::memo::CatalogMemo;
@@ -45,14 +45,14 @@ impl LockedToolbox {
     }
 
     /// Makes a call whose target the lock admits.
-    fn call(self: &Arc<Self>, mut call: Call) -> Events {
+    fn call(self: &Arc<Self>, mut call: Call) -> CallEvents {
         let (kind, target) = match &call.operation {
-            Operation::CallTool(target) => (ShelfKind::Tools, target.clone()),
-            Operation::GetPrompt(target) => (ShelfKind::Prompts, target.clone()),
+            Operation::CallTool(target) => (PrimitiveKind::Tools, target.clone()),
+            Operation::GetPrompt(target) => (PrimitiveKind::Prompts, target.clone()),
             _ => return self.inner.call(call),
         };
         if let Err(error) = self.admit(&call.caller, kind, &target) {
-            return Events::ended(Err(error));
+            return CallEvents::ended(Err(error));
         }
         // The sender checks again: the server may have reconnected by then.
         let (locked, caller) = (Arc::clone(self), call.caller.clone());
@@ -61,7 +61,12 @@ impl LockedToolbox {
     }
 
     /// Checks that the lock admits the current definition of an item.
-    fn admit(&self, caller: &Caller, kind: ShelfKind, target: &Target) -> Result<(), CallError> {
+    fn admit(
+        &self,
+        caller: &Caller,
+        kind: PrimitiveKind,
+        target: &Target,
+    ) -> Result<(), CallError> {
         let Target { server, name } = target;
         let admitted = self.catalog(caller);
         if admitted.shelf(kind).position(server, name).is_some() {
@@ -73,7 +78,7 @@ impl LockedToolbox {
             .position(server, name)
             .and_then(|at| self.withheld_error(&whole, kind, &shelf.entries()[at]));
         let unknown = || match kind {
-            ShelfKind::Tools => admitted.unknown(kind, &target.to_string()).into(),
+            PrimitiveKind::Tools => admitted.unknown(kind, &target.to_string()).into(),
             // Without a hint: this layer does not know what the caller may see.
             _ => CallError::Unknown { kind: "prompt", name: name.clone(), nearest: Vec::new() },
         };
@@ -84,10 +89,10 @@ impl LockedToolbox {
     fn withheld_error(
         &self,
         catalog: &Catalog,
-        kind: ShelfKind,
-        entry: &Entry,
+        kind: PrimitiveKind,
+        entry: &CatalogEntry,
     ) -> Option<CallError> {
-        let Entry { route: Route { server, name }, definition, .. } = entry;
+        let CatalogEntry { route: CatalogRoute { server, name }, definition, .. } = entry;
         let pinned = pin::PinnedKind::of(kind).filter(|_| !catalog.is_local(server))?;
         let id = entry.id();
         let reason = match self.lock.withheld(server, pinned, name, definition.json())? {
@@ -106,17 +111,17 @@ impl Toolbox for PinToolbox {
         self.0.catalog(caller)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         // A server that said that its definitions changed is not called before they were read again.
         let pinned = matches!(call.operation, Operation::CallTool(_) | Operation::GetPrompt(_));
         let read =
             pinned.then(|| self.0.inner.await_definitions(&call.caller, call.server())).flatten();
         let Some(read) = read else { return self.0.call(call) };
         let locked = Arc::clone(&self.0);
-        Events::new(|emitter| async move {
+        CallEvents::new(|emitter| async move {
             match read.await {
                 Ok(()) => locked.call(call).forward(&emitter).await,
-                Err(error) => Event::End(Err(error)),
+                Err(error) => CallEvent::End(Err(error)),
             }
         })
     }
@@ -143,18 +148,19 @@ impl Toolbox for PinToolbox {
         })
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.0.inner.changes()
     }
 
     fn withheld(
         &self,
         caller: &Caller,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         target: &RefusedTarget,
     ) -> Option<(ServerId, RejectReason)> {
         let (whole, admitted) = (self.0.inner.catalog(caller), self.catalog(caller));
-        let known = |entry: &Entry| admitted.shelf(kind).position(&entry.route.server, &entry.name);
+        let known =
+            |entry: &CatalogEntry| admitted.shelf(kind).position(&entry.route.server, &entry.name);
         let mut meant = whole.shelf(kind).entries().iter().filter(|entry| target.may_mean(entry));
         match meant.find(|entry| known(entry).is_none()) {
             Some(kept) => Some((kept.route.server.clone(), RejectReason::LockWithheld)),
@@ -197,7 +203,7 @@ mod tests {
         let now = Fake::new(&[("a", &tools), ("b", &[tool("t", &[])])]);
         let pinned = PinToolbox::new(Arc::clone(&now) as Arc<dyn Toolbox>, lock);
         let catalog = pinned.catalog(&Caller::client("a"));
-        let ids: Vec<String> = catalog.tools.entries().iter().map(Entry::id).collect();
+        let ids: Vec<String> = catalog.tools.entries().iter().map(CatalogEntry::id).collect();
         assert_eq!(ids, ["a.same"]);
         assert_eq!(catalog.problems.len(), 3);
         for (server, name, why) in [

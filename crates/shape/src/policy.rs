@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use consort_core::{Annotations, Caller, CallerKind, Json};
+use consort_core::{Caller, CallerKind, Json, ToolAnnotations};
 use serde_json::Value;
 
 mod approval;
@@ -91,7 +91,7 @@ pub struct PolicyQuestion<'a> {
     /// The tool, by its server's name for it.
     pub tool: &'a str,
     /// The server's tool annotations.
-    pub annotations: Annotations,
+    pub annotations: ToolAnnotations,
     /// The arguments of the call; absent when the tool is listed or looked up.
     pub arguments: Option<&'a Json>,
 }
@@ -176,7 +176,7 @@ impl Policy {
     }
 
     /// Returns a tool's classes: the operator's, else those of its server's annotations.
-    pub fn classes(&self, server: &str, tool: &str, annotations: Annotations) -> EffectClasses {
+    pub fn classes(&self, server: &str, tool: &str, annotations: ToolAnnotations) -> EffectClasses {
         self.classes.classes(server, tool, annotations)
     }
 
@@ -305,7 +305,7 @@ mod tests {
             profile: None,
             server,
             tool,
-            annotations: Annotations { read_only, ..Annotations::default() },
+            annotations: ToolAnnotations { read_only, ..ToolAnnotations::default() },
             arguments: arguments.as_ref(),
         })
     }
@@ -406,7 +406,7 @@ mod tests {
                 profile,
                 server: "s",
                 tool: "t",
-                annotations: Annotations::default(),
+                annotations: ToolAnnotations::default(),
                 arguments: None,
             }))
         };
@@ -442,7 +442,7 @@ mod tests {
                 profile: None,
                 server: "s",
                 tool: "t",
-                annotations: Annotations::default(),
+                annotations: ToolAnnotations::default(),
                 arguments: Some(&arguments),
             };
             policy.decide(&question)
@@ -637,7 +637,7 @@ mod tests {
             // Parsers may read these differently, so conditions cannot be tested on them.
             let twice = Json::parse(r#"{"n":1,"n":9,"o":{"n":1}}"#).unwrap();
             let (server, tool) = IDS[id].split_once('.').unwrap();
-            let annotations = Annotations::default();
+            let annotations = ToolAnnotations::default();
             let arguments = Some(&twice);
             let question = PolicyQuestion { caller: &caller, profile: None, server, tool, annotations, arguments };
             for (then, default, expected) in

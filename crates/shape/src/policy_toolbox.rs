@@ -10,9 +10,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{
-    Annotations, Asked, BoxFuture, Call, CallError, Caller, CallerMap, Catalog, Changes, Emitter,
-    Emitting, Entry, Event, Events, Json, MissingName, Refusal, RefusedTarget, RejectReason, Reply,
-    Revision, ServerId, ShelfKind, Subscription, SubscriptionEvent, SubscriptionEvents, Toolbox,
+    BoxFuture, Call, CallError, CallEvent, CallEvents, Caller, CallerMap, Catalog, CatalogChanges,
+    CatalogEntry, DrivenStream, Json, MissingName, PendingServerRequest, PrimitiveKind,
+    RefusedTarget, RejectReason, RequestRefusal, RequestResponder, Revision, ServerId,
+    StreamSender, Subscription, SubscriptionEvent, SubscriptionEvents, ToolAnnotations, Toolbox,
 };
 use tokio::sync::oneshot;
 
@@ -69,12 +70,12 @@ impl PolicyToolbox {
         Self { inner, settings: Arc::new(settings), visible: Mutex::default() }
     }
 
-    fn call_tool(&self, call: Call) -> Events {
+    fn call_tool(&self, call: Call) -> CallEvents {
         let catalog = self.inner.catalog(&call.caller);
         let found = call.find(&catalog).map(|at| &catalog.tools.entries()[at]);
         let Some(entry) = found.filter(|entry| self.settings.shows(&call.caller, entry)) else {
             // "Unknown", not "denied": a caller must not learn of what it cannot see.
-            return Events::ended(Err(call.unknown(&self.catalog(&call.caller))));
+            return CallEvents::ended(Err(call.unknown(&self.catalog(&call.caller))));
         };
         let server = entry.route.server.clone();
         let decision = self.settings.decide(&call.caller, entry, &call.arguments());
@@ -97,11 +98,11 @@ impl PolicyToolbox {
                 }
                 let (settings, inner) = (Arc::clone(&self.settings), Arc::clone(&self.inner));
                 let entry = entry.clone();
-                Events::new(|emitter| async move {
+                CallEvents::new(|emitter| async move {
                     match settings.ask(&entry, &decision, call, &emitter).await {
                         Ok(call) => inner.call(call).forward(&emitter).await,
                         Err(reason) => {
-                            Event::End(Err(CallError::Denied { server: Some(server), reason }))
+                            CallEvent::End(Err(CallError::Denied { server: Some(server), reason }))
                         }
                     }
                 })
@@ -110,8 +111,8 @@ impl PolicyToolbox {
     }
 }
 
-fn deny(server: ServerId, reason: &str) -> Events {
-    Events::ended(Err(CallError::Denied { server: Some(server), reason: reason.to_owned() }))
+fn deny(server: ServerId, reason: &str) -> CallEvents {
+    CallEvents::ended(Err(CallError::Denied { server: Some(server), reason: reason.to_owned() }))
 }
 
 /// Checks that the caller can be asked.
@@ -128,7 +129,7 @@ impl PolicySettings {
     fn question<'a>(
         &'a self,
         caller: &'a Caller,
-        entry: &'a Entry,
+        entry: &'a CatalogEntry,
         arguments: Option<&'a Json>,
     ) -> PolicyQuestion<'a> {
         PolicyQuestion {
@@ -142,17 +143,17 @@ impl PolicySettings {
     }
 
     /// The one decision that every call goes through.
-    fn decide(&self, caller: &Caller, entry: &Entry, arguments: &Json) -> PolicyDecision {
+    fn decide(&self, caller: &Caller, entry: &CatalogEntry, arguments: &Json) -> PolicyDecision {
         self.policy.decide(&self.question(caller, entry, Some(arguments)))
     }
 
-    fn shows(&self, caller: &Caller, entry: &Entry) -> bool {
+    fn shows(&self, caller: &Caller, entry: &CatalogEntry) -> bool {
         self.policy.decide(&self.question(caller, entry, None)).shows()
     }
 
     /// Returns true if a caller may use anything of a server besides tools. Such use counts as read-only.
     fn opens(&self, caller: &Caller, server: &ServerId) -> bool {
-        let annotations = Annotations { read_only: Some(true), ..Annotations::default() };
+        let annotations = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() };
         let question = PolicyQuestion {
             caller,
             profile: self.profile.as_deref(),
@@ -176,7 +177,7 @@ impl PolicySettings {
     fn key(
         &self,
         caller: &Caller,
-        entry: &Entry,
+        entry: &CatalogEntry,
         arguments: &Json,
         binding: ArgumentBinding,
     ) -> Result<ApprovalKey, String> {
@@ -203,10 +204,10 @@ impl PolicySettings {
     /// Asks the caller; returns the call as the person approved it, or the reason of the refusal.
     async fn ask(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         decision: &PolicyDecision,
         mut call: Call,
-        emitter: &Emitter<Event>,
+        emitter: &StreamSender<CallEvent>,
     ) -> Result<Call, String> {
         let caller = call.caller.clone();
         let arguments = call.arguments();
@@ -214,19 +215,20 @@ impl PolicySettings {
         let question = self.question(&caller, entry, Some(&arguments));
         let form = ApprovalForm::new(&question, decision, Revision::V2025_06_18, self.limits)?;
         let (sender, answer) = oneshot::channel();
-        let reply = Reply::new(move |answer| {
+        let reply = RequestResponder::new(move |answer| {
             let _ = sender.send(answer);
         });
         let params = form.params().to_object().expect("they are an object");
         let method = "elicitation/create".to_owned();
-        let question = Event::Approval(Asked { method, params, reply: Some(reply) });
+        let question =
+            CallEvent::Approval(PendingServerRequest { method, params, reply: Some(reply) });
         let answered = async {
             emitter.emit(question).await;
             answer.await
         };
         let answer = match tokio::time::timeout(self.limits.answer, answered).await {
             Ok(Ok(Ok(answer))) => answer,
-            Ok(Ok(Err(Refusal { message, .. }))) => {
+            Ok(Ok(Err(RequestRefusal { message, .. }))) => {
                 return Err(format!("not approved: {message}"));
             }
             Ok(Err(_)) => return Err("not approved".to_owned()),
@@ -256,17 +258,17 @@ impl PolicySettings {
         let mut servers: HashMap<ServerId, bool> = HashMap::new();
         let mut catalog = Catalog::clone(from);
         let mut hidden = false;
-        for kind in ShelfKind::ALL {
+        for kind in PrimitiveKind::ALL {
             let entries = from.shelf(kind).entries();
-            let shown = |entry: &&Entry| match kind {
-                ShelfKind::Tools => self.shows(caller, entry),
+            let shown = |entry: &&CatalogEntry| match kind {
+                PrimitiveKind::Tools => self.shows(caller, entry),
                 _ => {
                     let server = entry.route.server.clone();
                     let opens = || self.opens(caller, &entry.route.server);
                     *servers.entry(server).or_insert_with(opens)
                 }
             };
-            let shown: Vec<Entry> = entries.iter().filter(shown).cloned().collect();
+            let shown: Vec<CatalogEntry> = entries.iter().filter(shown).cloned().collect();
             if shown.len() < entries.len() {
                 hidden = true;
                 catalog.set(kind, shown);
@@ -275,7 +277,7 @@ impl PolicySettings {
         // A server without visible items is hidden altogether, with its instructions.
         let closed = |server: &ServerId| {
             let any = |kind| catalog.shelf(kind).of(server).next().is_some();
-            !ShelfKind::ALL.into_iter().any(any) && !self.opens(caller, server)
+            !PrimitiveKind::ALL.into_iter().any(any) && !self.opens(caller, server)
         };
         let closed: BTreeSet<ServerId> = from
             .abouts()
@@ -304,20 +306,20 @@ impl Toolbox for PolicyToolbox {
         shown.as_ref().clone().unwrap_or(whole)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         if call.tool_target().is_some() {
             return self.call_tool(call);
         }
         match self.settings.open(&call.caller, call.server()) {
             Ok(()) => self.inner.call(call),
-            Err(error) => Events::ended(Err(error)),
+            Err(error) => CallEvents::ended(Err(error)),
         }
     }
 
     fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
         match self.settings.open(&subscription.caller, &subscription.server) {
             Ok(()) => self.inner.subscribe(subscription),
-            Err(error) => Emitting::new(|_| std::future::ready(SubscriptionEvent::End(error))),
+            Err(error) => DrivenStream::new(|_| std::future::ready(SubscriptionEvent::End(error))),
         }
     }
 
@@ -329,18 +331,19 @@ impl Toolbox for PolicyToolbox {
         self.find_visible(missing)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 
     fn withheld(
         &self,
         caller: &Caller,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         target: &RefusedTarget,
     ) -> Option<(ServerId, RejectReason)> {
         let (whole, visible) = (self.inner.catalog(caller), self.catalog(caller));
-        let shown = |entry: &Entry| visible.shelf(kind).position(&entry.route.server, &entry.name);
+        let shown =
+            |entry: &CatalogEntry| visible.shelf(kind).position(&entry.route.server, &entry.name);
         let mut meant = whole.shelf(kind).entries().iter().filter(|entry| target.may_mean(entry));
         match meant.find(|entry| shown(entry).is_none()) {
             Some(hidden) => Some((hidden.route.server.clone(), RejectReason::PolicyHidden)),
@@ -354,7 +357,7 @@ mod tests {
     use super::*;
     use crate::fake::{Fake, both, ended as end, tool};
     use crate::policy::PolicySpec;
-    use consort_core::{ClientContext, Object, Operation, Outcome};
+    use consort_core::{CallOutcome, ClientContext, Object, Operation};
     use serde_json::{Value, json};
 
     fn settings(policy: Value) -> PolicySettings {
@@ -374,7 +377,7 @@ mod tests {
     }
 
     fn ids(toolbox: &dyn Toolbox, caller: &Caller) -> Vec<String> {
-        toolbox.catalog(caller).tools.entries().iter().map(Entry::id).collect()
+        toolbox.catalog(caller).tools.entries().iter().map(CatalogEntry::id).collect()
     }
 
     /// Runs a call, and answers its approval request.
@@ -382,17 +385,18 @@ mod tests {
         toolbox: &dyn Toolbox,
         mut call: Call,
         answer: Value,
-    ) -> (Vec<Json>, Result<Outcome, CallError>) {
-        let offers = Arc::new(consort_core::Offers { form: true, ..Default::default() });
+    ) -> (Vec<Json>, Result<CallOutcome, CallError>) {
+        let offers =
+            Arc::new(consort_core::ClientCapabilities { form: true, ..Default::default() });
         call.client = Some(ClientContext::new(offers));
         let (mut events, mut asked) = (toolbox.call(call), Vec::new());
         loop {
             match events.next().await.unwrap() {
-                Event::Approval(question) => {
+                CallEvent::Approval(question) => {
                     asked.push(question.params.json().clone());
                     question.reply.unwrap().send(Ok(answer.clone().into()));
                 }
-                Event::End(end) => return (asked, end),
+                CallEvent::End(end) => return (asked, end),
                 _ => {}
             }
         }
@@ -435,7 +439,7 @@ mod tests {
         let why = |server: Option<&str>, name: &str| {
             let server = server.map(|server| server.parse().unwrap());
             let target = RefusedTarget { server, name: name.to_owned() };
-            toolbox.withheld(&Caller::client("alice"), ShelfKind::Tools, &target)
+            toolbox.withheld(&Caller::client("alice"), PrimitiveKind::Tools, &target)
         };
         let hidden = Some(("files".parse().unwrap(), RejectReason::PolicyHidden));
         for name in ["delete", "files.delete", "files_delete"] {
@@ -587,7 +591,9 @@ mod tests {
         let (_, pass) = both("files", "read", &json!({ "path": "/" }));
         assert!(pass.client.as_ref().is_some_and(|client| !client.offers.form));
         let mut events = toolbox.call(pass);
-        let Some(Event::Approval(asked)) = events.next().await else { panic!("nobody is asked") };
+        let Some(CallEvent::Approval(asked)) = events.next().await else {
+            panic!("nobody is asked")
+        };
         let yes = json!({ "action": "accept", "content": { "decision": "once" } });
         asked.reply.unwrap().send(Ok(yes.into()));
         consort_core::end(events).await.unwrap();
@@ -612,8 +618,8 @@ mod tests {
         let (call, _) = both("files", "read", &json!({}));
         let mut events = toolbox.call(call);
         let kept = events.next().await;
-        assert!(matches!(kept, Some(Event::Approval(_))));
-        let Some(Event::End(Err(error))) = events.next().await else { panic!("no end") };
+        assert!(matches!(kept, Some(CallEvent::Approval(_))));
+        let Some(CallEvent::End(Err(error))) = events.next().await else { panic!("no end") };
         assert_eq!(error.to_string(), "denied: no answer within 300s");
         assert!(fake.taken().is_empty());
     }
@@ -630,12 +636,12 @@ mod tests {
             Arc::new(catalog)
         }
 
-        fn call(&self, _: Call) -> Events {
+        fn call(&self, _: Call) -> CallEvents {
             unreachable!("nothing is on offer")
         }
 
-        fn changes(&self) -> Changes {
-            Emitting::new(|_| std::future::pending())
+        fn changes(&self) -> CatalogChanges {
+            DrivenStream::new(|_| std::future::pending())
         }
 
         fn find_missing(
@@ -660,7 +666,7 @@ mod tests {
         let caller = Caller::client("alice");
         let catalog = toolbox.catalog(&caller);
         let found = async |name: &str| {
-            let missing = MissingName::new(&catalog, caller.clone(), ShelfKind::Tools, name);
+            let missing = MissingName::new(&catalog, caller.clone(), PrimitiveKind::Tools, name);
             toolbox.find_missing(missing).await.map_err(|error| error.server().cloned())
         };
         let down = |server: &str| Err(Some(server.parse().unwrap()));

@@ -6,7 +6,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    Call, CallError, Caller, Content, Entry, Json, Object, Operation, Route, ServerId, ToolResult,
+    Call, CallError, Caller, CatalogEntry, CatalogRoute, ContentBlock, Json, Object, Operation,
+    ServerId, ToolResult,
 };
 use serde_json::json;
 
@@ -48,7 +49,7 @@ struct SpilledResult {
 }
 
 /// Resource template for reading spilled results.
-pub(crate) fn template() -> Entry {
+pub(crate) fn template() -> CatalogEntry {
     let pattern = format!("{URI_PREFIX}{{id}}{{?from,bytes}}");
     let definition = json!({
         "uriTemplate": pattern,
@@ -58,8 +59,8 @@ pub(crate) fn template() -> Entry {
         "mimeType": "text/plain",
     });
     let definition = Json::from(definition).to_object().expect("it was written as one");
-    let route = Route { server: OWNER.clone(), name: pattern.clone() };
-    Entry { route, name: pattern, definition }
+    let route = CatalogRoute { server: OWNER.clone(), name: pattern.clone() };
+    CatalogEntry { route, name: pattern, definition }
 }
 
 /// Returns the URI of the result that a call reads, if it reads one.
@@ -91,7 +92,7 @@ impl SpillStore {
             return result;
         }
         let text = match (result.content().as_slice(), result.structured_content()) {
-            ([Content::Text(text)], _) => text.text.clone(),
+            ([ContentBlock::Text(text)], _) => text.text.clone(),
             (_, Some(structured)) => structured.as_str().to_owned(),
             _ => result.json().as_str().to_owned(),
         };
@@ -105,8 +106,11 @@ impl SpillStore {
             "type": "resource_link", "uri": uri, "name": format!("result of {tool}"),
             "mimeType": "text/plain", "size": bytes,
         });
-        let content =
-            [Content::text(preview), Content::text(note), Content::from_json(&link.into())];
+        let content = [
+            ContentBlock::text(preview),
+            ContentBlock::text(note),
+            ContentBlock::from_json(&link.into()),
+        ];
         ToolResult::new(&content, None, result.is_error())
     }
 

@@ -8,7 +8,7 @@ mod result;
 mod spec;
 mod text;
 
-use consort_core::{Entry, Json, Object, Pattern, Route, ServerId};
+use consort_core::{CatalogEntry, CatalogRoute, Json, NamePattern, Object, ServerId};
 use consort_wire::splice;
 
 pub use arguments::{ArgumentChange, ArgumentTransform, BoundValue};
@@ -56,7 +56,7 @@ pub struct ToolDraft {
 
 impl ToolDraft {
     /// Creates a draft of an unchanged definition.
-    pub fn new(entry: &Entry) -> Self {
+    pub fn new(entry: &CatalogEntry) -> Self {
         Self {
             server: entry.route.server.clone(),
             original: entry.route.name.clone(),
@@ -84,7 +84,7 @@ impl ToolDraft {
     #[must_use]
     pub fn without(mut self, member: &str) -> Self {
         if self.definition.get_bytes(member).is_some() {
-            let mut writer = splice::Writer::new();
+            let mut writer = splice::ObjectWriter::new();
             writer.members(&self.definition, &[member]);
             self.definition = writer.finish_object();
         }
@@ -98,7 +98,7 @@ impl ToolDraft {
     }
 
     /// Returns true if a pattern matches the server's name for it.
-    pub fn fits(&self, patterns: &[Pattern]) -> bool {
+    pub fn fits(&self, patterns: &[NamePattern]) -> bool {
         patterns.iter().any(|pattern| pattern.matches(self.server.as_str(), &self.original))
     }
 
@@ -108,18 +108,18 @@ impl ToolDraft {
     }
 
     /// Returns the entry made of this draft.
-    pub(crate) fn entry(&self) -> Entry {
+    pub(crate) fn entry(&self) -> CatalogEntry {
         let definition = if self.definition.text("name").as_deref() == Some(&*self.name) {
             self.definition.clone()
         } else {
             splice::replaced(&self.definition, "name", &Json::string(&self.name))
         };
-        let route = Route { server: self.server.clone(), name: self.original.clone() };
-        Entry { route, name: self.name.clone(), definition }
+        let route = CatalogRoute { server: self.server.clone(), name: self.original.clone() };
+        CatalogEntry { route, name: self.name.clone(), definition }
     }
 }
 
-fn join_patterns(patterns: &[Pattern]) -> String {
+fn join_patterns(patterns: &[NamePattern]) -> String {
     patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -131,8 +131,8 @@ pub(crate) mod tests {
     pub(crate) fn draft(definition: &str) -> ToolDraft {
         let definition = Json::parse(definition.to_owned()).unwrap().to_object().unwrap();
         let name = definition.text("name").unwrap();
-        let route = Route { server: "files".parse().unwrap(), name: name.clone() };
-        ToolDraft::new(&Entry { route, name, definition })
+        let route = CatalogRoute { server: "files".parse().unwrap(), name: name.clone() };
+        ToolDraft::new(&CatalogEntry { route, name, definition })
     }
 
     pub(crate) fn read_file() -> ToolDraft {

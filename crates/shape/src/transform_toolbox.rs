@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    BoxFuture, Call, CallError, Caller, Catalog, Changes, Entry, Events, MapResult, MissingName,
-    Outcome, Problem, RefusedCall, ServerId, ShelfKind, ToolResult, Toolbox,
+    BoxFuture, Call, CallError, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
+    CatalogEntry, MapResult, MissingName, PrimitiveKind, Problem, RefusedCall, ServerId,
+    ToolResult, Toolbox,
 };
 
 use crate::limits::ResultLimits;
@@ -84,14 +85,14 @@ impl TransformToolbox {
             .get(self.inner.catalog(caller), |catalog| transform_catalog(&self.set, catalog))
     }
 
-    fn call_tool(&self, mut call: Call) -> Events {
+    fn call_tool(&self, mut call: Call) -> CallEvents {
         let transformed = self.transformed(&call.caller);
         let at = match call.position(&transformed.catalog) {
             Ok(at) => at,
             Err(error) => {
                 let target = call.tool_target().map(ToString::to_string).unwrap_or_default();
                 self.inner.refused(&call.refused(None, &target));
-                return Events::ended(Err(error));
+                return CallEvents::ended(Err(error));
             }
         };
         let (entry, plan) = (&transformed.catalog.tools.entries()[at], &transformed.plans[at]);
@@ -108,7 +109,7 @@ impl TransformToolbox {
         let (spill, tool) = (Arc::clone(&self.spill), entry.name.clone());
         // The result of a task would bypass the transforms.
         if let Some(client) = &mut call.client {
-            client.tasks = consort_core::Tasks::Follow;
+            client.tasks = consort_core::TaskHandling::Follow;
         }
         self.inner.call(call).observed(MapResult::new(move |result| {
             outbound.iter().fold(result, |result, change| match change {
@@ -143,10 +144,10 @@ fn transform_catalog(shape: &TransformSet, from: &Catalog) -> TransformedCatalog
         draft.problems.iter().map(report)
     });
     catalog.problems.extend(problems);
-    catalog.set(ShelfKind::Tools, drafts.iter().map(|(_, draft)| draft.entry()).collect());
+    catalog.set(PrimitiveKind::Tools, drafts.iter().map(|(_, draft)| draft.entry()).collect());
     // Entries are in the order of their drafts; some drafts became none.
     let mut rest = drafts.into_iter();
-    let plan = |entry: &Entry| {
+    let plan = |entry: &CatalogEntry| {
         let mine = |(_, draft): &(&str, ToolDraft)| {
             draft.server == entry.route.server && draft.name == entry.name
         };
@@ -160,7 +161,7 @@ fn transform_catalog(shape: &TransformSet, from: &Catalog) -> TransformedCatalog
         .any(|plan| plan.outbound.iter().any(|change| matches!(change, OutboundChange::Cap(_))))
     {
         let templates = catalog.templates.entries().iter().cloned();
-        catalog.set(ShelfKind::Templates, templates.chain([spill::template()]).collect());
+        catalog.set(PrimitiveKind::Templates, templates.chain([spill::template()]).collect());
     }
     TransformedCatalog { catalog: Arc::new(catalog), plans }
 }
@@ -170,12 +171,14 @@ impl Toolbox for TransformToolbox {
         Arc::clone(&self.transformed(caller).catalog)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         if call.tool_target().is_some() {
             self.call_tool(call)
         } else if let Some(uri) = spill::spilled_uri(&call) {
             let end = self.spill.read(&call.caller, uri);
-            Events::ended(end.map(|result| Outcome::Complete(ToolResult::from_object(result))))
+            CallEvents::ended(
+                end.map(|result| CallOutcome::Complete(ToolResult::from_object(result))),
+            )
         } else {
             self.inner.call(call)
         }
@@ -195,7 +198,7 @@ impl Toolbox for TransformToolbox {
         self.inner.find_missing(missing)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 
@@ -224,7 +227,7 @@ mod tests {
     }
 
     fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
-        toolbox.catalog(&caller()).tools.entries().iter().map(Entry::id).collect()
+        toolbox.catalog(&caller()).tools.entries().iter().map(CatalogEntry::id).collect()
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use consort_wire::Command;
+use consort_wire::ServerCommand;
 use rmcp::ServiceExt;
 use rmcp::model::{RequestId, RequestStateCodec};
 use rmcp::service::{Peer, SubscriptionSink};
@@ -30,8 +30,8 @@ use crate::reference::{Http, Speaks};
 const KEY: &[u8] = b"no secret: whoever reads this may forge what tests seal";
 
 /// The server as a program on its standard input and output.
-pub fn stdio(speaks: Speaks) -> Command {
-    Command::new(crate::bin("conformance-server")).arguments([speaks.word()])
+pub fn stdio(speaks: Speaks) -> ServerCommand {
+    ServerCommand::new(crate::bin("conformance-server")).arguments([speaks.word()])
 }
 
 /// Serves on the standard input and output of this process until they end.

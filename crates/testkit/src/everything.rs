@@ -1,6 +1,6 @@
 //! `@modelcontextprotocol/server-everything`: the reference server written in TypeScript, legacy only.
 
-use consort_wire::Command;
+use consort_wire::ServerCommand;
 
 use crate::fixtures;
 use crate::listening::Listening;
@@ -36,7 +36,7 @@ pub fn everything_on(way: Everything, port: u16) -> Listening {
 }
 
 /// `server-everything` as a program on its standard input and output.
-pub fn everything_stdio() -> Command {
-    Command::new(fixtures::node())
+pub fn everything_stdio() -> ServerCommand {
+    ServerCommand::new(fixtures::node())
         .arguments([fixtures::server_everything().into_os_string(), "stdio".into()])
 }

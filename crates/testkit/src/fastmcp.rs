@@ -1,6 +1,6 @@
 //! A server written with `FastMCP`, in Python, of both eras.
 
-use consort_wire::Command;
+use consort_wire::ServerCommand;
 
 use crate::fixtures;
 use crate::listening::Listening;
@@ -34,8 +34,8 @@ pub fn fastmcp_sessions() -> Listening {
 }
 
 /// The server as a program on its standard input and output.
-pub fn fastmcp_stdio() -> Command {
-    Command::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()])
+pub fn fastmcp_stdio() -> ServerCommand {
+    ServerCommand::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()])
 }
 
 /// Starts a server of both eras whose tools request input in the way of one era each, on a free port, at `/mcp`.
@@ -53,8 +53,8 @@ pub fn fastmcp_elicit_sse() -> Listening {
 }
 
 /// The same server as a program on its standard input and output.
-pub fn fastmcp_elicit_stdio() -> Command {
-    Command::new(fixtures::python("python3")).arguments([fixtures::fastmcp_elicit()])
+pub fn fastmcp_elicit_stdio() -> ServerCommand {
+    ServerCommand::new(fixtures::python("python3")).arguments([fixtures::fastmcp_elicit()])
 }
 
 /// Starts a server of both eras with the features that the conformance suite tests, on a free port, at `/mcp`.

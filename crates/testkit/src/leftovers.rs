@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use consort_wire::Command;
+use consort_wire::ServerCommand;
 
 /// The environment variable that marks a process and its descendants.
 const MARK: &str = "TESTKIT_MARK";
@@ -34,7 +34,7 @@ impl Leftovers {
 
     /// Marks a program, and with it its descendants.
     #[must_use]
-    pub fn mark(&self, command: Command) -> Command {
+    pub fn mark(&self, command: ServerCommand) -> ServerCommand {
         command.variable(MARK, self.mark.as_str())
     }
 

@@ -22,7 +22,7 @@ mod tools;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use consort_wire::{Command, Era, Revision};
+use consort_wire::{Era, Revision, ServerCommand};
 use rmcp::ServiceExt;
 use rmcp::model::ProtocolVersion;
 
@@ -74,8 +74,8 @@ impl Speaks {
 }
 
 /// A reference server as a program on its standard input and output.
-pub fn stdio(speaks: Speaks) -> Command {
-    Command::new(crate::bin("rmcp-server")).arguments([speaks.word()])
+pub fn stdio(speaks: Speaks) -> ServerCommand {
+    ServerCommand::new(crate::bin("rmcp-server")).arguments([speaks.word()])
 }
 
 /// Serves on the standard input and output of this process until they end.

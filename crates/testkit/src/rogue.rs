@@ -14,7 +14,7 @@ mod stdio;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-use consort_wire::Command;
+use consort_wire::ServerCommand;
 use serde::{Deserialize, Serialize};
 
 pub use brain::Brain;
@@ -160,7 +160,7 @@ pub enum Probe {
 }
 
 /// The rogue as a program.
-pub fn command(manner: &Manner) -> Command {
+pub fn command(manner: &Manner) -> ServerCommand {
     let manner = serde_json::to_string(manner).expect("plain data serialises");
-    Command::new(crate::bin("rogue")).arguments([manner])
+    ServerCommand::new(crate::bin("rogue")).arguments([manner])
 }

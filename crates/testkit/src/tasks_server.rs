@@ -1,6 +1,6 @@
 //! A server of the official TypeScript SDK with the tasks of 2025-11-25, legacy only.
 
-use consort_wire::Command;
+use consort_wire::ServerCommand;
 
 use crate::fixtures;
 use crate::listening::Listening;
@@ -30,9 +30,9 @@ fn command() -> std::process::Command {
 }
 
 /// The server as a program on its standard input and output.
-pub fn tasks_server_stdio() -> Command {
+pub fn tasks_server_stdio() -> ServerCommand {
     let modules = fixtures::node_modules();
-    Command::new(fixtures::node())
+    ServerCommand::new(fixtures::node())
         .arguments([fixtures::tasks_server()])
         .variable("NODE_PATH", modules.to_str().expect("the path of the fixtures is text"))
 }

@@ -3,7 +3,10 @@
 
 #![expect(clippy::print_stdout, reason = "showing what happens is the point")]
 
-use consort_wire::{Client, Command, Endpoint, Event, Json, Request, Server, Settings, ShelfKind};
+use consort_wire::{
+    Client, ClientSettings, Json, OutgoingRequest, PendingCallEvent, PrimitiveKind, ServerCommand,
+    ServerLocation, ServerUrl,
+};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,22 +16,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("use: call TOOL ARGUMENTS URL | call TOOL ARGUMENTS PROGRAM [ARGUMENT…]".into());
     };
     let server = if place.starts_with("http") {
-        Server::Http(Endpoint::new(&place)?)
+        ServerLocation::Http(ServerUrl::new(&place)?)
     } else {
-        Server::Command(Command::new(place).arguments(words))
+        ServerLocation::Command(ServerCommand::new(place).arguments(words))
     };
-    let client = Client::connect(&server, Settings::default()).await?;
+    let client = Client::connect(&server, ClientSettings::default()).await?;
     println!("{:?}", client.about().found);
-    for item in client.list(ShelfKind::Tools).await?.items {
+    for item in client.list(PrimitiveKind::Tools).await?.items {
         println!("  {}", item.name);
     }
-    let mut call = client.call(Request::tool(&tool, &Json::parse(arguments)?));
+    let mut call = client.call(OutgoingRequest::tool(&tool, &Json::parse(arguments)?));
     while let Some(event) = call.next().await {
         match event {
-            Event::Progress(progress) => {
+            PendingCallEvent::Progress(progress) => {
                 println!("{} of {:?}", progress.progress(), progress.total());
             }
-            Event::End(end) => println!("{}", end?.object().json()),
+            PendingCallEvent::End(end) => println!("{}", end?.object().json()),
             other => println!("{other:?}"),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::json::{Json, Object};
 use crate::revision::{Era, Revision};
-use crate::splice::Writer;
+use crate::splice::ObjectWriter;
 
 /// The extension that lets a modern server turn a call into a task.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -20,7 +20,7 @@ pub struct Progress(Object);
 impl Progress {
     /// Creates a report.
     pub fn new(progress: f64, total: Option<f64>, message: Option<&str>) -> Self {
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         // Rust writes no exponent, so every finite number is JSON.
         let number =
             |number: f64| if number.is_finite() { number.to_string() } else { "0".to_owned() };
@@ -63,44 +63,44 @@ impl From<Object> for Progress {
 
 /// A server's request to the client during a call.
 #[derive(Debug)]
-pub struct Asked {
+pub struct PendingServerRequest {
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
     /// The parameters as the server wrote them.
     pub params: Object,
     /// Handle to answer it; absent where another party answers.
-    pub reply: Option<Reply>,
+    pub reply: Option<RequestResponder>,
 }
 
 /// Handle to answer a server's request. Dropped unused, it refuses.
-pub struct Reply(Option<Answered>);
+pub struct RequestResponder(Option<ResponseCallback>);
 
 /// Callback that receives the answer.
-type Answered = Box<dyn FnOnce(Result<Json, Refusal>) + Send + Sync>;
+type ResponseCallback = Box<dyn FnOnce(Result<Json, RequestRefusal>) + Send + Sync>;
 
-impl Reply {
+impl RequestResponder {
     /// Creates a handle: `send` is called exactly once.
-    pub fn new(send: impl FnOnce(Result<Json, Refusal>) + Send + Sync + 'static) -> Self {
+    pub fn new(send: impl FnOnce(Result<Json, RequestRefusal>) + Send + Sync + 'static) -> Self {
         Self(Some(Box::new(send)))
     }
 
     /// Sends the answer.
-    pub fn send(mut self, answer: Result<Json, Refusal>) {
+    pub fn send(mut self, answer: Result<Json, RequestRefusal>) {
         if let Some(send) = self.0.take() {
             send(answer);
         }
     }
 }
 
-impl Drop for Reply {
+impl Drop for RequestResponder {
     fn drop(&mut self) {
         if let Some(send) = self.0.take() {
-            send(Err(Refusal::unanswered()));
+            send(Err(RequestRefusal::unanswered()));
         }
     }
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for RequestResponder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reply")
     }
@@ -108,7 +108,7 @@ impl fmt::Debug for Reply {
 
 /// Observer of the sending of a request, implemented by code that measures time; called once the last
 /// byte of the request is written.
-pub trait Postmark: fmt::Debug + Send + Sync {
+pub trait SendObserver: fmt::Debug + Send + Sync {
     /// Called when the last byte was handed to the transport. A call of several rounds calls it for each.
     fn sent(&self);
 
@@ -119,7 +119,7 @@ pub trait Postmark: fmt::Debug + Send + Sync {
 /// Client capabilities: the requests that a server may send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
-pub struct Offers {
+pub struct ClientCapabilities {
     /// `elicitation/create` with a form.
     pub form: bool,
     /// `elicitation/create` with a URL to open.
@@ -136,11 +136,11 @@ pub struct Offers {
     pub experimental: BTreeMap<String, Json>,
 }
 
-impl Offers {
+impl ClientCapabilities {
     /// Returns the capabilities object that declares them in a revision.
     pub fn capabilities(&self, revision: Revision) -> Json {
         let empty: &[u8] = b"{}";
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         if self.roots {
             writer.raw("roots", empty);
         }
@@ -210,7 +210,7 @@ impl Offers {
 
 /// Writes capabilities by their names, if there are any.
 fn declare<'a>(
-    writer: &mut Writer,
+    writer: &mut ObjectWriter,
     member: &str,
     capabilities: impl Iterator<Item = (&'a String, &'a Json)>,
 ) {
@@ -226,14 +226,14 @@ fn declare<'a>(
 
 /// The refusal of a server's request, as a JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// For example `-32601`.
     pub code: i64,
     /// For the server's log.
     pub message: String,
 }
 
-impl Refusal {
+impl RequestRefusal {
     /// Creates the refusal of a dropped [`Reply`]. The request may then be put to another call.
     pub(crate) fn unanswered() -> Self {
         Self { code: -32603, message: UNANSWERED.to_owned() }
@@ -260,7 +260,7 @@ impl Refusal {
 
 /// Handling of a server's requests during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Questions {
+pub enum ServerRequestHandling {
     /// The connection's `Host` answers, and the call goes on.
     #[default]
     Answer,
@@ -274,7 +274,7 @@ pub enum Questions {
 
 /// Handling of a call that the server turns into a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tasks {
+pub enum TaskHandling {
     /// Follow it to its result.
     #[default]
     Follow,
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn only_what_a_revision_knows_is_declared() {
         let tasks = BTreeMap::from([(TASKS.to_owned(), Json::from(serde_json::json!({})))]);
-        let all = Offers {
+        let all = ClientCapabilities {
             form: true,
             url: true,
             sampling: true,
@@ -356,20 +356,23 @@ mod tests {
             declared(Revision::V2025_11_25),
             r#"{"roots":{},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}"#
         );
-        let url = Offers { url: true, ..Offers::default() };
+        let url = ClientCapabilities { url: true, ..ClientCapabilities::default() };
         assert_eq!(url.capabilities(Revision::V2025_06_18).as_str(), "{}");
         assert!(
             declared(Revision::V2026_07_28)
                 .ends_with(r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
         );
-        assert_eq!(Offers::default().capabilities(Revision::V2026_07_28).as_str(), "{}");
+        assert_eq!(
+            ClientCapabilities::default().capabilities(Revision::V2026_07_28).as_str(),
+            "{}"
+        );
     }
 
     #[test]
     fn extensions_and_experimental_capabilities_are_declared_in_every_revision() {
         let declared = r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html"]},"io.modelcontextprotocol/tasks":{}},"experimental":{"x/y":{"n":1.50}}}"#;
         let object = Json::parse(declared).unwrap().to_object().unwrap();
-        let offers = Offers::declared(&object);
+        let offers = ClientCapabilities::declared(&object);
         for revision in Revision::ALL {
             let written = offers.capabilities(revision);
             let tasks = if revision.era() == Era::Modern {
@@ -389,11 +392,11 @@ mod tests {
     #[test]
     fn only_what_is_declared_may_be_asked() {
         let params = |text: &'static str| Json::parse(text).unwrap().to_object().unwrap();
-        let form = Offers { form: true, ..Offers::default() };
+        let form = ClientCapabilities { form: true, ..ClientCapabilities::default() };
         assert!(form.allow("elicitation/create", &params("{}")));
         assert!(!form.allow("elicitation/create", &params(r#"{"mode":"url"}"#)));
         assert!(!form.allow("sampling/createMessage", &params("{}")));
-        let sampling = Offers { sampling: true, ..Offers::default() };
+        let sampling = ClientCapabilities { sampling: true, ..ClientCapabilities::default() };
         assert!(sampling.allow("sampling/createMessage", &params("{}")));
         assert!(!sampling.allow("sampling/createMessage", &params(r#"{"tools":[]}"#)));
         assert!(!sampling.allow("tools/call", &params("{}")));

@@ -81,26 +81,26 @@ impl MemoryBudget {
     }
 
     /// Creates a reservation for one message, empty at first, that is charged to nobody in particular.
-    pub fn reservation(&self) -> Reservation {
+    pub fn reservation(&self) -> MemoryReservation {
         self.reservation_of(MemoryHolder::default())
     }
 
     /// Creates a reservation for one message of a holder, empty at first.
-    pub fn reservation_of(&self, holder: MemoryHolder) -> Reservation {
-        Reservation { budget: self.clone(), holder, room: None, overdraft: None }
+    pub fn reservation_of(&self, holder: MemoryHolder) -> MemoryReservation {
+        MemoryReservation { budget: self.clone(), holder, room: None, overdraft: None }
     }
 }
 
 /// Memory reserved for one message while it is read, then for as long as its bytes exist.
 #[derive(Debug, Default)]
-pub struct Reservation {
+pub struct MemoryReservation {
     budget: MemoryBudget,
     holder: MemoryHolder,
     room: Option<ReservedRoom>,
     overdraft: Option<ReservedRoom>,
 }
 
-impl Reservation {
+impl MemoryReservation {
     /// Returns true if this many bytes may be held.
     pub fn covers(&self, bytes: usize) -> bool {
         bytes <= SMALL

@@ -37,44 +37,44 @@ pub(crate) mod task;
 
 use crate::ask::LogLevel;
 use crate::budget::MemoryBudget;
-use about::{About, Found};
-use call::{Answer, Call, Event};
+use about::{NegotiatedProtocol, ServerDescription};
+use call::{PendingCall, PendingCallEvent, ServerAnswer};
 use changes::ListChanges;
 use dialect::ClientInfo;
-use error::{CallError, Closed, ConnectError};
-use facts::Facts;
-use faults::Faults;
-use host::{Host, Silent};
-use link::Link;
-use list::{ListError, Listing};
-use listen::{Filter, Subscription};
-use notices::Notices;
-use request::Request;
+use error::{ClientCallError, CloseReason, ConnectError};
+use facts::ToolRequirements;
+use faults::FaultCounts;
+use host::{ClientHandler, SilentHandler};
+use link::SharedConnection;
+use list::{ListError, ServerList};
+use listen::{ChangeSubscription, SubscriptionFilter};
+use notices::NoticeReceiver;
+use request::OutgoingRequest;
 
-use crate::ask::Offers;
+use crate::ask::ClientCapabilities;
 use crate::json::Json;
 use crate::limits::{Limits, Times};
 use crate::operator::OperatorText;
 use crate::revision::Era;
-use crate::shelf::ShelfKind;
+use crate::shelf::PrimitiveKind;
 use crate::splice;
 use crate::transport::Transport;
 use crate::transport::credentials::Credentials;
-use crate::transport::process::Command;
-use crate::transport::url::Endpoint;
+use crate::transport::process::ServerCommand;
+use crate::transport::url::ServerUrl;
 
 /// Location of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Server {
+pub enum ServerLocation {
     /// On the standard input and output of a program.
-    Command(Command),
+    Command(ServerCommand),
     /// At a URL: Streamable HTTP of any revision or, failing that, HTTP+SSE.
-    Http(Endpoint),
+    Http(ServerUrl),
     /// At a URL, by HTTP+SSE.
-    Sse(Endpoint),
+    Sse(ServerUrl),
 }
 
-impl Server {
+impl ServerLocation {
     /// Returns the credentials for the server, if there are any.
     pub fn credentials(&self) -> Option<&Arc<dyn Credentials>> {
         match self {
@@ -86,7 +86,7 @@ impl Server {
 
 /// Era of the protocol to use with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Speak {
+pub enum EraPreference {
     /// Negotiated.
     #[default]
     Auto,
@@ -107,13 +107,13 @@ pub struct ToolTimes {
 
 /// Settings of a connection.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ClientSettings {
     /// The name of the server in log lines.
     pub label: String,
     /// Era to use.
-    pub speak: Speak,
+    pub speak: EraPreference,
     /// Protocol negotiated the last time, to skip the negotiation; negotiated anew if it fails.
-    pub found: Option<Found>,
+    pub found: Option<NegotiatedProtocol>,
     /// Size limits.
     pub limits: Limits,
     /// Time limits.
@@ -121,30 +121,30 @@ pub struct Settings {
     /// Time limits of single tools.
     pub tools: BTreeMap<String, ToolTimes>,
     /// Handler of the server's requests.
-    pub host: Arc<dyn Host>,
+    pub host: Arc<dyn ClientHandler>,
     /// Name and version sent to the server.
     pub client: ClientInfo,
     /// Memory budget for large messages, shared between connections.
     pub budget: MemoryBudget,
 }
 
-impl Default for Settings {
+impl Default for ClientSettings {
     fn default() -> Self {
         Self {
             label: String::new(),
-            speak: Speak::default(),
+            speak: EraPreference::default(),
             found: None,
             limits: Limits::default(),
             times: Times::default(),
             tools: BTreeMap::new(),
-            host: Arc::new(Silent),
+            host: Arc::new(SilentHandler),
             client: ClientInfo::default(),
             budget: MemoryBudget::default(),
         }
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for ClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("speak", &self.speak)
@@ -156,31 +156,34 @@ impl fmt::Debug for Settings {
 /// A connection to a server. Clones share it; dropping the last one closes it.
 #[derive(Clone, Debug)]
 pub struct Client {
-    link: Arc<Link>,
+    link: Arc<SharedConnection>,
     _guard: Arc<DropGuard>,
 }
 
 impl Client {
     /// Connects to a server and negotiates the protocol.
-    pub async fn connect(server: &Server, settings: Settings) -> Result<Self, ConnectError> {
+    pub async fn connect(
+        server: &ServerLocation,
+        settings: ClientSettings,
+    ) -> Result<Self, ConnectError> {
         connect::connect(server, settings).await.map(Self::of)
     }
 
     /// Creates a client for a connection.
-    pub(crate) fn of(link: Arc<Link>) -> Self {
+    pub(crate) fn of(link: Arc<SharedConnection>) -> Self {
         let guard = Arc::new(link.stop.clone().drop_guard());
         Self { link, _guard: guard }
     }
 
     /// Returns the server's description of itself.
-    pub fn about(&self) -> Arc<About> {
+    pub fn about(&self) -> Arc<ServerDescription> {
         self.link.about()
     }
 
     /// Sends `server/discover` to a modern server again. A legacy one describes itself in its handshake only.
     pub async fn rediscover(&self) -> Result<(), ConnectError> {
         match self.about().found {
-            Found { revision, way } if revision.era() == Era::Modern => {
+            NegotiatedProtocol { revision, way } if revision.era() == Era::Modern => {
                 connect::modern(&self.link, way).await
             }
             _ => Ok(()),
@@ -193,50 +196,54 @@ impl Client {
     }
 
     /// Lists one of the server's shelves, all pages of it, or nothing.
-    pub async fn list(&self, shelf: ShelfKind) -> Result<Listing, ListError> {
+    pub async fn list(&self, shelf: PrimitiveKind) -> Result<ServerList, ListError> {
         list::list(&self.link, shelf, None).await
     }
 
     /// Reads a whole list as a modern server gives it to a client with these capabilities. A legacy server was told
     /// its client's capabilities when it was connected, and gives the same list as to [`Self::list`].
-    pub async fn list_as(&self, shelf: ShelfKind, client: &Offers) -> Result<Listing, ListError> {
+    pub async fn list_as(
+        &self,
+        shelf: PrimitiveKind,
+        client: &ClientCapabilities,
+    ) -> Result<ServerList, ListError> {
         let revision = self.about().found.revision;
         let capabilities = client.capabilities(revision);
         list::list(&self.link, shelf, Some(&capabilities)).await
     }
 
     /// Starts a call. It runs while it is polled.
-    pub fn call(&self, request: impl Into<Arc<Request>>) -> Call {
+    pub fn call(&self, request: impl Into<Arc<OutgoingRequest>>) -> PendingCall {
         let id = self.link.next_id();
         let (client, request) = (self.clone(), request.into());
-        Call::new(id, move |events| async move {
-            Event::End(run::run(&client.link, id, &request, &events).await)
+        PendingCall::new(id, move |events| async move {
+            PendingCallEvent::End(run::run(&client.link, id, &request, &events).await)
         })
     }
 
     /// Makes a call and discards its events.
-    pub async fn request(&self, request: Request) -> Result<Answer, CallError> {
+    pub async fn request(&self, request: OutgoingRequest) -> Result<ServerAnswer, ClientCallError> {
         self.call(request).end().await
     }
 
     /// The same without a time limit, and without a place among the calls in flight.
-    fn subscribe(&self, request: Request) -> Call {
+    fn subscribe(&self, request: OutgoingRequest) -> PendingCall {
         let id = self.link.next_id();
         let client = self.clone();
-        Call::new(id, move |events| async move {
-            Event::End(run::endless(&client.link, id, &request, &events).await)
+        PendingCall::new(id, move |events| async move {
+            PendingCallEvent::End(run::endless(&client.link, id, &request, &events).await)
         })
     }
 
     /// Sends a notification.
-    pub async fn notify(&self, method: &str, params: Option<&Json>) -> Result<(), CallError> {
+    pub async fn notify(&self, method: &str, params: Option<&Json>) -> Result<(), ClientCallError> {
         self.link.send(splice::notification(method, params)).await
     }
 
     /// Subscribes to notifications that belong to no call. A modern server sends none here unless requested: see
     /// [`listen`](Client::listen).
-    pub fn notices(&self) -> Notices {
-        Notices { received: self.link.notices.subscribe(), stop: self.link.stop.clone() }
+    pub fn notices(&self) -> NoticeReceiver {
+        NoticeReceiver { received: self.link.notices.subscribe(), stop: self.link.stop.clone() }
     }
 
     /// Follows the changes of the server's lists that are notified outside of calls and subscriptions: those of a
@@ -246,18 +253,22 @@ impl Client {
     }
 
     /// Subscribes to changes, in the way of the server's era.
-    pub async fn listen(&self, filter: Filter) -> Result<Subscription, CallError> {
+    pub async fn listen(
+        &self,
+        filter: SubscriptionFilter,
+    ) -> Result<ChangeSubscription, ClientCallError> {
         listen::listen(self, filter).await
     }
 
     /// Sets the log level of a legacy server, for the whole connection.
-    pub async fn log_level(&self, level: LogLevel) -> Result<(), CallError> {
-        let request = Request::new("logging/setLevel").with("level", Json::string(level.as_str()));
+    pub async fn log_level(&self, level: LogLevel) -> Result<(), ClientCallError> {
+        let request =
+            OutgoingRequest::new("logging/setLevel").with("level", Json::string(level.as_str()));
         self.request(request).await.map(|_| ())
     }
 
     /// Counters of errors that ended nothing.
-    pub fn faults(&self) -> Faults {
+    pub fn faults(&self) -> FaultCounts {
         self.link.counts.faults()
     }
 
@@ -293,7 +304,7 @@ impl Client {
 
     /// Copies what another client of the same server learnt of its tools.
     pub fn learn_from(&self, other: &Self) {
-        self.link.learn(Facts::clone(&other.link.facts()));
+        self.link.learn(ToolRequirements::clone(&other.link.facts()));
     }
 
     /// Returns true if the connection is closed.
@@ -302,9 +313,9 @@ impl Client {
     }
 
     /// Waits until the connection is closed and returns the reason.
-    pub async fn closed(&self) -> Closed {
+    pub async fn closed(&self) -> CloseReason {
         self.link.stop.cancelled().await;
-        self.link.calls.closed().unwrap_or(Closed::Ours)
+        self.link.calls.closed().unwrap_or(CloseReason::Ours)
     }
 
     /// Closes the connection and waits until its tasks, session and process have ended.
@@ -313,7 +324,7 @@ impl Client {
             let dialect = self.link.dialect();
             let goodbye = http.leave(&dialect);
             let _ = tokio::time::timeout(self.link.settings.times.close, goodbye).await;
-            self.link.close(&Closed::Ours);
+            self.link.close(&CloseReason::Ours);
         }
         self.link.end().await;
     }

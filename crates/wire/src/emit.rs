@@ -28,18 +28,18 @@ use futures_core::Stream;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[must_use = "a stream does nothing unless it is polled"]
-pub struct Emitting<T> {
-    emitter: Emitter<T>,
+pub struct DrivenStream<T> {
+    emitter: StreamSender<T>,
     run: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
 }
 
-impl<T: Unpin> Emitting<T> {
+impl<T: Unpin> DrivenStream<T> {
     /// Creates a stream of the items that `run` emits, and then of its result.
-    pub fn new<F>(run: impl FnOnce(Emitter<T>) -> F) -> Self
+    pub fn new<F>(run: impl FnOnce(StreamSender<T>) -> F) -> Self
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let emitter = Emitter(Some(Arc::default()));
+        let emitter = StreamSender(Some(Arc::default()));
         Self { run: Some(Box::pin(run(emitter.clone()))), emitter }
     }
 
@@ -53,7 +53,7 @@ impl<T: Unpin> Emitting<T> {
     }
 }
 
-impl<T: Unpin> Stream for Emitting<T> {
+impl<T: Unpin> Stream for DrivenStream<T> {
     type Item = T;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
@@ -77,7 +77,7 @@ impl<T: Unpin> Stream for Emitting<T> {
     }
 }
 
-impl<T: Unpin> std::fmt::Debug for Emitting<T> {
+impl<T: Unpin> std::fmt::Debug for DrivenStream<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Emitting").field("over", &self.is_over()).finish_non_exhaustive()
     }
@@ -85,15 +85,15 @@ impl<T: Unpin> std::fmt::Debug for Emitting<T> {
 
 /// Sender of a future's items.
 #[derive(Debug)]
-pub struct Emitter<T>(Option<Arc<Mutex<VecDeque<T>>>>);
+pub struct StreamSender<T>(Option<Arc<Mutex<VecDeque<T>>>>);
 
-impl<T> Clone for Emitter<T> {
+impl<T> Clone for StreamSender<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Emitter<T> {
+impl<T> StreamSender<T> {
     /// Creates a sender without a receiver: its items are dropped.
     pub fn silent() -> Self {
         Self(None)

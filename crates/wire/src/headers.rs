@@ -20,11 +20,11 @@ const MARKS: (&str, &str) = ("=?base64?", "?=");
 
 /// The arguments of a tool that are repeated in headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mirrors(Vec<Mirror>);
+pub struct ParamHeaders(Vec<ParamHeader>);
 
 /// An argument that is repeated in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mirror {
+struct ParamHeader {
     header: HeaderName,
     path: Vec<String>,
 }
@@ -49,7 +49,7 @@ pub fn decode(value: &HeaderValue) -> Option<Cow<'_, str>> {
     }
 }
 
-impl Mirrors {
+impl ParamHeaders {
     /// Parses the `x-mcp-header` annotations of a schema, if they are all valid.
     pub fn of(schema: &Object) -> Result<Self, String> {
         mirrors(schema).map(Self)
@@ -67,7 +67,7 @@ impl Mirrors {
 
     /// Returns the headers that mirror these arguments, not yet encoded.
     pub fn values(&self, arguments: &Json) -> Vec<(HeaderName, String)> {
-        let value = |mirror: &Mirror| {
+        let value = |mirror: &ParamHeader| {
             let mut value = arguments.clone();
             for name in &mirror.path {
                 value = value.to_object()?.get(name)?;
@@ -83,7 +83,7 @@ impl Mirrors {
     }
 }
 
-fn mirrors(schema: &Object) -> Result<Vec<Mirror>, String> {
+fn mirrors(schema: &Object) -> Result<Vec<ParamHeader>, String> {
     let mut found = Vec::new();
     // Most schemas have none, and then there is nothing to check.
     if memchr::memmem::find(schema.as_bytes(), b"x-mcp-header").is_none()
@@ -102,7 +102,11 @@ fn mirrors(schema: &Object) -> Result<Vec<Mirror>, String> {
 }
 
 /// Follows nested `properties`; an annotation anywhere else is an error.
-fn collect(schema: &Object, path: &mut Vec<String>, found: &mut Vec<Mirror>) -> Result<(), String> {
+fn collect(
+    schema: &Object,
+    path: &mut Vec<String>,
+    found: &mut Vec<ParamHeader>,
+) -> Result<(), String> {
     if path.len() > SCHEMA_DEPTH {
         return Err("the schema nests too deep".to_owned());
     }
@@ -110,7 +114,7 @@ fn collect(schema: &Object, path: &mut Vec<String>, found: &mut Vec<Mirror>) -> 
         if path.is_empty() {
             return Err("`x-mcp-header` stands at the root of the schema".to_owned());
         }
-        found.push(Mirror { header: header_name(&annotation, schema)?, path: path.clone() });
+        found.push(ParamHeader { header: header_name(&annotation, schema)?, path: path.clone() });
     }
     for (name, value) in schema.members() {
         if name == "properties" {

@@ -13,7 +13,7 @@ pub(crate) mod scan;
 
 pub use fold::fold;
 pub(crate) use fold::folds_to;
-pub(crate) use object::Duplicates;
+pub(crate) use object::DuplicateMembers;
 pub use object::Object;
 pub use scan::DEPTH;
 
@@ -167,17 +167,17 @@ impl Serialize for Json {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {at}")]
 pub struct JsonError {
-    problem: Problem,
+    problem: JsonErrorKind,
     at: usize,
 }
 
 impl JsonError {
-    pub(crate) fn new(problem: Problem, at: usize) -> Self {
+    pub(crate) fn new(problem: JsonErrorKind, at: usize) -> Self {
         Self { problem, at }
     }
 
     /// Kind of error.
-    pub fn problem(&self) -> Problem {
+    pub fn problem(&self) -> JsonErrorKind {
         self.problem
     }
 
@@ -190,7 +190,7 @@ impl JsonError {
 /// Kind of error in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum JsonErrorKind {
     /// A character that is not allowed here.
     #[error("unexpected character")]
     Syntax,
@@ -241,7 +241,7 @@ pub(crate) fn unescaped(inner: &[u8]) -> Option<Cow<'_, str>> {
 mod tests {
     use super::*;
 
-    fn problem(text: &[u8]) -> Option<Problem> {
+    fn problem(text: &[u8]) -> Option<JsonErrorKind> {
         Json::parse(Bytes::copy_from_slice(text)).err().map(|error| error.problem())
     }
 
@@ -276,32 +276,32 @@ mod tests {
 
     #[test]
     fn what_it_forbids_is_refused_with_the_reason() {
-        let cases: &[(&[u8], Problem)] = &[
-            (b"", Problem::End),
-            (b"[1,]", Problem::Syntax),
-            (b"{\"a\":1,}", Problem::Syntax),
-            (b"{,}", Problem::Syntax),
-            (b"[1 2]", Problem::Syntax),
-            (b"{\"a\" 1}", Problem::Syntax),
-            (b"[1}", Problem::Syntax),
-            (b"[1", Problem::End),
-            (b"\"a", Problem::End),
-            (b"\"a\nb\"", Problem::Control),
-            (b"\"\\x41\"", Problem::Escape),
-            (b"\"\\u12g4\"", Problem::Escape),
-            (b"01", Problem::Number),
-            (b"-", Problem::Number),
-            (b"1.", Problem::Number),
-            (b"1e", Problem::Number),
-            (b"+1", Problem::Syntax),
-            (b"tru", Problem::Syntax),
-            (b"1 2", Problem::Syntax),
-            (b"\xef\xbb\xbf1", Problem::Syntax),
-            (b"\"\xff\"", Problem::Utf8),
-            (b"\"\xc0\x80\"", Problem::Utf8),
-            (b"\"\xed\xa0\x80\"", Problem::Utf8),
-            (b"\"\xf4\x90\x80\x80\"", Problem::Utf8),
-            (b"\"\xe2\x82\"", Problem::Utf8),
+        let cases: &[(&[u8], JsonErrorKind)] = &[
+            (b"", JsonErrorKind::End),
+            (b"[1,]", JsonErrorKind::Syntax),
+            (b"{\"a\":1,}", JsonErrorKind::Syntax),
+            (b"{,}", JsonErrorKind::Syntax),
+            (b"[1 2]", JsonErrorKind::Syntax),
+            (b"{\"a\" 1}", JsonErrorKind::Syntax),
+            (b"[1}", JsonErrorKind::Syntax),
+            (b"[1", JsonErrorKind::End),
+            (b"\"a", JsonErrorKind::End),
+            (b"\"a\nb\"", JsonErrorKind::Control),
+            (b"\"\\x41\"", JsonErrorKind::Escape),
+            (b"\"\\u12g4\"", JsonErrorKind::Escape),
+            (b"01", JsonErrorKind::Number),
+            (b"-", JsonErrorKind::Number),
+            (b"1.", JsonErrorKind::Number),
+            (b"1e", JsonErrorKind::Number),
+            (b"+1", JsonErrorKind::Syntax),
+            (b"tru", JsonErrorKind::Syntax),
+            (b"1 2", JsonErrorKind::Syntax),
+            (b"\xef\xbb\xbf1", JsonErrorKind::Syntax),
+            (b"\"\xff\"", JsonErrorKind::Utf8),
+            (b"\"\xc0\x80\"", JsonErrorKind::Utf8),
+            (b"\"\xed\xa0\x80\"", JsonErrorKind::Utf8),
+            (b"\"\xf4\x90\x80\x80\"", JsonErrorKind::Utf8),
+            (b"\"\xe2\x82\"", JsonErrorKind::Utf8),
         ];
         for (text, expected) in cases {
             assert_eq!(problem(text), Some(*expected), "{}", String::from_utf8_lossy(text));
@@ -312,16 +312,18 @@ mod tests {
     fn a_value_may_nest_128_levels_and_no_more() {
         let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
         assert_eq!(problem(nested(128).as_bytes()), None);
-        assert_eq!(problem(nested(129).as_bytes()), Some(Problem::Depth));
+        assert_eq!(problem(nested(129).as_bytes()), Some(JsonErrorKind::Depth));
     }
 
     #[test]
     fn a_special_byte_is_found_at_every_place_of_a_string() {
         for length in 0..100 {
             for place in 0..length {
-                for (special, expected) in
-                    [(b'\n', Problem::Control), (0x80, Problem::Utf8), (b'"', Problem::Syntax)]
-                {
+                for (special, expected) in [
+                    (b'\n', JsonErrorKind::Control),
+                    (0x80, JsonErrorKind::Utf8),
+                    (b'"', JsonErrorKind::Syntax),
+                ] {
                     let mut text = vec![b'a'; length + 2];
                     (text[0], text[length + 1]) = (b'"', b'"');
                     text[place + 1] = special;
@@ -340,7 +342,10 @@ mod tests {
                     let text = format!("\"{}{several}{}\"", "a".repeat(place), "a".repeat(behind));
                     let json = Json::parse(text.clone()).map(|json| json.as_str().to_owned());
                     assert_eq!(json.as_deref(), Ok(text.as_str()));
-                    assert_eq!(problem(&text.as_bytes()[..text.len() - 1]), Some(Problem::End));
+                    assert_eq!(
+                        problem(&text.as_bytes()[..text.len() - 1]),
+                        Some(JsonErrorKind::End)
+                    );
                 }
             }
         }

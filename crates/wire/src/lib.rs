@@ -33,44 +33,47 @@ pub mod keeper {
 #[cfg(feature = "client")]
 mod transport;
 
-pub use ask::{Asked, LogLevel, Offers, Postmark, Progress, Questions, Refusal, Reply, Tasks};
+pub use ask::{
+    ClientCapabilities, LogLevel, PendingServerRequest, Progress, RequestRefusal, RequestResponder,
+    SendObserver, ServerRequestHandling, TaskHandling,
+};
 #[cfg(feature = "budget")]
-pub use budget::{MemoryBudget, MemoryHolder, Reservation};
-pub use emit::{Emitter, Emitting};
+pub use budget::{MemoryBudget, MemoryHolder, MemoryReservation};
+pub use emit::{DrivenStream, StreamSender};
 pub use json::{Json, JsonError, Object, fold};
 #[cfg(feature = "client")]
 pub use keeper_times::KeeperTimes;
 pub use limits::{LateTimes, Limits, Times};
-pub use message::{Id, Message, MessageError, Notification, ServerError};
+pub use message::{JsonRpcMessage, MessageError, Notification, RequestId, ServerError};
 pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 pub use revision::{Era, Revision, UnknownRevision};
 #[cfg(feature = "budget")]
 pub use shares::{Holdings, TurnQueue};
-pub use shelf::ShelfKind;
+pub use shelf::PrimitiveKind;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Client, Server, Settings, Speak, ToolTimes,
-    about::{About, Found, Way},
-    call::{Answer, Call, CallId, Event},
+    Client, ClientSettings, EraPreference, ServerLocation, ToolTimes,
+    about::{NegotiatedProtocol, ServerDescription, UpstreamTransport},
+    call::{CallId, PendingCall, PendingCallEvent, ServerAnswer},
     changes::{ChangedLists, ListChanges},
     dialect::ClientInfo,
-    error::{CallError, Closed, ConnectError, Effect, Limit, NotSent},
-    faults::Faults,
-    host::{BoxFuture, Declared, Host, Question, Silent},
-    list::{Item, LeftOut, ListError, Listing, PARTIAL_LIST},
-    listen::{Filter, Subscription},
-    notices::{Notice, Notices},
-    request::{Cancel, Request},
+    error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind},
+    faults::FaultCounts,
+    host::{BoxFuture, ClientHandler, DeclaringHandler, ServerRequest, SilentHandler},
+    list::{LeftOut, ListError, PARTIAL_LIST, ServerList, ServerListItem},
+    listen::{ChangeSubscription, SubscriptionFilter},
+    notices::{ConnectionNotice, NoticeReceiver},
+    request::{CancelHandle, OutgoingRequest},
 };
 #[cfg(feature = "client")]
 pub use transport::{
     addresses::{AllowedAddresses, is_public},
-    credentials::{Credentials, Refused},
+    credentials::{Credentials, RefusedRequest},
     network::{ClientCertificate, NetworkSettings, ProxyChoice},
-    origin::{Barrier, Origin, Response, Unanswered},
-    process::Command,
-    proxy::{InvalidProxy, ProxyUrl},
+    origin::{HttpOrigin, HttpRequestError, HttpResponse, OriginConnectError},
+    process::ServerCommand,
+    proxy::{InvalidProxyUrl, ProxyUrl},
     resume::{ResumeTimes, watch_resumes},
-    url::Endpoint,
+    url::ServerUrl,
 };

@@ -16,7 +16,7 @@ const GROWTH: usize = 3;
 
 /// Splits a stream of bytes into lines.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineDecoder {
     buffer: BytesMut,
     /// Bytes of the buffer that are known to hold no newline.
     searched: usize,
@@ -28,7 +28,7 @@ pub struct Lines {
 
 /// A part of a stream of bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum DecodedLine {
     /// A line without its line break.
     Whole(Bytes),
     /// A line longer than the limit: the rest of it is being skipped.
@@ -40,7 +40,7 @@ pub enum Line {
     Endless,
 }
 
-impl Lines {
+impl LineDecoder {
     /// Splits into lines of at most `limit` bytes; longer ones of at most `skip_limit` are skipped.
     pub fn new(limit: usize, skip_limit: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, limit, skip_limit, skipped: None }
@@ -71,7 +71,7 @@ impl Lines {
     }
 
     /// Returns the next line, `None` until more bytes are read.
-    pub fn next_line(&mut self) -> Option<Line> {
+    pub fn next_line(&mut self) -> Option<DecodedLine> {
         loop {
             let newline =
                 memchr::memchr(b'\n', &self.buffer[self.searched..]).map(|at| at + self.searched);
@@ -83,7 +83,7 @@ impl Lines {
                 let skipped = skipped + junk;
                 self.skipped = newline.is_none().then_some(skipped);
                 if skipped > self.skip_limit {
-                    return Some(Line::Endless);
+                    return Some(DecodedLine::Endless);
                 }
                 newline?;
                 continue;
@@ -94,7 +94,7 @@ impl Lines {
                     line.truncate(if line[..at].ends_with(b"\r") { at - 1 } else { at });
                     self.searched = 0;
                     release_large(at, &mut self.buffer);
-                    return Some(Line::Whole(line.freeze()));
+                    return Some(DecodedLine::Whole(line.freeze()));
                 }
                 None if self.buffer.len() <= self.limit => {
                     self.searched = self.buffer.len();
@@ -105,7 +105,7 @@ impl Lines {
                     let id = leading_id(&self.buffer[..HEAD.min(self.limit + 1)]);
                     self.searched = 0;
                     self.skipped = Some(0);
-                    return Some(Line::Oversized { id });
+                    return Some(DecodedLine::Oversized { id });
                 }
             }
         }
@@ -145,13 +145,13 @@ pub(crate) fn leading_id(head: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn cut(limit: usize, chunks: &[&[u8]]) -> Vec<Line> {
-        let mut lines = Lines::new(limit, 150);
+    fn cut(limit: usize, chunks: &[&[u8]]) -> Vec<DecodedLine> {
+        let mut lines = LineDecoder::new(limit, 150);
         let mut out = Vec::new();
         for chunk in chunks {
             lines.buffer().extend_from_slice(chunk);
             while let Some(line) = lines.next_line() {
-                let endless = line == Line::Endless;
+                let endless = line == DecodedLine::Endless;
                 out.push(line);
                 if endless {
                     return out;
@@ -161,8 +161,8 @@ mod tests {
         out
     }
 
-    fn whole(text: &'static str) -> Line {
-        Line::Whole(Bytes::from_static(text.as_bytes()))
+    fn whole(text: &'static str) -> DecodedLine {
+        DecodedLine::Whole(Bytes::from_static(text.as_bytes()))
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
             let chunks: Vec<&[u8]> = text.as_bytes().chunks(step).collect();
             assert_eq!(
                 cut(50, &chunks),
-                vec![Line::Oversized { id: Some(7) }, whole("next")],
+                vec![DecodedLine::Oversized { id: Some(7) }, whole("next")],
                 "step {step}"
             );
         }
@@ -196,7 +196,7 @@ mod tests {
     fn a_line_that_is_abandoned_is_skipped_and_the_next_one_delivered() {
         let line = br#"{"jsonrpc":"2.0","id":7,"result":{"text":"0123456789"}}"#;
         for at in 25..line.len() {
-            let mut lines = Lines::new(500, 500);
+            let mut lines = LineDecoder::new(500, 500);
             lines.buffer().extend_from_slice(&line[..at]);
             assert_eq!(lines.next_line(), None);
             assert_eq!((lines.held(), lines.abandon()), (at, Some(7)));
@@ -209,10 +209,12 @@ mod tests {
 
     #[test]
     fn a_buffer_does_not_keep_the_memory_of_a_long_line() {
-        let mut lines = Lines::new(1 << 20, 1 << 20);
+        let mut lines = LineDecoder::new(1 << 20, 1 << 20);
         let long = [vec![b'x'; 1 << 19].as_slice(), b"\nnext"].concat();
         lines.buffer().extend_from_slice(&long);
-        assert!(matches!(lines.next_line(), Some(Line::Whole(line)) if line.len() == 1 << 19));
+        assert!(
+            matches!(lines.next_line(), Some(DecodedLine::Whole(line)) if line.len() == 1 << 19)
+        );
         assert!(lines.buffer.capacity() < 1 << 17, "{}", lines.buffer.capacity());
         lines.buffer().extend_from_slice(b"\n");
         assert_eq!(lines.next_line(), Some(whole("next")));
@@ -222,7 +224,10 @@ mod tests {
     fn a_line_without_end_is_given_up() {
         let chunk = [b'x'; 40];
         let chunks = vec![&chunk[..]; 5];
-        assert_eq!(cut(50, &chunks), vec![Line::Oversized { id: None }, Line::Endless]);
+        assert_eq!(
+            cut(50, &chunks),
+            vec![DecodedLine::Oversized { id: None }, DecodedLine::Endless]
+        );
     }
 
     #[test]
@@ -230,7 +235,10 @@ mod tests {
         let line = [&[b'x'; 160][..], b"\nnext\n"].concat();
         for step in [1, 40, 500] {
             let chunks: Vec<&[u8]> = line.chunks(step).collect();
-            assert_eq!(cut(50, &chunks), vec![Line::Oversized { id: None }, Line::Endless]);
+            assert_eq!(
+                cut(50, &chunks),
+                vec![DecodedLine::Oversized { id: None }, DecodedLine::Endless]
+            );
         }
     }
 
@@ -241,7 +249,11 @@ mod tests {
         for (limit, id) in [(20, None), (40, Some(7))] {
             for step in [1, 10, 500] {
                 let chunks: Vec<&[u8]> = line.chunks(step).collect();
-                assert_eq!(cut(limit, &chunks), vec![Line::Oversized { id }], "{limit} {step}");
+                assert_eq!(
+                    cut(limit, &chunks),
+                    vec![DecodedLine::Oversized { id }],
+                    "{limit} {step}"
+                );
             }
         }
     }

@@ -4,7 +4,9 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::json::{Duplicates, Json, JsonError, Object, Problem, folds_to, scan, unescaped};
+use crate::json::{
+    DuplicateMembers, Json, JsonError, JsonErrorKind, Object, folds_to, scan, unescaped,
+};
 
 /// One JSON-RPC message.
 ///
@@ -18,11 +20,11 @@ use crate::json::{Duplicates, Json, JsonError, Object, Problem, folds_to, scan, 
 /// # Ok::<(), consort_wire::MessageError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum JsonRpcMessage {
     /// A request.
     Request {
         /// Its id, repeated by the response.
-        id: Id,
+        id: RequestId,
         /// The method and its parameters.
         body: Notification,
     },
@@ -31,14 +33,14 @@ pub enum Message {
     /// A successful response.
     Response {
         /// The request it answers.
-        id: Id,
+        id: RequestId,
         /// The result, byte for byte.
         result: Object,
     },
     /// An error response.
     Error {
         /// The request it answers; absent if the peer could not read it.
-        id: Option<Id>,
+        id: Option<RequestId>,
         /// The error.
         error: ServerError,
     },
@@ -62,9 +64,9 @@ impl Notification {
 
 /// The id of a request: a string or an integer, kept as written.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Id(Json);
+pub struct RequestId(Json);
 
-impl Id {
+impl RequestId {
     /// The number of an integer id. The string `"1"` is a different id than the number `1`.
     pub fn number(&self) -> Option<u64> {
         self.0.integer().and_then(|number| number.try_into().ok())
@@ -73,7 +75,7 @@ impl Id {
     /// Parses an id.
     pub fn from_json(json: Json) -> Option<Self> {
         match id(json) {
-            Ok(Nullable::Id(id)) => Some(id),
+            Ok(NullableId::Id(id)) => Some(id),
             _ => None,
         }
     }
@@ -84,13 +86,13 @@ impl Id {
     }
 }
 
-impl From<u64> for Id {
+impl From<u64> for RequestId {
     fn from(number: u64) -> Self {
         Self(Json::checked(number.to_string().into()))
     }
 }
 
-impl fmt::Debug for Id {
+impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
@@ -122,7 +124,7 @@ impl fmt::Display for ServerError {
 
 impl std::error::Error for ServerError {}
 
-impl Message {
+impl JsonRpcMessage {
     /// Parses one message. Anything that two parsers could read differently is refused.
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, MessageError> {
         let bytes = bytes.into();
@@ -130,7 +132,7 @@ impl Message {
         if bytes.get(start) == Some(&b'[') {
             return Err(MessageError::Batch);
         }
-        let (message, end) = Envelope::read(&bytes, start, 0)?;
+        let (message, end) = RawEnvelope::read(&bytes, start, 0)?;
         scan::end(&bytes, end)?;
         message.finish()
     }
@@ -162,9 +164,9 @@ impl Message {
 
 /// The members of an envelope, as found.
 #[derive(Default)]
-struct Envelope {
+struct RawEnvelope {
     version: Option<()>,
-    id: Option<Nullable>,
+    id: Option<NullableId>,
     method: Option<String>,
     params: Option<Object>,
     result: Option<Object>,
@@ -172,18 +174,18 @@ struct Envelope {
 }
 
 /// An id that may be null: some servers answer unreadable requests with it.
-enum Nullable {
+enum NullableId {
     Null,
-    Id(Id),
+    Id(RequestId),
 }
 
 /// The members whose other spellings (`Method`, `m\u0065thod`) a lenient parser would take for them.
 const RESERVED: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-impl Envelope {
+impl RawEnvelope {
     fn read(bytes: &Bytes, start: usize, depth: u32) -> Result<(Self, usize), MessageError> {
         if bytes.get(start) != Some(&b'{') {
-            return Err(JsonError::new(Problem::NotAnObject, start).into());
+            return Err(JsonError::new(JsonErrorKind::NotAnObject, start).into());
         }
         let mut envelope = Self::default();
         let mut others: Vec<&[u8]> = Vec::new();
@@ -198,7 +200,7 @@ impl Envelope {
                     return Err(MessageError::Envelope("too many members"));
                 }
                 None if others.contains(&key) => {
-                    return Err(JsonError::new(Problem::Duplicate, at).into());
+                    return Err(JsonError::new(JsonErrorKind::Duplicate, at).into());
                 }
                 None => {
                     others.push(key);
@@ -210,12 +212,12 @@ impl Envelope {
                 Some(b',') => {
                     at = scan::space(bytes, at + 1);
                     if bytes.get(at) == Some(&b'}') {
-                        return Err(JsonError::new(Problem::Syntax, at).into());
+                        return Err(JsonError::new(JsonErrorKind::Syntax, at).into());
                     }
                 }
                 Some(b'}') => {}
-                Some(_) => return Err(JsonError::new(Problem::Syntax, at).into()),
-                None => return Err(JsonError::new(Problem::End, at).into()),
+                Some(_) => return Err(JsonError::new(JsonErrorKind::Syntax, at).into()),
+                None => return Err(JsonError::new(JsonErrorKind::End, at).into()),
             }
         }
         Ok((envelope, at + 1))
@@ -235,9 +237,9 @@ impl Envelope {
             Ok(Some(end))
         };
         match key {
-            b"params" => object(&mut self.params, Duplicates::Refuse),
-            b"result" => object(&mut self.result, Duplicates::Keep),
-            b"error" => object(&mut self.error, Duplicates::Keep),
+            b"params" => object(&mut self.params, DuplicateMembers::Refuse),
+            b"result" => object(&mut self.result, DuplicateMembers::Keep),
+            b"error" => object(&mut self.error, DuplicateMembers::Keep),
             b"jsonrpc" => {
                 let (start, end) = scan::value(bytes, at, depth)?;
                 if bytes[start..end] != *br#""2.0""# {
@@ -265,7 +267,7 @@ impl Envelope {
         }
     }
 
-    fn finish(self) -> Result<Message, MessageError> {
+    fn finish(self) -> Result<JsonRpcMessage, MessageError> {
         if self.version.is_none() {
             return Err(MessageError::Envelope("`jsonrpc` is missing"));
         }
@@ -274,13 +276,15 @@ impl Envelope {
                 let body =
                     Notification { method, params: self.params.unwrap_or_else(Object::empty) };
                 match id {
-                    None => Ok(Message::Notification(body)),
-                    Some(Nullable::Id(id)) => Ok(Message::Request { id, body }),
-                    Some(Nullable::Null) => Err(MessageError::Envelope("a request's `id` is null")),
+                    None => Ok(JsonRpcMessage::Notification(body)),
+                    Some(NullableId::Id(id)) => Ok(JsonRpcMessage::Request { id, body }),
+                    Some(NullableId::Null) => {
+                        Err(MessageError::Envelope("a request's `id` is null"))
+                    }
                 }
             }
-            (None, Some(Nullable::Id(id)), Some(result), None) => {
-                Ok(Message::Response { id, result })
+            (None, Some(NullableId::Id(id)), Some(result), None) => {
+                Ok(JsonRpcMessage::Response { id, result })
             }
             (None, id, None, Some(raw)) => {
                 let code = raw.get("code").and_then(|code| code.integer());
@@ -288,9 +292,9 @@ impl Envelope {
                 let (Some(code), Some(message)) = (code, message) else {
                     return Err(MessageError::Envelope("`error` lacks a `code` or a `message`"));
                 };
-                Ok(Message::Error {
+                Ok(JsonRpcMessage::Error {
                     id: match id {
-                        Some(Nullable::Id(id)) => Some(id),
+                        Some(NullableId::Id(id)) => Some(id),
                         _ => None,
                     },
                     error: ServerError { code, message, raw: raw.json().clone() },
@@ -304,18 +308,18 @@ impl Envelope {
 fn once<T>(slot: &mut Option<T>, value: T, at: usize) -> Result<(), MessageError> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(JsonError::new(Problem::Duplicate, at).into()),
+        Some(_) => Err(JsonError::new(JsonErrorKind::Duplicate, at).into()),
     }
 }
 
-fn id(json: Json) -> Result<Nullable, MessageError> {
+fn id(json: Json) -> Result<NullableId, MessageError> {
     match json.as_bytes()[0] {
-        b'n' => Ok(Nullable::Null),
-        b'"' => Ok(Nullable::Id(Id(json))),
+        b'n' => Ok(NullableId::Null),
+        b'"' => Ok(NullableId::Id(RequestId(json))),
         b'-' | b'0'..=b'9'
             if json.as_bytes().iter().all(|byte| !matches!(byte, b'.' | b'e' | b'E')) =>
         {
-            Ok(Nullable::Id(Id(json)))
+            Ok(NullableId::Id(RequestId(json)))
         }
         _ => Err(MessageError::Envelope("`id` is neither a string nor an integer")),
     }
@@ -351,7 +355,7 @@ impl MessageError {
         const PARSE_ERROR: i64 = -32700;
         const INVALID_REQUEST: i64 = -32600;
         match Json::parse(bytes.clone()) {
-            Err(error) if error.problem() != Problem::Depth => PARSE_ERROR,
+            Err(error) if error.problem() != JsonErrorKind::Depth => PARSE_ERROR,
             _ => INVALID_REQUEST,
         }
     }
@@ -362,12 +366,13 @@ mod tests {
     use super::*;
 
     fn refused(text: &'static str) -> String {
-        Message::parse(text).expect_err(text).to_string()
+        JsonRpcMessage::parse(text).expect_err(text).to_string()
     }
 
     #[test]
     fn what_can_be_parsed_is_an_invalid_request_and_the_rest_a_parse_error() {
-        let code = |text: &'static str| Message::parse(text).expect_err(text).code(&text.into());
+        let code =
+            |text: &'static str| JsonRpcMessage::parse(text).expect_err(text).code(&text.into());
         for text in ["", "{", "nonsense", "[1", r#"{"jsonrpc":"2.0","id":01}"#, r#"{"params":x}"#] {
             assert_eq!(code(text), -32700, "{text}");
         }
@@ -385,11 +390,11 @@ mod tests {
 
     #[test]
     fn each_kind_of_message_is_told_by_its_members() {
-        let kind = |text: &'static str| match Message::parse(text).expect(text) {
-            Message::Request { .. } => "request",
-            Message::Notification(_) => "notification",
-            Message::Response { .. } => "response",
-            Message::Error { .. } => "error",
+        let kind = |text: &'static str| match JsonRpcMessage::parse(text).expect(text) {
+            JsonRpcMessage::Request { .. } => "request",
+            JsonRpcMessage::Notification(_) => "notification",
+            JsonRpcMessage::Response { .. } => "response",
+            JsonRpcMessage::Error { .. } => "error",
         };
         assert_eq!(kind(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#), "request");
         assert_eq!(kind(r#" {"method":"x","params":{ },"jsonrpc":"2.0"} "#), "notification");
@@ -455,21 +460,24 @@ mod tests {
 
     #[test]
     fn a_batch_is_read_message_by_message() {
-        let batch = Message::parse_batch(
+        let batch = JsonRpcMessage::parse_batch(
             r#"[{"jsonrpc":"2.0","id":1,"result":{}}, 5, {"jsonrpc":"2.0","method":"a"}]"#,
         )
         .unwrap();
         assert_eq!(batch.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
-        assert_eq!(Message::parse_batch(r#"{"jsonrpc":"2.0","method":"a"}"#).unwrap().len(), 1);
-        assert!(Message::parse_batch("[1").is_err());
+        assert_eq!(
+            JsonRpcMessage::parse_batch(r#"{"jsonrpc":"2.0","method":"a"}"#).unwrap().len(),
+            1
+        );
+        assert!(JsonRpcMessage::parse_batch("[1").is_err());
         let empty = MessageError::Envelope("the batch is empty");
-        assert_eq!(Message::parse_batch(" [ ] ").unwrap_err(), empty);
+        assert_eq!(JsonRpcMessage::parse_batch(" [ ] ").unwrap_err(), empty);
     }
 
     #[test]
     fn an_id_keeps_its_type() {
-        let id = |text: &'static str| match Message::parse(text).unwrap() {
-            Message::Response { id, .. } => id,
+        let id = |text: &'static str| match JsonRpcMessage::parse(text).unwrap() {
+            JsonRpcMessage::Response { id, .. } => id,
             other => panic!("{other:?}"),
         };
         assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#).number(), Some(7));

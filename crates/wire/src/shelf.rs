@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A kind of MCP primitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ShelfKind {
+pub enum PrimitiveKind {
     /// Tools, which can be called.
     Tools,
     /// Prompts, which can be rendered.
@@ -16,7 +16,7 @@ pub enum ShelfKind {
     Templates,
 }
 
-impl ShelfKind {
+impl PrimitiveKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::json::{Json, Object, quoted};
-use crate::message::Id;
+use crate::message::RequestId;
 
 /// Writes one JSON object, member by member.
 ///
@@ -18,17 +18,17 @@ use crate::message::Id;
 /// # Ok::<(), consort_wire::JsonError>(())
 /// ```
 #[derive(Debug)]
-pub struct Writer {
+pub struct ObjectWriter {
     bytes: Vec<u8>,
 }
 
-impl Default for Writer {
+impl Default for ObjectWriter {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Writer {
+impl ObjectWriter {
     /// Creates a writer of an object without members.
     pub fn new() -> Self {
         Self::with_capacity(256)
@@ -138,7 +138,7 @@ impl Writer {
 /// Returns the object with one member replaced or added; every other byte stays.
 pub fn replaced(object: &Object, name: &str, value: &Json) -> Object {
     let mut writer =
-        Writer::with_capacity(object.as_bytes().len() + value.as_bytes().len() + name.len());
+        ObjectWriter::with_capacity(object.as_bytes().len() + value.as_bytes().len() + name.len());
     let mut found = false;
     for (key, old) in object.members() {
         if key == name {
@@ -168,7 +168,12 @@ pub fn list(items: &[Json]) -> Json {
 }
 
 /// Creates a request whose parameters are written in place; `size` is an estimate of their bytes.
-pub fn request(id: u64, method: &str, size: usize, params: impl FnOnce(&mut Writer)) -> Bytes {
+pub fn request(
+    id: u64,
+    method: &str,
+    size: usize,
+    params: impl FnOnce(&mut ObjectWriter),
+) -> Bytes {
     let mut writer = envelope(size + method.len() + 64);
     writer.number("id", id);
     writer.text("method", method);
@@ -188,7 +193,7 @@ pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
 }
 
 /// Creates a successful response.
-pub fn response(id: &Id, result: &Json) -> Bytes {
+pub fn response(id: &RequestId, result: &Json) -> Bytes {
     let mut bytes = response_head(id);
     bytes.reserve_exact(result.as_bytes().len() + RESPONSE_TAIL.len());
     bytes.extend_from_slice(result.as_bytes());
@@ -197,7 +202,7 @@ pub fn response(id: &Id, result: &Json) -> Bytes {
 }
 
 /// The bytes before the result in a successful response.
-pub fn response_head(id: &Id) -> Vec<u8> {
+pub fn response_head(id: &RequestId) -> Vec<u8> {
     [br#"{"jsonrpc":"2.0","id":"#, id.json().as_bytes(), br#","result":"#].concat()
 }
 
@@ -205,7 +210,7 @@ pub fn response_head(id: &Id) -> Vec<u8> {
 pub const RESPONSE_TAIL: &[u8] = b"}";
 
 /// Creates an error response.
-pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&Json>) -> Bytes {
+pub fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<&Json>) -> Bytes {
     let mut writer = envelope(message.len() + 128);
     if let Some(id) = id {
         writer.raw("id", id.json().as_bytes());
@@ -235,8 +240,8 @@ fn push_number(bytes: &mut Vec<u8>, number: u64) {
     bytes.extend_from_slice(&digits[at..]);
 }
 
-fn envelope(bytes: usize) -> Writer {
-    let mut writer = Writer::with_capacity(bytes);
+fn envelope(bytes: usize) -> ObjectWriter {
+    let mut writer = ObjectWriter::with_capacity(bytes);
     writer.raw("jsonrpc", br#""2.0""#);
     writer
 }
@@ -244,25 +249,26 @@ fn envelope(bytes: usize) -> Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Message;
+    use crate::JsonRpcMessage;
 
     #[test]
     fn what_is_spliced_reads_back_byte_for_byte() {
         let result =
             Json::parse(r#"{"z": 1.0, "a" : [ 123456789012345678901234567890 ], "\u0041":"\/"}"#)
                 .unwrap();
-        let bytes = response(&Id::from(7), &result);
-        let Message::Response { id, result: read } = Message::parse(bytes).unwrap() else {
+        let bytes = response(&RequestId::from(7), &result);
+        let JsonRpcMessage::Response { id, result: read } = JsonRpcMessage::parse(bytes).unwrap()
+        else {
             panic!()
         };
-        assert_eq!((id, read.json()), (Id::from(7), &result));
+        assert_eq!((id, read.json()), (RequestId::from(7), &result));
     }
 
     #[test]
     fn members_are_copied_in_order_without_those_left_out() {
         let object =
             Json::parse(r#"{"b":1,"_meta":{},"q\"":[2],"a":3}"#).unwrap().to_object().unwrap();
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         writer.members(&object, &["_meta"]);
         writer.object("_meta", |meta| meta.number("n", 1));
         writer.raw("x\"y", b"null");
@@ -275,7 +281,7 @@ mod tests {
     #[test]
     fn numbers_are_written_with_all_their_digits() {
         for number in [0, 7, 10, 99, 100, 1_234_567_890, u64::MAX] {
-            let mut writer = Writer::new();
+            let mut writer = ObjectWriter::new();
             writer.number("n", number);
             assert_eq!(writer.finish().as_str(), format!(r#"{{"n":{number}}}"#));
         }
@@ -285,7 +291,7 @@ mod tests {
     fn an_error_carries_what_it_is_given() {
         let data = Json::parse("[1]").unwrap();
         assert_eq!(
-            error(Some(&Id::from(1)), -32601, "no \"x\"", Some(&data)),
+            error(Some(&RequestId::from(1)), -32601, "no \"x\"", Some(&data)),
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no \"x\"","data":[1]}}"#
         );
         assert_eq!(

@@ -11,7 +11,7 @@ const FIELD: usize = 6;
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The `event` field; `message` when absent.
     pub kind: String,
     /// The `data` lines, joined by newlines.
@@ -31,7 +31,7 @@ pub struct Event {
 /// # Ok::<(), consort_wire::sse::TooLarge>(())
 /// ```
 #[derive(Debug)]
-pub struct Events {
+pub struct SseDecoder {
     buffer: BytesMut,
     searched: usize,
     /// True before the first byte, as a byte order mark may come.
@@ -39,7 +39,7 @@ pub struct Events {
     /// True if the last line ended in CR: an LF that follows belongs to it.
     after_return: bool,
     kind: String,
-    data: Data,
+    data: DataBuffer,
     /// The id of the current event.
     id: Option<String>,
     last_id: Option<String>,
@@ -51,7 +51,7 @@ pub struct Events {
 
 /// The `data` lines of the current event.
 #[derive(Debug)]
-enum Data {
+enum DataBuffer {
     None,
     /// One line, still where it arrived.
     One(Bytes),
@@ -63,7 +63,7 @@ enum Data {
 #[error("an event is larger than {0} bytes")]
 pub struct TooLarge(pub usize);
 
-impl Events {
+impl SseDecoder {
     /// Creates a parser of events of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Events {
             fresh: true,
             after_return: false,
             kind: String::new(),
-            data: Data::None,
+            data: DataBuffer::None,
             id: None,
             last_id: None,
             retry: None,
@@ -84,9 +84,9 @@ impl Events {
     /// Bytes of the current event.
     pub fn held(&self) -> usize {
         let data = match &self.data {
-            Data::None => 0,
-            Data::One(line) => line.len(),
-            Data::Many(lines) => lines.len(),
+            DataBuffer::None => 0,
+            DataBuffer::One(line) => line.len(),
+            DataBuffer::Many(lines) => lines.len(),
         };
         self.buffer.len() + data
     }
@@ -94,11 +94,11 @@ impl Events {
     /// Skips the current event. Returns the `id` of the message in it, if that stands near its start.
     pub fn abandon(&mut self) -> Option<u64> {
         let id = match &self.data {
-            Data::None => leading_id(self.buffer.strip_prefix(b"data:").unwrap_or_default()),
-            Data::One(line) => leading_id(line),
-            Data::Many(lines) => leading_id(lines),
+            DataBuffer::None => leading_id(self.buffer.strip_prefix(b"data:").unwrap_or_default()),
+            DataBuffer::One(line) => leading_id(line),
+            DataBuffer::Many(lines) => leading_id(lines),
         };
-        self.data = Data::None;
+        self.data = DataBuffer::None;
         self.skipping = true;
         id
     }
@@ -120,7 +120,7 @@ impl Events {
 
     /// Returns the next event, `None` until more bytes are pushed. Events without data are not returned, but
     /// their id and retry are recorded.
-    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
+    pub fn next_event(&mut self) -> Result<Option<SseEvent>, TooLarge> {
         while let Some(line) = self.next_line()? {
             if line.is_empty() {
                 if let Some(event) = self.dispatch() {
@@ -191,24 +191,24 @@ impl Events {
         Ok(())
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         self.skipping = false;
         if let Some(id) = self.id.take() {
             // An empty id takes the last one back.
             self.last_id = Some(id).filter(|id| !id.is_empty());
         }
         let kind = std::mem::take(&mut self.kind);
-        let data = match std::mem::replace(&mut self.data, Data::None) {
-            Data::None => return None,
-            Data::One(line) => line,
-            Data::Many(lines) => lines.freeze(),
+        let data = match std::mem::replace(&mut self.data, DataBuffer::None) {
+            DataBuffer::None => return None,
+            DataBuffer::One(line) => line,
+            DataBuffer::Many(lines) => lines.freeze(),
         };
         let kind = if kind.is_empty() { "message".to_owned() } else { kind };
-        (!data.is_empty()).then_some(Event { kind, data })
+        (!data.is_empty()).then_some(SseEvent { kind, data })
     }
 }
 
-impl Data {
+impl DataBuffer {
     fn push(&mut self, line: Bytes, limit: usize) -> Result<(), TooLarge> {
         let held = match self {
             Self::None => 0,
@@ -244,7 +244,7 @@ mod tests {
     fn an_event_that_is_abandoned_is_skipped_and_the_next_one_delivered() {
         let event = b"id: 4\ndata: {\"id\":7,\"result\":\ndata: {\"text\":\"0123456789\"}}\n\n";
         for at in 20..event.len() - 1 {
-            let mut events = Events::new(1000);
+            let mut events = SseDecoder::new(1000);
             events.push(&event[..at]);
             assert_eq!(events.next_event(), Ok(None));
             assert_eq!(events.abandon(), Some(7), "{at}");
@@ -258,7 +258,7 @@ mod tests {
 
     /// Parses chunks: kind and data of each event, then the last id and the retry time.
     fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Option<String>, Option<u64>) {
-        let mut events = Events::new(1000);
+        let mut events = SseDecoder::new(1000);
         let mut out = Vec::new();
         for chunk in chunks {
             events.push(chunk);
@@ -327,17 +327,17 @@ mod tests {
 
     #[test]
     fn an_event_beyond_the_limit_is_refused_while_it_arrives() {
-        let mut line = Events::new(100);
+        let mut line = SseDecoder::new(100);
         line.push(&[b'x'; 106]);
         assert_eq!(line.next_event(), Ok(None));
         line.push(b"x");
         assert_eq!(line.next_event(), Err(TooLarge(100)));
 
-        let mut whole = Events::new(100);
+        let mut whole = SseDecoder::new(100);
         whole.push([b"event: ".as_slice(), &[b'x'; 101], b"\n\n"].concat().as_slice());
         assert_eq!(whole.next_event(), Err(TooLarge(100)), "also if it arrives at once");
 
-        let mut lines = Events::new(100);
+        let mut lines = SseDecoder::new(100);
         for _ in 0..3 {
             lines.push(b"data: 0123456789012345678901234567890123456789\n");
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::ask::Postmark;
+use crate::ask::SendObserver;
 
 pub(crate) mod addresses;
 pub(crate) mod credentials;
@@ -27,37 +27,37 @@ pub(crate) mod tls;
 pub(crate) mod url;
 mod watchdog;
 
-use http::Http;
-use sse::Sse;
-use stdio::Stdio;
+use http::HttpTransport;
+use sse::SseTransport;
+use stdio::StdioTransport;
 
 /// The transport to one server.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    Stdio(Stdio),
-    Http(Http),
-    Sse(Sse),
+    Stdio(StdioTransport),
+    Http(HttpTransport),
+    Sse(SseTransport),
 }
 
 /// Send state of a request, which makes "not sent" provable.
 #[derive(Debug, Default)]
-pub(crate) struct Ticket {
+pub(crate) struct SendPermit {
     state: AtomicU8,
-    postmark: Option<Arc<dyn Postmark>>,
+    postmark: Option<Arc<dyn SendObserver>>,
 }
 
 const WAITING: u8 = 0;
 const LEAVING: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-impl Ticket {
+impl SendPermit {
     /// Creates the state of a request, with an observer of its sending.
-    pub(crate) fn new(postmark: Option<Arc<dyn Postmark>>) -> Self {
+    pub(crate) fn new(postmark: Option<Arc<dyn SendObserver>>) -> Self {
         Self { state: AtomicU8::new(WAITING), postmark }
     }
 
     /// Observer to notify when the last byte was written.
-    pub(crate) fn postmark(&self) -> Option<&Arc<dyn Postmark>> {
+    pub(crate) fn postmark(&self) -> Option<&Arc<dyn SendObserver>> {
         self.postmark.as_ref()
     }
 
@@ -86,11 +86,11 @@ mod tests {
 
     #[test]
     fn what_did_not_leave_never_will() {
-        let waiting = Ticket::default();
+        let waiting = SendPermit::default();
         assert!(!waiting.left());
         assert!(!waiting.leave());
 
-        let sent = Ticket::default();
+        let sent = SendPermit::default();
         assert!(sent.leave());
         assert!(sent.left());
         sent.stay();

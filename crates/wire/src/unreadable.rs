@@ -27,22 +27,22 @@ pub(crate) fn answered_ids(bytes: &[u8]) -> Vec<u64> {
 
 /// The members of an envelope that identify the answered request.
 #[derive(Default)]
-struct Envelope {
+struct PartialEnvelope {
     id: Option<u64>,
     ids: usize,
     is_answer: bool,
     is_question: bool,
 }
 
-impl Envelope {
+impl PartialEnvelope {
     fn answered(&self) -> Option<u64> {
         self.id.filter(|_| self.ids == 1 && self.is_answer && !self.is_question)
     }
 }
 
 /// Reads the members of an object whose first one is at `at`, as far as possible. Returns its end.
-fn read_envelope(bytes: &[u8], mut at: usize) -> (Envelope, usize) {
-    let mut envelope = Envelope::default();
+fn read_envelope(bytes: &[u8], mut at: usize) -> (PartialEnvelope, usize) {
+    let mut envelope = PartialEnvelope::default();
     loop {
         at = blank(bytes, at);
         if bytes.get(at) != Some(&b'"') {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use consort_agent::store::{ConversationId, ConversationState};
 use consort_agent::{Agent, Conversation, QuestionOrigin, RunEvent, UserQuestion as Asked};
-use consort_core::{Caller, Reply};
+use consort_core::{Caller, RequestResponder};
 use consort_models::ChatMessage;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -110,7 +110,7 @@ impl AdminState {
             let question = pending_request(id, caller, &asked, tool.as_deref());
             let (state, there, asked) = (self.clone(), id.clone(), asked.id);
             let (caller, question_id) = (caller.clone(), asked.clone());
-            let reply = Reply::new(move |answer| {
+            let reply = RequestResponder::new(move |answer| {
                 let Ok(answer) = answer else { return };
                 let handle = state.0.runs.handle.clone();
                 handle.spawn(state.resume_with_answer(there, caller, question_id, answer));
@@ -189,9 +189,9 @@ impl RunGuard {
     }
 
     /// Adds a pending request, answered now or later.
-    fn ask(&self, caller: &Caller, question: &Asked, answer: Reply) {
+    fn ask(&self, caller: &Caller, question: &Asked, answer: RequestResponder) {
         let (state, id) = (self.state.clone(), self.id.clone());
-        let reply = Reply::new(move |answered| {
+        let reply = RequestResponder::new(move |answered| {
             if answered.is_ok() {
                 state.publish_state(&id, RUNNING);
             }

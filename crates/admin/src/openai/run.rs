@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use consort_agent::openai::{ApiError, ApiRequest, ApiResponse, OptionsProvider, SuspendedRun};
 use consort_agent::{Agent, Conversation, RunEvent, RunReport, RunStatus};
-use consort_core::{Caller, Emitting, IdentityId};
+use consort_core::{Caller, DrivenStream, IdentityId};
 use consort_gateway::SiteBody;
 use consort_models::ReplyDelivery;
 use http::header::CONTENT_TYPE;
@@ -22,7 +22,7 @@ pub(super) struct CompletionRun {
     given: usize,
     conversation: Conversation,
     provider: OptionsProvider,
-    events: Emitting<RunEvent>,
+    events: DrivenStream<RunEvent>,
     answer: ApiResponse,
 }
 
@@ -78,7 +78,7 @@ impl CompletionRun {
             },
             Ok(None) | Err(_) => None,
         };
-        let stream = Emitting::new(|emitter| async move {
+        let stream = DrivenStream::new(|emitter| async move {
             if let Some(ended) = ended {
                 return Bytes::from(first + &ended);
             }
@@ -151,5 +151,5 @@ fn tools_except(asked: &ApiRequest, catalog: &consort_core::Catalog) -> Option<V
         return None;
     }
     let ours = entries.iter().filter(|entry| !theirs.contains(&entry.name));
-    Some(ours.map(consort_core::Entry::id).collect())
+    Some(ours.map(consort_core::CatalogEntry::id).collect())
 }

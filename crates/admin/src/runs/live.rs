@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use consort_agent::{Conversation, QuestionOrigin, RunEvent};
-use consort_core::{Emitting, Reply};
+use consort_core::{DrivenStream, RequestResponder};
 use tokio::sync::watch;
 
 use super::events::{RunStreamEvent, TextKind, delta_text, run_event};
@@ -122,7 +122,7 @@ impl LiveRun {
     pub(crate) fn ask(
         &self,
         question: &consort_agent::UserQuestion,
-        reply: Reply,
+        reply: RequestResponder,
         asks: impl FnOnce(Option<&str>) -> PendingRequest,
     ) {
         let context = asks(self.lock().tools.get(&question.call).map(String::as_str));
@@ -176,9 +176,9 @@ impl LiveRun {
     }
 
     /// Returns the events of the run from the beginning to the end.
-    pub(crate) fn follow(self: &Arc<Self>) -> Emitting<Bytes> {
+    pub(crate) fn follow(self: &Arc<Self>) -> DrivenStream<Bytes> {
         let live = Arc::clone(self);
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             let (mut cursor, mut changes) = (ReadCursor::default(), live.changes.subscribe());
             loop {
                 changes.mark_unchanged();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use consort_config::{AuthConfig, ServerConfig, TransportConfig};
-use consort_hub::State;
+use consort_hub::ManagedState;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -153,17 +153,17 @@ impl ServerTransport {
     }
 }
 
-impl From<State> for ServerState {
-    fn from(state: State) -> Self {
+impl From<ManagedState> for ServerState {
+    fn from(state: ManagedState) -> Self {
         match state {
-            State::Configured => Self::Configured,
-            State::Known => Self::Known,
-            State::Connecting => Self::Connecting,
-            State::Ready => Self::Ready,
-            State::NeedsAuth => Self::NeedsAuth,
-            State::Degraded => Self::Degraded,
-            State::Failed => Self::Failed,
-            State::Disabled => Self::Disabled,
+            ManagedState::Configured => Self::Configured,
+            ManagedState::Known => Self::Known,
+            ManagedState::Connecting => Self::Connecting,
+            ManagedState::Ready => Self::Ready,
+            ManagedState::NeedsAuth => Self::NeedsAuth,
+            ManagedState::Degraded => Self::Degraded,
+            ManagedState::Failed => Self::Failed,
+            ManagedState::Disabled => Self::Disabled,
         }
     }
 }

@@ -66,8 +66,9 @@ pub(crate) enum PinState {
     Unlocked,
 }
 
-pub(crate) fn tool_hints(annotations: consort_core::Annotations) -> ToolHints {
-    let consort_core::Annotations { read_only, destructive, idempotent, open_world } = annotations;
+pub(crate) fn tool_hints(annotations: consort_core::ToolAnnotations) -> ToolHints {
+    let consort_core::ToolAnnotations { read_only, destructive, idempotent, open_world } =
+        annotations;
     ToolHints { read_only, destructive, idempotent, open_world }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::{Caller, Catalog, Entry, Toolbox, Unresolved};
+use consort_core::{Caller, Catalog, CatalogEntry, Toolbox, UnresolvedName};
 
 use super::{CallerToolIndex, PinState, ToolRow, shorten_description, tokens, tool_hints, tool_id};
 
@@ -19,7 +19,7 @@ impl ToolView {
     }
 
     /// Finds a tool: by its id, or by its name in the view.
-    pub(crate) fn find(&self, name: &str) -> Result<&Entry, Unresolved> {
+    pub(crate) fn find(&self, name: &str) -> Result<&CatalogEntry, UnresolvedName> {
         let mut entries = self.catalog.tools.entries().iter();
         let own = entries.find(|entry| tool_id(&entry.route) == name);
         own.map_or_else(|| self.catalog.resolve(name), Ok)
@@ -45,7 +45,7 @@ impl ToolView {
     }
 
     /// Converts one tool for a list. A tool that is exposed unchanged has all that is known of it.
-    pub(crate) fn tool(&self, index: &CallerToolIndex, entry: &Entry) -> ToolRow {
+    pub(crate) fn tool(&self, index: &CallerToolIndex, entry: &CatalogEntry) -> ToolRow {
         let id = tool_id(&entry.route);
         let name = match self.catalog.resolve(&entry.name) {
             Ok(found) if found == entry => entry.name.clone(),

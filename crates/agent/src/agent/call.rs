@@ -6,10 +6,10 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    Call as ServerCall, CallError, ClientContext, Emitter, Event as Happening, Json, Object,
-    Outcome, Repeat, SESSION,
+    Call as ServerCall, CallError, CallEvent as Happening, CallOutcome, ClientContext, Json,
+    Object, RepeatSafety, SESSION, StreamSender,
 };
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -39,7 +39,7 @@ pub(super) struct CallCompletion {
 pub(super) struct CallAttempt<'a> {
     pub(super) worker: &'a RunWorker,
     pub(super) conversation: &'a LockedConversation,
-    pub(super) emitter: &'a Emitter<RunEvent>,
+    pub(super) emitter: &'a StreamSender<RunEvent>,
     pub(super) call: &'a ToolCall,
     /// Answer of a user to the question of an earlier attempt.
     pub(super) earlier_answer: Option<(&'a UserQuestion, &'a Value)>,
@@ -52,7 +52,7 @@ impl RunWorker {
         &mut self,
         conversation: &LockedConversation,
         calls: Vec<UnfinishedCall>,
-        emitter: &Emitter<RunEvent>,
+        emitter: &StreamSender<RunEvent>,
     ) -> Result<(), RunEnd> {
         let slots: Vec<Option<Arc<Semaphore>>> =
             calls.iter().map(|pending| self.slot(&pending.call)).collect();
@@ -178,7 +178,8 @@ impl CallAttempt<'_> {
                     return Err((RunStatus::Error, format!("`{}`: {error}", run_tool.id)));
                 }
                 ErrorTreatment::Retry
-                    if error.repeat() == Repeat::Safe && tries < settings.work.call_attempts =>
+                    if error.repeat() == RepeatSafety::Safe
+                        && tries < settings.work.call_attempts =>
                 {
                     tokio::time::sleep(RETRY_PAUSE * tries).await;
                     tries += 1;
@@ -241,10 +242,10 @@ impl CallAttempt<'_> {
         run_tool: &RunTool,
         arguments: &Object,
         meter: &Arc<CallMeter>,
-    ) -> Result<Option<Result<Outcome, CallError>>, RunEnd> {
+    ) -> Result<Option<Result<CallOutcome, CallError>>, RunEnd> {
         let agent = &self.worker.agent;
         let settings = &agent.settings;
-        let mut meta = Writer::new();
+        let mut meta = ObjectWriter::new();
         meta.text(SESSION, settings.session.as_deref().unwrap_or(&self.worker.run));
         for (key, value) in self.worker.observation.iter().flat_map(|it| it.context()) {
             meta.text(key, &value);
@@ -285,16 +286,16 @@ impl CallAttempt<'_> {
         }
     }
 
-    fn outcome(&self, outcome: &Outcome) -> CallCompletion {
+    fn outcome(&self, outcome: &CallOutcome) -> CallCompletion {
         match outcome {
-            Outcome::Complete(result) => {
+            CallOutcome::Complete(result) => {
                 CallCompletion { result: ToolCallResult::new(&self.call.id, result), error: None }
             }
-            Outcome::InputRequired(_) => {
+            CallOutcome::InputRequired(_) => {
                 let text = "the server needs answers that nobody here can give";
                 self.error_result(text.to_owned(), "input_required")
             }
-            Outcome::Task(task) => {
+            CallOutcome::Task(task) => {
                 let status = task.text("status").unwrap_or_default();
                 self.error_result(format!("the server made a task of it ({status})"), "task")
             }

@@ -1,6 +1,6 @@
 //! Questions to users during a run: approvals of calls, questions of the model, and elicitations of servers.
 
-use consort_core::{Asked, Object, Refusal, Reply};
+use consort_core::{Object, PendingServerRequest, RequestRefusal, RequestResponder};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -36,7 +36,7 @@ impl CallAttempt<'_> {
     /// Emits a question and waits for its answer.
     pub(super) async fn ask(&self, question: UserQuestion) -> Option<Value> {
         let (sender, answer) = oneshot::channel();
-        let reply = Reply::new(move |answer| {
+        let reply = RequestResponder::new(move |answer| {
             let _ = sender.send(answer);
         });
         self.emitter.emit(RunEvent::Question { question, answer: Some(reply) }).await;
@@ -49,11 +49,14 @@ impl CallAttempt<'_> {
         &self,
         run_tool: &RunTool,
         arguments: &Object,
-        request: Asked,
+        request: PendingServerRequest,
     ) -> Result<bool, RunEnd> {
         let Some(reply) = request.reply else { return Ok(true) };
         if !self.worker.agent.settings.has_user {
-            reply.send(Err(Refusal { code: -32603, message: "no user can be asked".to_owned() }));
+            reply.send(Err(RequestRefusal {
+                code: -32603,
+                message: "no user can be asked".to_owned(),
+            }));
             return Ok(true);
         }
         let params: Value = request.params.json().read().unwrap_or_default();
@@ -73,7 +76,7 @@ impl CallAttempt<'_> {
     }
 
     /// Answers a server's request, or lets a user do so.
-    pub(super) async fn answer_server(&self, request: Asked) {
+    pub(super) async fn answer_server(&self, request: PendingServerRequest) {
         let Some(reply) = request.reply else { return };
         let params: Value = request.params.json().read().unwrap_or_default();
         let answer = match &*request.method {
@@ -86,7 +89,7 @@ impl CallAttempt<'_> {
             "sampling/createMessage" => self.sample(&params).await,
             _ => None,
         };
-        reply.send(answer.ok_or_else(|| Refusal::not_offered(&request.method)));
+        reply.send(answer.ok_or_else(|| RequestRefusal::not_offered(&request.method)));
     }
 
     /// Asks a user on behalf of the model; returns `None` if that waits.

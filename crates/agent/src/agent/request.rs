@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::{Emitter, Emitting};
+use consort_core::{DrivenStream, StreamSender};
 
 use super::{Agent, RunEnd, RunWorker};
 use crate::conversation::LockedConversation;
@@ -16,7 +16,7 @@ use consort_models::{
 
 /// A model request in progress. Dropping it cancels it.
 pub(super) struct PendingModelRequest {
-    events: Emitting<ProviderEvent>,
+    events: DrivenStream<ProviderEvent>,
     observation: Option<Box<dyn RequestObservation>>,
 }
 
@@ -87,7 +87,7 @@ impl RunWorker {
     pub(super) async fn receive_reply(
         &self,
         request: ModelRequest,
-        emitter: &Emitter<RunEvent>,
+        emitter: &StreamSender<RunEvent>,
     ) -> Result<Result<ModelReply, ProviderError>, RunEnd> {
         let mut request =
             self.request(request).await.map_err(|reason| (RunStatus::Error, reason))?;

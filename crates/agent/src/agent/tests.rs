@@ -272,7 +272,10 @@ async fn calls_of_others_are_handed_out() {
 fn an_agent_is_listed_tools_by_the_capabilities_that_its_calls_declare() {
     let mut agent = agent(&Fake::new(), json!([]));
     // Those of the client that called it are not its own.
-    let of_client = consort_core::Offers { roots: true, ..consort_core::Offers::default() };
+    let of_client = consort_core::ClientCapabilities {
+        roots: true,
+        ..consort_core::ClientCapabilities::default()
+    };
     let client = consort_core::Caller::client("ada").with_capabilities(Arc::new(of_client));
     agent.settings.caller = client;
     agent.settings.has_user = true;

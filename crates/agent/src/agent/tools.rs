@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use consort_core::{CallError, Caller, ListPurpose, Offers, ShelfKind, Tool, resolve};
+use consort_core::{
+    CallError, Caller, ClientCapabilities, ListPurpose, PrimitiveKind, Tool, resolve,
+};
 
 use super::{Agent, RunEnd, RunWorker};
 use crate::run_tools::{self, RunTools};
@@ -11,10 +13,10 @@ use crate::step::{RunParameters, RunStatus};
 
 impl Agent {
     /// Returns the client capabilities that its calls declare.
-    pub(super) fn offers(&self) -> Arc<Offers> {
+    pub(super) fn offers(&self) -> Arc<ClientCapabilities> {
         let AgentSettings { has_user, sampling, .. } = &self.settings;
         let sampling = sampling.is_offered(*has_user);
-        Arc::new(Offers { form: *has_user, sampling, ..Offers::default() })
+        Arc::new(ClientCapabilities { form: *has_user, sampling, ..ClientCapabilities::default() })
     }
 
     /// Returns the caller of its tools, which is listed the tools that servers have for these capabilities. Those of
@@ -44,7 +46,7 @@ impl Agent {
             lists.await;
         }
         for name in names {
-            let found = resolve(&*self.toolbox, caller, ShelfKind::Tools, name).await;
+            let found = resolve(&*self.toolbox, caller, PrimitiveKind::Tools, name).await;
             // A missing one is reported by its name below.
             if let Err(error @ (CallError::Connection { .. } | CallError::Withheld { .. })) = found
                 && began.is_none()

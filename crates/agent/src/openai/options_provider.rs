@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use consort_core::Emitting;
+use consort_core::DrivenStream;
 
 use super::RequestOptions;
 use consort_models::{
@@ -36,7 +36,7 @@ impl OptionsProvider {
 }
 
 impl ModelProvider for OptionsProvider {
-    fn request(&self, mut request: ModelRequest) -> Emitting<ProviderEvent> {
+    fn request(&self, mut request: ModelRequest) -> DrivenStream<ProviderEvent> {
         let RequestOptions { tool_choice, parallel_calls, stop, response_schema } =
             self.options.clone();
         // With results present, a required call was made: requiring another would never end.
@@ -48,7 +48,7 @@ impl ModelProvider for OptionsProvider {
         request.response_schema = response_schema;
         let mut events = self.inner.request(request);
         let last_error = Arc::clone(&self.last_error);
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             loop {
                 match events.next().await {
                     Some(ProviderEvent::End(end)) => {

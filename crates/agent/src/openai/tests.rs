@@ -3,8 +3,8 @@ mod reading;
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Caller, Catalog, Changes, Emitting, Event as Happening, Events, Offer, Outcome, Progress,
-    ShelfKind, ToolResult, Toolbox,
+    Call, CallEvent as Happening, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
+    DrivenStream, PrimitiveKind, Progress, ServerCatalog, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -20,20 +20,23 @@ impl Toolbox for Files {
     fn catalog(&self, _: &Caller) -> Arc<Catalog> {
         let tool = Tool::new("read", "Reads a file.", &json!({ "type": "object" }).into());
         let shelf = vec![("read".to_owned(), tool.definition().clone())];
-        let offer = Offer { shelves: [(ShelfKind::Tools, shelf)].into(), ..Offer::default() };
+        let offer = ServerCatalog {
+            shelves: [(PrimitiveKind::Tools, shelf)].into(),
+            ..ServerCatalog::default()
+        };
         Arc::new(Catalog::build(&[("files".parse().unwrap(), offer)].into()))
     }
 
-    fn call(&self, call: Call) -> Events {
-        Events::new(|emitter| async move {
+    fn call(&self, call: Call) -> CallEvents {
+        CallEvents::new(|emitter| async move {
             emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
             let text = format!("read {}", call.arguments().as_str());
-            Happening::End(Ok(Outcome::Complete(ToolResult::text(text))))
+            Happening::End(Ok(CallOutcome::Complete(ToolResult::text(text))))
         })
     }
 
-    fn changes(&self) -> Changes {
-        Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> CatalogChanges {
+        DrivenStream::new(|_| std::future::pending())
     }
 }
 

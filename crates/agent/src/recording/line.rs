@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    About, Call, CallError, Caller, Catalog, Entry, Json, Offer, OperatorText, Outcome, Route,
-    ServerId, ShelfKind, Source, ToolResult,
+    Call, CallError, CallOutcome, Caller, Catalog, CatalogEntry, CatalogRoute, Json, OperatorText,
+    PrimitiveKind, ServerAbout, ServerCatalog, ServerId, SharedError, ToolResult,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -164,23 +164,25 @@ pub(super) enum RecordedEnd {
 }
 
 impl RecordedEnd {
-    pub(super) fn of(end: &Result<Outcome, CallError>) -> Self {
+    pub(super) fn of(end: &Result<CallOutcome, CallError>) -> Self {
         match end {
-            Ok(Outcome::Complete(result)) => Self::Complete(RawJson(result.json().clone())),
-            Ok(Outcome::InputRequired(object)) => {
+            Ok(CallOutcome::Complete(result)) => Self::Complete(RawJson(result.json().clone())),
+            Ok(CallOutcome::InputRequired(object)) => {
                 Self::InputRequired(RawJson(object.json().clone()))
             }
-            Ok(Outcome::Task(object)) => Self::Task(RawJson(object.json().clone())),
+            Ok(CallOutcome::Task(object)) => Self::Task(RawJson(object.json().clone())),
             Err(error) => Self::Error(RecordedFailure::of(error)),
         }
     }
 
     /// Returns the recorded end; `None` if a member that must be an object is none.
-    pub(super) fn play(self) -> Option<Result<Outcome, CallError>> {
+    pub(super) fn play(self) -> Option<Result<CallOutcome, CallError>> {
         Some(match self {
-            Self::Complete(RawJson(json)) => Ok(Outcome::Complete(ToolResult::from_json(&json)?)),
-            Self::InputRequired(RawJson(json)) => Ok(Outcome::InputRequired(json.to_object()?)),
-            Self::Task(RawJson(json)) => Ok(Outcome::Task(json.to_object()?)),
+            Self::Complete(RawJson(json)) => {
+                Ok(CallOutcome::Complete(ToolResult::from_json(&json)?))
+            }
+            Self::InputRequired(RawJson(json)) => Ok(CallOutcome::InputRequired(json.to_object()?)),
+            Self::Task(RawJson(json)) => Ok(CallOutcome::Task(json.to_object()?)),
             Self::Error(failure) => Err(failure.play()),
         })
     }
@@ -246,7 +248,7 @@ impl RecordedFailure {
             Self::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
             Self::Arguments { tool, problems } => CallError::Arguments { tool, problems },
             Self::Connection { server, cause } => {
-                let source = Source::new(std::io::Error::other(cause));
+                let source = SharedError::new(std::io::Error::other(cause));
                 CallError::Connection { server, source, detail: OperatorText::default() }
             }
             Self::Execution { server, message, code, raw } => {
@@ -313,10 +315,10 @@ impl RecordedCatalog {
             RawJson(Json::parse(clean).unwrap_or(Json::NULL))
         };
         let mut items = BTreeMap::new();
-        let mut servers: BTreeMap<ServerId, Option<&About>> =
+        let mut servers: BTreeMap<ServerId, Option<&ServerAbout>> =
             catalog.abouts().iter().map(|(server, about)| (server.clone(), Some(about))).collect();
-        for kind in ShelfKind::ALL {
-            let item = |entry: &Entry| RecordedItem {
+        for kind in PrimitiveKind::ALL {
+            let item = |entry: &CatalogEntry| RecordedItem {
                 server: entry.route.server.clone(),
                 route: entry.route.name.clone(),
                 name: entry.name.clone(),
@@ -329,7 +331,7 @@ impl RecordedCatalog {
             }
             items.insert(kind.member().to_owned(), of_kind);
         }
-        let server_record = |(server, about): (ServerId, Option<&About>)| RecordedServer {
+        let server_record = |(server, about): (ServerId, Option<&ServerAbout>)| RecordedServer {
             local: catalog.is_local(&server),
             revision: about.map(|about| about.revision.to_string()),
             capabilities: about.map(|about| raw(about.capabilities.json())),
@@ -348,23 +350,28 @@ impl RecordedCatalog {
     pub(super) fn play(self) -> Arc<Catalog> {
         let offer = |server: RecordedServer| {
             let about = || {
-                Some(About {
+                Some(ServerAbout {
                     revision: server.revision.as_ref()?.parse().ok()?,
                     capabilities: server.capabilities.as_ref()?.0.to_object()?,
                     instructions: server.instructions.clone(),
                     list_changes: [0; 4],
                 })
             };
-            let offer = Offer { shelves: BTreeMap::new(), local: server.local, about: about() };
+            let offer =
+                ServerCatalog { shelves: BTreeMap::new(), local: server.local, about: about() };
             (server.server, offer)
         };
         let mut catalog = Catalog::build(&self.servers.into_iter().map(offer).collect());
         let mut shelves = self.items;
-        for kind in ShelfKind::ALL {
+        for kind in PrimitiveKind::ALL {
             let items = shelves.remove(kind.member()).unwrap_or_default();
             let entry = |item: RecordedItem| {
-                let route = Route { server: item.server, name: item.route };
-                Some(Entry { route, name: item.name, definition: item.definition.0.to_object()? })
+                let route = CatalogRoute { server: item.server, name: item.route };
+                Some(CatalogEntry {
+                    route,
+                    name: item.name,
+                    definition: item.definition.0.to_object()?,
+                })
             };
             catalog.set(kind, items.into_iter().filter_map(entry).collect());
         }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_core::{
-    Asked as Question, Call, CallObserver, Caller, Catalog, Changes, Emitting, Event, Events,
-    Reply as Answering, Toolbox,
+    Call, CallEvent, CallEvents, CallObserver, Caller, Catalog, CatalogChanges, DrivenStream,
+    PendingServerRequest as Question, RequestResponder as Answering, Toolbox,
 };
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ pub(super) struct RecordingProvider {
 }
 
 impl ModelProvider for RecordingProvider {
-    fn request(&self, request: ModelRequest) -> Emitting<ProviderEvent> {
+    fn request(&self, request: ModelRequest) -> DrivenStream<ProviderEvent> {
         let mut recording = ModelRecording {
             output: Arc::clone(&self.output),
             turn: None,
@@ -116,7 +116,7 @@ impl ModelProvider for RecordingProvider {
             end: None,
         };
         let mut events = self.inner.request(request);
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             recording.begin();
             loop {
                 match events.next().await {
@@ -251,7 +251,7 @@ impl Toolbox for RecordingToolbox {
         catalog
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let (output, request) = (Arc::clone(&self.output), RecordedOperation::of(&call));
         let recording =
             CallRecording { output, request, number: None, events: Arc::default(), end: None };
@@ -262,7 +262,7 @@ impl Toolbox for RecordingToolbox {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 }
@@ -285,8 +285,8 @@ impl CallObserver for CallRecording {
         self.number = Some(inner.calls);
     }
 
-    fn event(&mut self, event: &mut Event) {
-        if let Event::End(end) = event {
+    fn event(&mut self, event: &mut CallEvent) {
+        if let CallEvent::End(end) = event {
             self.end = Some(RecordedEnd::of(end));
             self.write();
         } else {
@@ -296,24 +296,24 @@ impl CallObserver for CallRecording {
 }
 
 impl CallRecording {
-    fn record_event(&self, event: &mut Event) {
+    fn record_event(&self, event: &mut CallEvent) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let at = events.len();
         events.push(match event {
-            Event::Progress(progress) => {
+            CallEvent::Progress(progress) => {
                 RecordedEvent::Progress(RawJson(progress.params().json().clone()))
             }
-            Event::Log(log) => RecordedEvent::Log(RawJson(log.json().clone())),
-            Event::Task(task) => RecordedEvent::Task(RawJson(task.json().clone())),
-            Event::Notification { method, params } => {
+            CallEvent::Log(log) => RecordedEvent::Log(RawJson(log.json().clone())),
+            CallEvent::Task(task) => RecordedEvent::Task(RawJson(task.json().clone())),
+            CallEvent::Notification { method, params } => {
                 let params = RawJson(params.json().clone());
                 RecordedEvent::Notification { method: method.clone(), params }
             }
-            Event::Skipped(count) => RecordedEvent::Skipped(*count),
-            Event::Question(question) => {
+            CallEvent::Skipped(count) => RecordedEvent::Skipped(*count),
+            CallEvent::Question(question) => {
                 RecordedEvent::Question(self.record_question(at, question))
             }
-            Event::Approval(question) => {
+            CallEvent::Approval(question) => {
                 RecordedEvent::Approval(self.record_question(at, question))
             }
             // An end does not come here; what is added later is passed on and not recorded.

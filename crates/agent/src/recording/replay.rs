@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    Asked as Question, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events,
-    Progress, Reply as Answering, Toolbox,
+    CallError, CallEvent, CallEvents, Caller, Catalog, CatalogChanges, DrivenStream,
+    PendingServerRequest as Question, Progress, RequestResponder as Answering, StreamSender,
+    Toolbox,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -207,8 +208,8 @@ impl RecordingPlayer {
     async fn ask(
         &self,
         question: line::RecordedQuestion,
-        emitter: &Emitter<Event>,
-        event: impl FnOnce(Question) -> Event,
+        emitter: &StreamSender<CallEvent>,
+        event: impl FnOnce(Question) -> CallEvent,
     ) -> Result<(), String> {
         let line::RecordedQuestion { method, params, open, answer } = question;
         let params = params.0.to_object().ok_or("a question has no parameters")?;
@@ -241,8 +242,13 @@ impl RecordingPlayer {
         }
     }
 
-    async fn play(&self, request: RecordedOperation, emitter: &Emitter<Event>) -> Event {
-        let refused = |reason: String| Event::End(Err(CallError::Denied { server: None, reason }));
+    async fn play(
+        &self,
+        request: RecordedOperation,
+        emitter: &StreamSender<CallEvent>,
+    ) -> CallEvent {
+        let refused =
+            |reason: String| CallEvent::End(Err(CallError::Denied { server: None, reason }));
         let (events, end) = match self.take_call(request) {
             Ok(taken) => taken,
             Err(difference) => return refused(difference),
@@ -250,10 +256,10 @@ impl RecordingPlayer {
         for event in events {
             let replayed = match event {
                 RecordedEvent::Question(question) => {
-                    self.ask(question, emitter, Event::Question).await
+                    self.ask(question, emitter, CallEvent::Question).await
                 }
                 RecordedEvent::Approval(question) => {
-                    self.ask(question, emitter, Event::Approval).await
+                    self.ask(question, emitter, CallEvent::Approval).await
                 }
                 other => {
                     if let Some(event) = replayed_event(other) {
@@ -267,24 +273,26 @@ impl RecordingPlayer {
             }
         }
         match end.map(line::RecordedEnd::play) {
-            Some(Some(end)) => Event::End(end),
+            Some(Some(end)) => CallEvent::End(end),
             Some(None) => refused("the recorded result is invalid".to_owned()),
             // The recorded caller cancelled here: the replay ends as well.
-            None => Event::End(Err(CallError::Cancelled { sent: true })),
+            None => CallEvent::End(Err(CallError::Cancelled { sent: true })),
         }
     }
 }
 
 /// Returns a recorded event; `None` if it cannot be repeated.
-fn replayed_event(happening: RecordedEvent) -> Option<Event> {
+fn replayed_event(happening: RecordedEvent) -> Option<CallEvent> {
     Some(match happening {
-        RecordedEvent::Progress(params) => Event::Progress(Progress::from(params.0.to_object()?)),
-        RecordedEvent::Log(log) => Event::Log(log.0.to_object()?),
-        RecordedEvent::Task(task) => Event::Task(task.0.to_object()?),
-        RecordedEvent::Notification { method, params } => {
-            Event::Notification { method, params: params.0.to_object()? }
+        RecordedEvent::Progress(params) => {
+            CallEvent::Progress(Progress::from(params.0.to_object()?))
         }
-        RecordedEvent::Skipped(count) => Event::Skipped(count),
+        RecordedEvent::Log(log) => CallEvent::Log(log.0.to_object()?),
+        RecordedEvent::Task(task) => CallEvent::Task(task.0.to_object()?),
+        RecordedEvent::Notification { method, params } => {
+            CallEvent::Notification { method, params: params.0.to_object()? }
+        }
+        RecordedEvent::Skipped(count) => CallEvent::Skipped(count),
         RecordedEvent::Question(_) | RecordedEvent::Approval(_) => return None,
     })
 }
@@ -293,9 +301,9 @@ fn replayed_event(happening: RecordedEvent) -> Option<Event> {
 pub(super) struct ReplayProvider(pub(super) Arc<RecordingPlayer>);
 
 impl ModelProvider for ReplayProvider {
-    fn request(&self, ask: ModelRequest) -> Emitting<ProviderEvent> {
+    fn request(&self, ask: ModelRequest) -> DrivenStream<ProviderEvent> {
         let player = Arc::clone(&self.0);
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             let refused = |difference: String| {
                 ProviderEvent::End(Err(ProviderError::new(ProviderErrorKind::Invalid, difference)))
             };
@@ -325,9 +333,9 @@ impl ModelProvider for ReplayProvider {
 pub(super) struct ReplayToolbox(pub(super) Arc<RecordingPlayer>);
 
 impl ReplayToolbox {
-    fn play(&self, request: RecordedOperation) -> Events {
+    fn play(&self, request: RecordedOperation) -> CallEvents {
         let player = Arc::clone(&self.0);
-        Events::new(|emitter| async move { player.play(request, &emitter).await })
+        CallEvents::new(|emitter| async move { player.play(request, &emitter).await })
     }
 }
 
@@ -344,11 +352,11 @@ impl Toolbox for ReplayToolbox {
         catalog.map(|(_, _, catalog)| Arc::clone(catalog)).unwrap_or_default()
     }
 
-    fn call(&self, call: consort_core::Call) -> Events {
+    fn call(&self, call: consort_core::Call) -> CallEvents {
         self.play(RecordedOperation::of(&call))
     }
 
-    fn changes(&self) -> Changes {
-        Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> CatalogChanges {
+        DrivenStream::new(|_| std::future::pending())
     }
 }

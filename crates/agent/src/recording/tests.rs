@@ -248,8 +248,8 @@ async fn a_question_that_is_answered_otherwise_is_told() {
 struct Stuttering;
 
 impl ModelProvider for Stuttering {
-    fn request(&self, _: ModelRequest) -> consort_core::Emitting<ProviderEvent> {
-        consort_core::Emitting::new(|emitter| async move {
+    fn request(&self, _: ModelRequest) -> consort_core::DrivenStream<ProviderEvent> {
+        consort_core::DrivenStream::new(|emitter| async move {
             let error = ProviderError::new(ProviderErrorKind::Overloaded, "busy, hunter22");
             let after = std::time::Duration::from_secs(3);
             emitter.emit(ProviderEvent::Retry { error, after }).await;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Caller, Catalog, Changes, Content, CostMeter, Emitter, Emitting, Event as Happening,
-    Events, Json, Object, Outcome, Progress, Tool, ToolResult, Toolbox,
+    Call, CallEvent as Happening, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
+    ContentBlock, CostMeter, DrivenStream, Json, Object, Progress, StreamSender, Tool, ToolResult,
+    Toolbox,
 };
 use serde_json::json;
 
@@ -47,25 +48,25 @@ impl From<&Call> for AgentCall {
 
 /// Calls an agent on a caller's account. It runs while the events are read; dropping them cancels the run and its
 /// calls.
-pub(super) fn call_agent(mut agent: Agent, asking: AgentCall, arguments: &Json) -> Events {
+pub(super) fn call_agent(mut agent: Agent, asking: AgentCall, arguments: &Json) -> CallEvents {
     let AgentCall { caller, chain, meter, meta } = asking;
     let input = match input(arguments) {
         Ok(input) => input,
-        Err(wrong) => return Events::answered(ToolResult::error(wrong)),
+        Err(wrong) => return CallEvents::answered(ToolResult::error(wrong)),
     };
     let deepest = agent.settings.work.agent_depth;
     if chain.len() >= deepest {
         let agents = chain.join(" → ");
         let text = format!("agents may call agents at most {deepest} levels deep: {agents}");
-        return Events::answered(ToolResult::error(text));
+        return CallEvents::answered(ToolResult::error(text));
     }
     let chain = chain.into_iter().chain([agent.settings.name.clone()]).collect();
     agent.settings.caller = caller;
     (agent.settings.parent, agent.settings.meter) = (meta, meter);
     agent.toolbox = Arc::new(NestedToolbox { inner: agent.toolbox, chain });
-    Events::new(|emitter| async move {
+    CallEvents::new(|emitter| async move {
         let report = follow_run(agent.run(&Conversation::new(), vec![input]), &emitter).await;
-        Happening::End(Ok(Outcome::Complete(result(&report))))
+        Happening::End(Ok(CallOutcome::Complete(result(&report))))
     })
 }
 
@@ -82,7 +83,10 @@ fn input(arguments: &Json) -> Result<ChatMessage, String> {
 }
 
 /// Follows a run to its end, and reports its progress.
-async fn follow_run(mut events: Emitting<RunEvent>, emitter: &Emitter<Happening>) -> RunReport {
+async fn follow_run(
+    mut events: DrivenStream<RunEvent>,
+    emitter: &StreamSender<Happening>,
+) -> RunReport {
     let mut steps = 0.0;
     let mut tools: Vec<(String, String)> = Vec::new();
     loop {
@@ -135,7 +139,7 @@ fn result(report: &RunReport) -> ToolResult {
         let gap = if text.is_empty() { "" } else { "\n\n" };
         text = format!("{text}{gap}[the agent did not complete this: {reason}{hint}]");
     }
-    ToolResult::new(&[Content::text(text)], Some(&data.into()), !completed)
+    ToolResult::new(&[ContentBlock::text(text)], Some(&data.into()), !completed)
 }
 
 /// A toolbox whose calls carry the chain of agents.
@@ -149,7 +153,7 @@ impl Toolbox for NestedToolbox {
         self.inner.catalog(caller)
     }
 
-    fn call(&self, mut call: Call) -> Events {
+    fn call(&self, mut call: Call) -> CallEvents {
         call.chain.clone_from(&self.chain);
         self.inner.call(call)
     }
@@ -158,7 +162,7 @@ impl Toolbox for NestedToolbox {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_core::{
-    Call, Caller, Catalog, Changes, Entry, Events, Json, RefusedTarget, RejectReason, Route,
-    ServerId, ShelfKind, Target, ToolResult, Toolbox,
+    Call, CallEvents, Caller, Catalog, CatalogChanges, CatalogEntry, CatalogRoute, Json,
+    PrimitiveKind, RefusedTarget, RejectReason, ServerId, Target, ToolResult, Toolbox,
 };
 use consort_shape::CatalogMemo;
 
@@ -49,7 +49,7 @@ impl AgentRegistry {
 pub struct AgentToolbox {
     inner: Arc<dyn Toolbox>,
     server: ServerId,
-    entries: Vec<Entry>,
+    entries: Vec<CatalogEntry>,
     registry: Arc<AgentRegistry>,
     catalogs: CatalogMemo<Arc<Catalog>>,
 }
@@ -71,8 +71,8 @@ impl AgentToolbox {
         let entry = |(agent, description): (&str, &str)| {
             let name = tool_name(agent);
             let definition = definition(&name, description).definition().clone();
-            let route = Route { server: server.clone(), name: name.clone() };
-            Entry { route, name, definition }
+            let route = CatalogRoute { server: server.clone(), name: name.clone() };
+            CatalogEntry { route, name, definition }
         };
         let entries = agents.into_iter().map(entry).collect();
         Self { inner, server, entries, registry, catalogs: CatalogMemo::default() }
@@ -84,7 +84,7 @@ impl AgentToolbox {
         let place = place.unwrap_or(entries.len());
         entries.splice(place..place, self.entries.iter().cloned());
         let mut with = catalog.clone();
-        with.set(ShelfKind::Tools, entries);
+        with.set(PrimitiveKind::Tools, entries);
         Arc::new(with)
     }
 
@@ -94,10 +94,12 @@ impl AgentToolbox {
         names.find(|known| *server == self.server && *known == name)
     }
 
-    fn call_agent(&self, tool: &str, asking: AgentCall, arguments: &Json) -> Events {
+    fn call_agent(&self, tool: &str, asking: AgentCall, arguments: &Json) -> CallEvents {
         match self.registry.get(tool) {
             Some(agent) => call_agent(agent, asking, arguments),
-            None => Events::answered(ToolResult::error("this agent is not there at the moment")),
+            None => {
+                CallEvents::answered(ToolResult::error("this agent is not there at the moment"))
+            }
         }
     }
 }
@@ -110,7 +112,7 @@ impl Toolbox for AgentToolbox {
         Arc::clone(&listing)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let target = call.tool_target();
         match target.and_then(|Target { server, name }| self.agent_name(server, name)) {
             Some(tool) => self.call_agent(tool, AgentCall::from(&call), &call.arguments()),
@@ -122,14 +124,14 @@ impl Toolbox for AgentToolbox {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 
     fn withheld(
         &self,
         caller: &Caller,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         target: &RefusedTarget,
     ) -> Option<(ServerId, RejectReason)> {
         self.inner.withheld(caller, kind, target)

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Caller, Catalog, Changes, Entry, Events, Pattern, RefusedCall, Route, ServerId,
-    ShelfKind, Toolbox,
+    Call, CallEvents, Caller, Catalog, CatalogChanges, CatalogEntry, CatalogRoute, NamePattern,
+    PrimitiveKind, RefusedCall, ServerId, Toolbox,
 };
 use consort_shape::{CatalogMemo, TransformSet, TransformToolbox};
 
@@ -26,7 +26,7 @@ pub struct ServerAgentToolbox {
     inner: Arc<dyn Toolbox>,
     model: Model,
     /// Tools that are listed directly.
-    direct: Vec<Pattern>,
+    direct: Vec<NamePattern>,
     /// Description of each server.
     about: BTreeMap<ServerId, String>,
     limits: RunLimits,
@@ -53,7 +53,7 @@ impl ServerAgentToolbox {
     pub fn new(
         inner: Arc<dyn Toolbox>,
         model: Model,
-        direct: Vec<Pattern>,
+        direct: Vec<NamePattern>,
         about: BTreeMap<ServerId, String>,
     ) -> Self {
         let (limits, work) = (Self::default_limits(), WorkLimits::default());
@@ -89,14 +89,15 @@ impl ServerAgentToolbox {
     }
 
     fn build_listing(&self, catalog: &Catalog) -> AgentListing {
-        let is_direct = |entry: &Entry| {
+        let is_direct = |entry: &CatalogEntry| {
             let fits = |name: &str| {
-                let fits = |pattern: &Pattern| pattern.matches(entry.route.server.as_str(), name);
+                let fits =
+                    |pattern: &NamePattern| pattern.matches(entry.route.server.as_str(), name);
                 self.direct.iter().any(fits)
             };
             entry.route.server.as_str() == AGENTS || fits(&entry.name) || fits(&entry.route.name)
         };
-        let mut tools: Vec<(Entry, Option<ServerId>)> = Vec::new();
+        let mut tools: Vec<(CatalogEntry, Option<ServerId>)> = Vec::new();
         let mut hidden: BTreeMap<&ServerId, Vec<&str>> = BTreeMap::new();
         for entry in catalog.tools.entries() {
             if is_direct(entry) {
@@ -109,12 +110,12 @@ impl ServerAgentToolbox {
             let name = tool_name(server.as_str());
             let description = self.description(server, &names);
             let definition = definition(&name, &description).definition().clone();
-            let route = Route { server: server.clone(), name: name.clone() };
-            tools.push((Entry { route, name, definition }, Some(server.clone())));
+            let route = CatalogRoute { server: server.clone(), name: name.clone() };
+            tools.push((CatalogEntry { route, name, definition }, Some(server.clone())));
         }
         let mut shown = catalog.clone();
-        shown.set(ShelfKind::Tools, tools.iter().map(|(entry, _)| entry.clone()).collect());
-        let server = |entry: &Entry| {
+        shown.set(PrimitiveKind::Tools, tools.iter().map(|(entry, _)| entry.clone()).collect());
+        let server = |entry: &CatalogEntry| {
             let found = tools.iter().find(|(tool, _)| tool == entry);
             found.and_then(|(_, server)| server.clone())
         };
@@ -164,7 +165,7 @@ impl Toolbox for ServerAgentToolbox {
         Arc::clone(&self.listing(caller).catalog)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let Some(target) = call.tool_target() else { return self.inner.call(call) };
         let listing = self.listing(&call.caller);
         match call.position(&listing.catalog).map(|at| &listing.servers[at]) {
@@ -175,7 +176,7 @@ impl Toolbox for ServerAgentToolbox {
             }
             Err(error) => {
                 self.inner.refused(&call.refused(Some(&target.server), &target.name));
-                Events::ended(Err(error))
+                CallEvents::ended(Err(error))
             }
         }
     }
@@ -184,7 +185,7 @@ impl Toolbox for ServerAgentToolbox {
         Some(&*self.inner)
     }
 
-    fn changes(&self) -> Changes {
+    fn changes(&self) -> CatalogChanges {
         self.inner.changes()
     }
 

@@ -1,8 +1,9 @@
 use std::sync::{Arc, Mutex};
 
 use consort_core::{
-    Call, Caller, Catalog, Changes, Emitting, Entry, Event as Happening, Events, Offer, Operation,
-    Outcome, Pattern, Progress, ShelfKind, Target, Tool, ToolResult, Toolbox,
+    Call, CallEvent as Happening, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
+    CatalogEntry, DrivenStream, NamePattern, Operation, PrimitiveKind, Progress, ServerCatalog,
+    Target, Tool, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -21,27 +22,30 @@ impl Toolbox for Two {
         let offer = |name: &str| {
             let tool = Tool::new(name, "", &json!({ "type": "object" }).into());
             let shelf = vec![(name.to_owned(), tool.definition().clone())];
-            Offer { shelves: [(ShelfKind::Tools, shelf)].into(), ..Offer::default() }
+            ServerCatalog {
+                shelves: [(PrimitiveKind::Tools, shelf)].into(),
+                ..ServerCatalog::default()
+            }
         };
         let offers = [("files", "read"), ("my-web", "fetch")];
         let offers = offers.map(|(server, name)| (server.parse().unwrap(), offer(name)));
         Arc::new(Catalog::build(&offers.into()))
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let meta = call.meta().unwrap_or_else(consort_core::Object::empty);
         let meta: Vec<String> = meta.members().map(|(name, _)| name.to_owned()).collect();
         let target = call.tool_target().unwrap();
         let taken = format!("{} {target} {meta:?}", call.caller.name());
         self.taken.lock().unwrap().push(taken);
-        Events::new(|emitter| async move {
+        CallEvents::new(|emitter| async move {
             emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
-            Happening::End(Ok(Outcome::Complete(ToolResult::text("found"))))
+            Happening::End(Ok(CallOutcome::Complete(ToolResult::text("found"))))
         })
     }
 
-    fn changes(&self) -> Changes {
-        Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> CatalogChanges {
+        DrivenStream::new(|_| std::future::pending())
     }
 }
 
@@ -51,12 +55,12 @@ fn agent(name: &str, toolbox: Arc<dyn Toolbox>, script: &str) -> Agent {
 }
 
 /// Returns the progress messages of a call, and its result.
-async fn told(mut events: Events) -> (Vec<String>, ToolResult) {
+async fn told(mut events: CallEvents) -> (Vec<String>, ToolResult) {
     let mut told = Vec::new();
     loop {
         match events.next().await.unwrap() {
             Happening::Progress(progress) => told.push(progress.message().unwrap()),
-            Happening::End(Ok(Outcome::Complete(result))) => return (told, result),
+            Happening::End(Ok(CallOutcome::Complete(result))) => return (told, result),
             Happening::End(other) => panic!("{other:?}"),
             _ => {}
         }
@@ -80,7 +84,7 @@ fn passed(tool: &str, arguments: &Value) -> Call {
 
 fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
     let catalog = toolbox.catalog(&Caller::client("ada"));
-    catalog.tools.entries().iter().map(Entry::id).collect()
+    catalog.tools.entries().iter().map(CatalogEntry::id).collect()
 }
 
 const READS: &str = r#"{"turns": [
@@ -162,7 +166,7 @@ async fn of_each_server_one_tool_is_shown_and_its_agent_has_only_that_servers_to
         {"expect": {"results": 2, "is_error": true}, "text": "fetched"}
     ]}"#;
     let model = Model::scripted(ModelScript::parse(script).unwrap());
-    let direct = vec![Pattern::new("read")];
+    let direct = vec![NamePattern::new("read")];
     let about = [("my-web".parse().unwrap(), "The web.".to_owned())].into();
     let shown = ServerAgentToolbox::new(two.clone(), model.clone(), direct, about);
     assert_eq!(ids(&shown), ["files.read", "my-web.ask_my_web"]);

@@ -1,7 +1,8 @@
 //! Consort's client.
 
 use consort_wire::{
-    Answer, Client, Command, Endpoint, Era, Json, Object, Request, Server, Settings, Speak,
+    Client, ClientSettings, Era, EraPreference, Json, Object, OutgoingRequest, ServerAnswer,
+    ServerCommand, ServerLocation, ServerUrl,
 };
 
 use super::{Assignment, Caller, Place};
@@ -18,17 +19,17 @@ pub(super) struct Consort {
 
 pub(super) async fn connect(assignment: &Assignment) -> Result<Consort, Failure> {
     let server = match &assignment.place {
-        Place::Stdio => {
-            Server::Command(Command::new(std::env::current_exe()?).arguments(["serve", "stdio"]))
-        }
-        Place::Http(url) => Server::Http(Endpoint::new(url)?),
+        Place::Stdio => ServerLocation::Command(
+            ServerCommand::new(std::env::current_exe()?).arguments(["serve", "stdio"]),
+        ),
+        Place::Http(url) => ServerLocation::Http(ServerUrl::new(url)?),
     };
-    let settings = Settings {
+    let settings = ClientSettings {
         speak: match assignment.era {
-            Era::Legacy => Speak::Legacy,
-            Era::Modern => Speak::Modern,
+            Era::Legacy => EraPreference::Legacy,
+            Era::Modern => EraPreference::Modern,
         },
-        ..Settings::default()
+        ..ClientSettings::default()
     };
     let client = Client::connect(&server, settings).await?;
     let mut caller = Consort {
@@ -47,9 +48,9 @@ pub(super) async fn connect(assignment: &Assignment) -> Result<Consort, Failure>
 
 impl Consort {
     async fn result(&self) -> Result<Object, Failure> {
-        let request = Request::tool(self.tool, &self.arguments);
+        let request = OutgoingRequest::tool(self.tool, &self.arguments);
         match self.client.request(request).await? {
-            Answer::Complete(result) => Ok(result),
+            ServerAnswer::Complete(result) => Ok(result),
             other => Err(format!("the answer is not a result: {other:?}").into()),
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use consort::{lock, token};
 use consort_agent::ConversationStore;
-use consort_gateway::ledger::{Filter, LedgerError, Row, tail, verify};
+use consort_gateway::ledger::{CallFilter, LedgerError, LedgerRow, tail, verify};
 use consort_oauth::LoginStore as Logins;
 use consort_shape::pin::{PinLock, ServerLaunch};
 
@@ -69,10 +69,10 @@ impl Held {
         if !self.ledger(folder)? {
             return Ok(false);
         }
-        let rows = tail(ledger_path(folder), usize::MAX, &Filter::default())?;
+        let rows = tail(ledger_path(folder), usize::MAX, &CallFilter::default())?;
         let calls = rows.iter().filter_map(|row| match row {
-            Row::Call(call) => call.name.parse().ok(),
-            Row::Lost { .. } => None,
+            LedgerRow::Call(call) => call.name.parse().ok(),
+            LedgerRow::Lost { .. } => None,
         });
         self.all_there(&calls.collect(), next)
     }

@@ -9,7 +9,9 @@ use consort::lock;
 use consort::token;
 use consort_agent::{ConversationStep, ConversationStore, StepEvent, StepJournal};
 use consort_core::{Caller, Json};
-use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
+use consort_gateway::ledger::{
+    CallIntent, Ledger, LedgerMode, LedgerSettings, OutcomeClass, ValueDigest,
+};
 use consort_models::{ChatMessage, MediaSource, MessageRole, PartContent as PartKind};
 use consort_oauth::{ClientRegistration, LoginStore as Logins, StoredLogin, TokenSet};
 use consort_shape::pin::{LockedServer, PinLock, PinnedItem, PinnedKind as PinKind, ServerLaunch};
@@ -70,7 +72,7 @@ impl Writer {
     }
 
     fn strict(&self) -> Result<(), Failure> {
-        let settings = LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() };
+        let settings = LedgerSettings { mode: LedgerMode::Strict, ..LedgerSettings::default() };
         let ledger = Ledger::open(&ledger_path(&self.folder), settings)?;
         // Without an I/O driver: it writes to an eventfd, and a write that fails there is no fault of a disk.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -82,7 +84,7 @@ impl Writer {
             // Some overlap, some never end.
             match number % 4 {
                 0 => std::mem::forget(entry),
-                _ => entry.end(Class::Ok, number),
+                _ => entry.end(OutcomeClass::Ok, number),
             }
         }
         ledger.close();
@@ -98,7 +100,7 @@ impl Writer {
         let ledger = Ledger::open(&ledger_path(&self.folder), settings)?;
         say("ready");
         for number in self.numbers() {
-            ledger.begin(intent(number)).end(Class::Ok, number);
+            ledger.begin(intent(number)).end(OutcomeClass::Ok, number);
             std::thread::sleep(Duration::from_micros(20));
         }
         ledger.close();
@@ -175,14 +177,14 @@ pub(super) fn token_path(folder: &Path) -> PathBuf {
     folder.join("token")
 }
 
-fn intent(number: u64) -> Intent {
-    Intent {
+fn intent(number: u64) -> CallIntent {
+    CallIntent {
         caller: Caller::agent("crash"),
         front: "bench".into(),
         server: "demo".parse().ok(),
         method: "tools/call".into(),
         name: number.to_string(),
-        arguments: Digest::of(b"{}"),
+        arguments: ValueDigest::of(b"{}"),
         trace: None,
         agent: None,
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use consort_gateway::ledger::{Filter, Row, tail, verify};
+use consort_gateway::ledger::{CallFilter, LedgerRow, tail, verify};
 use rustix::process::Signal;
 
 use super::cases::Ran;
@@ -87,8 +87,8 @@ fn written_down(stage: &Stage, records: &[Record]) -> Result<Vec<String>, Failur
         violations.push(format!("I5: {} calls are lost, {unfinished} have no end", report.lost));
     }
     let mut classes: HashMap<String, Vec<&'static str>> = HashMap::new();
-    for row in tail(&path, usize::MAX, &Filter::default())? {
-        if let Row::Call(call) = row {
+    for row in tail(&path, usize::MAX, &CallFilter::default())? {
+        if let LedgerRow::Call(call) = row {
             let class = call.outcome.map_or("unfinished", |class| class.as_str());
             classes.entry(call.digest).or_default().push(class);
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use consort_gateway::ledger::Digest;
+use consort_gateway::ledger::ValueDigest;
 use consort_wire::Era;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -194,7 +194,7 @@ impl Principal {
         Record {
             nonce: ask.nonce.clone(),
             principal: self.name.clone(),
-            digest: hex(&Digest::of(ask.arguments.as_bytes()).sha256),
+            digest: hex(&ValueDigest::of(ask.arguments.as_bytes()).sha256),
             said: answers.first().map(|answer| start(answer)).unwrap_or_default(),
             progress: messages.len() - answers.len(),
             outcome,

@@ -5,11 +5,11 @@ use std::thread;
 
 use consort::toolbox_layers::ToolboxLayers;
 use consort_core::ServerId;
-use consort_gateway::feed::Feed;
+use consort_gateway::feed::CallFeed;
 use consort_gateway::ledger::{Ledger, LedgerSettings};
-use consort_gateway::{Gateway, Recorded, Records, Settings, Toolboxes};
+use consort_gateway::{CallRecorder, CallSinks, Gateway, GatewaySettings, ServedToolboxSet};
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{Command, Endpoint, Era, Server};
+use consort_wire::{Era, ServerCommand, ServerLocation, ServerUrl};
 use serde::Serialize;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -49,10 +49,10 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Row>, Failure> {
             let serve = Serve { era: Some(era), prefix: PREFIX.to_owned(), ..Serve::new(listen) };
             let http = Process::server(&Serve { listen: Listen::Http, ..serve.clone() }).await?;
             let server = match via {
-                Via::Http => Server::Http(Endpoint::new(http.url())?),
-                Via::Stdio => {
-                    Server::Command(Command::new(std::env::current_exe()?).arguments(serve.words()))
-                }
+                Via::Http => ServerLocation::Http(ServerUrl::new(http.url())?),
+                Via::Stdio => ServerLocation::Command(
+                    ServerCommand::new(std::env::current_exe()?).arguments(serve.words()),
+                ),
             };
             let gateway = Inside::start(server)?;
             listed(&gateway.url, &Listing::new(serve.tools())).await?;
@@ -100,7 +100,7 @@ struct Inside {
 }
 
 impl Inside {
-    fn start(server: Server) -> Result<Self, Failure> {
+    fn start(server: ServerLocation) -> Result<Self, Failure> {
         let (told, url) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {
@@ -119,7 +119,7 @@ impl Inside {
 }
 
 fn serve(
-    server: Server,
+    server: ServerLocation,
     told: &mpsc::Sender<String>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
@@ -127,12 +127,16 @@ fn serve(
     runtime.block_on(async {
         let folder = TempDir::with_prefix("consort-bench-")?;
         let servers = vec![ServerSettings::new("bench".parse::<ServerId>()?, server)];
-        let hub = Hub::start(consort_hub::Settings { servers, ..consort_hub::Settings::default() });
+        let hub =
+            Hub::start(consort_hub::HubSettings { servers, ..consort_hub::HubSettings::default() });
         let ledger = Ledger::open(&folder.path().join("ledger"), LedgerSettings::default())?;
-        let records =
-            Records { ledger: Some(ledger.clone()), feed: Feed::new(), ..Records::default() };
+        let records = CallSinks {
+            ledger: Some(ledger.clone()),
+            feed: CallFeed::new(),
+            ..CallSinks::default()
+        };
         let wrap = |toolbox, front: &str| -> Arc<dyn consort_core::Toolbox> {
-            Arc::new(Recorded::new(toolbox, records.clone(), front))
+            Arc::new(CallRecorder::new(toolbox, records.clone(), front))
         };
         let toolbox_layers = ToolboxLayers::default();
         let layers = toolbox_layers.over(Arc::new(hub.clone()), &wrap);
@@ -141,8 +145,9 @@ fn serve(
             let hub = hub.clone();
             async move { hub.known().await }
         };
-        let toolboxes = Toolboxes { servers: layers.servers(), ..Toolboxes::of(whole) };
-        let gateway = Gateway::start(toolboxes, Settings::default(), records.clone(), known);
+        let toolboxes =
+            ServedToolboxSet { servers: layers.servers(), ..ServedToolboxSet::of(whole) };
+        let gateway = Gateway::start(toolboxes, GatewaySettings::default(), records.clone(), known);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         told.send(format!("http://{}/mcp", listener.local_addr()?))?;
         tokio::select! {

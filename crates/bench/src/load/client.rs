@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Write as _;
 
 use bytes::Bytes;
-use consort_wire::{Era, Id, Message, Notification, Object, Revision};
+use consort_wire::{Era, JsonRpcMessage, Notification, Object, RequestId, Revision};
 
 use super::events::Events;
 use super::http::{Connection, Head};
@@ -319,15 +319,15 @@ fn sort(
     id: u64,
     noted: &mut impl FnMut(&Notification),
 ) -> Result<Option<Result<Object, Refused>>, Failure> {
-    match Message::parse(message)? {
-        Message::Notification(body) => {
+    match JsonRpcMessage::parse(message)? {
+        JsonRpcMessage::Notification(body) => {
             noted(&body);
             Ok(None)
         }
-        Message::Response { id: answered, result } if answered == Id::from(id) => {
+        JsonRpcMessage::Response { id: answered, result } if answered == RequestId::from(id) => {
             Ok(Some(Ok(result)))
         }
-        Message::Error { id: Some(answered), error } if answered == Id::from(id) => {
+        JsonRpcMessage::Error { id: Some(answered), error } if answered == RequestId::from(id) => {
             let raw = error.raw.as_str();
             let overloaded = raw.contains(r#""class":"rejected""#) && raw.contains("overloaded");
             let message = raw.chars().take(300).collect();

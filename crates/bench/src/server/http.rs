@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use consort_wire::{Era, Id, Message, Notification, Revision, splice};
+use consort_wire::{Era, JsonRpcMessage, Notification, RequestId, Revision, splice};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -93,8 +93,8 @@ impl Site {
         let Ok(body) = body.collect().await else {
             return plain(StatusCode::BAD_REQUEST);
         };
-        match Message::parse(body.to_bytes()) {
-            Ok(Message::Request { id, body }) => {
+        match JsonRpcMessage::parse(body.to_bytes()) {
+            Ok(JsonRpcMessage::Request { id, body }) => {
                 let (status, reply) = self.reply(&head.headers, &id, &body);
                 let mut answer = match reply {
                     Reply::Later(slow) => stream(slow),
@@ -113,7 +113,12 @@ impl Site {
         }
     }
 
-    fn reply(&self, headers: &HeaderMap, id: &Id, body: &Notification) -> (StatusCode, Reply) {
+    fn reply(
+        &self,
+        headers: &HeaderMap,
+        id: &RequestId,
+        body: &Notification,
+    ) -> (StatusCode, Reply) {
         let version = text(headers, "mcp-protocol-version");
         let era = if version == Some(Revision::NEWEST_MODERN.as_str()) {
             Era::Modern

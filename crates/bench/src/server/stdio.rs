@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use consort_wire::{Era, Id, Json, Message, Notification, Revision};
+use consort_wire::{Era, Json, JsonRpcMessage, Notification, RequestId, Revision};
 
 use super::{Reply, Slow, Tools};
 use crate::Failure;
@@ -19,8 +19,8 @@ pub(super) fn serve(tools: &Tools) -> Result<(), Failure> {
     thread::scope(|scope| {
         let mut line = Vec::new();
         while input.read_until(b'\n', &mut line)? > 0 {
-            let message = Message::parse(std::mem::take(&mut line));
-            if let Ok(Message::Request { id, body }) = message {
+            let message = JsonRpcMessage::parse(std::mem::take(&mut line));
+            if let Ok(JsonRpcMessage::Request { id, body }) = message {
                 match reply(tools, &id, &body) {
                     Reply::Now(answer) => output.write(&answer)?,
                     Reply::Later(slow) => {
@@ -37,7 +37,7 @@ pub(super) fn serve(tools: &Tools) -> Result<(), Failure> {
     })
 }
 
-fn reply(tools: &Tools, id: &Id, body: &Notification) -> Reply {
+fn reply(tools: &Tools, id: &RequestId, body: &Notification) -> Reply {
     let modern = body.meta(VERSION) == Some(Json::string(Revision::NEWEST_MODERN.as_str()));
     tools.reply(id, body, if modern { Era::Modern } else { Era::Legacy })
 }

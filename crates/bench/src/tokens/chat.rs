@@ -1,6 +1,6 @@
 //! The requests of a chat with a model: every turn sends the definitions and the whole history again.
 
-use consort_core::{Caller, Json, Outcome, Target, ToolResult, Toolbox, end};
+use consort_core::{CallOutcome, Caller, Json, Target, ToolResult, Toolbox, end};
 use consort_models::tokens::{TokenVocabulary, count};
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ impl<'a> Chat<'a> {
         let target: Target = call.id.parse()?;
         let request = consort_core::Call::tool(caller(), target, arguments);
         let outcome = end(self.toolbox.call(request)).await?;
-        let Outcome::Complete(result) = &outcome else {
+        let CallOutcome::Complete(result) = &outcome else {
             return Err(format!("`{}` asks a question back", call.id).into());
         };
         let text = ToolResult::flattened(result);

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{
-    Call, Caller, Catalog, Changes, Emitting, Events, Json, Object, Offer, ServerId, ShelfKind,
-    ToolResult, Toolbox,
+    Call, CallEvents, Caller, Catalog, CatalogChanges, DrivenStream, Json, Object, PrimitiveKind,
+    ServerCatalog, ServerId, ToolResult, Toolbox,
 };
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use serde_json::{Map, Value, json};
 
 use crate::Failure;
@@ -60,11 +60,11 @@ impl Toolset {
                 Place { server: server.clone(), name, arguments },
             );
         }
-        let offer = |tools| Offer {
-            shelves: BTreeMap::from([(ShelfKind::Tools, tools)]),
-            ..Offer::default()
+        let offer = |tools| ServerCatalog {
+            shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+            ..ServerCatalog::default()
         };
-        let offers: BTreeMap<ServerId, Offer> =
+        let offers: BTreeMap<ServerId, ServerCatalog> =
             tools.into_iter().map(|(server, tools)| (server, offer(tools))).collect();
         let catalog = Catalog::build(&offers);
         if let Some(problem) = catalog.problems.first() {
@@ -114,7 +114,7 @@ fn free(name: &str, dash: char, mut unique: impl FnMut(&str) -> bool) -> String 
 
 /// A tool's definition, with its schema unchanged.
 fn definition(tool: &Tool, name: &str) -> Result<Object, Failure> {
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.text("name", name);
     if !tool.document.title.is_empty() {
         writer.text("title", &tool.document.title);
@@ -165,9 +165,9 @@ impl Still {
         std::mem::take(&mut self.reached.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn went(&self, tool: String) -> Events {
+    fn went(&self, tool: String) -> CallEvents {
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).push(tool);
-        Events::answered(ToolResult::text(""))
+        CallEvents::answered(ToolResult::text(""))
     }
 }
 
@@ -176,13 +176,13 @@ impl Toolbox for Still {
         Arc::clone(&self.catalog)
     }
 
-    fn call(&self, call: Call) -> Events {
+    fn call(&self, call: Call) -> CallEvents {
         let name = call.operation.name().unwrap_or_default();
         self.went(format!("{}.{name}", call.server()))
     }
 
-    fn changes(&self) -> Changes {
-        Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> CatalogChanges {
+        DrivenStream::new(|_| std::future::pending())
     }
 }
 

@@ -10,7 +10,10 @@ mod peers;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use consort_wire::{Client, Endpoint, Event, Json, Request, Server, Settings, Speak};
+use consort_wire::{
+    Client, ClientSettings, EraPreference, Json, OutgoingRequest, PendingCallEvent, ServerLocation,
+    ServerUrl,
+};
 use serde_json::Value;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
@@ -185,16 +188,16 @@ fn http_server(options: &[&str]) -> (Child, String) {
     (server, url.trim().to_owned())
 }
 
-async fn slow_call(server: &Server, speak: Speak) -> Vec<String> {
-    let settings = Settings { speak, ..Settings::default() };
+async fn slow_call(server: &ServerLocation, speak: EraPreference) -> Vec<String> {
+    let settings = ClientSettings { speak, ..ClientSettings::default() };
     let client = Client::connect(server, settings).await.unwrap();
     let arguments = Json::parse(r#"{"ms":3,"steps":3}"#).unwrap();
-    let mut call = client.call(Request::tool("slow", &arguments));
+    let mut call = client.call(OutgoingRequest::tool("slow", &arguments));
     let mut events = Vec::new();
     while let Some(event) = call.next().await {
         events.push(match event {
-            Event::Progress(progress) => format!("{}", progress.progress()),
-            Event::End(end) => end.unwrap().object().get("content").unwrap().to_string(),
+            PendingCallEvent::Progress(progress) => format!("{}", progress.progress()),
+            PendingCallEvent::End(end) => end.unwrap().object().get("content").unwrap().to_string(),
             other => format!("{other:?}"),
         });
     }
@@ -206,35 +209,35 @@ async fn slow_call(server: &Server, speak: Speak) -> Vec<String> {
 async fn a_slow_tool_reports_each_step_and_then_ends() {
     let (mut process, url) = http_server(&[]);
     let expected = ["1", "2", "3", r#"[{"type":"text","text":"done"}]"#];
-    for speak in [Speak::Legacy, Speak::Modern] {
-        let command = consort_wire::Command::new(BENCH).arguments(["serve", "stdio"]);
-        assert_eq!(slow_call(&Server::Command(command), speak).await, expected);
-        let endpoint = Endpoint::new(&format!("{url}/json")).unwrap();
-        assert_eq!(slow_call(&Server::Http(endpoint), speak).await, expected);
+    for speak in [EraPreference::Legacy, EraPreference::Modern] {
+        let command = consort_wire::ServerCommand::new(BENCH).arguments(["serve", "stdio"]);
+        assert_eq!(slow_call(&ServerLocation::Command(command), speak).await, expected);
+        let endpoint = ServerUrl::new(&format!("{url}/json")).unwrap();
+        assert_eq!(slow_call(&ServerLocation::Http(endpoint), speak).await, expected);
     }
     drop(process.stdin.take());
     assert!(process.wait().unwrap().success());
 }
 
 /// Returns the era that a client of both eras negotiates, and true if one limited to `other` can connect.
-async fn eras(server: &Server, other: Speak) -> (String, bool) {
-    let client = Client::connect(server, Settings::default()).await.unwrap();
+async fn eras(server: &ServerLocation, other: EraPreference) -> (String, bool) {
+    let client = Client::connect(server, ClientSettings::default()).await.unwrap();
     let era = client.about().found.revision.era().to_string();
     client.close().await;
-    let settings = Settings { speak: other, ..Settings::default() };
+    let settings = ClientSettings { speak: other, ..ClientSettings::default() };
     let stubborn = Client::connect(server, settings).await;
     (era, stubborn.is_ok())
 }
 
 #[tokio::test]
 async fn a_server_of_one_era_is_closed_to_the_other() {
-    for (era, other) in [("legacy", Speak::Modern), ("modern", Speak::Legacy)] {
+    for (era, other) in [("legacy", EraPreference::Modern), ("modern", EraPreference::Legacy)] {
         let words = ["serve", "stdio", "--era", era];
-        let command = consort_wire::Command::new(BENCH).arguments(words);
-        assert_eq!(eras(&Server::Command(command), other).await, (era.to_owned(), false));
+        let command = consort_wire::ServerCommand::new(BENCH).arguments(words);
+        assert_eq!(eras(&ServerLocation::Command(command), other).await, (era.to_owned(), false));
         let (mut process, url) = http_server(&words[2..]);
-        let endpoint = Endpoint::new(&format!("{url}/json")).unwrap();
-        assert_eq!(eras(&Server::Http(endpoint), other).await, (era.to_owned(), false));
+        let endpoint = ServerUrl::new(&format!("{url}/json")).unwrap();
+        assert_eq!(eras(&ServerLocation::Http(endpoint), other).await, (era.to_owned(), false));
         drop(process.stdin.take());
         assert!(process.wait().unwrap().success());
     }

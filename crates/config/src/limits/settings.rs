@@ -58,7 +58,7 @@ pub struct LimitSettings {
     /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping; never if zero.
     pub stream_ping: Duration,
     /// Limits and timeouts of a gateway.
-    pub gateway: consort_gateway::Limits,
+    pub gateway: consort_gateway::GatewayLimits,
     /// Lame-duck time where others than this machine reach the gateway.
     pub lame_duck: Duration,
     /// Settings of the ledger.
@@ -110,8 +110,8 @@ impl Default for LimitSettings {
             upkeep: ConnectionLimits::default(),
             resumes: ResumeTimes::default(),
             server_probe: Duration::from_mins(1),
-            stream_ping: consort_hub::Settings::default().stream_ping,
-            gateway: consort_gateway::Limits::default(),
+            stream_ping: consort_hub::HubSettings::default().stream_ping,
+            gateway: consort_gateway::GatewayLimits::default(),
             lame_duck: LAME_DUCK,
             ledger: LedgerSettings::default(),
             records: RecordLimits::default(),

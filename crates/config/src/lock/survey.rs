@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use consort_core::{Catalog, ServerId};
-use consort_hub::{State, Status};
+use consort_hub::{ManagedState, ManagedStatus};
 use consort_shape::pin::{LockedServer, PinLock, ServerLaunch};
 use consort_shape::scan::{ToolShadow, find_shadows};
 
@@ -57,7 +57,7 @@ impl SurveyPlan {
     pub fn survey(
         self,
         catalog: &Catalog,
-        statuses: &[Status],
+        statuses: &[ManagedStatus],
         agreed: &PinLock,
         scope: &SurveyScope<'_>,
     ) -> DefinitionSurvey {
@@ -73,12 +73,12 @@ impl DefinitionSurvey {
         &mut self,
         launches: BTreeMap<ServerId, ServerLaunch>,
         catalog: &Catalog,
-        statuses: &[Status],
+        statuses: &[ManagedStatus],
         (agreed, scope): (&PinLock, &SurveyScope<'_>),
     ) {
         for (server, launch) in launches {
             let status = statuses.iter().find(|status| status.server == server);
-            if status.is_some_and(|status| status.state == State::Ready) {
+            if status.is_some_and(|status| status.state == ManagedState::Ready) {
                 let locked = LockedServer::from_catalog(launch, &server, catalog);
                 self.now.servers.insert(server, locked);
                 continue;
@@ -98,7 +98,7 @@ impl DefinitionSurvey {
                     self.off.insert(server);
                 }
                 _ => {
-                    let why = status.and_then(Status::reason_for_operator);
+                    let why = status.and_then(ManagedStatus::reason_for_operator);
                     let why = why.unwrap_or_else(|| "it could not be asked".to_owned());
                     self.down.insert(server, why);
                 }

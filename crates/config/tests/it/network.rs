@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use consort_config::{Config, SystemValues, TargetFormat, convert};
-use consort_wire::{Endpoint, Server};
+use consort_wire::{ServerLocation, ServerUrl};
 
 const TEXT: &str = "[mcp.web]\nurl = \"https://x.example/mcp\"\nproxy = \"http://me:hunter2@proxy:3128\"\n\
                     ca_file = \"/ca.pem\"\nclient_certificate_file = \"/client.pem\"\nclient_key_file = \"/key.pem\"\n";
 
-fn endpoint(text: &str) -> Endpoint {
+fn endpoint(text: &str) -> ServerUrl {
     let config = Config::parse(Path::new("/x/consort.toml"), text).unwrap();
     assert_eq!(config.errors.len(), 0, "{:?}", config.errors);
     let settings = config.servers[0].to_settings(&SystemValues::silent()).unwrap();
-    let Server::Http(endpoint) = settings.server else { panic!("it has a URL") };
+    let ServerLocation::Http(endpoint) = settings.server else { panic!("it has a URL") };
     endpoint
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use consort_config::{InputVariable, ServerConfig, ValueSource};
 use consort_core::Problem;
 use consort_hub::ServerSettings;
-use consort_wire::Server;
+use consort_wire::ServerLocation;
 use insta::assert_snapshot;
 
 use crate::{listed, read};
@@ -65,7 +65,7 @@ fn argument(written: &str) -> String {
     let inputs = "inputs = [{ id = 'pin', type = 'promptString' }, { id = 'region', type = 'pickString', options = ['eu'], default = 'eu' }]";
     let text = format!("{inputs}\n[mcp.x]\ncommand = ['x', {written:?}]");
     match settings("/etc/consort/consort.toml", &text).server {
-        Server::Command(command) => format!("{command:?}").split_off(2),
+        ServerLocation::Command(command) => format!("{command:?}").split_off(2),
         _ => unreachable!("it has a command"),
     }
 }
@@ -137,7 +137,7 @@ fn the_folder_of_an_editor_is_the_one_around_its_settings() {
     let text =
         r#"{"servers": {"x": {"command": "x", "args": ["${workspaceFolder}"], "cwd": "sub"}}}"#;
     match settings("/work/shop/.vscode/mcp.json", text).server {
-        Server::Command(command) => {
+        ServerLocation::Command(command) => {
             assert_eq!(format!("{command:?}"), "x /work/shop");
             assert_eq!(command.working_directory(), Some(Path::new("/work/shop/sub")));
         }
@@ -157,7 +157,7 @@ fn auth_is_really_sent() {
     ] {
         let text = format!("[mcp.x]\nurl = 'https://x.example/'\nauth = {auth}");
         match settings("consort.toml", &text).server {
-            Server::Http(endpoint) => assert_eq!(format!("{endpoint:?}"), sent),
+            ServerLocation::Http(endpoint) => assert_eq!(format!("{endpoint:?}"), sent),
             _ => unreachable!("it has a URL"),
         }
     }

@@ -8,7 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort_config::FileLimits;
 use consort_core::escape::{escape_line, escape_text};
-use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unresolved};
+use consort_core::{
+    Catalog, ContentBlock, Json, Object, PrimitiveKind, ToolResult, UnresolvedName,
+};
 use consort_models::{
     ChatMessage, MediaSource, MessagePart, MessageRole, PartContent, ResourceContent,
     ToolCallResult,
@@ -57,7 +59,10 @@ fn mentioned_resources(catalog: &Catalog, text: &str) -> Vec<String> {
 
 /// Returns true for the URI of a resource.
 fn is_resource(catalog: &Catalog, uri: &str) -> bool {
-    !matches!(catalog.resolve_on(ShelfKind::Resources, uri), Err(Unresolved::Unknown { .. }))
+    !matches!(
+        catalog.resolve_on(PrimitiveKind::Resources, uri),
+        Err(UnresolvedName::Unknown { .. })
+    )
 }
 
 /// Returns true if a URI starts with the fixed part of a template.
@@ -73,7 +78,7 @@ fn is_templated(catalog: &Catalog, uri: &str) -> bool {
 async fn resource(running: &CommandHub, uri: &str) -> Result<Vec<MessagePart>, CommandError> {
     let catalog = running.catalog();
     if !is_templated(&catalog, uri) {
-        catalog.resolve_on(ShelfKind::Resources, uri)?;
+        catalog.resolve_on(PrimitiveKind::Resources, uri)?;
     }
     let result = consort_core::read(&*running.toolbox, caller(), uri, None).await?;
     let contents = result.get("contents").and_then(|contents| contents.to_items());
@@ -179,7 +184,7 @@ pub(crate) async fn render_prompt(
     arguments: &[(String, String)],
 ) -> Result<Vec<ChatMessage>, CommandError> {
     let catalog = running.catalog();
-    let entry = catalog.resolve_on(ShelfKind::Prompts, name)?;
+    let entry = catalog.resolve_on(PrimitiveKind::Prompts, name)?;
     check_arguments(name, &entry.definition, arguments)?;
     let values: Map<String, Value> =
         arguments.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
@@ -204,7 +209,7 @@ fn prompt_message(message: &Json) -> Option<ChatMessage> {
         Some("assistant") => MessageRole::Assistant,
         _ => MessageRole::User,
     };
-    let content = Content::from_json(&message.get("content")?);
+    let content = ContentBlock::from_json(&message.get("content")?);
     let parts = ToolCallResult::new("", &ToolResult::new(&[content], None, false)).parts;
     Some(ChatMessage::new(role, parts))
 }
@@ -257,7 +262,7 @@ pub(crate) fn arguments(prompt: &Object) -> Vec<(String, bool)> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use consort_core::Offer;
+    use consort_core::ServerCatalog;
     use serde_json::json;
 
     use super::*;
@@ -269,10 +274,10 @@ mod tests {
     fn catalog() -> Catalog {
         let entry = |uri: &str| (uri.to_owned(), object(json!({ "uri": uri })));
         let shelves = BTreeMap::from([
-            (ShelfKind::Resources, vec![entry("demo://notes/1"), entry("file:///a.txt")]),
-            (ShelfKind::Templates, vec![entry("log://{day}/all")]),
+            (PrimitiveKind::Resources, vec![entry("demo://notes/1"), entry("file:///a.txt")]),
+            (PrimitiveKind::Templates, vec![entry("log://{day}/all")]),
         ]);
-        let offer = Offer { shelves, ..Offer::default() };
+        let offer = ServerCatalog { shelves, ..ServerCatalog::default() };
         Catalog::build(&BTreeMap::from([("demo".parse().unwrap(), offer)]))
     }
 

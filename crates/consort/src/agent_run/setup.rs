@@ -11,7 +11,7 @@ use consort_agent::transcript::UNNAMED_AGENT;
 use consort_agent::{Agent, RunLimits, RunObserver, RunTools, SamplingConsent, SamplingSettings};
 use consort_config::{AgentConfig, Config};
 use consort_core::escape::{escape_line, escape_text};
-use consort_core::{Pattern, Problem, Toolbox, nearest};
+use consort_core::{NamePattern, Problem, Toolbox, nearest};
 
 use super::model::{error_chain, model, resolve_typed_name};
 use super::{ConversationStorage, LineFormat, RunRecording, TerminalUser, text_or_file};
@@ -251,7 +251,7 @@ impl<'a> AgentTeam<'a> {
                 }
                 Err(error) => {
                     let tool = tool_name(name);
-                    let names = |text: &String| Pattern::new(text).matches(AGENTS, &tool);
+                    let names = |text: &String| NamePattern::new(text).matches(AGENTS, &tool);
                     if asking.tools.iter().any(names) {
                         let message = format!("the agent `{name}` is left out: {error}");
                         let problem = Problem::warning(message);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand, ValueEnum};
-use consort_gateway::ledger::{Class, Filter, ReportKey};
+use consort_gateway::ledger::{CallFilter, OutcomeClass, ReportKey};
 
 /// Options of `consort ledger`.
 #[derive(Args, Debug)]
@@ -112,7 +112,7 @@ pub(crate) struct LedgerFilter {
     trace: Option<String>,
 }
 
-impl From<LedgerFilter> for Filter {
+impl From<LedgerFilter> for CallFilter {
     fn from(filter: LedgerFilter) -> Self {
         let LedgerFilter { since, until, caller, server, tool, model, outcome, trace } = filter;
         let trace = trace.map(|trace| trace.to_ascii_lowercase());
@@ -121,7 +121,7 @@ impl From<LedgerFilter> for Filter {
 }
 
 fn outcome(word: &str) -> Result<String, String> {
-    let known = Class::WORDS.into_iter().chain([Filter::UNFINISHED]);
+    let known = OutcomeClass::WORDS.into_iter().chain([CallFilter::UNFINISHED]);
     if known.clone().any(|known| known == word) {
         return Ok(word.to_owned());
     }

@@ -1,13 +1,13 @@
 //! Levels of a server's log messages, as they are typed.
 
-use consort_core::{LogLevel, Logs};
+use consort_core::{LogDelivery, LogLevel};
 
 /// Reads a level, or `none`.
-pub(super) fn read(text: &str) -> Result<Logs, String> {
+pub(super) fn read(text: &str) -> Result<LogDelivery, String> {
     if text == "none" {
-        return Ok(Logs::None);
+        return Ok(LogDelivery::None);
     }
-    LogLevel::parse(text).map(Logs::From).ok_or_else(|| {
+    LogLevel::parse(text).map(LogDelivery::From).ok_or_else(|| {
         "expected debug, info, notice, warning, error, critical, alert, emergency or none"
             .to_owned()
     })

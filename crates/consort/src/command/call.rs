@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use consort_core::escape::escape_text;
 use consort_core::{
-    Asked, CallError, CallLimits, Event, Json, Logs, Outcome, ShelfKind, Target, Toolbox,
-    Unresolved,
+    CallError, CallEvent, CallLimits, CallOutcome, Json, LogDelivery, PendingServerRequest,
+    PrimitiveKind, Target, Toolbox, UnresolvedName,
 };
 use consort_shape::Exposure;
 
@@ -56,11 +56,11 @@ impl From<CommandError> for UnsentCall {
     }
 }
 
-impl From<Unresolved> for UnsentCall {
-    fn from(error: Unresolved) -> Self {
+impl From<UnresolvedName> for UnsentCall {
+    fn from(error: UnresolvedName) -> Self {
         let kind = match error {
-            Unresolved::Unknown { .. } => "unknown",
-            Unresolved::Ambiguous { .. } => "ambiguous",
+            UnresolvedName::Unknown { .. } => "unknown",
+            UnresolvedName::Ambiguous { .. } => "ambiguous",
         };
         Self { kind, failure: error.into() }
     }
@@ -87,24 +87,26 @@ pub(super) async fn perform(
     };
     let mut request = consort_core::Call::tool(caller(), target, arguments);
     request.limits = CallLimits { idle: call.idle, total: call.total };
-    request.log = call.log_level.unwrap_or(Logs::Usual);
+    request.log = call.log_level.unwrap_or(LogDelivery::Usual);
     let mut events = toolbox.call(request);
     let mut show = CallPrinter::new(&id, common, &call.save);
     person.set_progress_bar(show.bar());
     loop {
         let event = events.next().await;
         match event {
-            Some(Event::End(end)) => {
+            Some(CallEvent::End(end)) => {
                 show.end(&end)?;
                 return match end {
-                    Ok(Outcome::Complete(result)) if result.is_error() => Ok(ExitStatus::Tool),
+                    Ok(CallOutcome::Complete(result)) if result.is_error() => Ok(ExitStatus::Tool),
                     Ok(_) => Ok(ExitStatus::Ok),
                     // The JSON output has it already.
                     Err(error) if common.json => Ok(exit_status(&error)),
                     Err(error) => Err(CommandError::from(error).into()),
                 };
             }
-            Some(Event::Approval(Asked { params, reply: Some(reply), .. })) => {
+            Some(CallEvent::Approval(PendingServerRequest {
+                params, reply: Some(reply), ..
+            })) => {
                 reply.send(person.approve(params).await);
             }
             Some(event) => show.event(&event),
@@ -136,7 +138,7 @@ async fn find(running: &CommandHub, call: &CallArguments) -> Result<FoundTool, U
         }
         Err(_) => {}
     }
-    let resolved = running.resolve(ShelfKind::Tools, &call.tool).await;
+    let resolved = running.resolve(PrimitiveKind::Tools, &call.tool).await;
     let unsent = match (find_exposed(running, call), resolved) {
         (Ok(found), _) => return Ok(found),
         (Err(_), Err(error)) => UnsentCall::from(error),
@@ -152,12 +154,12 @@ async fn find(running: &CommandHub, call: &CallArguments) -> Result<FoundTool, U
 const OWN: &str = "consort";
 
 /// Resolves the requested tool among those exposed to models, and then among all.
-fn find_exposed(running: &CommandHub, call: &CallArguments) -> Result<FoundTool, Unresolved> {
+fn find_exposed(running: &CommandHub, call: &CallArguments) -> Result<FoundTool, UnresolvedName> {
     let of = |toolbox: Arc<dyn Toolbox>| {
         let catalog = toolbox.catalog(&caller());
         let entry = catalog.resolve(&call.tool)?;
         let (target, schema) = (Target::from(entry), entry.tool().input_schema());
-        Ok::<_, Unresolved>(FoundTool { toolbox, target, schema })
+        Ok::<_, UnresolvedName>(FoundTool { toolbox, target, schema })
     };
     match of(running.view(call.exposure)) {
         Err(_) if call.exposure.is_none() => of(Arc::clone(&running.toolbox)),

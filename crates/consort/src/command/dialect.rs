@@ -1,6 +1,6 @@
 //! `consort dialect`: tool definitions in the format of a model provider.
 
-use consort_core::Entry;
+use consort_core::CatalogEntry;
 use consort_core::escape::escape_line;
 use consort_models::dialect::{DialectOptions, assign_names, project};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub(super) async fn run(
 ) -> Result<ExitStatus, CommandError> {
     running.connect_servers(None, CatalogFreshness::Cached).await;
     let catalog = running.catalog();
-    let entries: Vec<&Entry> = match &wanted.tool {
+    let entries: Vec<&CatalogEntry> = match &wanted.tool {
         Some(name) => vec![catalog.resolve(name)?],
         None => catalog.tools.entries().iter().collect(),
     };

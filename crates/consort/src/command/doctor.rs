@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
-use consort_hub::{SchemaLimits, Status, check_schema};
+use consort_core::{Catalog, CatalogEntry, Problem, Severity, Toolbox};
+use consort_hub::{ManagedStatus, SchemaLimits, check_schema};
 use consort_models::dialect::{DialectOptions, ToolDialect, project};
 use consort_models::tokens::{TokenVocabulary, costs};
 use consort_shape::scan::{find_shadows, scan};
@@ -32,7 +32,7 @@ struct DefinitionCost {
 
 #[derive(Serialize)]
 struct DoctorReport<'a> {
-    servers: &'a [Status],
+    servers: &'a [ManagedStatus],
     weights: &'a [DefinitionCost],
     problems: &'a [Problem],
 }
@@ -83,7 +83,7 @@ pub(super) async fn run(
 }
 
 /// Returns the properties of a tool that a model provider or Consort may fail on.
-fn suspicious(entry: &Entry) -> Vec<Problem> {
+fn suspicious(entry: &CatalogEntry) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut warn = |message: String, hint: Option<&str>| {
         let problem = Problem::warning(message).of(&entry.route.server);

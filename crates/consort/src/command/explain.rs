@@ -1,7 +1,7 @@
 //! `consort tools --explain`: the rules that shaped one tool, and their result.
 
 use consort_core::escape::{escape_line, escape_text, shorten_line};
-use consort_core::{Entry, Route, Toolbox};
+use consort_core::{CatalogEntry, CatalogRoute, Toolbox};
 use consort_shape::scan::{ScanFinding, scan};
 use consort_shape::{TransformExplanation, explain};
 use serde::Serialize;
@@ -75,11 +75,11 @@ pub(super) async fn run(
 }
 
 /// Returns the server's own definition of the requested tool, by its name here or at the server.
-fn original(running: &CommandHub, name: &str) -> Result<Entry, CommandError> {
+fn original(running: &CommandHub, name: &str) -> Result<CatalogEntry, CommandError> {
     let (here, there) = (running.catalog(), running.hub.catalog(&caller()));
     let route = here.resolve(name).map(|entry| entry.route.clone());
     let found = match &route {
-        Ok(Route { server, name }) => {
+        Ok(CatalogRoute { server, name }) => {
             there.tools.position(server, name).map(|at| &there.tools.entries()[at])
         }
         Err(_) => None,

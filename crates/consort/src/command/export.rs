@@ -11,7 +11,7 @@ use consort_config::{
 };
 use consort_config::{back_up_file, replace_file};
 use consort_core::escape::escape_line;
-use consort_wire::Endpoint;
+use consort_wire::ServerUrl;
 use serde_json::json;
 
 use crate::cli::{ExportArguments, GlobalArguments, TargetClient};
@@ -104,7 +104,7 @@ fn tell(
 /// Returns the connection settings that the client uses to reach the gateway.
 fn mode(common: &GlobalArguments, wanted: &ExportArguments) -> Result<ExportMode, CommandError> {
     if let Some(url) = &wanted.url {
-        Endpoint::plain(url)
+        ServerUrl::plain(url)
             .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
         let token = wanted.token_file.as_deref().map(token).transpose()?;
         return Ok(ExportMode::Url { url: url.clone(), token });

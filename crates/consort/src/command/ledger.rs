@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use consort_core::escape::escape_line;
 use consort_gateway::ledger::{
-    CallRow, Class, Filter, Follow, LedgerError, LedgerSource, Report, Row, tail, verify,
+    CallFilter, CallRow, LedgerError, LedgerFollower, LedgerRow, LedgerSource, OutcomeClass,
+    VerifyReport, tail, verify,
 };
 use serde_json::json;
 
@@ -44,9 +45,10 @@ pub(super) async fn run(
         LedgerCommand::Report { by, filter } => report::run(common, source, &by, &filter.into()),
         LedgerCommand::Export { format, filter } => export::run(source, format, &filter.into()),
         LedgerCommand::Tail { lines, follow, filter } => {
-            let filter = Filter::from(filter);
+            let filter = CallFilter::from(filter);
             // Opened before the last calls are read, so that none is missed.
-            let following = follow.then(|| Follow::new(&path, filter.clone())).transpose()?;
+            let following =
+                follow.then(|| LedgerFollower::new(&path, filter.clone())).transpose()?;
             show(common, &tail(source, lines, &filter)?);
             match following {
                 Some(follow) => look_on(common, follow).await,
@@ -68,7 +70,7 @@ impl From<LedgerError> for CommandError {
     }
 }
 
-fn show(common: &GlobalArguments, rows: &[Row]) {
+fn show(common: &GlobalArguments, rows: &[LedgerRow]) {
     if common.json {
         rows.iter().for_each(json);
     } else if rows.is_empty() {
@@ -78,7 +80,10 @@ fn show(common: &GlobalArguments, rows: &[Row]) {
     }
 }
 
-async fn look_on(common: &GlobalArguments, mut follow: Follow) -> Result<ExitStatus, CommandError> {
+async fn look_on(
+    common: &GlobalArguments,
+    mut follow: LedgerFollower,
+) -> Result<ExitStatus, CommandError> {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -95,14 +100,14 @@ async fn look_on(common: &GlobalArguments, mut follow: Follow) -> Result<ExitSta
     }
 }
 
-fn table(rows: &[Row]) -> TextTable {
+fn table(rows: &[LedgerRow]) -> TextTable {
     let headings =
         ["NO", "TIME", "CALLER", "FRONT", "SERVER", "OUTCOME", "TOOK", "IN", "OUT", "WHAT"];
     let mut table = TextTable::new(&headings);
     for row in rows {
         match row {
-            Row::Call(call) => table.row(cells(call)),
-            Row::Lost { sequence, time, count } => {
+            LedgerRow::Call(call) => table.row(cells(call)),
+            LedgerRow::Lost { sequence, time, count } => {
                 let mut cells: Vec<TableCell> =
                     vec![sequence.to_string().into(), short(time).into()];
                 cells.extend((0..7).map(|_| TableCell::from("")));
@@ -119,14 +124,14 @@ fn cells(call: &CallRow) -> [TableCell; 10] {
     let number = |number: Option<i64>| number.map_or(String::new(), |number| number.to_string());
     let outcome = match call.outcome {
         None => TableCell::styled(TextStyle::Faint, "unfinished"),
-        Some(Class::Ok) => TableCell::styled(TextStyle::Good, "ok"),
-        Some(class @ Class::Error { code: Some(code) }) => {
+        Some(OutcomeClass::Ok) => TableCell::styled(TextStyle::Good, "ok"),
+        Some(class @ OutcomeClass::Error { code: Some(code) }) => {
             TableCell::styled(TextStyle::Bad, format!("{class} {code}"))
         }
-        Some(class @ Class::Rejected { reason: Some(reason) }) => {
+        Some(class @ OutcomeClass::Rejected { reason: Some(reason) }) => {
             TableCell::styled(TextStyle::Bad, format!("{class} {reason}"))
         }
-        Some(class @ Class::Cancelled { .. }) => {
+        Some(class @ OutcomeClass::Cancelled { .. }) => {
             TableCell::styled(TextStyle::Faint, class.as_str())
         }
         Some(class) => TableCell::styled(TextStyle::Bad, class.as_str()),
@@ -183,7 +188,7 @@ fn check(common: &GlobalArguments, source: LedgerSource) -> Result<ExitStatus, C
     Ok(exit)
 }
 
-fn tell(report: &Report) {
+fn tell(report: &VerifyReport) {
     let range = match (report.first, report.last) {
         (Some(first), Some(last)) => format!(", from {first} to {last}"),
         _ => String::new(),

@@ -1,7 +1,7 @@
 //! `consort tools`, `prompts`, `resources`: the offered primitives.
 
 use consort_core::escape::escape_line;
-use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
+use consort_core::{Catalog, CatalogEntry, PrimitiveKind, ServerId, Tool, Toolbox};
 use consort_shape::Exposure;
 use consort_shape::scan::{ScanFinding, scan};
 use serde_json::{Value, json};
@@ -52,9 +52,9 @@ pub(super) async fn tools(
     }
     let said = running.hub.catalog(&caller());
     if common.json {
-        let mut tools = shown(&catalog, ShelfKind::Tools, server.as_ref());
+        let mut tools = shown(&catalog, PrimitiveKind::Tools, server.as_ref());
         for (tool, entry) in
-            tools.iter_mut().zip(entries(&catalog, ShelfKind::Tools, server.as_ref()))
+            tools.iter_mut().zip(entries(&catalog, PrimitiveKind::Tools, server.as_ref()))
         {
             tool["findings"] = json!(findings(&said, entry));
         }
@@ -62,13 +62,13 @@ pub(super) async fn tools(
         return Ok(ExitStatus::Ok);
     }
     if how == ListDetail::Long {
-        for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
+        for entry in entries(&catalog, PrimitiveKind::Tools, server.as_ref()) {
             print_long(entry, &findings(&said, entry));
         }
         return Ok(ExitStatus::Ok);
     }
     let mut table = TextTable::new(&["TOOL", "DESCRIPTION"]);
-    for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
+    for entry in entries(&catalog, PrimitiveKind::Tools, server.as_ref()) {
         let tool = entry.tool();
         table.row([
             TableCell::from(entry.id()),
@@ -76,7 +76,7 @@ pub(super) async fn tools(
         ]);
     }
     print(&table, "tools", &catalog);
-    for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
+    for entry in entries(&catalog, PrimitiveKind::Tools, server.as_ref()) {
         let findings = findings(&said, entry);
         if let Some(first) = findings.first() {
             let id = escape_line(&entry.id());
@@ -98,11 +98,11 @@ pub(super) async fn prompts(
 ) -> Result<ExitStatus, CommandError> {
     let (catalog, server) = gather(running, server, need).await?;
     if common.json {
-        json(&shown(&catalog, ShelfKind::Prompts, server.as_ref()));
+        json(&shown(&catalog, PrimitiveKind::Prompts, server.as_ref()));
         return Ok(ExitStatus::Ok);
     }
     let mut table = TextTable::new(&["PROMPT", "ARGUMENTS", "DESCRIPTION"]);
-    for entry in entries(&catalog, ShelfKind::Prompts, server.as_ref()) {
+    for entry in entries(&catalog, PrimitiveKind::Prompts, server.as_ref()) {
         let arguments =
             entry.definition.get("arguments").and_then(|list| list.to_items()).unwrap_or_default();
         let arguments: Vec<String> = arguments
@@ -133,7 +133,7 @@ pub(super) async fn resources(
     need: CatalogFreshness,
 ) -> Result<ExitStatus, CommandError> {
     let (catalog, server) = gather(running, server, need).await?;
-    let kinds = [ShelfKind::Resources, ShelfKind::Templates];
+    let kinds = [PrimitiveKind::Resources, PrimitiveKind::Templates];
     if common.json {
         let all: Vec<Value> =
             kinds.into_iter().flat_map(|kind| shown(&catalog, kind, server.as_ref())).collect();
@@ -168,14 +168,14 @@ async fn gather(
 
 fn entries<'a>(
     catalog: &'a Catalog,
-    kind: ShelfKind,
+    kind: PrimitiveKind,
     server: Option<&'a ServerId>,
-) -> impl Iterator<Item = &'a Entry> {
+) -> impl Iterator<Item = &'a CatalogEntry> {
     let all = catalog.shelf(kind).entries().iter();
     all.filter(move |entry| server.is_none_or(|server| entry.route.server == *server))
 }
 
-fn shown(catalog: &Catalog, kind: ShelfKind, server: Option<&ServerId>) -> Vec<Value> {
+fn shown(catalog: &Catalog, kind: PrimitiveKind, server: Option<&ServerId>) -> Vec<Value> {
     entries(catalog, kind, server)
         .map(|entry| {
             json!({
@@ -191,7 +191,7 @@ fn shown(catalog: &Catalog, kind: ShelfKind, server: Option<&ServerId>) -> Vec<V
 }
 
 /// Returns suspicious passages in the server's definition of a tool; none for local tools.
-fn findings(said: &Catalog, entry: &Entry) -> Vec<ScanFinding> {
+fn findings(said: &Catalog, entry: &CatalogEntry) -> Vec<ScanFinding> {
     if said.is_local(&entry.route.server) {
         return Vec::new();
     }
@@ -210,7 +210,7 @@ fn print(table: &TextTable, what: &str, catalog: &Catalog) {
     }
 }
 
-fn print_long(entry: &Entry, findings: &[ScanFinding]) {
+fn print_long(entry: &CatalogEntry, findings: &[ScanFinding]) {
     let tool = entry.tool();
     line(styled(TextStyle::Heading, escape_line(&entry.id())));
     if let Some(about) = tool.description() {

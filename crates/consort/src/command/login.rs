@@ -7,7 +7,7 @@ use consort::trust::TrustedConfig;
 use consort_config::{LimitSettings, ServerConfig, SystemValues, TransportConfig};
 use consort_core::escape::escape_text;
 use consort_oauth::ServerLogin;
-use consort_wire::{Client, Settings, ShelfKind, Times};
+use consort_wire::{Client, ClientSettings, PrimitiveKind, Times};
 use serde_json::json;
 
 use crate::browser::LoginBrowser;
@@ -45,11 +45,11 @@ pub(super) async fn login(
     let reaching = async {
         // What a refused call wanted is asked for before the server says again that it lets us in.
         let missing = login.step_up().await.map_err(|error| not_granted(&error))?;
-        let settings = Settings { times, ..Settings::default() };
+        let settings = ClientSettings { times, ..ClientSettings::default() };
         let client = Client::connect(&server_with_login, settings)
             .await
             .map_err(|error| unreached(&error))?;
-        let tools = client.list(ShelfKind::Tools).await;
+        let tools = client.list(PrimitiveKind::Tools).await;
         client.close().await;
         let tools = tools.map_err(|error| CommandError::usage(escape_text(&error.to_string())))?;
         Ok::<_, CommandError>((tools.items.len(), missing))

@@ -1,7 +1,7 @@
 //! `consort prompt`: a prompt, rendered.
 
 use consort_core::escape::escape_text;
-use consort_core::{Content, Json, ToolResult, prompt};
+use consort_core::{ContentBlock, Json, ToolResult, prompt};
 use serde_json::{Map, Value};
 
 use crate::cli::GlobalArguments;
@@ -42,7 +42,7 @@ pub(super) async fn run(
         let Some(message) = message.to_object() else { continue };
         line(styled(TextStyle::Heading, escape_text(&message.text("role").unwrap_or_default())));
         if let Some(content) = message.get("content") {
-            let block = Content::from_json(&content);
+            let block = ContentBlock::from_json(&content);
             line(escape_text(&ToolResult::new(&[block], None, false).flattened()));
         }
     }

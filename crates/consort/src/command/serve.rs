@@ -24,7 +24,7 @@ use consort_admin::{AdminSettings, AdminState, OpenAiEndpoint, PendingRequests, 
 use consort_agent::sub_agent::AgentRegistry;
 use consort_config::{Config, ConsortOptions, STDIN, SystemValues};
 use consort_core::Problem;
-use consort_gateway::{Gateway, Records};
+use consort_gateway::{CallSinks, Gateway};
 use consort_hub::Hub;
 
 use crate::cli::{GlobalArguments, ServeArguments};
@@ -181,7 +181,7 @@ async fn known_servers(hub: Hub) {
 struct ServeSetup {
     prepared: PreparedConfig,
     options: ConsortOptions,
-    gateway_settings: consort_gateway::Settings,
+    gateway_settings: consort_gateway::GatewaySettings,
     listen: ListenAddresses,
     /// The owner's token, if one is needed.
     kept: Option<StoredToken>,
@@ -256,10 +256,10 @@ pub(crate) async fn check_config(
         Some(&config.file),
         MissingToken::Leave,
     )?;
-    let hub = Hub::start(consort_hub::Settings::default());
+    let hub = Hub::start(consort_hub::HubSettings::default());
     let inputs = ToolboxInputs {
         hub: &hub,
-        records: &Records::default(),
+        records: &CallSinks::default(),
         options: &config.options,
         file: Some(config.file.clone()),
         only_profile: common.profile.as_deref(),

@@ -1,7 +1,7 @@
 //! `consort servers`: every server and its state.
 
 use consort_core::Problem;
-use consort_hub::{State, Status};
+use consort_hub::{ManagedState, ManagedStatus};
 
 use crate::cli::GlobalArguments;
 use crate::command_hub::{CommandHub, not_ready, tell};
@@ -29,7 +29,7 @@ pub(super) async fn run(
 }
 
 /// Formats servers as a table.
-pub(super) fn table(statuses: &[Status]) -> TextTable {
+pub(super) fn table(statuses: &[ManagedStatus]) -> TextTable {
     let mut table =
         TextTable::new(&["SERVER", "STATE", "SPEAKS", "TOOLS", "PROMPTS", "RESOURCES", "NOTE"]);
     for status in statuses {
@@ -52,19 +52,21 @@ pub(super) fn table(statuses: &[Status]) -> TextTable {
     table
 }
 
-fn way(way: consort_wire::Way) -> &'static str {
+fn way(way: consort_wire::UpstreamTransport) -> &'static str {
     match way {
-        consort_wire::Way::Stdio => "stdio",
-        consort_wire::Way::Http => "http",
-        consort_wire::Way::Sse => "sse",
+        consort_wire::UpstreamTransport::Stdio => "stdio",
+        consort_wire::UpstreamTransport::Http => "http",
+        consort_wire::UpstreamTransport::Sse => "sse",
     }
 }
 
-fn meaning(state: State) -> TextStyle {
+fn meaning(state: ManagedState) -> TextStyle {
     match state {
-        State::Ready => TextStyle::Good,
-        State::Configured | State::Known | State::Disabled => TextStyle::Faint,
-        State::Connecting | State::Degraded | State::NeedsAuth => TextStyle::Warning,
-        State::Failed => TextStyle::Bad,
+        ManagedState::Ready => TextStyle::Good,
+        ManagedState::Configured | ManagedState::Known | ManagedState::Disabled => TextStyle::Faint,
+        ManagedState::Connecting | ManagedState::Degraded | ManagedState::NeedsAuth => {
+            TextStyle::Warning
+        }
+        ManagedState::Failed => TextStyle::Bad,
     }
 }

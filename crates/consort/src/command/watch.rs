@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use consort_core::ServerId;
-use consort_hub::{State, Status};
+use consort_hub::{ManagedState, ManagedStatus};
 
 use super::servers;
 use crate::cli::GlobalArguments;
@@ -19,7 +19,7 @@ pub(super) async fn run(
     let mut stirred = running.hub.stirred();
     let mut catalog = running.hub.watch();
     let screen = std::io::stdout().is_terminal() && !common.json;
-    let mut last: BTreeMap<ServerId, Status> = BTreeMap::new();
+    let mut last: BTreeMap<ServerId, ManagedStatus> = BTreeMap::new();
     let reaching = running.connect_servers(None, CatalogFreshness::Fresh);
     tokio::pin!(reaching);
     let mut reached = false;
@@ -34,8 +34,8 @@ pub(super) async fn run(
 }
 
 fn show(
-    statuses: &[Status],
-    last: &mut BTreeMap<ServerId, Status>,
+    statuses: &[ManagedStatus],
+    last: &mut BTreeMap<ServerId, ManagedStatus>,
     common: &GlobalArguments,
     screen: bool,
 ) {
@@ -53,7 +53,7 @@ fn show(
         } else {
             let why = status.reason_for_operator().map(|error| format!(": {error}"));
             let why = why.unwrap_or_default();
-            let tools = if status.state == State::Ready {
+            let tools = if status.state == ManagedState::Ready {
                 format!(", {} tools", status.offers[0])
             } else {
                 String::new()

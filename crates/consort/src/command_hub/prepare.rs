@@ -10,7 +10,7 @@ use consort_config::lock;
 use consort_config::{self, Config, ConfigFiles, ConfigLocation, SystemValues, UserFolders};
 use consort_core::escape::escape_text;
 use consort_core::{Problem, ServerId};
-use consort_hub::Settings;
+use consort_hub::HubSettings;
 use consort_shape::pin::PinLock;
 
 use super::{prompt_for_input, settings_without_config};
@@ -113,7 +113,7 @@ pub(crate) fn config_failure(error: &consort_config::ConfigError) -> CommandErro
 /// Everything built from a config.
 pub(crate) struct PreparedConfig {
     pub(crate) config: Option<Config>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: HubSettings,
     pub(crate) toolbox_layers: ToolboxLayers,
     /// The usable servers, and those with invalid settings.
     pub(crate) servers: ResolvedServers,

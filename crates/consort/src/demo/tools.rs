@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{LocalTool, Reporter, ToolResult};
+use consort_core::{LocalTool, ProgressReporter, ToolResult};
 use consort_hub::read_only_tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,7 @@ fn structured(value: Value) -> ToolResult {
     ToolResult::structured(&value.into())
 }
 
-async fn long_computation(steps: u32, reporter: &Reporter) -> ToolResult {
+async fn long_computation(steps: u32, reporter: &ProgressReporter) -> ToolResult {
     let begun = std::time::Instant::now();
     for step in 1..=steps {
         let time = STEPS[(step as usize - 1) % STEPS.len()];
@@ -284,7 +284,7 @@ mod tests {
     async fn reporting(
         name: &str,
         arguments: Value,
-        reporter: Reporter,
+        reporter: ProgressReporter,
     ) -> Result<ToolResult, String> {
         let tools = tools();
         let tool = tools.iter().find(|tool| tool.definition().name() == name).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     async fn run(name: &str, arguments: Value) -> ToolResult {
-        reporting(name, arguments, Reporter::silent()).await.unwrap()
+        reporting(name, arguments, ProgressReporter::silent()).await.unwrap()
     }
 
     fn data(result: &ToolResult) -> Value {
@@ -304,8 +304,8 @@ mod tests {
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let begun = tokio::time::Instant::now();
         let sink = Arc::clone(&seen);
-        let reporter = Reporter::new(move |event| {
-            let consort_core::Event::Progress(progress) = event else { panic!("{event:?}") };
+        let reporter = ProgressReporter::new(move |event| {
+            let consort_core::CallEvent::Progress(progress) = event else { panic!("{event:?}") };
             sink.lock().unwrap().push((
                 progress.progress(),
                 progress.total(),
@@ -346,6 +346,6 @@ mod tests {
             warmer["temperature"].as_i64().unwrap(),
             warm["temperature"].as_i64().unwrap() * 9 / 5 + 32
         );
-        assert!(reporting("get_weather", json!({}), Reporter::silent()).await.is_err());
+        assert!(reporting("get_weather", json!({}), ProgressReporter::silent()).await.is_err());
     }
 }

@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use consort_core::Caller;
-use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
+use consort_gateway::ledger::{
+    CallIntent, Ledger, LedgerMode, LedgerSettings, OutcomeClass, ValueDigest,
+};
 use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::Home;
 
-fn intent(server: &str, name: &str) -> Intent {
-    Intent {
+fn intent(server: &str, name: &str) -> CallIntent {
+    CallIntent {
         caller: Caller::agent("ada"),
         front: "cursor".into(),
         server: server.parse().ok(),
         method: if name.contains("://") { "resources/read".into() } else { "tools/call".into() },
         name: name.to_owned(),
-        arguments: Digest::of(b"{\"a\":1}"),
+        arguments: ValueDigest::of(b"{\"a\":1}"),
         trace: None,
         agent: None,
     }
@@ -28,13 +30,17 @@ fn intent(server: &str, name: &str) -> Intent {
 fn home() -> (Home, PathBuf) {
     let home = Home::new();
     let path = home.path(".local/state/consort/ledger.db");
-    let ledger =
-        Ledger::open(&path, LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() })
-            .unwrap();
-    ledger.begin(intent("files", "read")).end(Class::Ok, 12_345);
-    ledger.begin(intent("", "delete_all")).end(Class::Rejected { reason: None }, 0);
-    ledger.begin(intent("files", "write\u{1b}[31m")).end(Class::Error { code: Some(-32602) }, 0);
-    ledger.begin(intent("notes", "note://today")).end(Class::ToolError, 40);
+    let ledger = Ledger::open(
+        &path,
+        LedgerSettings { mode: LedgerMode::Strict, ..LedgerSettings::default() },
+    )
+    .unwrap();
+    ledger.begin(intent("files", "read")).end(OutcomeClass::Ok, 12_345);
+    ledger.begin(intent("", "delete_all")).end(OutcomeClass::Rejected { reason: None }, 0);
+    ledger
+        .begin(intent("files", "write\u{1b}[31m"))
+        .end(OutcomeClass::Error { code: Some(-32602) }, 0);
+    ledger.begin(intent("notes", "note://today")).end(OutcomeClass::ToolError, 40);
     drop(ledger.begin(intent("notes", "add")));
     let cut_off = ledger.begin(intent("files", "copy"));
     ledger.close();
@@ -147,7 +153,7 @@ fn a_call_that_ends_while_one_looks_on_is_shown() {
     let name = |line: String| serde_json::from_str::<Value>(&line).unwrap()["name"].clone();
     assert_eq!(name(lines.next().unwrap().unwrap()), "copy");
     let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
-    ledger.begin(intent("notes", "live")).end(Class::Ok, 1);
+    ledger.begin(intent("notes", "live")).end(OutcomeClass::Ok, 1);
     assert_eq!(name(lines.next().unwrap().unwrap()), "live");
     ledger.close();
     looking.kill().unwrap();
@@ -165,7 +171,7 @@ fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
     };
     let ledger = Ledger::open(&path, settings).unwrap();
     for _ in 0..3000 {
-        ledger.begin(intent("files", "read")).end(Class::Ok, 0);
+        ledger.begin(intent("files", "read")).end(OutcomeClass::Ok, 0);
     }
     ledger.close();
     let calls = |arguments: &[&str]| {

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
 use consort_core::{Call, CallError, Caller, Json, ServerId, Target, Toolbox};
-use consort_hub::{Hub, ServerSettings, Settings};
+use consort_hub::{Hub, HubSettings, ServerSettings};
 use consort_shape::PinToolbox;
 use consort_shape::pin::{LockedServer, PinLock, ServerLaunch};
-use consort_wire::{Endpoint, Server};
+use consort_wire::{ServerLocation, ServerUrl};
 use testkit::rogue::{Http, Step};
 
 use crate::Home;
@@ -345,9 +345,9 @@ async fn a_tool_that_its_server_said_changed_does_not_run_before_its_definition_
 async fn held(manner: Manner, steps: &[Step]) -> (Http, Hub, PinToolbox, Call, Call) {
     let http = Http::start(manner).await;
     let server: ServerId = "a".parse().unwrap();
-    let at = Server::Http(Endpoint::new(&http.url()).unwrap());
+    let at = ServerLocation::Http(ServerUrl::new(&http.url()).unwrap());
     let servers = vec![ServerSettings::new(server.clone(), at)];
-    let hub = Hub::start(Settings { servers, ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers, ..HubSettings::default() });
     hub.settled().await;
     let me = Caller::client("me");
     let launch = ServerLaunch::Address { url: http.url(), headers: [].into(), sse: false };

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use consort_agent::{Agent, AgentSettings, Conversation, RunEvent, RunStatus};
-use consort_hub::{Hub, ServerSettings, Settings};
+use consort_hub::{Hub, HubSettings, ServerSettings};
 use consort_models::{ChatMessage, Model, ModelScript};
-use consort_wire::{Command, Server};
+use consort_wire::{ServerCommand, ServerLocation};
 use serde_json::json;
 use testkit::rogue::{self, Manner};
 
@@ -51,13 +51,13 @@ fn a_command_says_that_the_server_it_names_cannot_be_reached() {
 /// A hub that was started this moment, with a server that takes its time.
 fn fresh() -> Hub {
     let manner = Manner { slow_start: 1500, ..Manner::modern() };
-    let slow = Server::Command(rogue::command(&manner));
-    let down = Server::Command(Command::new("there-is-no-such-program"));
+    let slow = ServerLocation::Command(rogue::command(&manner));
+    let down = ServerLocation::Command(ServerCommand::new("there-is-no-such-program"));
     let servers = vec![
         ServerSettings::new("slow".parse().unwrap(), slow),
         ServerSettings::new("down".parse().unwrap(), down),
     ];
-    Hub::start(Settings { servers, ..Settings::default() })
+    Hub::start(HubSettings { servers, ..HubSettings::default() })
 }
 
 /// Runs a model over a hub with these tools; returns how many it had, how it ended and why.

@@ -1,8 +1,8 @@
 //! Resolution of names that people write.
 
-use consort_wire::ShelfKind;
+use consort_wire::PrimitiveKind;
 
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::name::ServerId;
 use crate::nearest::nearest;
 use crate::target::SEPARATORS;
@@ -18,7 +18,7 @@ const ANY_SERVER: &str = "mcp";
 
 /// A name that does not resolve to one entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unresolved {
+pub enum UnresolvedName {
     /// No entry has this name.
     #[error("unknown {kind} `{name}`")]
     Unknown {
@@ -39,8 +39,8 @@ pub enum Unresolved {
     },
 }
 
-impl Unresolved {
-    fn new<'a>(kind: ShelfKind, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+impl UnresolvedName {
+    fn new<'a>(kind: PrimitiveKind, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let nearest = nearest(name, known).into_iter().map(str::to_owned).collect();
         Self::Unknown { kind: kind.singular(), name: name.to_owned(), nearest }
     }
@@ -64,12 +64,16 @@ impl Catalog {
     ///
     /// A text that begins with the name of a configured server resolves to a tool of that server or
     /// none, even if the server is down or hidden here.
-    pub fn resolve(&self, text: &str) -> Result<&Entry, Unresolved> {
-        self.resolve_on(ShelfKind::Tools, text)
+    pub fn resolve(&self, text: &str) -> Result<&CatalogEntry, UnresolvedName> {
+        self.resolve_on(PrimitiveKind::Tools, text)
     }
 
     /// The same for any shelf.
-    pub fn resolve_on(&self, kind: ShelfKind, text: &str) -> Result<&Entry, Unresolved> {
+    pub fn resolve_on(
+        &self,
+        kind: PrimitiveKind,
+        text: &str,
+    ) -> Result<&CatalogEntry, UnresolvedName> {
         let found = self.candidates(kind, text);
         if let Some(at) = found.iter().position(|entry| entry.route.server.as_str() == BUILTIN) {
             return Ok(found[at]);
@@ -77,7 +81,7 @@ impl Catalog {
         match found.as_slice() {
             [entry] => Ok(entry),
             [] => Err(self.unknown(kind, text)),
-            several => Err(Unresolved::Ambiguous {
+            several => Err(UnresolvedName::Ambiguous {
                 name: text.to_owned(),
                 candidates: several.iter().map(|entry| entry.id()).collect(),
             }),
@@ -85,12 +89,12 @@ impl Catalog {
     }
 
     /// Returns every entry that a text may name.
-    fn candidates(&self, kind: ShelfKind, text: &str) -> Vec<&Entry> {
+    fn candidates(&self, kind: PrimitiveKind, text: &str) -> Vec<&CatalogEntry> {
         let any = text.split_once(SEPARATORS).filter(|(server, _)| *server == ANY_SERVER);
         let any = any.filter(|_| !self.names_server(text));
         let (text, with_local) = any.map_or((text, true), |(_, rest)| (rest, false));
         let shelf = self.shelf(kind);
-        let mut found: Vec<&Entry> = match text.split_once(SEPARATORS) {
+        let mut found: Vec<&CatalogEntry> = match text.split_once(SEPARATORS) {
             Some((server, name)) if self.names_server(text) => {
                 // A server may put its own name in front: `memo` has `memo://insights`.
                 let own = shelf.of_server(server, name).or_else(|| shelf.of_server(server, text));
@@ -119,25 +123,25 @@ impl Catalog {
     /// Returns the error for an unknown name, with the nearest names. For a text with a server these are
     /// only the named server's: those of another server were not meant, and would distinguish a hidden
     /// server from one that does not exist.
-    pub fn unknown(&self, kind: ShelfKind, text: &str) -> Unresolved {
+    pub fn unknown(&self, kind: PrimitiveKind, text: &str) -> UnresolvedName {
         let entries = self.shelf(kind).entries().iter();
         let known: Vec<String> = match text.split_once(SEPARATORS) {
             Some((server, _)) => {
                 let own = entries.filter(|entry| entry.route.server.as_str() == server);
-                own.map(Entry::id).collect()
+                own.map(CatalogEntry::id).collect()
             }
             None => {
                 let plain = entries.filter(|entry| !self.names_server(&entry.name));
                 plain.map(|entry| entry.name.clone()).collect()
             }
         };
-        Unresolved::new(kind, text, known.iter().map(String::as_str))
+        UnresolvedName::new(kind, text, known.iter().map(String::as_str))
     }
 
     /// Returns the error for a name that a server lacks, with the server's nearest names.
-    pub fn missing(&self, kind: ShelfKind, server: &ServerId, name: &str) -> Unresolved {
+    pub fn missing(&self, kind: PrimitiveKind, server: &ServerId, name: &str) -> UnresolvedName {
         let known = self.shelf(kind).of(server).map(|entry| entry.name.as_str());
-        Unresolved::new(kind, name, known)
+        UnresolvedName::new(kind, name, known)
     }
 }
 
@@ -147,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::Json;
-    use crate::catalog::Offer;
+    use crate::catalog::ServerCatalog;
     use proptest::collection::{btree_map, btree_set};
     use proptest::prelude::*;
     use serde_json::json;
@@ -158,8 +162,8 @@ mod tests {
                 let definition = Json::from(json!({ "name": name })).to_object().unwrap();
                 ((*name).to_owned(), definition)
             });
-            Offer {
-                shelves: BTreeMap::from([(ShelfKind::Tools, tools.collect())]),
+            ServerCatalog {
+                shelves: BTreeMap::from([(PrimitiveKind::Tools, tools.collect())]),
                 local,
                 about: None,
             }
@@ -187,7 +191,7 @@ mod tests {
             ("dotted.name", "files.dotted.name"),
             ("files.dotted.name", "files.dotted.name"),
         ] {
-            assert_eq!(catalog.resolve(name).map(Entry::id), Ok(id.to_owned()), "{name}");
+            assert_eq!(catalog.resolve(name).map(CatalogEntry::id), Ok(id.to_owned()), "{name}");
         }
     }
 
@@ -221,8 +225,9 @@ mod tests {
                 let definition = Json::from(json!({ "name": name })).to_object().unwrap();
                 ((*name).to_owned(), definition)
             };
-            let shelves = BTreeMap::from([(ShelfKind::Tools, names.iter().map(tool).collect())]);
-            (server.parse().unwrap(), Offer { shelves, ..Offer::default() })
+            let shelves =
+                BTreeMap::from([(PrimitiveKind::Tools, names.iter().map(tool).collect())]);
+            (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
         });
         Catalog::build(&offers.collect())
     }
@@ -259,7 +264,7 @@ mod tests {
                 assert_eq!(error.to_string(), format!("unknown tool `{text}`"));
                 assert_eq!(error.hint(), None, "{text}");
                 let full = format!("evil.{text}");
-                assert_eq!(catalog.resolve(&full).map(Entry::id), Ok(full));
+                assert_eq!(catalog.resolve(&full).map(CatalogEntry::id), Ok(full));
             }
         }
     }
@@ -268,21 +273,27 @@ mod tests {
     fn a_server_may_put_its_own_name_in_front() {
         let catalog = tools(&[("bank", &["bank.transfer"]), ("evil", &["bank.transfer"])]);
         for text in ["bank.transfer", "bank.bank.transfer", "bank:bank.transfer"] {
-            let found = catalog.resolve(text).map(Entry::id);
+            let found = catalog.resolve(text).map(CatalogEntry::id);
             assert_eq!(found, Ok("bank.bank.transfer".to_owned()), "{text}");
         }
         let catalog = tools(&[("bank", &["bank.transfer", "transfer"])]);
-        let found = catalog.resolve("bank.transfer").map(Entry::id);
+        let found = catalog.resolve("bank.transfer").map(CatalogEntry::id);
         assert_eq!(found, Ok("bank.transfer".to_owned()));
     }
 
     #[test]
     fn a_server_may_be_called_as_all_servers_together_are() {
         let catalog = tools(&[("mcp", &["search"]), ("web", &["search", "fetch"])]);
-        assert_eq!(catalog.resolve("mcp.search").map(Entry::id), Ok("mcp.search".to_owned()));
+        assert_eq!(
+            catalog.resolve("mcp.search").map(CatalogEntry::id),
+            Ok("mcp.search".to_owned())
+        );
         assert!(catalog.resolve("mcp.fetch").is_err());
         let catalog = tools(&[("web", &["search"]), ("evil", &["mcp.search"])]);
-        assert_eq!(catalog.resolve("mcp.search").map(Entry::id), Ok("web.search".to_owned()));
+        assert_eq!(
+            catalog.resolve("mcp.search").map(CatalogEntry::id),
+            Ok("web.search".to_owned())
+        );
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use consort_core::{Asked, Event, Json, Object, Postmark, Progress, Reply};
+use consort_core::{
+    CallEvent, Json, Object, PendingServerRequest, Progress, RequestResponder, SendObserver,
+};
 
 use super::{PACE, lock};
 use crate::clock::told;
-use crate::ledger::{Class, Intent};
+use crate::ledger::{CallIntent, OutcomeClass};
 
 /// Events kept from the start of a call, and from its end.
 const KEPT: [usize; 2] = [30, 31];
@@ -19,35 +21,35 @@ const LONGEST: usize = 200;
 
 /// A call, in progress or over. Clones share one call.
 #[derive(Clone, Debug)]
-pub struct Call(Arc<Record>);
+pub struct LiveCall(Arc<LiveCallRecord>);
 
 #[derive(Debug)]
-struct Record {
+struct LiveCallRecord {
     id: i64,
-    intent: Arc<Intent>,
+    intent: Arc<CallIntent>,
     /// True if the digest of its arguments was computed.
     digested: bool,
     begun: Instant,
     /// Microseconds until its last byte first left, plus one; 0 until then.
     sent: AtomicU64,
-    way: Mutex<Way>,
-    end: OnceLock<End>,
+    way: Mutex<CallHistory>,
+    end: OnceLock<LiveCallEnd>,
 }
 
 /// Progress and events of a call.
 #[derive(Debug)]
-struct Way {
+struct CallHistory {
     steps: u64,
-    step: Option<Step>,
-    first: Vec<Moment>,
-    last: VecDeque<Moment>,
+    step: Option<ReportedProgress>,
+    first: Vec<TimedCallEvent>,
+    last: VecDeque<TimedCallEvent>,
     left_out: u64,
     told: tokio::time::Instant,
 }
 
 /// Progress of a call, as its server last reported it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ReportedProgress {
     /// Amount done so far.
     pub progress: f64,
     /// Total amount, if known.
@@ -58,20 +60,20 @@ pub struct Step {
 
 /// Current state of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct CallStanding {
     /// Number of progress reports of its server.
     pub steps: u64,
     /// The last progress report.
-    pub step: Option<Step>,
+    pub step: Option<ReportedProgress>,
     /// The end, if it has ended.
-    pub end: Option<End>,
+    pub end: Option<LiveCallEnd>,
 }
 
 /// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct LiveCallEnd {
     /// Outcome class.
-    pub class: Class,
+    pub class: OutcomeClass,
     /// Duration, if known.
     pub took: Option<Duration>,
     /// Size of the result in bytes, if known.
@@ -80,18 +82,18 @@ pub struct End {
 
 /// An event of a call, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct TimedCallEvent {
     /// Time since the start.
     pub at: Duration,
     /// Kind of event.
-    pub what: What,
+    pub what: LiveCallEvent,
     /// A short description.
     pub detail: Option<Box<str>>,
 }
 
 /// Kinds of events of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LiveCallEvent {
     /// It was queued.
     Queued,
     /// Its last byte was sent.
@@ -110,16 +112,16 @@ pub enum What {
 
 /// The events of a call, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timeline {
+pub struct CallTimeline {
     /// The events.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<TimedCallEvent>,
     /// Number of events omitted in the middle.
     pub left_out: u64,
 }
 
-impl Call {
-    pub(super) fn new(id: i64, begun: Instant, intent: Arc<Intent>, digested: bool) -> Self {
-        let way = Way {
+impl LiveCall {
+    pub(super) fn new(id: i64, begun: Instant, intent: Arc<CallIntent>, digested: bool) -> Self {
+        let way = CallHistory {
             steps: 0,
             step: None,
             first: Vec::new(),
@@ -128,7 +130,7 @@ impl Call {
             told: begun.into(),
         };
         let (sent, way, end) = (AtomicU64::new(0), Mutex::new(way), OnceLock::new());
-        Self(Arc::new(Record { id, intent, digested, begun, sent, way, end }))
+        Self(Arc::new(LiveCallRecord { id, intent, digested, begun, sent, way, end }))
     }
 
     /// Returns its id: its start in microseconds since 1970, as in the ledger.
@@ -142,7 +144,7 @@ impl Call {
     }
 
     /// Returns the target and the caller of the call.
-    pub fn intent(&self) -> &Intent {
+    pub fn intent(&self) -> &CallIntent {
         &self.0.intent
     }
 
@@ -158,22 +160,22 @@ impl Call {
     }
 
     /// Returns its end, if it has ended.
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<LiveCallEnd> {
         self.0.end.get().copied()
     }
 
     /// Returns its current state.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> CallStanding {
         let end = self.end();
         let way = lock(&self.0.way);
-        Standing { steps: way.steps, step: way.step.clone(), end }
+        CallStanding { steps: way.steps, step: way.step.clone(), end }
     }
 
     /// Returns its events so far.
-    pub fn timeline(&self) -> Timeline {
-        let plain = |at, what| Moment { at, what, detail: None };
-        let mut moments = vec![plain(Duration::ZERO, What::Queued)];
-        moments.extend(self.sent().map(|at| plain(at, What::Sent)));
+    pub fn timeline(&self) -> CallTimeline {
+        let plain = |at, what| TimedCallEvent { at, what, detail: None };
+        let mut moments = vec![plain(Duration::ZERO, LiveCallEvent::Queued)];
+        moments.extend(self.sent().map(|at| plain(at, LiveCallEvent::Sent)));
         let way = lock(&self.0.way);
         moments.extend(way.first.iter().chain(&way.last).cloned());
         let left_out = way.left_out;
@@ -181,12 +183,12 @@ impl Call {
         // A transport may say later than its server what it did before.
         moments.sort_by_key(|moment| moment.at);
         let end = self.end().and_then(|end| Some((end.took?, end.class)));
-        moments.extend(end.map(|(at, class)| Moment {
+        moments.extend(end.map(|(at, class)| TimedCallEvent {
             at,
-            what: What::End,
+            what: LiveCallEvent::End,
             detail: Some(class.as_str().into()),
         }));
-        Timeline { moments, left_out }
+        CallTimeline { moments, left_out }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
@@ -199,23 +201,23 @@ impl Call {
     }
 
     /// Returns the observer of its sending.
-    pub(crate) fn postmark(&self) -> Arc<dyn Postmark> {
-        Arc::<Record>::clone(&self.0)
+    pub(crate) fn postmark(&self) -> Arc<dyn SendObserver> {
+        Arc::<LiveCallRecord>::clone(&self.0)
     }
 
     /// Ends it, unless it has ended before.
-    pub(super) fn finish(&self, end: End) -> bool {
+    pub(super) fn finish(&self, end: LiveCallEnd) -> bool {
         self.0.end.set(end).is_ok()
     }
 
     /// Records an event. Returns true if subscribers should be notified.
-    pub(super) fn note(&self, event: &mut Event) -> bool {
+    pub(super) fn note(&self, event: &mut CallEvent) -> bool {
         match event {
-            Event::Progress(progress) => return self.0.step(progress),
-            Event::Log(params) => self.0.moment(What::Log, logged(params)),
-            Event::Question(asked) | Event::Approval(asked) => {
+            CallEvent::Progress(progress) => return self.0.step(progress),
+            CallEvent::Log(params) => self.0.moment(LiveCallEvent::Log, logged(params)),
+            CallEvent::Question(asked) | CallEvent::Approval(asked) => {
                 let about = asked.params.text("message").unwrap_or_else(|| asked.method.clone());
-                self.0.moment(What::Question, Some(about));
+                self.0.moment(LiveCallEvent::Question, Some(about));
                 self.hear_answer(asked);
             }
             _ => {}
@@ -224,16 +226,16 @@ impl Call {
     }
 
     /// Records the answer to a question, if the caller gives one.
-    fn hear_answer(&self, asked: &mut Asked) {
+    fn hear_answer(&self, asked: &mut PendingServerRequest) {
         if let Some(reply) = asked.reply.take() {
             let record = Arc::downgrade(&self.0);
-            asked.reply = Some(Reply::new(move |answer| {
+            asked.reply = Some(RequestResponder::new(move |answer| {
                 if let Some(record) = record.upgrade() {
                     let said = match &answer {
                         Ok(answer) => answer.to_object().and_then(|answer| answer.text("action")),
                         Err(refusal) => Some(refusal.message.clone()),
                     };
-                    record.moment(What::Answer, said);
+                    record.moment(LiveCallEvent::Answer, said);
                 }
                 reply.send(answer);
             }));
@@ -241,16 +243,16 @@ impl Call {
     }
 }
 
-impl Record {
+impl LiveCallRecord {
     fn step(&self, progress: &Progress) -> bool {
-        let step = Step {
+        let step = ReportedProgress {
             progress: progress.progress(),
             total: progress.total(),
             message: progress.message().map(|message| cut(&message)),
         };
         let of = step.total.map(|total| format!(" of {total}")).unwrap_or_default();
         let message = step.message.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
-        self.moment(What::Progress, Some(format!("{}{of}{message}", step.progress)));
+        self.moment(LiveCallEvent::Progress, Some(format!("{}{of}{message}", step.progress)));
         let mut way = lock(&self.way);
         way.steps += 1;
         way.step = Some(step);
@@ -261,9 +263,9 @@ impl Record {
         due
     }
 
-    fn moment(&self, what: What, detail: Option<String>) {
+    fn moment(&self, what: LiveCallEvent, detail: Option<String>) {
         let detail = detail.map(|detail| cut(&detail));
-        let moment = Moment { at: self.begun.elapsed(), what, detail };
+        let moment = TimedCallEvent { at: self.begun.elapsed(), what, detail };
         let mut way = lock(&self.way);
         if way.first.len() < KEPT[0] {
             way.first.push(moment);
@@ -277,13 +279,13 @@ impl Record {
     }
 }
 
-impl Postmark for Record {
+impl SendObserver for LiveCallRecord {
     fn sent(&self) {
         let at = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1;
         let first = self.sent.compare_exchange(0, at, Ordering::Relaxed, Ordering::Relaxed);
         // Further rounds are rare.
         if first.is_err() {
-            self.moment(What::Sent, None);
+            self.moment(LiveCallEvent::Sent, None);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use consort_core::{Caller, CallingAgent};
 
-use super::{Call, End};
-use crate::ledger::{CallRow, Digest, Intent};
+use super::{LiveCall, LiveCallEnd};
+use crate::ledger::{CallIntent, CallRow, ValueDigest};
 use crate::trace::TraceId;
 
 /// The caller that a record names.
@@ -19,16 +19,16 @@ fn recorded_caller(kind: &str, name: String) -> Caller {
     }
 }
 
-impl From<CallRow> for Call {
+impl From<CallRow> for LiveCall {
     fn from(row: CallRow) -> Self {
         let sha256 = bytes(&row.digest);
-        let intent = Intent {
+        let intent = CallIntent {
             caller: recorded_caller(&row.caller_kind, row.caller),
             front: row.front.into(),
             server: row.server.and_then(|server| server.parse().ok()),
             method: row.method.into(),
             name: row.name,
-            arguments: Digest {
+            arguments: ValueDigest {
                 bytes: row.bytes_in.try_into().unwrap_or(0),
                 sha256: sha256.unwrap_or_default(),
             },
@@ -42,7 +42,7 @@ impl From<CallRow> for Call {
         if let Some(class) = row.outcome {
             let number = |number: Option<i64>| number.and_then(|it| u64::try_from(it).ok());
             let took = number(row.duration_us).map(Duration::from_micros);
-            call.finish(End { class, took, bytes: number(row.bytes_out) });
+            call.finish(LiveCallEnd { class, took, bytes: number(row.bytes_out) });
         }
         call
     }

@@ -8,21 +8,21 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
-use super::{Call, Feed, PACE};
+use super::{CallFeed, LiveCall, PACE};
 
 /// Maximum number of new calls reported at once, beside those reported before.
 const AT_ONCE: usize = 200;
 
 /// A subscription to every call, until it is dropped.
 #[derive(Debug)]
-pub struct Watcher {
-    feed: Feed,
-    news: Option<broadcast::Receiver<Call>>,
+pub struct FeedSubscriber {
+    feed: CallFeed,
+    news: Option<broadcast::Receiver<LiveCall>>,
     /// Received updates that are not yet reported.
-    heard: Vec<Call>,
+    heard: Vec<LiveCall>,
     missed: u64,
     /// Calls last reported as in progress, with the number of their progress reports.
-    going: BTreeMap<i64, (Call, u64)>,
+    going: BTreeMap<i64, (LiveCall, u64)>,
     /// Calls last reported as ended.
     over: BTreeSet<i64>,
     /// Nothing is reported before this time.
@@ -34,15 +34,15 @@ pub struct Watcher {
 
 /// Changes since the last report.
 #[derive(Debug, Default)]
-pub struct News {
+pub struct FeedChanges {
     /// Calls that began, progressed or ended, the oldest first. Each is read in its current state.
-    pub calls: Vec<Call>,
+    pub calls: Vec<LiveCall>,
     /// Number of updates missed.
     pub missed: u64,
 }
 
-impl Watcher {
-    pub(super) fn new(feed: Feed) -> Self {
+impl FeedSubscriber {
+    pub(super) fn new(feed: CallFeed) -> Self {
         let news = feed.0.as_ref().map(|inner| {
             inner.watching.fetch_add(1, Ordering::Relaxed);
             inner.news.subscribe()
@@ -62,7 +62,7 @@ impl Watcher {
 
     /// Waits for changes; the first time, returns the calls in progress. A disabled feed never has any. Cancel-safe:
     /// nothing is lost if this future is dropped.
-    pub async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> FeedChanges {
         if !std::mem::replace(&mut self.begun, true) {
             self.heard = self.feed.running();
             return self.gather();
@@ -102,16 +102,18 @@ impl Watcher {
     }
 
     /// Collects the changes to report, each call once.
-    fn gather(&mut self) -> News {
+    fn gather(&mut self) -> FeedChanges {
         let missed = std::mem::take(&mut self.missed);
         // Whoever missed something may have missed a begin; the ends are seen below.
         let running = if missed > 0 { self.feed.running() } else { Vec::new() };
         let heard = std::mem::take(&mut self.heard).into_iter().chain(running);
-        let new =
-            |call: &Call| !self.going.contains_key(&call.id()) && !self.over.contains(&call.id());
-        let fresh: BTreeMap<i64, Call> = heard.filter(new).map(|call| (call.id(), call)).collect();
+        let new = |call: &LiveCall| {
+            !self.going.contains_key(&call.id()) && !self.over.contains(&call.id())
+        };
+        let fresh: BTreeMap<i64, LiveCall> =
+            heard.filter(new).map(|call| (call.id(), call)).collect();
         let left_out = fresh.len().saturating_sub(AT_ONCE);
-        let mut calls: BTreeMap<i64, Call> = fresh.into_iter().skip(left_out).collect();
+        let mut calls: BTreeMap<i64, LiveCall> = fresh.into_iter().skip(left_out).collect();
         for (call, steps) in self.going.values() {
             let standing = call.standing();
             if standing.end.is_some() || standing.steps != *steps {
@@ -131,11 +133,11 @@ impl Watcher {
             }
         }
         self.quiet = Instant::now() + PACE;
-        News { calls: calls.into_values().collect(), missed: missed + left_out as u64 }
+        FeedChanges { calls: calls.into_values().collect(), missed: missed + left_out as u64 }
     }
 }
 
-impl Drop for Watcher {
+impl Drop for FeedSubscriber {
     fn drop(&mut self) {
         if let Some(inner) = &self.feed.0 {
             inner.watching.fetch_sub(1, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use serde_json::Map;
 
 use super::LedgerError;
 use super::read::LedgerReader;
-use super::record::{COLUMNS, Hash, WIDTH};
+use super::record::{COLUMNS, RecordHash, WIDTH};
 use super::tables::TABLES;
 
 /// The columns of a record that hold bytes, which an archive holds in hexadecimal.
@@ -82,7 +82,7 @@ pub(super) struct ArchiveFile {
     /// The time of its newest record.
     pub(super) newest: i64,
     /// The hash of its last record.
-    pub(super) hash: Hash,
+    pub(super) hash: RecordHash,
     pub(super) path: PathBuf,
 }
 

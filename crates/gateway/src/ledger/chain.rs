@@ -8,7 +8,10 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
 
 use super::archive::archive;
-use super::record::{COLUMNS, Class, Hash, Kind, Record, WIDTH, WIDTH_V1, chained, known, whole};
+use super::record::{
+    COLUMNS, LedgerRecord, OutcomeClass, RecordHash, RecordKind, WIDTH, WIDTH_V1, chained, known,
+    whole,
+};
 use crate::clock::now;
 
 /// Divisor of the number of records: at most that part is dropped at once for the size.
@@ -16,7 +19,7 @@ const SEGMENT: i64 = 16;
 
 /// Retention of a ledger, and the archive of dropped records.
 #[derive(Clone, Debug)]
-pub(super) struct Retention {
+pub(super) struct LedgerRetention {
     /// Maximum size of the file in bytes.
     pub(super) size: u64,
     /// Retention time of records; unlimited if absent.
@@ -37,7 +40,7 @@ pub(super) struct TrimCount {
 }
 
 /// The end of the chain, while records are added to it.
-pub(super) struct Chain<'a> {
+pub(super) struct LedgerChain<'a> {
     transaction: &'a Transaction<'a>,
     /// Inserts a record without a value in the columns that version 1 did not have.
     insert: Statement<'a>,
@@ -45,14 +48,14 @@ pub(super) struct Chain<'a> {
     insert_wide: Option<Statement<'a>>,
     /// The sequence number of the last record.
     pub(super) sequence: i64,
-    hash: Hash,
+    hash: RecordHash,
     /// Maximum length of a text in a record, in bytes.
     text_bytes: usize,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> LedgerChain<'a> {
     /// Adds a record.
-    pub(super) fn push(&mut self, mut record: Record<'_>) -> Result<(), rusqlite::Error> {
+    pub(super) fn push(&mut self, mut record: LedgerRecord<'_>) -> Result<(), rusqlite::Error> {
         record.sequence = self.sequence + 1;
         self.add(&record.values(self.text_bytes))
     }
@@ -84,7 +87,7 @@ impl<'a> Chain<'a> {
 
     /// Records that a process begins to write.
     pub(super) fn begin(&mut self, run: i64) -> Result<(), rusqlite::Error> {
-        self.push(Record::new(Kind::Opened, now(), run))?;
+        self.push(LedgerRecord::new(RecordKind::Opened, now(), run))?;
         self.transaction.execute("INSERT INTO runs VALUES (?, ?)", [run, self.sequence])?;
         Ok(())
     }
@@ -102,11 +105,11 @@ impl<'a> Chain<'a> {
             .query_map([run], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         for call in left {
-            let class = Some(Class::OutcomeUnknown);
-            self.push(Record {
+            let class = Some(OutcomeClass::OutcomeUnknown);
+            self.push(LedgerRecord {
                 call: Some(call),
                 class,
-                ..Record::new(Kind::Outcome, now(), run)
+                ..LedgerRecord::new(RecordKind::Outcome, now(), run)
             })?;
         }
         self.transaction.execute("DELETE FROM runs WHERE run = ?", [run])?;
@@ -114,7 +117,11 @@ impl<'a> Chain<'a> {
     }
 
     /// Drops the oldest records until the rest fits the size and the age, leaving a checkpoint to start from.
-    fn fit(&mut self, retention: &Retention, count: &mut TrimCount) -> Result<(), rusqlite::Error> {
+    fn fit(
+        &mut self,
+        retention: &LedgerRetention,
+        count: &mut TrimCount,
+    ) -> Result<(), rusqlite::Error> {
         // What is not yet in the file itself takes room beside it.
         let most = whole(retention.size - retention.size / 4);
         loop {
@@ -163,7 +170,11 @@ impl<'a> Chain<'a> {
     }
 
     /// The number of the last expired record, if the first expired long enough ago to be worth a checkpoint.
-    fn expired(&self, first: i64, retention: &Retention) -> Result<Option<i64>, rusqlite::Error> {
+    fn expired(
+        &self,
+        first: i64,
+        retention: &LedgerRetention,
+    ) -> Result<Option<i64>, rusqlite::Error> {
         let Some(age) = retention.age else { return Ok(None) };
         let age = whole(age.as_micros());
         let oldest = now().saturating_sub(age);
@@ -192,11 +203,11 @@ impl<'a> Chain<'a> {
             |row| row.get(0),
         )?;
         let gone = self.transaction.execute("DELETE FROM records WHERE seq <= ?", [last])?;
-        self.push(Record {
+        self.push(LedgerRecord {
             call: Some(last),
             digest: Some(&hash),
             count: Some(whole(gone)),
-            ..Record::new(Kind::Checkpoint, now(), 0)
+            ..LedgerRecord::new(RecordKind::Checkpoint, now(), 0)
         })?;
         Ok(gone as u64)
     }
@@ -221,7 +232,7 @@ impl<'a> Chain<'a> {
         for values in carried {
             let mut values = values.each_ref().map(ValueRef::from);
             values[0] = ValueRef::Integer(self.sequence + 1);
-            values[1] = ValueRef::Text(Kind::Carried.as_str().as_bytes());
+            values[1] = ValueRef::Text(RecordKind::Carried.as_str().as_bytes());
             self.add(&values)?;
         }
         Ok(())
@@ -247,28 +258,28 @@ fn insert<'a>(
 }
 
 /// The end of a chain: the number and the hash of its last record.
-pub(super) type Head = (i64, Hash);
+pub(super) type ChainHead = (i64, RecordHash);
 
 /// An addition to the chain.
-pub(super) struct Append<'a> {
-    pub(super) retention: &'a Retention,
+pub(super) struct ChainAppend<'a> {
+    pub(super) retention: &'a LedgerRetention,
     /// Count of the records dropped meanwhile.
     pub(super) trimmed: &'a mut TrimCount,
     /// The new end of the chain, set before the commit: a commit that fails may still have taken effect.
-    pub(super) tried: &'a mut Option<Head>,
+    pub(super) tried: &'a mut Option<ChainHead>,
 }
 
-impl Append<'_> {
+impl ChainAppend<'_> {
     /// Adds records to the chain, all or none. Other processes may have added some since the last time.
     pub(super) fn to(
         self,
         connection: &mut Connection,
-        add: impl FnOnce(&mut Chain<'_>) -> Result<(), rusqlite::Error>,
+        add: impl FnOnce(&mut LedgerChain<'_>) -> Result<(), rusqlite::Error>,
     ) -> Result<(), rusqlite::Error> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (sequence, hash) = transaction
             .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut chain = Chain {
+        let mut chain = LedgerChain {
             transaction: &transaction,
             insert: insert(&transaction, WIDTH_V1)?,
             insert_wide: None,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ValueRef;
 
 use super::read::{LedgerReader, connect};
-use super::record::{Hash, WIDTH, chained};
+use super::record::{RecordHash, WIDTH, chained};
 use super::verify::is_damage;
 use super::{LedgerError, LedgerSettings, WriterRole};
 use crate::clock::now;
@@ -50,7 +50,7 @@ fn check(
     let select = format!("SELECT {}, hash FROM records WHERE seq > ? ORDER BY seq", reader.columns);
     let mut statement = reading.prepare(&select)?;
     let mut rows = statement.query([last - i64::from(settings.checked_records)])?;
-    let mut before: Option<(i64, Hash)> = None;
+    let mut before: Option<(i64, RecordHash)> = None;
     while let Some(row) = rows.next()? {
         let sequence: i64 = row.get(0)?;
         let mut values = [ValueRef::Null; WIDTH];
@@ -58,7 +58,7 @@ fn check(
             *value = row.get_ref(at)?;
         }
         let hash: Vec<u8> = row.get(WIDTH)?;
-        let Ok(hash) = Hash::try_from(hash) else {
+        let Ok(hash) = RecordHash::try_from(hash) else {
             return Ok(Some(format!("record {sequence} has no hash")));
         };
         if let Some((number, known)) = before

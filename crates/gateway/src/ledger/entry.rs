@@ -6,42 +6,44 @@ use std::time::{Duration, Instant};
 use consort_core::RejectReason;
 use tokio::sync::oneshot;
 
-use super::queue::Queue;
-use super::store::{CallEnd, Message};
-use super::{Class, ModelUsage, Unavailable};
+use super::queue::RecordQueue;
+use super::store::{CallEnd, WriterMessage};
+use super::{LedgerUnavailable, ModelUsage, OutcomeClass};
 use crate::clock;
 
 /// A call in the ledger, from its intent to its outcome. Dropped without an end, it is
 /// [`Class::Cancelled`].
 #[derive(Debug)]
-pub struct Entry {
-    pub(super) queue: Arc<Queue>,
+pub struct LedgerEntry {
+    pub(super) queue: Arc<RecordQueue>,
     pub(super) patience: Duration,
     pub(super) begun: Instant,
     pub(super) time: i64,
     /// None if the intent was not queued, so that no outcome follows.
     pub(super) id: Option<u64>,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: SendCondition,
 }
 
 /// The write of an intent that is not on disk yet.
 #[derive(Debug)]
 pub(crate) struct PendingWrite {
-    queue: Arc<Queue>,
+    queue: Arc<RecordQueue>,
     patience: Duration,
-    waiting: Waiting,
+    waiting: SendCondition,
 }
 
 impl PendingWrite {
     /// Waits until the intent is on disk.
-    pub(crate) async fn done(self) -> Result<(), Unavailable> {
+    pub(crate) async fn done(self) -> Result<(), LedgerUnavailable> {
         let answer = match self.waiting {
-            Waiting::Nothing => return Ok(()),
-            Waiting::Never => Err(Unavailable),
-            Waiting::Answer(answer) => match tokio::time::timeout(self.patience, answer).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_)) | Err(_) => Err(Unavailable),
-            },
+            SendCondition::Nothing => return Ok(()),
+            SendCondition::Never => Err(LedgerUnavailable),
+            SendCondition::Answer(answer) => {
+                match tokio::time::timeout(self.patience, answer).await {
+                    Ok(Ok(answer)) => answer,
+                    Ok(Err(_)) | Err(_) => Err(LedgerUnavailable),
+                }
+            }
         };
         if answer.is_err() {
             self.queue.refuse();
@@ -52,21 +54,21 @@ impl PendingWrite {
 
 /// The condition for sending a call.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(super) enum SendCondition {
     Nothing,
-    Answer(oneshot::Receiver<Result<(), Unavailable>>),
+    Answer(oneshot::Receiver<Result<(), LedgerUnavailable>>),
     Never,
 }
 
-impl Entry {
+impl LedgerEntry {
     /// Waits until the call may be sent: immediately in lenient mode; in strict mode once its intent is on disk. If
     /// that fails, the call must not be made, and the entry is closed.
-    pub async fn durable(&mut self) -> Result<(), Unavailable> {
+    pub async fn durable(&mut self) -> Result<(), LedgerUnavailable> {
         let Some(write) = self.pending_write() else { return Ok(()) };
         let written = write.done().await;
         if written.is_err() {
             let reason = Some(RejectReason::LedgerUnavailable);
-            self.finish(self.begun.elapsed(), Class::Rejected { reason }, 0);
+            self.finish(self.begun.elapsed(), OutcomeClass::Rejected { reason }, 0);
         }
         written
     }
@@ -74,8 +76,8 @@ impl Entry {
     /// Returns the write that must complete before the call may be sent; none in lenient mode. If it fails, the call
     /// must not be made.
     pub(crate) fn pending_write(&mut self) -> Option<PendingWrite> {
-        let waiting = match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
-            Waiting::Nothing => return None,
+        let waiting = match std::mem::replace(&mut self.waiting, SendCondition::Nothing) {
+            SendCondition::Nothing => return None,
             waiting => waiting,
         };
         Some(PendingWrite { queue: Arc::clone(&self.queue), patience: self.patience, waiting })
@@ -87,41 +89,41 @@ impl Entry {
     }
 
     /// Records the outcome of the call and the size of its result.
-    pub fn end(self, class: Class, bytes_out: u64) {
+    pub fn end(self, class: OutcomeClass, bytes_out: u64) {
         let duration = self.begun.elapsed();
         self.end_after(duration, class, bytes_out);
     }
 
     /// The same, with a measured duration.
-    pub fn end_after(mut self, duration: Duration, class: Class, bytes_out: u64) {
+    pub fn end_after(mut self, duration: Duration, class: OutcomeClass, bytes_out: u64) {
         self.finish(duration, class, bytes_out);
     }
 
     /// Records the outcome of a model request and its token usage.
-    pub fn end_model_request(mut self, duration: Duration, class: Class, usage: ModelUsage) {
+    pub fn end_model_request(mut self, duration: Duration, class: OutcomeClass, usage: ModelUsage) {
         self.note(duration, class, 0, Some(Box::new(usage)));
     }
 
-    fn finish(&mut self, duration: Duration, class: Class, bytes_out: u64) {
+    fn finish(&mut self, duration: Duration, class: OutcomeClass, bytes_out: u64) {
         self.note(duration, class, bytes_out, None);
     }
 
     fn note(
         &mut self,
         duration: Duration,
-        class: Class,
+        class: OutcomeClass,
         bytes_out: u64,
         usage: Option<Box<ModelUsage>>,
     ) {
         if let Some(id) = self.id.take() {
             let end = CallEnd { class, duration, bytes_out, usage };
-            self.queue.end(Message::Outcome { id, time: clock::now(), end });
+            self.queue.end(WriterMessage::Outcome { id, time: clock::now(), end });
         }
     }
 }
 
-impl Drop for Entry {
+impl Drop for LedgerEntry {
     fn drop(&mut self) {
-        self.finish(self.begun.elapsed(), Class::Cancelled { sent: None }, 0);
+        self.finish(self.begun.elapsed(), OutcomeClass::Cancelled { sent: None }, 0);
     }
 }

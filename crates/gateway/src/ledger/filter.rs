@@ -9,7 +9,7 @@ pub(super) const SLACK: i64 = 60_000_000;
 
 /// Conditions that a call meets to be selected. An absent condition is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct CallFilter {
     /// Only calls of this server.
     pub server: Option<String>,
     /// Only calls of this tool, prompt or URI.
@@ -28,7 +28,7 @@ pub struct Filter {
     pub until: Option<i64>,
 }
 
-impl Filter {
+impl CallFilter {
     /// The outcome of a call that has none yet.
     pub const UNFINISHED: &str = "unfinished";
 
@@ -42,7 +42,7 @@ impl Filter {
         let is = |wanted: &Option<String>, value: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
         };
-        let outcome = call.outcome.map_or(Self::UNFINISHED, super::Class::as_str);
+        let outcome = call.outcome.map_or(Self::UNFINISHED, super::OutcomeClass::as_str);
         is(&self.server, call.server.as_deref())
             && is(&self.name, Some(&call.name))
             && is(&self.model, call.model.as_deref())

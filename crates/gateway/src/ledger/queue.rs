@@ -8,21 +8,21 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::chain::TrimCount;
-use super::record::Intent;
-use super::store::Message;
-use super::{Mode, Stats, Unavailable};
-use crate::clock::Clock;
+use super::record::CallIntent;
+use super::store::WriterMessage;
+use super::{LedgerMode, LedgerStats, LedgerUnavailable};
+use crate::clock::UniqueClock;
 
 /// Channels that report when an intent is on disk, by its number.
-pub(super) type Answers = HashMap<u64, oneshot::Sender<Result<(), Unavailable>>>;
+pub(super) type IntentAnswers = HashMap<u64, oneshot::Sender<Result<(), LedgerUnavailable>>>;
 
 /// The queue of records to be written.
 #[derive(Debug)]
-pub(super) struct Queue {
-    mode: Mode,
+pub(super) struct RecordQueue {
+    mode: LedgerMode,
     most: usize,
-    clock: Clock,
-    state: Mutex<State>,
+    clock: UniqueClock,
+    state: Mutex<QueueState>,
     news: Condvar,
     lost: AtomicU64,
     /// Number of lost calls not yet recorded in the file.
@@ -37,9 +37,9 @@ pub(super) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    messages: Vec<Message>,
-    answers: Answers,
+struct QueueState {
+    messages: Vec<WriterMessage>,
+    answers: IntentAnswers,
     /// Intents in the queue, which count against the limit. An outcome always fits: there are no more of them than
     /// queued intents.
     intents: usize,
@@ -50,19 +50,19 @@ struct State {
 }
 
 /// The result of queueing an intent.
-pub(super) enum Taken {
+pub(super) enum QueuedIntent {
     Noted(u64),
-    Promised(u64, oneshot::Receiver<Result<(), Unavailable>>),
+    Promised(u64, oneshot::Receiver<Result<(), LedgerUnavailable>>),
     Lost,
     Refused,
 }
 
-impl Queue {
-    pub(super) fn new(mode: Mode, most: usize) -> Self {
+impl RecordQueue {
+    pub(super) fn new(mode: LedgerMode, most: usize) -> Self {
         Self {
             mode,
             most: most.max(2),
-            clock: Clock::default(),
+            clock: UniqueClock::default(),
             state: Mutex::default(),
             news: Condvar::new(),
             lost: AtomicU64::new(0),
@@ -78,41 +78,41 @@ impl Queue {
     }
 
     /// Queues an intent; returns its time and the result.
-    pub(super) fn begin(&self, intent: Arc<Intent>) -> (i64, Taken) {
+    pub(super) fn begin(&self, intent: Arc<CallIntent>) -> (i64, QueuedIntent) {
         let time = self.clock.next();
         (time, self.note(time, intent))
     }
 
-    fn note(&self, time: i64, intent: Arc<Intent>) -> Taken {
+    fn note(&self, time: i64, intent: Arc<CallIntent>) -> QueuedIntent {
         let mut state = self.state();
-        let hopeless = self.mode == Mode::Strict && self.failing.load(Ordering::Relaxed);
+        let hopeless = self.mode == LedgerMode::Strict && self.failing.load(Ordering::Relaxed);
         if state.closed || state.intents >= self.most || hopeless {
             drop(state);
             return match self.mode {
-                Mode::Strict => Taken::Refused,
-                Mode::Lenient => {
+                LedgerMode::Strict => QueuedIntent::Refused,
+                LedgerMode::Lenient => {
                     self.lose(1);
-                    Taken::Lost
+                    QueuedIntent::Lost
                 }
             };
         }
         state.next += 1;
         state.intents += 1;
         let id = state.next;
-        state.messages.push(Message::Intent { id, time, intent });
+        state.messages.push(WriterMessage::Intent { id, time, intent });
         let taken = match self.mode {
-            Mode::Lenient => Taken::Noted(id),
-            Mode::Strict => {
+            LedgerMode::Lenient => QueuedIntent::Noted(id),
+            LedgerMode::Strict => {
                 let (sender, answer) = oneshot::channel();
                 state.answers.insert(id, sender);
-                Taken::Promised(id, answer)
+                QueuedIntent::Promised(id, answer)
             }
         };
         self.tell(state);
         taken
     }
 
-    pub(super) fn end(&self, outcome: Message) {
+    pub(super) fn end(&self, outcome: WriterMessage) {
         let mut state = self.state();
         if !state.closed {
             state.messages.push(outcome);
@@ -121,7 +121,7 @@ impl Queue {
     }
 
     /// Wakes the writer if it is idle, which is expensive, or if its batch is full.
-    fn tell(&self, mut state: MutexGuard<'_, State>) {
+    fn tell(&self, mut state: MutexGuard<'_, QueueState>) {
         if std::mem::take(&mut state.idle) || state.intents == self.most / 2 {
             drop(state);
             self.news.notify_one();
@@ -134,11 +134,15 @@ impl Queue {
     }
 
     /// Waits for records, batches for a while, and takes them all. The last value is true if the queue is closed.
-    pub(super) fn take(&self, idle: Duration, gather: Duration) -> (Vec<Message>, Answers, bool) {
+    pub(super) fn take(
+        &self,
+        idle: Duration,
+        gather: Duration,
+    ) -> (Vec<WriterMessage>, IntentAnswers, bool) {
         let mut state = self.state();
         if state.messages.is_empty() && !state.closed {
             state.idle = true;
-            let asleep = |state: &mut State| state.idle && !state.closed;
+            let asleep = |state: &mut QueueState| state.idle && !state.closed;
             let woken = self.news.wait_timeout_while(state, idle, asleep);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             state.idle = false;
@@ -161,11 +165,11 @@ impl Queue {
 
     fn gathered<'a>(
         &self,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, QueueState>,
         gather: Duration,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, QueueState> {
         let enough = self.most / 2;
-        let gathering = |state: &mut State| !state.closed && state.intents < enough;
+        let gathering = |state: &mut QueueState| !state.closed && state.intents < enough;
         let woken = self.news.wait_timeout_while(state, gather, gathering);
         woken.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -209,8 +213,8 @@ impl Queue {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn stats(&self) -> Stats {
-        Stats {
+    pub(super) fn stats(&self) -> LedgerStats {
+        LedgerStats {
             written: self.written.load(Ordering::Relaxed),
             lost: self.lost.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
@@ -221,7 +225,7 @@ impl Queue {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

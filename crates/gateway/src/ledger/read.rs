@@ -11,8 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::LedgerError;
-use super::filter::Filter;
-use super::record::{COLUMNS, COLUMNS_V1, Class, Intent, Kind};
+use super::filter::CallFilter;
+use super::record::{COLUMNS, COLUMNS_V1, CallIntent, OutcomeClass, RecordKind};
 use super::tables::{APPLICATION, FIRST_VERSION, FileSigns, VERSION};
 use super::usage::{UsageRow, usage};
 use crate::clock::told;
@@ -23,7 +23,7 @@ const BUSY: Duration = Duration::from_secs(2);
 /// One entry of the ledger for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Row {
+pub enum LedgerRow {
     /// A call.
     Call(Box<CallRow>),
     /// Calls that could not be written.
@@ -66,7 +66,7 @@ pub struct CallRow {
     /// Size of the arguments in bytes.
     pub bytes_in: i64,
     /// The outcome, if it has ended.
-    pub outcome: Option<Class>,
+    pub outcome: Option<OutcomeClass>,
     /// The reason, if it was refused before it was sent and the reason is known.
     pub reason: Option<&'static str>,
     /// The server's code, if it answered with an error.
@@ -91,12 +91,12 @@ pub struct CallRow {
 impl CallRow {
     /// Returns true if this is a model request, rather than a call of a server.
     pub fn is_model_request(&self) -> bool {
-        self.method == Intent::CHAT
+        self.method == CallIntent::CHAT
     }
 
-    pub(super) fn finish(mut self: Box<Self>, outcome: &Ended) -> Box<Self> {
-        self.outcome = Class::read(&outcome.class, outcome.code, outcome.sent);
-        self.reason = self.outcome.and_then(Class::reason).map(RejectReason::as_str);
+    pub(super) fn finish(mut self: Box<Self>, outcome: &CallEnding) -> Box<Self> {
+        self.outcome = OutcomeClass::read(&outcome.class, outcome.code, outcome.sent);
+        self.reason = self.outcome.and_then(OutcomeClass::reason).map(RejectReason::as_str);
         self.code = outcome.code.filter(|_| self.reason.is_none());
         self.sent = outcome.sent;
         self.duration_us = outcome.duration;
@@ -108,7 +108,7 @@ impl CallRow {
 
 /// The end of a call.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
+pub(super) struct CallEnding {
     pub(super) class: String,
     code: Option<i64>,
     sent: Option<bool>,
@@ -118,38 +118,38 @@ pub(super) struct Ended {
 }
 
 /// A record as it is read.
-pub(super) enum Read {
+pub(super) enum ReadRecord {
     Intent {
         call: i64,
         row: Box<CallRow>,
     },
     Outcome {
         call: i64,
-        ended: Box<Ended>,
+        ended: Box<CallEnding>,
     },
     /// Intent and outcome in one record.
     Call(Box<CallRow>),
     Lost {
         time: i64,
-        row: Row,
+        row: LedgerRow,
     },
     Other,
 }
 
 /// Reads calls as they end.
 #[derive(Debug)]
-pub struct Follow {
+pub struct LedgerFollower {
     reader: LedgerReader,
     path: PathBuf,
-    filter: Filter,
+    filter: CallFilter,
     /// The last record that was read.
     seen: i64,
     open: HashMap<i64, Box<CallRow>>,
 }
 
-impl Follow {
+impl LedgerFollower {
     /// Follows a ledger from its current end.
-    pub fn new(path: &Path, filter: Filter) -> Result<Self, LedgerError> {
+    pub fn new(path: &Path, filter: CallFilter) -> Result<Self, LedgerError> {
         let reader = connect(path)?;
         let mut follow =
             Self { reader, path: path.to_owned(), filter, seen: 0, open: HashMap::new() };
@@ -167,7 +167,7 @@ impl Follow {
         ))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            if let Read::Intent { call, row } = read(row)? {
+            if let ReadRecord::Intent { call, row } = read(row)? {
                 self.open.insert(call, row);
             }
         }
@@ -175,11 +175,11 @@ impl Follow {
     }
 
     /// Returns the calls that ended or were lost since the last time.
-    pub fn news(&mut self) -> Result<Vec<Row>, LedgerError> {
+    pub fn news(&mut self) -> Result<Vec<LedgerRow>, LedgerError> {
         self.read_on().map_err(|error| unusable(&self.path, error))
     }
 
-    fn read_on(&mut self) -> Result<Vec<Row>, rusqlite::Error> {
+    fn read_on(&mut self) -> Result<Vec<LedgerRow>, rusqlite::Error> {
         let select = self.reader.select("WHERE seq > ? ORDER BY seq");
         let mut statement = self.reader.connection.prepare(&select)?;
         let mut rows = statement.query([self.seen])?;
@@ -187,23 +187,23 @@ impl Follow {
         while let Some(row) = rows.next()? {
             self.seen = row.get(0)?;
             let call = match read(row)? {
-                Read::Intent { call, row } => {
+                ReadRecord::Intent { call, row } => {
                     self.open.insert(call, row);
                     continue;
                 }
-                Read::Outcome { call, ended } => match self.open.remove(&call) {
+                ReadRecord::Outcome { call, ended } => match self.open.remove(&call) {
                     Some(row) => row.finish(&ended),
                     None => continue,
                 },
-                Read::Call(row) => row,
-                Read::Lost { row, .. } if self.filter.is_empty() => {
+                ReadRecord::Call(row) => row,
+                ReadRecord::Lost { row, .. } if self.filter.is_empty() => {
                     found.push(row);
                     continue;
                 }
-                Read::Lost { .. } | Read::Other => continue,
+                ReadRecord::Lost { .. } | ReadRecord::Other => continue,
             };
             if self.filter.matches(&call) {
-                found.push(Row::Call(call));
+                found.push(LedgerRow::Call(call));
             }
         }
         Ok(found)
@@ -266,28 +266,30 @@ pub(super) fn unusable(path: &Path, error: rusqlite::Error) -> LedgerError {
     }
 }
 
-pub(super) fn read(row: &rusqlite::Row<'_>) -> Result<Read, rusqlite::Error> {
+pub(super) fn read(row: &rusqlite::Row<'_>) -> Result<ReadRecord, rusqlite::Error> {
     let kind: String = row.get("kind")?;
     Ok(match kind.parse() {
-        Ok(Kind::Intent | Kind::Carried) => {
+        Ok(RecordKind::Intent | RecordKind::Carried) => {
             let call: i64 = row.get("call")?;
-            Read::Intent { call, row: Box::new(intent(call, row)?) }
+            ReadRecord::Intent { call, row: Box::new(intent(call, row)?) }
         }
-        Ok(Kind::Outcome) => Read::Outcome { call: row.get("call")?, ended: Box::new(ended(row)?) },
-        Ok(Kind::Call) => {
+        Ok(RecordKind::Outcome) => {
+            ReadRecord::Outcome { call: row.get("call")?, ended: Box::new(ended(row)?) }
+        }
+        Ok(RecordKind::Call) => {
             let call = intent(row.get("call")?, row)?;
-            Read::Call(Box::new(call).finish(&ended(row)?))
+            ReadRecord::Call(Box::new(call).finish(&ended(row)?))
         }
-        Ok(Kind::Lost) => {
+        Ok(RecordKind::Lost) => {
             let (sequence, time, count) = (row.get("seq")?, row.get("time")?, row.get("count")?);
-            Read::Lost { time, row: Row::Lost { sequence, time: told(time), count } }
+            ReadRecord::Lost { time, row: LedgerRow::Lost { sequence, time: told(time), count } }
         }
-        Ok(Kind::Opened | Kind::Checkpoint) | Err(()) => Read::Other,
+        Ok(RecordKind::Opened | RecordKind::Checkpoint) | Err(()) => ReadRecord::Other,
     })
 }
 
-pub(super) fn ended(row: &rusqlite::Row<'_>) -> Result<Ended, rusqlite::Error> {
-    Ok(Ended {
+pub(super) fn ended(row: &rusqlite::Row<'_>) -> Result<CallEnding, rusqlite::Error> {
+    Ok(CallEnding {
         class: row.get("class")?,
         code: row.get("code")?,
         sent: row.get("sent")?,

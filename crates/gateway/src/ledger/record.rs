@@ -5,13 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use consort_core::{CallError, Caller, CallingAgent, Outcome, RejectReason, ServerId};
+use consort_core::{CallError, CallOutcome, Caller, CallingAgent, RejectReason, ServerId};
 use rusqlite::types::ValueRef;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use super::digest::Digest;
-use super::usage::{Cost, ModelUsage};
+use super::digest::ValueDigest;
+use super::usage::{ModelUsage, UsageCost};
 use crate::trace::TraceId;
 
 /// The columns that a record's hash covers, in this order.
@@ -33,14 +33,14 @@ pub(super) const WIDTH: usize = 28;
 pub(super) const WIDTH_V1: usize = 20;
 
 /// The hash of a record, which covers the hash of the one before.
-pub(super) type Hash = [u8; 32];
+pub(super) type RecordHash = [u8; 32];
 
 /// The hash that the first record follows.
-pub(super) const GENESIS: Hash = [0; 32];
+pub(super) const GENESIS: RecordHash = [0; 32];
 
 /// A call that is about to be made, without its content.
 #[derive(Clone, Debug)]
-pub struct Intent {
+pub struct CallIntent {
     /// The caller.
     pub caller: Caller,
     /// The endpoint: for example `mcp`, a profile's name, or `agents`.
@@ -52,21 +52,21 @@ pub struct Intent {
     /// The tool, the prompt or the URI.
     pub name: String,
     /// Digest of the arguments.
-    pub arguments: Digest,
+    pub arguments: ValueDigest,
     /// The trace it belongs to.
     pub trace: Option<TraceId>,
     /// The agent that makes it, and its model.
     pub agent: Option<Arc<CallingAgent>>,
 }
 
-impl Intent {
+impl CallIntent {
     /// The method under which model requests are recorded, as OpenTelemetry names the operation.
     pub const CHAT: &str = "chat";
 }
 
 /// Outcome class of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum OutcomeClass {
     /// The server answered.
     Ok,
     /// The tool ran and failed.
@@ -92,15 +92,15 @@ pub enum Class {
     },
 }
 
-impl Class {
+impl OutcomeClass {
     /// The word for each class.
     pub const WORDS: [&str; 7] =
         ["ok", "tool_error", "rejected", "not_sent", "outcome_unknown", "cancelled", "error"];
 
     /// Returns the class of a call's end.
-    pub fn of(end: &Result<Outcome, CallError>) -> Self {
+    pub fn of(end: &Result<CallOutcome, CallError>) -> Self {
         match end {
-            Ok(Outcome::Complete(result)) if result.is_error() => Self::ToolError,
+            Ok(CallOutcome::Complete(result)) if result.is_error() => Self::ToolError,
             Ok(_) => Self::Ok,
             Err(error) => Self::of_error(error),
         }
@@ -178,13 +178,13 @@ impl Class {
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for OutcomeClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl Serialize for Class {
+impl Serialize for OutcomeClass {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -212,7 +212,7 @@ fn reason_of(number: i64) -> Option<RejectReason> {
 
 /// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     /// A process began to write.
     Opened,
     /// A call is about to be made.
@@ -229,7 +229,7 @@ pub(super) enum Kind {
     Checkpoint,
 }
 
-impl Kind {
+impl RecordKind {
     const ALL: [Self; 7] = [
         Self::Opened,
         Self::Intent,
@@ -253,7 +253,7 @@ impl Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for RecordKind {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, ()> {
@@ -263,23 +263,23 @@ impl FromStr for Kind {
 
 /// One record, before it has its hash. Members that its kind does not use are absent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record<'a> {
+pub(super) struct LedgerRecord<'a> {
     pub(super) sequence: i64,
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     pub(super) time: i64,
     pub(super) run: i64,
     pub(super) call: Option<i64>,
-    pub(super) intent: Option<&'a Intent>,
+    pub(super) intent: Option<&'a CallIntent>,
     pub(super) digest: Option<&'a [u8]>,
-    pub(super) class: Option<Class>,
+    pub(super) class: Option<OutcomeClass>,
     pub(super) duration: Option<i64>,
     pub(super) bytes_out: Option<i64>,
     pub(super) count: Option<i64>,
     pub(super) usage: Option<ModelUsage>,
 }
 
-impl<'a> Record<'a> {
-    pub(super) fn new(kind: Kind, time: i64, run: i64) -> Self {
+impl<'a> LedgerRecord<'a> {
+    pub(super) fn new(kind: RecordKind, time: i64, run: i64) -> Self {
         Self {
             sequence: 0,
             kind,
@@ -300,8 +300,9 @@ impl<'a> Record<'a> {
     pub(super) fn values(&self, longest: usize) -> [ValueRef<'_>; WIDTH] {
         let text = |text: &'a str| ValueRef::Text(cut(text, longest).as_bytes());
         let number = |number: Option<i64>| number.map_or(ValueRef::Null, ValueRef::Integer);
-        let of =
-            |get: fn(&'a Intent) -> &'a str| self.intent.map_or(ValueRef::Null, |it| text(get(it)));
+        let of = |get: fn(&'a CallIntent) -> &'a str| {
+            self.intent.map_or(ValueRef::Null, |it| text(get(it)))
+        };
         let digest = self.digest.or(self.intent.map(|it| it.arguments.sha256.as_slice()));
         let agent = self.intent.and_then(|it| it.agent.as_deref());
         let tokens = |get: fn(&ModelUsage) -> u64| number(self.usage.as_ref().map(get).map(whole));
@@ -325,8 +326,8 @@ impl<'a> Record<'a> {
             digest.map_or(ValueRef::Null, ValueRef::Blob),
             number(self.intent.map(|it| whole(it.arguments.bytes))),
             self.class.map_or(ValueRef::Null, |class| text(class.as_str())),
-            number(self.class.and_then(Class::written_code)),
-            number(self.class.and_then(Class::sent).map(i64::from)),
+            number(self.class.and_then(OutcomeClass::written_code)),
+            number(self.class.and_then(OutcomeClass::sent).map(i64::from)),
             number(self.duration),
             number(self.bytes_out),
             number(self.count),
@@ -337,7 +338,7 @@ impl<'a> Record<'a> {
             tokens(|usage| usage.cached_read),
             tokens(|usage| usage.cached_write),
             tokens(|usage| usage.reasoning),
-            number(self.usage.and_then(|usage| usage.cost).map(Cost::as_nanos)),
+            number(self.usage.and_then(|usage| usage.cost).map(UsageCost::as_nanos)),
         ]
     }
 }
@@ -350,7 +351,7 @@ pub(super) fn known<'a, 'b>(values: &'a [ValueRef<'b>; WIDTH]) -> &'a [ValueRef<
 }
 
 /// The hash of a record: it covers the one before, and every column with its type and length.
-pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>; WIDTH]) -> Hash {
+pub(super) fn chained(before: &RecordHash, values: &[ValueRef<'_>; WIDTH]) -> RecordHash {
     let values = known(values);
     let mut all = Vec::with_capacity(640);
     all.extend_from_slice(before);
@@ -387,11 +388,14 @@ mod tests {
     #[test]
     fn every_reason_has_a_number_of_its_own_and_is_read_back() {
         for reason in RejectReason::ALL {
-            let class = Class::Rejected { reason: Some(reason) };
-            assert_eq!(Class::read("rejected", class.written_code(), None), Some(class));
+            let class = OutcomeClass::Rejected { reason: Some(reason) };
+            assert_eq!(OutcomeClass::read("rejected", class.written_code(), None), Some(class));
         }
         // As earlier versions wrote it.
-        assert_eq!(Class::read("rejected", None, None), Some(Class::Rejected { reason: None }));
-        assert_eq!(Class::Rejected { reason: Some(RejectReason::OverLimit) }.code(), None);
+        assert_eq!(
+            OutcomeClass::read("rejected", None, None),
+            Some(OutcomeClass::Rejected { reason: None })
+        );
+        assert_eq!(OutcomeClass::Rejected { reason: Some(RejectReason::OverLimit) }.code(), None);
     }
 }

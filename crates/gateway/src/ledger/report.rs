@@ -7,11 +7,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::archives::LedgerSource;
-use super::filter::Filter;
-use super::read::{CallRow, Row};
-use super::usage::Cost;
+use super::filter::CallFilter;
+use super::read::{CallRow, LedgerRow};
+use super::usage::UsageCost;
 use super::visit::visit;
-use super::{Class, LedgerError};
+use super::{LedgerError, OutcomeClass};
 
 /// A property that a report groups calls by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,9 @@ impl ReportKey {
                 None => call.name.clone(),
             },
             Self::Endpoint => call.front.clone(),
-            Self::Outcome => call.outcome.map_or(Filter::UNFINISHED, Class::as_str).to_owned(),
+            Self::Outcome => {
+                call.outcome.map_or(CallFilter::UNFINISHED, OutcomeClass::as_str).to_owned()
+            }
             Self::Day => call.time.chars().take(10).collect(),
         }
     }
@@ -109,7 +111,7 @@ pub struct ReportTotals {
     /// Output tokens of reasoning.
     pub reasoning_tokens: i64,
     /// The price in US dollars of those model requests whose price is known.
-    pub cost_usd: Cost,
+    pub cost_usd: UsageCost,
     /// Model requests whose price is not known.
     pub unpriced: u64,
     /// The time that model requests and calls took together, in microseconds.
@@ -123,7 +125,7 @@ impl ReportTotals {
         } else {
             self.calls += 1;
         }
-        if !matches!(call.outcome, None | Some(Class::Ok)) {
+        if !matches!(call.outcome, None | Some(OutcomeClass::Ok)) {
             self.failed += 1;
         }
         self.duration_us = self.duration_us.saturating_add(call.duration_us.unwrap_or(0));
@@ -184,17 +186,17 @@ impl Serialize for UsageReport {
 pub fn report(
     source: impl Into<LedgerSource>,
     keys: &[ReportKey],
-    filter: &Filter,
+    filter: &CallFilter,
 ) -> Result<UsageReport, LedgerError> {
     let mut report = UsageReport { keys: keys.to_vec(), ..UsageReport::default() };
     let mut sums: BTreeMap<Vec<String>, ReportTotals> = BTreeMap::new();
     report.incomplete_before = visit(source, filter, |row| match row {
-        Row::Call(call) => {
+        LedgerRow::Call(call) => {
             let values = keys.iter().map(|key| key.of(&call)).collect();
             sums.entry(values).or_default().add(&call);
             report.total.add(&call);
         }
-        Row::Lost { count, .. } => report.lost += count,
+        LedgerRow::Lost { count, .. } => report.lost += count,
     })?;
     report.rows = sums.into_iter().collect();
     report.rows.sort_by(|(_, one), (_, other)| {

@@ -11,13 +11,13 @@ use crate::clock::now;
 /// A writing process: a number, and a file beside the ledger that it keeps locked while it lives. The lock ends with
 /// the process, however that ends.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct WriterRun {
     pub(super) number: i64,
     path: PathBuf,
     _lock: File,
 }
 
-impl Run {
+impl WriterRun {
     /// Begins to write.
     pub(super) fn start(ledger: &Path) -> io::Result<Self> {
         let mut number = now();

@@ -7,13 +7,13 @@ use rusqlite::types::ValueRef;
 
 use super::LedgerError;
 use super::filter::SLACK;
-use super::read::{CallRow, Ended, LedgerReader, connect, ended, intent, unusable};
-use super::record::Intent;
-use crate::feed::Call;
+use super::read::{CallEnding, CallRow, LedgerReader, connect, ended, intent, unusable};
+use super::record::CallIntent;
+use crate::feed::LiveCall;
 
 /// Conditions and limits of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search {
+pub struct LedgerSearch {
     /// Only calls of this server.
     pub server: Option<String>,
     /// Only calls whose tool, prompt or URI contains this.
@@ -34,7 +34,7 @@ pub struct Search {
 
 /// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// The calls, the last first.
     pub calls: Vec<CallRow>,
     /// Value of `before` for the next page, if there may be one.
@@ -42,17 +42,17 @@ pub struct Found {
 }
 
 /// Searches a ledger. It reads a file: it must not run on an async thread.
-pub fn search(path: &Path, wanted: &Search) -> Result<Found, LedgerError> {
+pub fn search(path: &Path, wanted: &LedgerSearch) -> Result<SearchResult, LedgerError> {
     let reader = connect(path)?;
     look(&reader, wanted).map_err(|error| unusable(path, error))
 }
 
-fn look(reader: &LedgerReader, wanted: &Search) -> Result<Found, rusqlite::Error> {
+fn look(reader: &LedgerReader, wanted: &LedgerSearch) -> Result<SearchResult, rusqlite::Error> {
     let mut statement = reader.connection.prepare(&reader.select("ORDER BY seq DESC"))?;
     let mut rows = statement.query([])?;
     // From the end, an outcome comes before its intent.
-    let mut ends: HashMap<i64, Box<Ended>> = HashMap::new();
-    let (mut found, mut carried, mut looked) = (Found::default(), Vec::new(), 0);
+    let mut ends: HashMap<i64, Box<CallEnding>> = HashMap::new();
+    let (mut found, mut carried, mut looked) = (SearchResult::default(), Vec::new(), 0);
     while let Some(row) = rows.next()? {
         let (kind, time): (_, i64) = (text(row, 1)?.unwrap_or_default(), row.get(2)?);
         if kind == "outcome" {
@@ -65,7 +65,7 @@ fn look(reader: &LedgerReader, wanted: &Search) -> Result<Found, rusqlite::Error
         }
         // Model requests are no calls of a server.
         if !matches!(kind, "intent" | "carried" | "call")
-            || text(row, 9)? == Some(Intent::CHAT)
+            || text(row, 9)? == Some(CallIntent::CHAT)
             || wanted.before.is_some_and(|before| time >= before)
             || wanted.since.is_some_and(|since| time < since)
         {
@@ -94,9 +94,9 @@ fn look(reader: &LedgerReader, wanted: &Search) -> Result<Found, rusqlite::Error
     Ok(found)
 }
 
-impl Search {
+impl LedgerSearch {
     /// Returns true if a live call meets the conditions.
-    pub fn fits(&self, call: &Call) -> bool {
+    pub fn fits(&self, call: &LiveCall) -> bool {
         let intent = call.intent();
         let class = call.end().map(|end| end.class.as_str()).unwrap_or_default();
         let caller = &intent.caller;
@@ -114,7 +114,11 @@ impl Search {
             && self.name.as_ref().is_none_or(|part| has(&intent.name, part))
     }
 
-    fn wants(&self, row: &rusqlite::Row<'_>, end: Option<&Ended>) -> Result<bool, rusqlite::Error> {
+    fn wants(
+        &self,
+        row: &rusqlite::Row<'_>,
+        end: Option<&CallEnding>,
+    ) -> Result<bool, rusqlite::Error> {
         let of = |at| Ok::<_, rusqlite::Error>(text(row, at)?.unwrap_or_default());
         let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|it| it == text);
         let caller = match &self.caller {

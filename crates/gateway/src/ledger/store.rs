@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::chain::{Append, Head, Retention, TrimCount};
+use super::chain::{ChainAppend, ChainHead, LedgerRetention, TrimCount};
 use super::damage::{damage, set_aside};
-use super::record::{Class, Hash, Intent, Kind, Record, whole};
-use super::run::Run;
-use super::tables::{Refused, agree, create, failed, is_busy, prepare};
+use super::record::{CallIntent, LedgerRecord, OutcomeClass, RecordHash, RecordKind, whole};
+use super::run::WriterRun;
+use super::tables::{UnusableLedger, agree, create, failed, is_busy, prepare};
 use super::usage::ModelUsage;
-use super::{LedgerError, LedgerSettings, Mode, WriterRole};
+use super::{LedgerError, LedgerMode, LedgerSettings, WriterRole};
 use crate::clock::now;
 
 /// Time that opening the file waits for other writers.
@@ -24,9 +24,9 @@ const OPENING: Duration = Duration::from_secs(10);
 
 /// A message to the writer.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum WriterMessage {
     /// A call is about to be made; the number is unique within this process.
-    Intent { id: u64, time: i64, intent: Arc<Intent> },
+    Intent { id: u64, time: i64, intent: Arc<CallIntent> },
     /// It ended.
     Outcome { id: u64, time: i64, end: CallEnd },
 }
@@ -34,7 +34,7 @@ pub(super) enum Message {
 /// The end of a call: its outcome, duration, result size and token usage.
 #[derive(Clone, Debug)]
 pub(super) struct CallEnd {
-    pub(super) class: Class,
+    pub(super) class: OutcomeClass,
     pub(super) duration: Duration,
     pub(super) bytes_out: u64,
     pub(super) usage: Option<Box<ModelUsage>>,
@@ -42,8 +42,8 @@ pub(super) struct CallEnd {
 
 impl CallEnd {
     /// Returns a record with the end of its call added.
-    fn in_record<'a>(&self, record: Record<'a>) -> Record<'a> {
-        Record {
+    fn in_record<'a>(&self, record: LedgerRecord<'a>) -> LedgerRecord<'a> {
+        LedgerRecord {
             class: Some(self.class),
             duration: Some(whole(self.duration.as_micros())),
             bytes_out: Some(whole(self.bytes_out)),
@@ -55,11 +55,11 @@ impl CallEnd {
 
 /// The file, open for writing.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct LedgerStore {
     path: PathBuf,
-    mode: Mode,
+    mode: LedgerMode,
     role: WriterRole,
-    retention: Retention,
+    retention: LedgerRetention,
     /// Time that a write waits for another process.
     busy: Duration,
     /// Count of records dropped since the last query.
@@ -67,20 +67,20 @@ pub(super) struct Store {
     connection: Option<Connection>,
     /// The inode of the open file, to detect that another took its name.
     inode: u64,
-    run: Run,
+    run: WriterRun,
     /// The unfinished calls, by their number in this process, with their number in the file.
     open: HashMap<u64, i64>,
     /// A failed write that may still be in the file.
-    doubt: Option<Doubt>,
+    doubt: Option<UncertainWrite>,
     /// Messages found in the file among those still to be written.
-    there: There,
+    there: StoredRange,
 }
 
 /// A write whose commit failed. It may have reached the disk nevertheless; this is checked when the file is opened
 /// again.
 #[derive(Debug)]
-struct Doubt {
-    head: Head,
+struct UncertainWrite {
+    head: ChainHead,
     /// The calls it left open.
     opened: HashMap<u64, i64>,
     intents: Vec<u64>,
@@ -89,18 +89,18 @@ struct Doubt {
 }
 
 #[derive(Debug, Default)]
-struct There {
+struct StoredRange {
     intents: HashSet<u64>,
     lost: u64,
 }
 
-impl Store {
+impl LedgerStore {
     /// Opens or creates the file, and closes the calls that earlier processes left open.
     pub(super) fn open(path: &Path, settings: &LedgerSettings) -> Result<Self, LedgerError> {
         let unusable = |source| LedgerError::Unusable { path: path.to_owned(), source };
         let is_command = settings.role == WriterRole::Command;
         if let Some(reason) = damage(path, settings) {
-            if settings.mode == Mode::Strict || is_command {
+            if settings.mode == LedgerMode::Strict || is_command {
                 return Err(LedgerError::Damaged { path: path.to_owned(), reason });
             }
             let kept = set_aside(path).map_err(unusable)?;
@@ -108,12 +108,12 @@ impl Store {
             tracing::error!(%file, reason, %kept, "the ledger is damaged: it is kept, and a new one begins");
         }
         create(path).map_err(unusable)?;
-        let run = Run::start(path).map_err(unusable)?;
+        let run = WriterRun::start(path).map_err(unusable)?;
         let mut store = Self {
             path: path.to_owned(),
             mode: settings.mode,
             role: settings.role,
-            retention: Retention {
+            retention: LedgerRetention {
                 size: settings.size,
                 age: settings.age,
                 // Others read it from other folders.
@@ -131,12 +131,12 @@ impl Store {
             run,
             open: HashMap::new(),
             doubt: None,
-            there: There::default(),
+            there: StoredRange::default(),
         };
         // Two processes that start at once step on each other's toes for a moment.
         let begun = Instant::now();
         let mut connected = store.connect();
-        while matches!(&connected, Err(Refused::Failed(error)) if is_busy(error))
+        while matches!(&connected, Err(UnusableLedger::Failed(error)) if is_busy(error))
             && begun.elapsed() < OPENING
         {
             std::thread::sleep(Duration::from_millis(20));
@@ -144,13 +144,17 @@ impl Store {
         }
         match connected {
             Ok(()) => Ok(store),
-            Err(Refused::Foreign) => Err(LedgerError::Foreign { path: path.to_owned() }),
-            Err(Refused::Failed(error)) => Err(unusable(io::Error::other(error))),
+            Err(UnusableLedger::Foreign) => Err(LedgerError::Foreign { path: path.to_owned() }),
+            Err(UnusableLedger::Failed(error)) => Err(unusable(io::Error::other(error))),
         }
     }
 
     /// Writes all of these messages or none.
-    pub(super) fn write(&mut self, messages: &[Message], lost: u64) -> Result<(), rusqlite::Error> {
+    pub(super) fn write(
+        &mut self,
+        messages: &[WriterMessage],
+        lost: u64,
+    ) -> Result<(), rusqlite::Error> {
         let done = self.attempt(messages, lost);
         if done.is_err() {
             // After a failure nothing that the connection believes can be trusted.
@@ -159,7 +163,7 @@ impl Store {
         done
     }
 
-    fn attempt(&mut self, messages: &[Message], lost: u64) -> Result<(), rusqlite::Error> {
+    fn attempt(&mut self, messages: &[WriterMessage], lost: u64) -> Result<(), rusqlite::Error> {
         if fs::metadata(&self.path).ok().map(|file| file.ino()) != Some(self.inode) {
             // Somebody moved it away: what is written there would be lost to everybody here.
             self.connection = None;
@@ -167,41 +171,43 @@ impl Store {
         if self.connection.is_none() {
             create(&self.path).map_err(|error| failed(&error))?;
             self.connect().map_err(|refused| match refused {
-                Refused::Foreign => rusqlite::Error::InvalidQuery,
-                Refused::Failed(error) => error,
+                UnusableLedger::Foreign => rusqlite::Error::InvalidQuery,
+                UnusableLedger::Failed(error) => error,
             })?;
         }
         self.settle()?;
         let connection = self.connection.as_mut().expect("connected above");
         let (open, there, run) = (&self.open, &self.there, self.run.number);
-        let lenient = self.mode == Mode::Lenient;
+        let lenient = self.mode == LedgerMode::Lenient;
         let lost = lost.saturating_sub(there.lost);
         let (mut opened, mut tried) = (HashMap::new(), None);
         let mut trimmed = TrimCount::default();
         let append =
-            Append { retention: &self.retention, trimmed: &mut trimmed, tried: &mut tried };
+            ChainAppend { retention: &self.retention, trimmed: &mut trimmed, tried: &mut tried };
         let done = append.to(connection, |chain| {
             if lost > 0 {
-                chain.push(Record {
+                chain.push(LedgerRecord {
                     count: Some(whole(lost)),
-                    ..Record::new(Kind::Lost, now(), run)
+                    ..LedgerRecord::new(RecordKind::Lost, now(), run)
                 })?;
             }
-            let mut ends = if lenient { Ends::of(messages) } else { Ends::default() };
+            let mut ends = if lenient { BatchEnds::of(messages) } else { BatchEnds::default() };
             for message in messages {
                 match message {
-                    Message::Intent { id, .. } if there.intents.contains(id) => {}
-                    Message::Intent { id, time, intent } => {
+                    WriterMessage::Intent { id, .. } if there.intents.contains(id) => {}
+                    WriterMessage::Intent { id, time, intent } => {
                         let call = Some(chain.sequence + 1);
-                        let begun = Record {
+                        let begun = LedgerRecord {
                             call,
                             intent: Some(intent),
-                            ..Record::new(Kind::Intent, *time, run)
+                            ..LedgerRecord::new(RecordKind::Intent, *time, run)
                         };
                         match ends.take(*id) {
                             // Most calls are over before they are written: one record says all.
                             Some(end) => {
-                                chain.push(end.in_record(Record { kind: Kind::Call, ..begun }))?;
+                                chain.push(
+                                    end.in_record(LedgerRecord { kind: RecordKind::Call, ..begun }),
+                                )?;
                             }
                             None => {
                                 chain.push(begun)?;
@@ -209,10 +215,10 @@ impl Store {
                             }
                         }
                     }
-                    Message::Outcome { id, time, end } => {
+                    WriterMessage::Outcome { id, time, end } => {
                         let Some(call) = opened.get(id).or_else(|| open.get(id)) else { continue };
-                        let record = Record::new(Kind::Outcome, *time, run);
-                        chain.push(end.in_record(Record { call: Some(*call), ..record }))?;
+                        let record = LedgerRecord::new(RecordKind::Outcome, *time, run);
+                        chain.push(end.in_record(LedgerRecord { call: Some(*call), ..record }))?;
                     }
                 }
             }
@@ -221,12 +227,12 @@ impl Store {
         self.trimmed.archive_failures += trimmed.archive_failures;
         if done.is_ok() {
             self.trimmed.dropped += trimmed.dropped;
-            self.there = There::default();
+            self.there = StoredRange::default();
             self.changed(opened, outcomes(messages));
         } else if let Some(head) = tried {
             let intents = intents(messages).collect();
             let outcomes = outcomes(messages).collect();
-            self.doubt = Some(Doubt { head, opened, intents, outcomes, lost });
+            self.doubt = Some(UncertainWrite { head, opened, intents, outcomes, lost });
         }
         done
     }
@@ -237,7 +243,7 @@ impl Store {
             return Ok(());
         };
         let (sequence, hash) = doubt.head;
-        let found: Option<Hash> = connection
+        let found: Option<RecordHash> = connection
             .query_row("SELECT hash FROM records WHERE seq = ?", [sequence], |row| row.get(0))
             .optional()?;
         let Some(doubt) = self.doubt.take().filter(|_| found == Some(hash)) else {
@@ -262,7 +268,7 @@ impl Store {
         let run = self.run.number;
         if let Some(connection) = &mut self.connection {
             let (trimmed, tried) = (&mut TrimCount::default(), &mut None);
-            let append = Append { retention: &self.retention, trimmed, tried };
+            let append = ChainAppend { retention: &self.retention, trimmed, tried };
             append.to(connection, |chain| chain.abandon(run))?;
         }
         self.run.end();
@@ -282,7 +288,7 @@ impl Store {
         size(&self.path) + size(Path::new(&beside))
     }
 
-    fn connect(&mut self) -> Result<(), Refused> {
+    fn connect(&mut self) -> Result<(), UnusableLedger> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(self.busy)?;
@@ -291,10 +297,10 @@ impl Store {
         let inode = fs::metadata(&self.path).map_err(|error| failed(&error))?.ino();
         let (run, mut fresh) = (self.run.number, false);
         let tried = &mut None;
-        let append = Append { retention: &self.retention, trimmed: &mut self.trimmed, tried };
+        let append = ChainAppend { retention: &self.retention, trimmed: &mut self.trimmed, tried };
         append.to(&mut connection, |chain| {
             for dead in chain.runs()?.into_iter().filter(|other| *other != run) {
-                if Run::is_over(&self.path, dead) {
+                if WriterRun::is_over(&self.path, dead) {
                     chain.abandon(dead)?;
                 }
             }
@@ -308,7 +314,7 @@ impl Store {
             // This file knows nothing of the calls that are in another.
             self.open.clear();
         }
-        Run::tidy(&self.path);
+        WriterRun::tidy(&self.path);
         self.inode = inode;
         self.connection = Some(connection);
         Ok(())
@@ -316,37 +322,37 @@ impl Store {
 }
 
 /// The calls that begin.
-fn intents(messages: &[Message]) -> impl DoubleEndedIterator<Item = u64> {
+fn intents(messages: &[WriterMessage]) -> impl DoubleEndedIterator<Item = u64> {
     messages.iter().filter_map(|message| match message {
-        Message::Intent { id, .. } => Some(*id),
-        Message::Outcome { .. } => None,
+        WriterMessage::Intent { id, .. } => Some(*id),
+        WriterMessage::Outcome { .. } => None,
     })
 }
 
 /// The calls that end.
-fn outcomes(messages: &[Message]) -> impl Iterator<Item = u64> {
+fn outcomes(messages: &[WriterMessage]) -> impl Iterator<Item = u64> {
     messages.iter().filter_map(|message| match message {
-        Message::Intent { .. } => None,
-        Message::Outcome { id, .. } => Some(*id),
+        WriterMessage::Intent { .. } => None,
+        WriterMessage::Outcome { id, .. } => Some(*id),
     })
 }
 
 /// The ends of calls that begin and end in the same batch. Intents are numbered in the order in which they are queued,
 /// so those of one batch are close together.
 #[derive(Default)]
-struct Ends {
+struct BatchEnds {
     first: u64,
     ends: Vec<Option<CallEnd>>,
 }
 
-impl Ends {
-    fn of(messages: &[Message]) -> Self {
+impl BatchEnds {
+    fn of(messages: &[WriterMessage]) -> Self {
         let (first, last) = (intents(messages).next(), intents(messages).next_back());
         let (Some(first), Some(last)) = (first, last) else { return Self::default() };
         let count = usize::try_from(last - first + 1).unwrap_or(0);
         let mut ends = Self { first, ends: vec![None; count] };
         for message in messages {
-            if let Message::Outcome { id, end, .. } = message
+            if let WriterMessage::Outcome { id, end, .. } = message
                 && let Some(place) = ends.place(*id)
             {
                 *place = Some(end.clone());

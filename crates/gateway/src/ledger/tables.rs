@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::chain::Retention;
+use super::chain::LedgerRetention;
 use super::record::whole;
-use super::{Mode, WriterRole};
+use super::{LedgerMode, WriterRole};
 
 /// The version of the tables. Version 2 adds the columns about agents and models.
 pub(super) const VERSION: i64 = 2;
@@ -63,12 +63,12 @@ const UPGRADE: &str = "
 ";
 
 /// The reason why a file cannot be used.
-pub(super) enum Refused {
+pub(super) enum UnusableLedger {
     Foreign,
     Failed(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Refused {
+impl From<rusqlite::Error> for UnusableLedger {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::NotADatabase) => Self::Foreign,
@@ -113,16 +113,20 @@ impl FileSigns {
     }
 }
 
-pub(super) fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<(), Refused> {
+pub(super) fn prepare(
+    connection: &Connection,
+    mode: LedgerMode,
+    size: u64,
+) -> Result<(), UnusableLedger> {
     let FileSigns { application, version, is_empty } = FileSigns::read(connection)?;
     let new = application == 0 && is_empty;
     if !new && (application != APPLICATION || !(FIRST_VERSION..=VERSION).contains(&version)) {
-        return Err(Refused::Foreign);
+        return Err(UnusableLedger::Foreign);
     }
     let beside = size / 8;
     let set = |name: &str, value: &dyn rusqlite::ToSql| connection.pragma_update(None, name, value);
     set("journal_mode", &"wal")?;
-    set("synchronous", &if mode == Mode::Strict { "full" } else { "normal" })?;
+    set("synchronous", &if mode == LedgerMode::Strict { "full" } else { "normal" })?;
     set("journal_size_limit", &whole(beside))?;
     set("wal_autocheckpoint", &whole(beside / 2 / 4096).clamp(8, 1000))?;
     if !new && version == FIRST_VERSION {
@@ -154,7 +158,7 @@ fn upgrade(connection: &Connection) -> Result<(), rusqlite::Error> {
 pub(super) fn agree(
     connection: &Connection,
     role: WriterRole,
-    retention: &mut Retention,
+    retention: &mut LedgerRetention,
 ) -> Result<(), rusqlite::Error> {
     let known = "SELECT count(*) FROM sqlite_schema WHERE name IN ('retention', 'archives')";
     if connection.query_row(known, [], |row| row.get::<_, i64>(0))? < 2 {
@@ -174,8 +178,8 @@ pub(super) fn agree(
             let kept = connection.query_row(read, [], |row| {
                 let (size, age): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
                 let archive: Option<Vec<u8>> = row.get(2)?;
-                let Retention { text_bytes, dropped_records, .. } = *retention;
-                Ok(Retention {
+                let LedgerRetention { text_bytes, dropped_records, .. } = *retention;
+                Ok(LedgerRetention {
                     text_bytes,
                     dropped_records,
                     size: size.try_into().unwrap_or(u64::MAX),

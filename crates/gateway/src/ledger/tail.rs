@@ -6,16 +6,16 @@ use rusqlite::Connection;
 
 use super::LedgerError;
 use super::archives::{ArchiveFault, LedgerSource};
-use super::filter::Filter;
-use super::read::{Ended, Read, Row, connect, read, unusable};
-use super::record::Kind;
+use super::filter::CallFilter;
+use super::read::{CallEnding, LedgerRow, ReadRecord, connect, read, unusable};
+use super::record::RecordKind;
 
 /// Returns the last selected calls, at most `most`, the oldest first. Archives are read if the ledger itself has fewer.
 pub fn tail(
     source: impl Into<LedgerSource>,
     most: usize,
-    filter: &Filter,
-) -> Result<Vec<Row>, LedgerError> {
+    filter: &CallFilter,
+) -> Result<Vec<LedgerRow>, LedgerError> {
     let source = source.into();
     let failed = |error| unusable(&source.path, error);
     let reader = connect(&source.path)?;
@@ -49,10 +49,10 @@ pub fn tail(
 /// The last calls, collected from the end.
 struct LastCalls<'a> {
     most: usize,
-    filter: &'a Filter,
+    filter: &'a CallFilter,
     /// From the end, an outcome comes before its intent.
-    ends: HashMap<i64, Box<Ended>>,
-    found: Vec<Row>,
+    ends: HashMap<i64, Box<CallEnding>>,
+    found: Vec<LedgerRow>,
     /// Calls that were written again when their first record was dropped; an archive still has that record.
     carried: HashSet<i64>,
 }
@@ -65,33 +65,33 @@ impl LastCalls<'_> {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             // A carried record has the time at which its call began.
-            let is_carried = row.get_ref(1)?.as_str() == Ok(Kind::Carried.as_str());
+            let is_carried = row.get_ref(1)?.as_str() == Ok(RecordKind::Carried.as_str());
             if self.found.len() == self.most || !is_carried && self.filter.ends_before(row.get(2)?)
             {
                 return Ok(true);
             }
             let call = match read(row)? {
-                Read::Intent { call, .. } if self.carried.contains(&call) => continue,
-                Read::Intent { call, row } => match self.ends.remove(&call) {
+                ReadRecord::Intent { call, .. } if self.carried.contains(&call) => continue,
+                ReadRecord::Intent { call, row } => match self.ends.remove(&call) {
                     Some(ended) => row.finish(&ended),
                     None => row,
                 },
-                Read::Call(row) => row,
-                Read::Outcome { call, ended } => {
+                ReadRecord::Call(row) => row,
+                ReadRecord::Outcome { call, ended } => {
                     self.ends.insert(call, ended);
                     continue;
                 }
-                Read::Lost { row, .. } if self.filter.is_empty() => {
+                ReadRecord::Lost { row, .. } if self.filter.is_empty() => {
                     self.found.push(row);
                     continue;
                 }
-                Read::Lost { .. } | Read::Other => continue,
+                ReadRecord::Lost { .. } | ReadRecord::Other => continue,
             };
             if is_carried {
                 self.carried.insert(call.sequence);
             }
             if self.filter.matches(&call) {
-                self.found.push(Row::Call(call));
+                self.found.push(LedgerRow::Call(call));
             }
         }
         Ok(self.found.len() == self.most)

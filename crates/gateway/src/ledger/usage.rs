@@ -16,14 +16,14 @@ pub struct ModelUsage {
     /// Output tokens of reasoning.
     pub reasoning: u64,
     /// The price, where that of the model is known.
-    pub cost: Option<Cost>,
+    pub cost: Option<UsageCost>,
 }
 
 /// An amount of US dollars, exact to a billionth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost(i64);
+pub struct UsageCost(i64);
 
-impl Cost {
+impl UsageCost {
     /// Returns an amount in US dollars.
     #[expect(clippy::cast_possible_truncation, reason = "a cast of a float saturates")]
     pub fn dollars(amount: f64) -> Self {
@@ -47,13 +47,13 @@ impl Cost {
     }
 }
 
-impl std::ops::AddAssign for Cost {
+impl std::ops::AddAssign for UsageCost {
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0.saturating_add(other.0);
     }
 }
 
-impl Serialize for Cost {
+impl Serialize for UsageCost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.as_dollars())
     }
@@ -73,7 +73,7 @@ pub struct UsageRow {
     /// Output tokens of reasoning.
     pub reasoning_tokens: i64,
     /// The price in US dollars, where that of the model was known.
-    pub cost_usd: Option<Cost>,
+    pub cost_usd: Option<UsageCost>,
 }
 
 /// Reads the usage in a record, if there is one.
@@ -85,6 +85,6 @@ pub(super) fn usage(row: &rusqlite::Row<'_>) -> Result<Option<UsageRow>, rusqlit
         cached_read_tokens: row.get("cached_read")?,
         cached_write_tokens: row.get("cached_write")?,
         reasoning_tokens: row.get("reasoning")?,
-        cost_usd: row.get::<_, Option<i64>>("cost")?.map(Cost::nanos),
+        cost_usd: row.get::<_, Option<i64>>("cost")?.map(UsageCost::nanos),
     }))
 }

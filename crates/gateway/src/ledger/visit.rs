@@ -6,8 +6,8 @@ use rusqlite::Connection;
 
 use super::LedgerError;
 use super::archives::{ArchiveFault, LedgerSource};
-use super::filter::Filter;
-use super::read::{CallRow, Read, Row, connect, read, unusable};
+use super::filter::CallFilter;
+use super::read::{CallRow, LedgerRow, ReadRecord, connect, read, unusable};
 use crate::clock::told;
 
 /// Visits the selected calls of a ledger and of its archives in the order in which they ended, with the records of lost
@@ -15,15 +15,16 @@ use crate::clock::told;
 /// been selected.
 pub fn visit(
     source: impl Into<LedgerSource>,
-    filter: &Filter,
-    mut found: impl FnMut(Row),
+    filter: &CallFilter,
+    mut found: impl FnMut(LedgerRow),
 ) -> Result<Option<String>, LedgerError> {
     let source = source.into();
     let failed = |error| unusable(&source.path, error);
     let reader = connect(&source.path)?;
     // From before the archives are read: what is dropped meanwhile is still there for us.
     let reading = reader.connection.unchecked_transaction().map_err(failed)?;
-    let mut walk = Walk { filter, found: &mut found, open: HashMap::new(), next: 1, gap: None };
+    let mut walk =
+        RecordWalk { filter, found: &mut found, open: HashMap::new(), next: 1, gap: None };
     let mut lost = Vec::new();
     for archive in source.archives(&reading).map_err(failed)? {
         if filter.ends_before(archive.newest) {
@@ -46,9 +47,9 @@ pub fn visit(
 }
 
 /// A traversal of the records, from the first to the last.
-struct Walk<'a> {
-    filter: &'a Filter,
-    found: &'a mut dyn FnMut(Row),
+struct RecordWalk<'a> {
+    filter: &'a CallFilter,
+    found: &'a mut dyn FnMut(LedgerRow),
     open: HashMap<i64, Box<CallRow>>,
     /// The number of the record that comes next, if none is missing.
     next: i64,
@@ -56,12 +57,12 @@ struct Walk<'a> {
     gap: Option<String>,
 }
 
-impl Walk<'_> {
+impl RecordWalk<'_> {
     fn records(
         &mut self,
         connection: &Connection,
         columns: &str,
-        lost: &mut Vec<Row>,
+        lost: &mut Vec<LedgerRow>,
     ) -> Result<(), rusqlite::Error> {
         let mut statement =
             connection.prepare(&format!("SELECT {columns} FROM records ORDER BY seq"))?;
@@ -73,17 +74,17 @@ impl Walk<'_> {
             }
             self.next = sequence + 1;
             match read(row)? {
-                Read::Intent { call, row } => {
+                ReadRecord::Intent { call, row } => {
                     self.open.insert(call, row);
                 }
-                Read::Outcome { call, ended } => {
+                ReadRecord::Outcome { call, ended } => {
                     if let Some(row) = self.open.remove(&call) {
                         self.tell(row.finish(&ended));
                     }
                 }
-                Read::Call(row) => self.tell(row),
-                Read::Lost { time, row } if self.filter.is_within(time) => lost.push(row),
-                Read::Lost { .. } | Read::Other => {}
+                ReadRecord::Call(row) => self.tell(row),
+                ReadRecord::Lost { time, row } if self.filter.is_within(time) => lost.push(row),
+                ReadRecord::Lost { .. } | ReadRecord::Other => {}
             }
         }
         Ok(())
@@ -91,7 +92,7 @@ impl Walk<'_> {
 
     fn tell(&mut self, call: Box<CallRow>) {
         if self.filter.matches(&call) {
-            (self.found)(Row::Call(call));
+            (self.found)(LedgerRow::Call(call));
         }
     }
 

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::queue::{Answers, Queue};
-use super::store::{Message, Store};
-use super::{LedgerSettings, Mode, Unavailable, WriterRole};
+use super::queue::{IntentAnswers, RecordQueue};
+use super::store::{LedgerStore, WriterMessage};
+use super::{LedgerMode, LedgerSettings, LedgerUnavailable, WriterRole};
 
 /// Minimum interval between two warnings about failures.
 const WARN: Duration = Duration::from_mins(1);
@@ -25,8 +25,8 @@ const LAST_TRIES: u32 = 3;
 
 /// Writes until the queue is closed and empty. A file that is not open yet is opened once there is something to write.
 pub(super) fn run(
-    queue: &Queue,
-    mut opened: Option<Store>,
+    queue: &RecordQueue,
+    mut opened: Option<LedgerStore>,
     path: &Path,
     settings: &LedgerSettings,
 ) {
@@ -34,25 +34,26 @@ pub(super) fn run(
         queue.trimmed(store.take_trimmed(), store.bytes());
     }
     let gather = match settings.mode {
-        Mode::Lenient => settings.gather,
+        LedgerMode::Lenient => settings.gather,
         // Somebody waits for each; those who come during a commit share the next.
-        Mode::Strict => Duration::ZERO,
+        LedgerMode::Strict => Duration::ZERO,
     };
     // What is written at once takes room beside the file until it is in it.
     let most = usize::try_from(settings.size / 8192).unwrap_or(usize::MAX).clamp(64, 4096);
-    let mut told = Told { last: None, role: settings.role };
+    let mut told = FailureReporter { last: None, role: settings.role };
     loop {
         // Those who wait for a disk that fails want to know when it works again.
         let failing = queue.stats().failing;
         let idle = if failing { PROBE } else { IDLE };
         let (mut messages, mut answers, last) = queue.take(idle, gather);
         if opened.is_none() && (!messages.is_empty() || failing && !last) {
-            match Store::open(path, settings) {
+            match LedgerStore::open(path, settings) {
                 Ok(store) => opened = Some(store),
                 Err(error) => {
                     told.tell(queue, &error);
                     // A call that waits for its intent is not made, so it is not lost.
-                    messages.retain(|message| !answer(&mut answers, message, Err(Unavailable)));
+                    messages
+                        .retain(|message| !answer(&mut answers, message, Err(LedgerUnavailable)));
                     queue.lose(intents(&messages));
                     messages.clear();
                 }
@@ -74,18 +75,18 @@ pub(super) fn run(
             break;
         }
     }
-    if let Some(Err(error)) = opened.map(Store::finish) {
+    if let Some(Err(error)) = opened.map(LedgerStore::finish) {
         told.tell(queue, &error);
     }
 }
 
 /// Writes a batch, with retries.
 fn write(
-    queue: &Queue,
-    store: &mut Store,
-    mut messages: Vec<Message>,
-    answers: &mut Answers,
-    told: &mut Told,
+    queue: &RecordQueue,
+    store: &mut LedgerStore,
+    mut messages: Vec<WriterMessage>,
+    answers: &mut IntentAnswers,
+    told: &mut FailureReporter,
 ) {
     let (mut wait, mut tries) = (AGAIN.0, 0);
     loop {
@@ -104,7 +105,7 @@ fn write(
         };
         told.tell(queue, &error);
         // A call that waits for its intent is not made, so its intent is not written later.
-        messages.retain(|message| !answer(answers, message, Err(Unavailable)));
+        messages.retain(|message| !answer(answers, message, Err(LedgerUnavailable)));
         if messages.is_empty() {
             return;
         }
@@ -122,26 +123,30 @@ fn write(
 }
 
 /// Reports the result to the caller that waits for this record; returns true if there is one.
-fn answer(answers: &mut Answers, message: &Message, answer: Result<(), Unavailable>) -> bool {
-    let Message::Intent { id, .. } = message else { return false };
+fn answer(
+    answers: &mut IntentAnswers,
+    message: &WriterMessage,
+    answer: Result<(), LedgerUnavailable>,
+) -> bool {
+    let WriterMessage::Intent { id, .. } = message else { return false };
     let waiting = answers.remove(id);
     let waits = waiting.is_some();
     waiting.map(|waiting| waiting.send(answer));
     waits
 }
 
-fn intents(messages: &[Message]) -> u64 {
-    messages.iter().filter(|message| matches!(message, Message::Intent { .. })).count() as u64
+fn intents(messages: &[WriterMessage]) -> u64 {
+    messages.iter().filter(|message| matches!(message, WriterMessage::Intent { .. })).count() as u64
 }
 
 /// Reporting of failures: a gateway logs them, a command reads [`Ledger::failure`](super::Ledger::failure).
-struct Told {
+struct FailureReporter {
     last: Option<Instant>,
     role: WriterRole,
 }
 
-impl Told {
-    fn tell(&mut self, queue: &Queue, error: &dyn Error) {
+impl FailureReporter {
+    fn tell(&mut self, queue: &RecordQueue, error: &dyn Error) {
         let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Gauge;
-use super::expose::{Family, Series, Value};
+use super::MetricGauge;
+use super::expose::{MetricFamily, MetricSeries, MetricValue};
 
 /// Calls that continue without their client, and those of them that were cancelled.
 #[derive(Debug, Default)]
 pub struct DetachedMetrics {
     /// Current number of calls.
-    pub calls: Gauge,
+    pub calls: MetricGauge,
     cancelled: [AtomicU64; DetachedMetrics::LIMITS.len()],
 }
 
@@ -24,14 +24,18 @@ impl DetachedMetrics {
         }
     }
 
-    pub(super) fn families(&self) -> [Family; 2] {
+    pub(super) fn families(&self) -> [MetricFamily; 2] {
         let counts = Self::LIMITS.into_iter().zip(&self.cancelled);
         let series = counts.map(|(limit, count)| {
-            Series::new([("limit", limit)], Value::Count(count.load(Ordering::Relaxed)))
+            MetricSeries::new([("limit", limit)], MetricValue::Count(count.load(Ordering::Relaxed)))
         });
         [
-            Family::gauge("consort_calls_detached", "Calls without their client", self.calls.get()),
-            Family::counters(
+            MetricFamily::gauge(
+                "consort_calls_detached",
+                "Calls without their client",
+                self.calls.get(),
+            ),
+            MetricFamily::counters(
                 "consort_detached_calls_cancelled",
                 "Calls without their client that were cancelled, by the limit that was passed",
                 series.collect(),

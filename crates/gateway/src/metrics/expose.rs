@@ -3,23 +3,23 @@
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::ledger::Stats;
+use crate::ledger::LedgerStats;
 use crate::settings::ServerStatus;
 
 /// Values from elsewhere, read when metrics are rendered.
 #[derive(Clone, Debug, Default)]
-pub struct Extra {
+pub struct ExternalMetrics {
     /// The state of every server.
     pub servers: Vec<ServerStatus>,
     /// Statistics of the ledger.
-    pub ledger: Option<Stats>,
+    pub ledger: Option<LedgerStats>,
     /// Spans that could not be exported.
     pub spans_dropped: Option<u64>,
 }
 
 /// All series of one name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Family {
+pub struct MetricFamily {
     /// The name, without the suffix that Prometheus adds for a counter.
     pub name: &'static str,
     /// The name in OpenTelemetry, if it cannot be derived from the other.
@@ -29,14 +29,14 @@ pub struct Family {
     /// The unit, as OpenTelemetry writes it.
     pub unit: &'static str,
     /// Type of the metric.
-    pub measure: Measure,
+    pub measure: MetricType,
     /// The series, one for each set of labels.
-    pub series: Vec<Series>,
+    pub series: Vec<MetricSeries>,
 }
 
 /// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum MetricType {
     /// A value that only increases.
     Counter,
     /// A value that goes up and down.
@@ -47,16 +47,16 @@ pub enum Measure {
 
 /// One series.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct MetricSeries {
     /// The labels that identify it.
     pub labels: Vec<(&'static str, String)>,
     /// Its current value.
-    pub value: Value,
+    pub value: MetricValue,
 }
 
 /// The value of a series.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum MetricValue {
     /// Of a counter.
     Count(u64),
     /// Of a counter with fractional values.
@@ -74,48 +74,63 @@ pub enum Value {
     },
 }
 
-impl Family {
+impl MetricFamily {
     pub(super) fn counter(
         name: &'static str,
         help: &'static str,
         unit: &'static str,
         count: u64,
     ) -> Self {
-        let series = vec![Series::new([], Value::Count(count))];
+        let series = vec![MetricSeries::new([], MetricValue::Count(count))];
         Self { unit, ..Self::counters(name, help, series) }
     }
 
-    pub(super) fn counters(name: &'static str, help: &'static str, series: Vec<Series>) -> Self {
-        Self { name, otlp_name: None, help, unit: "1", measure: Measure::Counter, series }
+    pub(super) fn counters(
+        name: &'static str,
+        help: &'static str,
+        series: Vec<MetricSeries>,
+    ) -> Self {
+        Self { name, otlp_name: None, help, unit: "1", measure: MetricType::Counter, series }
     }
 
-    pub(super) fn gauges(name: &'static str, help: &'static str, series: Vec<Series>) -> Self {
-        Self { measure: Measure::Gauge, ..Self::counters(name, help, series) }
+    pub(super) fn gauges(
+        name: &'static str,
+        help: &'static str,
+        series: Vec<MetricSeries>,
+    ) -> Self {
+        Self { measure: MetricType::Gauge, ..Self::counters(name, help, series) }
     }
 
-    pub(super) fn durations(name: &'static str, help: &'static str, series: Vec<Series>) -> Self {
-        Self { unit: "s", measure: Measure::Histogram, ..Self::counters(name, help, series) }
+    pub(super) fn durations(
+        name: &'static str,
+        help: &'static str,
+        series: Vec<MetricSeries>,
+    ) -> Self {
+        Self { unit: "s", measure: MetricType::Histogram, ..Self::counters(name, help, series) }
     }
 
     pub(super) fn gauge(name: &'static str, help: &'static str, level: i64) -> Self {
-        Self::gauges(name, help, vec![Series::new([], Value::Level(level))])
+        Self::gauges(name, help, vec![MetricSeries::new([], MetricValue::Level(level))])
     }
 }
 
-impl Series {
-    pub(super) fn new<const N: usize>(labels: [(&'static str, &str); N], value: Value) -> Self {
+impl MetricSeries {
+    pub(super) fn new<const N: usize>(
+        labels: [(&'static str, &str); N],
+        value: MetricValue,
+    ) -> Self {
         Self { labels: labels.map(|(key, value)| (key, value.to_owned())).into(), value }
     }
 }
 
-impl Extra {
-    pub(super) fn families(&self) -> Vec<Family> {
+impl ExternalMetrics {
+    pub(super) fn families(&self) -> Vec<MetricFamily> {
         let mut families = Vec::new();
         if !self.servers.is_empty() {
             families.extend(servers(&self.servers));
         }
         if let Some(ledger) = &self.ledger {
-            let counter = |name, help, count| Family::counter(name, help, "1", count);
+            let counter = |name, help, count| MetricFamily::counter(name, help, "1", count);
             families.extend([
                 counter("consort_ledger_calls_written", "Calls in the ledger", ledger.written),
                 counter("consort_ledger_calls_lost", "Calls the ledger lacks", ledger.lost),
@@ -130,15 +145,15 @@ impl Extra {
                     "Attempts to archive records that failed",
                     ledger.archive_failures,
                 ),
-                Family {
+                MetricFamily {
                     unit: "By",
-                    ..Family::gauge(
+                    ..MetricFamily::gauge(
                         "consort_ledger_size_bytes",
                         "Bytes that the ledger takes",
                         i64::try_from(ledger.bytes).unwrap_or(i64::MAX),
                     )
                 },
-                Family::gauge(
+                MetricFamily::gauge(
                     "consort_ledger_failing",
                     "Whether the ledger cannot be written",
                     i64::from(ledger.failing),
@@ -147,7 +162,7 @@ impl Extra {
         }
         if let Some(dropped) = self.spans_dropped {
             let help = "Spans that could not be exported";
-            families.push(Family::counter("consort_spans_dropped", help, "1", dropped));
+            families.push(MetricFamily::counter("consort_spans_dropped", help, "1", dropped));
         }
         families
     }
@@ -157,40 +172,41 @@ impl Extra {
 const STATES: [&str; 8] =
     ["configured", "known", "connecting", "ready", "needs auth", "degraded", "failed", "disabled"];
 
-fn servers(servers: &[ServerStatus]) -> [Family; 2] {
+fn servers(servers: &[ServerStatus]) -> [MetricFamily; 2] {
     let (mut states, mut restarts) = (Vec::new(), Vec::new());
     for ServerStatus { server, state, restarts: count, .. } in servers {
         for known in STATES {
             let labels = [("server", server.as_str()), ("state", known)];
-            states.push(Series::new(labels, Value::Level(i64::from(known == *state))));
+            states.push(MetricSeries::new(labels, MetricValue::Level(i64::from(known == *state))));
         }
-        let count = Value::Count(u64::from(*count));
-        restarts.push(Series::new([("server", server.as_str())], count));
+        let count = MetricValue::Count(u64::from(*count));
+        restarts.push(MetricSeries::new([("server", server.as_str())], count));
     }
     let help = "How often each server was started again";
     [
-        Family::gauges("consort_server_state", "The state each server is in", states),
-        Family::counters("consort_server_restarts", help, restarts),
+        MetricFamily::gauges("consort_server_state", "The state each server is in", states),
+        MetricFamily::counters("consort_server_restarts", help, restarts),
     ]
 }
 
 /// Metrics of this process, from `/proc` where available.
-pub(super) fn process(started: SystemTime) -> Vec<Family> {
+pub(super) fn process(started: SystemTime) -> Vec<MetricFamily> {
     let since = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let since = i64::try_from(since).unwrap_or(i64::MAX);
-    let mut families = vec![Family::gauge(
+    let mut families = vec![MetricFamily::gauge(
         "process_start_time_seconds",
         "When the process started, in seconds since 1970",
         since,
     )];
     if let Some(bytes) = resident() {
-        let mut memory = Family::gauge("process_resident_memory_bytes", "Memory in use", bytes);
+        let mut memory =
+            MetricFamily::gauge("process_resident_memory_bytes", "Memory in use", bytes);
         memory.unit = "By";
         families.push(memory);
     }
     if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
         let count = i64::try_from(entries.count()).unwrap_or(i64::MAX);
-        families.push(Family::gauge("process_open_fds", "Open files and sockets", count));
+        families.push(MetricFamily::gauge("process_open_fds", "Open files and sockets", count));
     }
     families
 }
@@ -204,13 +220,13 @@ fn resident() -> Option<i64> {
 }
 
 /// Renders the text format of Prometheus.
-pub(super) fn text(families: &[Family]) -> String {
+pub(super) fn text(families: &[MetricFamily]) -> String {
     let mut text = String::with_capacity(8192);
     for family in families.iter().filter(|family| !family.series.is_empty()) {
         let (ending, kind) = match family.measure {
-            Measure::Counter => ("_total", "counter"),
-            Measure::Gauge => ("", "gauge"),
-            Measure::Histogram => ("", "histogram"),
+            MetricType::Counter => ("_total", "counter"),
+            MetricType::Gauge => ("", "gauge"),
+            MetricType::Histogram => ("", "histogram"),
         };
         let name = format!("{}{ending}", family.name);
         let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
@@ -221,14 +237,14 @@ pub(super) fn text(families: &[Family]) -> String {
     text
 }
 
-fn write_series(text: &mut String, name: &str, series: &Series) {
+fn write_series(text: &mut String, name: &str, series: &MetricSeries) {
     let labels = labels(series);
     let plain = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
     let _ = match &series.value {
-        Value::Count(count) => writeln!(text, "{name}{plain} {count}"),
-        Value::Amount(amount) => writeln!(text, "{name}{plain} {amount}"),
-        Value::Level(level) => writeln!(text, "{name}{plain} {level}"),
-        Value::Histogram { bounds, counts, sum } => {
+        MetricValue::Count(count) => writeln!(text, "{name}{plain} {count}"),
+        MetricValue::Amount(amount) => writeln!(text, "{name}{plain} {amount}"),
+        MetricValue::Level(level) => writeln!(text, "{name}{plain} {level}"),
+        MetricValue::Histogram { bounds, counts, sum } => {
             let comma = if labels.is_empty() { "" } else { "," };
             let mut total = 0;
             for (at, count) in counts.iter().enumerate() {
@@ -241,7 +257,7 @@ fn write_series(text: &mut String, name: &str, series: &Series) {
     };
 }
 
-fn labels(series: &Series) -> String {
+fn labels(series: &MetricSeries) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     // A dot cannot stand in the name of a label.

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A number that goes up and down.
 #[derive(Clone, Debug, Default)]
-pub struct Gauge(Arc<AtomicI64>);
+pub struct MetricGauge(Arc<AtomicI64>);
 
-impl Gauge {
+impl MetricGauge {
     /// Increments the gauge until the returned guard is dropped.
     #[must_use = "it counts until it is dropped"]
-    pub fn hold(&self) -> Held {
+    pub fn hold(&self) -> GaugeGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Held(Arc::clone(&self.0))
+        GaugeGuard(Arc::clone(&self.0))
     }
 
     /// Sets it to a number that was counted elsewhere.
@@ -28,9 +28,9 @@ impl Gauge {
 
 /// A guard that a [`Gauge`] counts.
 #[derive(Debug)]
-pub struct Held(Arc<AtomicI64>);
+pub struct GaugeGuard(Arc<AtomicI64>);
 
-impl Drop for Held {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

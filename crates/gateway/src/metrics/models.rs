@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::MetricLimits;
-use super::expose::{Family, Measure, Series, Value};
-use crate::ledger::{Class, Cost, Intent, ModelUsage};
+use super::expose::{MetricFamily, MetricSeries, MetricType, MetricValue};
+use crate::ledger::{CallIntent, ModelUsage, OutcomeClass, UsageCost};
 
 /// The label of models without series of their own.
 const OTHER: &str = "other";
@@ -51,12 +51,12 @@ impl Default for ModelMetrics {
 
 #[derive(Debug, Default)]
 struct ModelCounts {
-    ended: [u64; Class::WORDS.len()],
+    ended: [u64; OutcomeClass::WORDS.len()],
     input: TokenHistogram,
     output: TokenHistogram,
     cached_read: u64,
     reasoning: u64,
-    cost: Cost,
+    cost: UsageCost,
     durations: DurationHistogram,
 }
 
@@ -90,9 +90,15 @@ impl ModelMetrics {
 
     /// Counts a finished model request. A model is registered once it has answered: before that, its name is arbitrary
     /// text of a client.
-    pub(super) fn count(&self, model: &str, class: Class, took: Duration, usage: &ModelUsage) {
+    pub(super) fn count(
+        &self,
+        model: &str,
+        class: OutcomeClass,
+        took: Duration,
+        usage: &ModelUsage,
+    ) {
         let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = class == Class::Ok && known.len() < self.most.load(Ordering::Relaxed);
+        let is_new = class == OutcomeClass::Ok && known.len() < self.most.load(Ordering::Relaxed);
         let name = if known.contains_key(model) || is_new { model } else { OTHER };
         let counts = known.entry(name.to_owned()).or_default();
         counts.ended[class.index()] += 1;
@@ -106,15 +112,15 @@ impl ModelMetrics {
         }
     }
 
-    pub(super) fn families(&self) -> Vec<Family> {
+    pub(super) fn families(&self) -> Vec<MetricFamily> {
         let known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut requests = Vec::new();
         let (mut tokens, mut costs) = (Vec::new(), Vec::new());
         let (mut usages, mut durations) = (Vec::new(), Vec::new());
         for (model, counts) in &*known {
-            for (outcome, count) in Class::WORDS.into_iter().zip(counts.ended) {
+            for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(counts.ended) {
                 let labels = [("model", model.as_str()), ("outcome", outcome)];
-                requests.push(Series::new(labels, Value::Count(count)));
+                requests.push(MetricSeries::new(labels, MetricValue::Count(count)));
             }
             for (kind, count) in [
                 ("input", counts.input.sum),
@@ -123,50 +129,50 @@ impl ModelMetrics {
                 ("reasoning", counts.reasoning),
             ] {
                 let labels = [("model", model.as_str()), ("type", kind)];
-                tokens.push(Series::new(labels, Value::Count(count)));
+                tokens.push(MetricSeries::new(labels, MetricValue::Count(count)));
             }
-            let cost = Value::Amount(counts.cost.as_dollars());
-            costs.push(Series::new([("model", model.as_str())], cost));
+            let cost = MetricValue::Amount(counts.cost.as_dollars());
+            costs.push(MetricSeries::new([("model", model.as_str())], cost));
             for (kind, histogram) in [("input", &counts.input), ("output", &counts.output)] {
-                let mut series = Series::new([], histogram.value());
+                let mut series = MetricSeries::new([], histogram.value());
                 series.labels = gen_ai(model);
                 series.labels.push(("gen_ai.token.type", kind.to_owned()));
                 usages.push(series);
             }
-            let mut series = Series::new([], counts.durations.value());
+            let mut series = MetricSeries::new([], counts.durations.value());
             series.labels = gen_ai(model);
             durations.push(series);
         }
         vec![
-            Family::counters(
+            MetricFamily::counters(
                 "consort_model_requests",
                 "Model requests by model and outcome",
                 requests,
             ),
-            Family::counters(
+            MetricFamily::counters(
                 "consort_model_tokens",
                 "Tokens of model requests by model and type",
                 tokens,
             ),
-            Family::counters(
+            MetricFamily::counters(
                 "consort_model_cost_dollars",
                 "Price of model requests in US dollars, where the model's is known",
                 costs,
             ),
-            Family {
+            MetricFamily {
                 name: "gen_ai_client_token_usage",
                 otlp_name: Some("gen_ai.client.token.usage"),
                 help: "Number of input and output tokens used",
                 unit: "{token}",
-                measure: Measure::Histogram,
+                measure: MetricType::Histogram,
                 series: usages,
             },
-            Family {
+            MetricFamily {
                 name: "gen_ai_client_operation_duration_seconds",
                 otlp_name: Some("gen_ai.client.operation.duration"),
                 help: "GenAI operation duration",
                 unit: "s",
-                measure: Measure::Histogram,
+                measure: MetricType::Histogram,
                 series: durations,
             },
         ]
@@ -177,7 +183,7 @@ impl ModelMetrics {
 fn gen_ai(model: &str) -> Vec<(&'static str, String)> {
     let (provider, name) = provider_and_name(model);
     vec![
-        ("gen_ai.operation.name", Intent::CHAT.to_owned()),
+        ("gen_ai.operation.name", CallIntent::CHAT.to_owned()),
         ("gen_ai.provider.name", provider.to_owned()),
         ("gen_ai.request.model", name.to_owned()),
     ]
@@ -203,10 +209,10 @@ impl TokenHistogram {
         self.sum += tokens;
     }
 
-    fn value(&self) -> Value {
+    fn value(&self) -> MetricValue {
         #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^52 tokens")]
         let sum = self.sum as f64;
-        Value::Histogram { bounds: &TOKEN_BOUNDS, counts: self.counts.to_vec(), sum }
+        MetricValue::Histogram { bounds: &TOKEN_BOUNDS, counts: self.counts.to_vec(), sum }
     }
 }
 
@@ -217,8 +223,8 @@ impl DurationHistogram {
         self.sum += took;
     }
 
-    fn value(&self) -> Value {
+    fn value(&self) -> MetricValue {
         let (counts, sum) = (self.counts.to_vec(), self.sum.as_secs_f64());
-        Value::Histogram { bounds: &DURATION_BOUNDS, counts, sum }
+        MetricValue::Histogram { bounds: &DURATION_BOUNDS, counts, sum }
     }
 }

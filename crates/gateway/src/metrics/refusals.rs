@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::expose::{Family, Series, Value};
+use super::expose::{MetricFamily, MetricSeries, MetricValue};
 
 /// Requests that were refused, by reason.
 #[derive(Debug, Default)]
@@ -22,12 +22,15 @@ impl RefusalMetrics {
         }
     }
 
-    pub(super) fn family(&self) -> Family {
+    pub(super) fn family(&self) -> MetricFamily {
         let counts = Self::REASONS.into_iter().zip(&self.0);
         let series = counts.map(|(reason, count)| {
-            Series::new([("reason", reason)], Value::Count(count.load(Ordering::Relaxed)))
+            MetricSeries::new(
+                [("reason", reason)],
+                MetricValue::Count(count.load(Ordering::Relaxed)),
+            )
         });
-        Family::counters(
+        MetricFamily::counters(
             "consort_auth_failures",
             "Requests refused for their token, session, host or origin",
             series.collect(),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::expose::{Family, Series, Value};
+use super::expose::{MetricFamily, MetricSeries, MetricValue};
 use crate::clock;
 
 /// Attempts to reload the config, the lock or secrets.
@@ -49,24 +49,31 @@ impl ReloadMetrics {
         }
     }
 
-    pub(super) fn families(&self) -> [Family; 4] {
+    pub(super) fn families(&self) -> [MetricFamily; 4] {
         let count = |result, count: &AtomicU64| {
-            Series::new([("result", result)], Value::Count(count.load(Ordering::Relaxed)))
+            MetricSeries::new(
+                [("result", result)],
+                MetricValue::Count(count.load(Ordering::Relaxed)),
+            )
         };
         let series = vec![count("success", &self.succeeded), count("failure", &self.failed)];
         [
-            Family::counters("consort_config_reloads", "Attempts to load the config anew", series),
-            Family::gauge(
+            MetricFamily::counters(
+                "consort_config_reloads",
+                "Attempts to load the config anew",
+                series,
+            ),
+            MetricFamily::gauge(
                 "consort_config_last_reload_successful",
                 "Whether the last attempt to load the config succeeded",
                 self.last.load(Ordering::Relaxed),
             ),
-            Family::gauge(
+            MetricFamily::gauge(
                 "consort_config_last_reload_success_timestamp_seconds",
                 "When the config was last loaded, in seconds since 1970",
                 self.succeeded_at.load(Ordering::Relaxed),
             ),
-            Family::gauge(
+            MetricFamily::gauge(
                 "consort_config_unusable_servers",
                 "Servers that cannot be used as they are written in the config",
                 self.unusable_servers.load(Ordering::Relaxed),

@@ -1,21 +1,21 @@
 use super::*;
-use crate::ledger::Stats;
+use crate::ledger::LedgerStats;
 use crate::settings::ServerStatus;
 
 fn server(name: &str) -> ServerId {
     name.parse().unwrap()
 }
 
-fn counted() -> Metrics {
-    let metrics = Metrics::default();
+fn counted() -> GatewayMetrics {
+    let metrics = GatewayMetrics::default();
     metrics.know([server("files"), server("idle")]);
     let took = Duration::from_millis(2);
-    metrics.request(Era::Modern, "tools/call", Class::Ok, took);
-    metrics.request(Era::Modern, "tools/call", Class::Ok, took);
-    metrics.request(Era::Legacy, "x/unheard-of", Class::Error { code: Some(-32601) }, took);
-    metrics.call(Some(&server("files")), Class::Ok, Duration::from_millis(3));
-    metrics.call(Some(&server("files")), Class::OutcomeUnknown, Duration::from_mins(10));
-    metrics.call(Some(&server("stranger")), Class::NotSent, Duration::from_millis(1));
+    metrics.request(Era::Modern, "tools/call", OutcomeClass::Ok, took);
+    metrics.request(Era::Modern, "tools/call", OutcomeClass::Ok, took);
+    metrics.request(Era::Legacy, "x/unheard-of", OutcomeClass::Error { code: Some(-32601) }, took);
+    metrics.call(Some(&server("files")), OutcomeClass::Ok, Duration::from_millis(3));
+    metrics.call(Some(&server("files")), OutcomeClass::OutcomeUnknown, Duration::from_mins(10));
+    metrics.call(Some(&server("stranger")), OutcomeClass::NotSent, Duration::from_millis(1));
     metrics.refusals.count("token");
     metrics.reloads.count(false);
     metrics.set_limits([("sessions", 1000)]);
@@ -42,8 +42,8 @@ fn what_was_counted_is_what_prometheus_reads() {
         ..ServerStatus::new(server(name), state)
     };
     let servers = vec![status("files", "ready", 3), status("idle", "failed", 0)];
-    let ledger = Some(Stats { written: 2, lost: 1, bytes: 4096, ..Stats::default() });
-    let text = metrics.render(&Extra { servers, ledger, spans_dropped: Some(4) });
+    let ledger = Some(LedgerStats { written: 2, lost: 1, bytes: 4096, ..LedgerStats::default() });
+    let text = metrics.render(&ExternalMetrics { servers, ledger, spans_dropped: Some(4) });
     insta::assert_snapshot!(told(&text), @r#"
     consort_requests_total{method="other",era="legacy",outcome="error"} 1
     consort_requests_total{method="tools/call",era="modern",outcome="ok"} 2
@@ -78,9 +78,9 @@ fn what_was_counted_is_what_prometheus_reads() {
 
 #[test]
 fn series_that_are_known_start_at_0() {
-    let metrics = Metrics::default();
+    let metrics = GatewayMetrics::default();
     metrics.know([server("files")]);
-    let text = metrics.render(&Extra::default());
+    let text = metrics.render(&ExternalMetrics::default());
     for line in [
         "consort_calls_total{server=\"files\",outcome=\"error\"} 0",
         "consort_calls_total{server=\"files\",outcome=\"outcome_unknown\"} 0",
@@ -96,14 +96,14 @@ fn series_that_are_known_start_at_0() {
 
 #[test]
 fn tools_are_told_apart_on_request_and_only_so_many() {
-    let metrics = Metrics::default();
-    metrics.tool_call(&server("files"), "read", Class::Ok);
-    assert!(!metrics.render(&Extra::default()).contains("consort_tool_calls"));
+    let metrics = GatewayMetrics::default();
+    metrics.tool_call(&server("files"), "read", OutcomeClass::Ok);
+    assert!(!metrics.render(&ExternalMetrics::default()).contains("consort_tool_calls"));
     metrics.tell_tools(2);
     for tool in ["read", "write", "copy", "move", "read"] {
-        metrics.tool_call(&server("files"), tool, Class::Ok);
+        metrics.tool_call(&server("files"), tool, OutcomeClass::Ok);
     }
-    let text = metrics.render(&Extra::default());
+    let text = metrics.render(&ExternalMetrics::default());
     let line = |server: &str, tool: &str, count: u64| {
         let labels = format!("server=\"{server}\",tool=\"{tool}\",outcome=\"ok\"");
         format!("consort_tool_calls_total{{{labels}}} {count}\n")
@@ -115,15 +115,15 @@ fn tools_are_told_apart_on_request_and_only_so_many() {
 
 #[test]
 fn no_client_makes_more_series() {
-    let metrics = Metrics::default();
+    let metrics = GatewayMetrics::default();
     metrics.know((0..1000).map(|at| server(&format!("s{at}"))));
-    let empty = metrics.render(&Extra::default()).len();
+    let empty = metrics.render(&ExternalMetrics::default()).len();
     for at in 0..10_000 {
         let name = server(&format!("x{at}"));
-        metrics.call(Some(&name), Class::Ok, Duration::ZERO);
-        metrics.request(Era::Legacy, name.as_str(), Class::Ok, Duration::ZERO);
+        metrics.call(Some(&name), OutcomeClass::Ok, Duration::ZERO);
+        metrics.request(Era::Legacy, name.as_str(), OutcomeClass::Ok, Duration::ZERO);
     }
-    let full = metrics.render(&Extra::default());
+    let full = metrics.render(&ExternalMetrics::default());
     assert!(full.len() < empty + 3_000, "{full}");
     assert!(full.contains("consort_calls_total{server=\"other\",outcome=\"ok\"} 10000\n"));
     assert_eq!(metrics.servers.read().unwrap().len(), MetricLimits::default().servers);
@@ -131,13 +131,13 @@ fn no_client_makes_more_series() {
 
 #[test]
 fn threads_count_together() {
-    let metrics = Metrics::default();
+    let metrics = GatewayMetrics::default();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..10_000 {
                     let _held = metrics.in_flight.hold();
-                    metrics.call(None, Class::Ok, Duration::from_micros(1));
+                    metrics.call(None, OutcomeClass::Ok, Duration::from_micros(1));
                 }
             });
         }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use consort_core::ServerId;
 
-use super::expose::{Family, Series, Value};
-use crate::ledger::Class;
+use super::expose::{MetricFamily, MetricSeries, MetricValue};
+use crate::ledger::OutcomeClass;
 
 /// Default for the maximum number of tools with series of their own.
 pub const MOST_TOOLS: usize = 200;
@@ -19,7 +19,7 @@ const OTHER: &str = "other";
 #[derive(Debug, Default)]
 pub(super) struct ToolMetrics {
     most: AtomicUsize,
-    counts: Mutex<BTreeMap<(String, String), [u64; Class::WORDS.len()]>>,
+    counts: Mutex<BTreeMap<(String, String), [u64; OutcomeClass::WORDS.len()]>>,
 }
 
 impl ToolMetrics {
@@ -27,7 +27,7 @@ impl ToolMetrics {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    pub(super) fn count(&self, server: &ServerId, tool: &str, class: Class) {
+    pub(super) fn count(&self, server: &ServerId, tool: &str, class: OutcomeClass) {
         let most = self.most.load(Ordering::Relaxed);
         if most == 0 {
             return;
@@ -40,18 +40,18 @@ impl ToolMetrics {
         counts.entry(key).or_default()[class.index()] += 1;
     }
 
-    pub(super) fn family(&self) -> Option<Family> {
+    pub(super) fn family(&self) -> Option<MetricFamily> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if self.most.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let mut series = Vec::new();
         for ((server, tool), classes) in &*counts {
-            for (outcome, count) in Class::WORDS.into_iter().zip(classes) {
+            for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(classes) {
                 let labels = [("server", server.as_str()), ("tool", tool), ("outcome", outcome)];
-                series.push(Series::new(labels, Value::Count(*count)));
+                series.push(MetricSeries::new(labels, MetricValue::Count(*count)));
             }
         }
-        Some(Family::counters("consort_tool_calls", "Calls by tool and outcome", series))
+        Some(MetricFamily::counters("consort_tool_calls", "Calls by tool and outcome", series))
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use consort_core::{Entry, Json, Object, Route, ServerId, ShelfKind};
+use consort_core::{CatalogEntry, CatalogRoute, Json, Object, PrimitiveKind, ServerId};
 use serde_json::json;
 
-use super::{LONGEST, Names, Naming, address, is_name};
+use super::{LONGEST, NameRegistry, NamingScheme, address, is_name};
 
 /// An item of a server.
-pub(crate) fn entry(server: ServerId, name: &str) -> Entry {
+pub(crate) fn entry(server: ServerId, name: &str) -> CatalogEntry {
     let definition = Json::from(json!({ "name": name })).to_object();
-    Entry {
-        route: Route { server, name: name.to_owned() },
+    CatalogEntry {
+        route: CatalogRoute { server, name: name.to_owned() },
         name: name.to_owned(),
         definition: definition.unwrap_or_else(Object::empty),
     }
@@ -25,11 +25,11 @@ pub fn names(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(text) else { return };
     let (template, text) = text.split_once('\n').unwrap_or_default();
     let naming = match naming % 5 {
-        0 => Naming::Auto,
-        1 => Naming::Template("{server}_{name}".to_owned()),
-        2 => Naming::Template("{name}".to_owned()),
-        3 => Naming::Template(template.to_owned()),
-        _ => Naming::Never,
+        0 => NamingScheme::Auto,
+        1 => NamingScheme::Template("{server}_{name}".to_owned()),
+        2 => NamingScheme::Template("{name}".to_owned()),
+        3 => NamingScheme::Template(template.to_owned()),
+        _ => NamingScheme::Never,
     };
     let mut seen = HashSet::new();
     let things: Vec<_> = text
@@ -45,23 +45,28 @@ pub fn names(bytes: &[u8]) {
 
 /// Checks, for any servers in any order: no two items share a name, every name is legal and resolves to its item, none
 /// changes, and naming the same items again gives the same names.
-pub(crate) fn check(naming: &Naming, things: &[(ServerId, String)], cut: usize) {
-    let entries: Vec<Entry> =
+pub(crate) fn check(naming: &NamingScheme, things: &[(ServerId, String)], cut: usize) {
+    let entries: Vec<CatalogEntry> =
         things.iter().map(|(server, name)| entry(server.clone(), name)).collect();
-    let entries: Vec<&Entry> = entries.iter().collect();
+    let entries: Vec<&CatalogEntry> = entries.iter().collect();
     let first = &entries[..cut.min(entries.len())];
-    for kind in [ShelfKind::Tools, ShelfKind::Prompts, ShelfKind::Resources, ShelfKind::Templates] {
-        let give = |names: &mut Names, entries: &[&Entry]| {
+    for kind in [
+        PrimitiveKind::Tools,
+        PrimitiveKind::Prompts,
+        PrimitiveKind::Resources,
+        PrimitiveKind::Templates,
+    ] {
+        let give = |names: &mut NameRegistry, entries: &[&CatalogEntry]| {
             let mut problems = Vec::new();
             let given = names.give(kind, entries, &mut problems);
             let left_out = given.iter().filter(|name| name.is_none()).count();
             assert_eq!(problems.len(), left_out, "what is left out is told");
             given
         };
-        let mut names = Names::new(naming.clone());
+        let mut names = NameRegistry::new(naming.clone());
         let before = give(&mut names, first);
         let after = give(&mut names, &entries);
-        let mut again = Names::new(naming.clone());
+        let mut again = NameRegistry::new(naming.clone());
         assert_eq!(
             (give(&mut again, first), give(&mut again, &entries)),
             (before.clone(), after.clone())
@@ -69,7 +74,7 @@ pub(crate) fn check(naming: &Naming, things: &[(ServerId, String)], cut: usize) 
         let given: Vec<&String> = after.iter().flatten().collect();
         let distinct: HashSet<&&String> = given.iter().collect();
         assert_eq!(distinct.len(), given.len(), "two things of one name: {after:?}");
-        if *naming == Naming::Never {
+        if *naming == NamingScheme::Never {
             continue;
         }
         for (before, after) in before.iter().zip(&after).filter(|(before, _)| before.is_some()) {

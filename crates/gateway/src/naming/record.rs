@@ -5,15 +5,15 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use consort_core::{ServerId, ShelfKind};
+use consort_core::{PrimitiveKind, ServerId};
 use consort_files::FileReaders;
 use serde::{Deserialize, Serialize};
 
 /// Names as they are stored in the file.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct StoredNames {
     pub(super) naming: String,
-    pub(super) names: Vec<(ShelfKind, ServerId, String, String)>,
+    pub(super) names: Vec<(PrimitiveKind, ServerId, String, String)>,
     /// Servers that are no longer configured, with the time of their removal in seconds since 1970.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) removed: BTreeMap<ServerId, u64>,
@@ -37,11 +37,11 @@ pub struct NameRecord {
 /// Reads the names in a file; none if there is no file.
 pub fn read_names(file: &Path) -> io::Result<Vec<NameRecord>> {
     let written = read(file)?;
-    let taken = |kind: ShelfKind, name: &str| {
+    let taken = |kind: PrimitiveKind, name: &str| {
         let mut names = written.names.iter();
         names.find(|(of, _, _, given)| *of == kind && given == name).map(|(_, server, ..)| server)
     };
-    let record = |(kind, server, original, name): &(ShelfKind, ServerId, String, String)| {
+    let record = |(kind, server, original, name): &(PrimitiveKind, ServerId, String, String)| {
         let reason = if name == original {
             "as its server calls it".to_owned()
         } else if written.naming.starts_with("Template") {
@@ -74,7 +74,7 @@ pub fn read_names(file: &Path) -> io::Result<Vec<NameRecord>> {
 pub fn forget_names(file: &Path, server: &ServerId) -> io::Result<usize> {
     let mut written = read(file)?;
     let before = written.names.len();
-    let freed: Vec<(ShelfKind, String)> = written
+    let freed: Vec<(PrimitiveKind, String)> = written
         .names
         .iter()
         .filter(|(_, of, ..)| of == server)
@@ -92,10 +92,10 @@ pub fn forget_names(file: &Path, server: &ServerId) -> io::Result<usize> {
     Ok(before - written.names.len())
 }
 
-fn read(file: &Path) -> io::Result<Written> {
+fn read(file: &Path) -> io::Result<StoredNames> {
     match fs::read(file) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Written::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(StoredNames::default()),
         Err(error) => Err(error),
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::span::{Attribute, Finished, Side};
-use crate::metrics::{Family, Measure, Series, Value};
+use super::span::{FinishedSpan, SpanAttribute, SpanKind};
+use crate::metrics::{MetricFamily, MetricSeries, MetricType, MetricValue};
 
 /// A request for `/v1/traces`.
-pub(super) fn traces(resource: &[(String, String)], spans: &[Finished]) -> Vec<u8> {
+pub(super) fn traces(resource: &[(String, String)], spans: &[FinishedSpan]) -> Vec<u8> {
     let spans: Vec<Json> = spans.iter().map(span).collect();
     let request = json!({ "resourceSpans": [{
         "resource": attributes_of(resource),
@@ -18,7 +18,7 @@ pub(super) fn traces(resource: &[(String, String)], spans: &[Finished]) -> Vec<u
 /// A request for `/v1/metrics`: sums since `start`, both in nanoseconds since 1970.
 pub(super) fn metrics(
     resource: &[(String, String)],
-    families: &[Family],
+    families: &[MetricFamily],
     start: u128,
     now: u128,
 ) -> Vec<u8> {
@@ -44,10 +44,10 @@ fn text(key: &str, value: &str) -> Json {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-fn span(span: &Finished) -> Json {
-    let attribute = |(key, value): &(&str, Attribute)| match value {
-        Attribute::Text(value) => text(key, value),
-        Attribute::Number(number) => {
+fn span(span: &FinishedSpan) -> Json {
+    let attribute = |(key, value): &(&str, SpanAttribute)| match value {
+        SpanAttribute::Text(value) => text(key, value),
+        SpanAttribute::Number(number) => {
             json!({ "key": key, "value": { "intValue": number.to_string() } })
         }
     };
@@ -56,7 +56,7 @@ fn span(span: &Finished) -> Json {
         "traceId": span.context.trace.to_string(),
         "spanId": span.context.span.to_string(),
         "name": span.name,
-        "kind": match span.side { Side::Internal => 1, Side::Server => 2, Side::Client => 3 },
+        "kind": match span.side { SpanKind::Internal => 1, SpanKind::Server => 2, SpanKind::Client => 3 },
         "startTimeUnixNano": span.start.to_string(),
         "endTimeUnixNano": span.end.to_string(),
         "attributes": attributes,
@@ -75,15 +75,15 @@ fn span(span: &Finished) -> Json {
     written
 }
 
-fn metric(family: &Family, start: u128, now: u128) -> Json {
+fn metric(family: &MetricFamily, start: u128, now: u128) -> Json {
     let points: Vec<Json> = family.series.iter().map(|series| point(series, start, now)).collect();
     let (kind, values) = match family.measure {
-        Measure::Counter => (
+        MetricType::Counter => (
             "sum",
             json!({ "dataPoints": points, "aggregationTemporality": 2, "isMonotonic": true }),
         ),
-        Measure::Gauge => ("gauge", json!({ "dataPoints": points })),
-        Measure::Histogram => {
+        MetricType::Gauge => ("gauge", json!({ "dataPoints": points })),
+        MetricType::Histogram => {
             ("histogram", json!({ "dataPoints": points, "aggregationTemporality": 2 }))
         }
     };
@@ -95,7 +95,7 @@ fn metric(family: &Family, start: u128, now: u128) -> Json {
     json!({ "name": name, "description": family.help, "unit": family.unit, kind: values })
 }
 
-fn point(series: &Series, start: u128, now: u128) -> Json {
+fn point(series: &MetricSeries, start: u128, now: u128) -> Json {
     let labels: Vec<Json> = series.labels.iter().map(|(key, value)| text(key, value)).collect();
     let mut point = json!({
         "attributes": labels,
@@ -103,10 +103,10 @@ fn point(series: &Series, start: u128, now: u128) -> Json {
         "timeUnixNano": now.to_string(),
     });
     match &series.value {
-        Value::Count(count) => point["asInt"] = count.to_string().into(),
-        Value::Amount(amount) => point["asDouble"] = (*amount).into(),
-        Value::Level(level) => point["asInt"] = level.to_string().into(),
-        Value::Histogram { bounds, counts, sum } => {
+        MetricValue::Count(count) => point["asInt"] = count.to_string().into(),
+        MetricValue::Amount(amount) => point["asDouble"] = (*amount).into(),
+        MetricValue::Level(level) => point["asInt"] = level.to_string().into(),
+        MetricValue::Histogram { bounds, counts, sum } => {
             let texts: Vec<String> = counts.iter().map(ToString::to_string).collect();
             point["count"] = counts.iter().sum::<u64>().to_string().into();
             point["sum"] = (*sum).into();

@@ -2,11 +2,11 @@
 //! certificates.
 
 use bytes::Bytes;
-use consort_wire::{ConnectError, Limits, Origin, Times, Unanswered};
+use consort_wire::{ConnectError, HttpOrigin, HttpRequestError, Limits, Times};
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
 
-use super::Target;
+use super::ExportTarget;
 
 /// Maximum size of a response in bytes.
 const LARGEST: usize = 64 << 10;
@@ -19,7 +19,7 @@ pub(super) enum PostError {
     Address(#[source] Box<ConnectError>),
     /// It cannot be reached, or the connection broke.
     #[error("cannot reach the collector")]
-    Connection(#[source] Unanswered),
+    Connection(#[source] HttpRequestError),
     /// It responded with this status.
     #[error("the collector answers with {0}")]
     Status(StatusCode),
@@ -40,13 +40,13 @@ impl PostError {
 }
 
 /// Sends a request, and returns the body of a successful response.
-pub(super) async fn post(target: &Target, body: Vec<u8>) -> Result<Bytes, PostError> {
+pub(super) async fn post(target: &ExportTarget, body: Vec<u8>) -> Result<Bytes, PostError> {
     let answer = tokio::time::timeout(target.timeout, reach(target, body)).await;
     let (status, body) = answer.map_err(|_| PostError::Timeout)??;
     if status.is_success() { Ok(body) } else { Err(PostError::Status(status)) }
 }
 
-async fn reach(target: &Target, body: Vec<u8>) -> Result<(StatusCode, Bytes), PostError> {
+async fn reach(target: &ExportTarget, body: Vec<u8>) -> Result<(StatusCode, Bytes), PostError> {
     // One for each request: there are few of them.
     let times = Times { connect: target.timeout, ..Times::default() };
     let url = format!(
@@ -54,7 +54,7 @@ async fn reach(target: &Target, body: Vec<u8>) -> Result<(StatusCode, Bytes), Po
         target.uri.scheme_str().unwrap_or("http"),
         target.uri.authority().map_or("", |at| at.as_str().rsplit('@').next().unwrap_or_default())
     );
-    let origin = Origin::with_network(&url, target.network.clone(), &Limits::default(), &times)
+    let origin = HttpOrigin::with_network(&url, target.network.clone(), &Limits::default(), &times)
         .map_err(|error| PostError::Address(Box::new(error)))?;
     let path = target.uri.path_and_query().map_or("/", |path| path.as_str());
     let mut request = Request::new(Bytes::from(body));

@@ -13,13 +13,13 @@ use crate::trace::{TraceContext, TraceId};
 #[derive(Clone)]
 pub struct OtlpSettings {
     /// Target of spans, if they are exported.
-    pub traces: Option<Target>,
+    pub traces: Option<ExportTarget>,
     /// Target of metrics, if they are exported.
-    pub metrics: Option<Target>,
+    pub metrics: Option<ExportTarget>,
     /// Resource attributes of this process.
     pub resource: Vec<(String, String)>,
     /// Sampler of traces.
-    pub sampler: Sampler,
+    pub sampler: TraceSampler,
     /// Maximum number of spans that wait to be sent.
     pub queue: usize,
     /// Maximum number of spans in a request.
@@ -32,7 +32,7 @@ pub struct OtlpSettings {
 
 /// Target of an export.
 #[derive(Clone)]
-pub struct Target {
+pub struct ExportTarget {
     /// The URL.
     pub uri: Uri,
     /// Headers of each request, secrets included.
@@ -43,7 +43,7 @@ pub struct Target {
     pub network: NetworkSettings,
 }
 
-impl Target {
+impl ExportTarget {
     /// The URL without its possibly secret parts.
     pub(super) fn place(&self) -> String {
         let part = |text: Option<&str>| text.unwrap_or_default().to_owned();
@@ -57,7 +57,7 @@ impl Target {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for ExportTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Target")
@@ -79,14 +79,14 @@ impl fmt::Debug for OtlpSettings {
 
 /// Sampler of traces.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Sampler {
+pub enum TraceSampler {
     /// This share of all traces, whatever the caller's sampling decision.
     Share(f64),
     /// The caller's sampling decision; for traces that begin here, this share.
     Parent(f64),
 }
 
-impl Sampler {
+impl TraceSampler {
     /// Returns true if a trace is recorded.
     pub(super) fn samples(self, parent: Option<&TraceContext>, trace: TraceId) -> bool {
         let share = match (self, parent) {
@@ -140,7 +140,7 @@ impl OtlpSettings {
     /// assert!(warnings.is_empty());
     /// ```
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> (Option<Self>, Vec<String>) {
-        let mut reading = Reading { variable: &variable, warnings: Vec::new() };
+        let mut reading = VariableReader { variable: &variable, warnings: Vec::new() };
         if reading.get("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
             return (None, reading.warnings);
         }
@@ -167,12 +167,12 @@ impl OtlpSettings {
 }
 
 /// A reader of variables, with the warnings so far.
-struct Reading<'a> {
+struct VariableReader<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     warnings: Vec<String>,
 }
 
-impl Reading<'_> {
+impl VariableReader<'_> {
     fn get(&self, name: &str) -> Option<String> {
         (self.variable)(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
@@ -183,7 +183,7 @@ impl Reading<'_> {
             .or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{what}")))
     }
 
-    fn target(&mut self, signal: &str, path: &str) -> Option<Target> {
+    fn target(&mut self, signal: &str, path: &str) -> Option<ExportTarget> {
         match self.get(&format!("OTEL_{signal}_EXPORTER")).as_deref() {
             Some("none") => return None,
             None | Some("otlp") => {}
@@ -214,7 +214,7 @@ impl Reading<'_> {
         let timeout = self.of(signal, "TIMEOUT");
         let timeout = timeout.and_then(|text| text.parse().ok()).unwrap_or(10_000);
         let network = self.network(signal);
-        Some(Target { uri, headers, timeout: Duration::from_millis(timeout), network })
+        Some(ExportTarget { uri, headers, timeout: Duration::from_millis(timeout), network })
     }
 
     /// Returns the configured certificates; the proxy is that of the environment.
@@ -272,13 +272,13 @@ impl Reading<'_> {
         resource
     }
 
-    fn sampler(&mut self) -> Sampler {
+    fn sampler(&mut self) -> TraceSampler {
         let word = self.get("OTEL_TRACES_SAMPLER");
         let word = word.as_deref().unwrap_or("parentbased_always_on");
         let argument = self.get("OTEL_TRACES_SAMPLER_ARG");
-        Sampler::read(word, argument.as_deref()).unwrap_or_else(|warning| {
+        TraceSampler::read(word, argument.as_deref()).unwrap_or_else(|warning| {
             self.warn(format!("{warning}; `parentbased_always_on` is used"));
-            Sampler::Parent(1.0)
+            TraceSampler::Parent(1.0)
         })
     }
 
@@ -358,7 +358,7 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/key.pem"),
         ]);
         let settings = settings.unwrap();
-        let file = |target: Option<Target>| target.unwrap().network.ca_file.unwrap();
+        let file = |target: Option<ExportTarget>| target.unwrap().network.ca_file.unwrap();
         assert_eq!(file(settings.traces), PathBuf::from("/ca.pem"));
         assert_eq!(file(settings.metrics), PathBuf::from("/metrics.pem"));
         assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -409,7 +409,7 @@ mod tests {
         ]);
         let settings = settings.unwrap();
         assert!(settings.traces.is_some() && settings.metrics.is_none());
-        assert_eq!(settings.sampler, Sampler::Parent(1.0));
+        assert_eq!(settings.sampler, TraceSampler::Parent(1.0));
         insta::assert_snapshot!(warnings.join("\n"), @"
         the OTLP protocol `grpc` is not spoken here: `http/json` is used, which collectors take on the port for HTTP (4318)
         a header in `OTEL_EXPORTER_OTLP_HEADERS` is left out: use `name=value,name=value`
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn a_sampler_keeps_its_share_and_follows_the_caller() {
         let sample = |word, argument, parent: Option<bool>| {
-            let sampler = Sampler::read(word, argument).unwrap();
+            let sampler = TraceSampler::read(word, argument).unwrap();
             let parent = parent.map(TraceContext::new);
             (0..1000)
                 .filter(|_| sampler.samples(parent.as_ref(), TraceContext::new(false).trace))
@@ -435,6 +435,6 @@ mod tests {
         assert_eq!(sample("parentbased_always_off", None, None), 0);
         assert!((150..350).contains(&sample("traceidratio", Some("0.25"), Some(true))));
         assert!((150..350).contains(&sample("parentbased_traceidratio", Some("0.25"), None)));
-        assert!(Sampler::read("traceidratio", Some("2")).is_err());
+        assert!(TraceSampler::read("traceidratio", Some("2")).is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 
-use super::Sampler;
-use crate::ledger::Class;
+use super::TraceSampler;
+use crate::ledger::OutcomeClass;
 use crate::metrics::METHODS;
 use crate::trace::{SpanId, TraceContext};
 
@@ -16,7 +16,7 @@ const OTHER: &str = "_OTHER";
 
 /// Kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum SpanKind {
     /// A request that a client sent to the gateway.
     Server,
     /// A request that the gateway sent to a server.
@@ -27,7 +27,7 @@ pub enum Side {
 
 /// Transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Via {
+pub enum MessageTransport {
     /// Standard input and output.
     Pipe,
     /// HTTP.
@@ -36,9 +36,9 @@ pub enum Via {
 
 /// Description of a span. Unknown members are left out.
 #[derive(Clone, Copy, Debug)]
-pub struct About<'a> {
+pub struct SpanDescription<'a> {
     /// Kind of the span.
-    pub side: Side,
+    pub side: SpanKind,
     /// For example `tools/call`.
     pub method: &'a str,
     /// The tool, the prompt or the URI.
@@ -50,7 +50,7 @@ pub struct About<'a> {
     /// The id of the request.
     pub request: Option<&'a str>,
     /// Transport of the messages.
-    pub via: Option<Via>,
+    pub via: Option<MessageTransport>,
     /// The server that was called.
     pub server: Option<&'a str>,
     /// The agent that makes the call.
@@ -59,9 +59,9 @@ pub struct About<'a> {
     pub address: Option<(&'a str, u16)>,
 }
 
-impl<'a> About<'a> {
+impl<'a> SpanDescription<'a> {
     /// Creates the description of a request of which only the method is known.
-    pub fn new(side: Side, method: &'a str) -> Self {
+    pub fn new(side: SpanKind, method: &'a str) -> Self {
         Self {
             side,
             method,
@@ -95,15 +95,16 @@ impl<'a> About<'a> {
         }
     }
 
-    fn attributes(&self) -> Vec<(&'static str, Attribute)> {
+    fn attributes(&self) -> Vec<(&'static str, SpanAttribute)> {
         let named = match self.method {
             "tools/call" => "gen_ai.tool.name",
             "prompts/get" => "gen_ai.prompt.name",
             _ => "mcp.resource.uri",
         };
         let operation = (self.method == "tools/call").then_some("execute_tool");
-        let transport = self.via.map(|via| if via == Via::Pipe { "pipe" } else { "tcp" });
-        let protocol = self.via.and_then(|via| (via == Via::Http).then_some("http"));
+        let transport =
+            self.via.map(|via| if via == MessageTransport::Pipe { "pipe" } else { "tcp" });
+        let protocol = self.via.and_then(|via| (via == MessageTransport::Http).then_some("http"));
         let texts = [
             ("mcp.method.name", Some(self.known_method())),
             (named, self.name),
@@ -118,10 +119,10 @@ impl<'a> About<'a> {
         ];
         let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
         let mut attributes: Vec<_> =
-            given.map(|(key, text)| (key, Attribute::Text(text.to_owned()))).collect();
+            given.map(|(key, text)| (key, SpanAttribute::Text(text.to_owned()))).collect();
         if let Some((host, port)) = self.address {
-            attributes.push(("server.address", Attribute::Text(host.to_owned())));
-            attributes.push(("server.port", Attribute::Number(port.into())));
+            attributes.push(("server.address", SpanAttribute::Text(host.to_owned())));
+            attributes.push(("server.port", SpanAttribute::Number(port.into())));
         }
         attributes
     }
@@ -131,16 +132,16 @@ impl<'a> About<'a> {
 #[derive(Clone, Debug)]
 pub struct SpanStart {
     /// Kind of the span.
-    pub side: Side,
+    pub side: SpanKind,
     /// Its name, of low cardinality.
     pub name: String,
     /// Its attributes.
-    pub attributes: Vec<(&'static str, Attribute)>,
+    pub attributes: Vec<(&'static str, SpanAttribute)>,
 }
 
 /// Value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attribute {
+pub enum SpanAttribute {
     /// A string.
     Text(String),
     /// An integer.
@@ -149,20 +150,20 @@ pub enum Attribute {
 
 /// Begins spans, and exports those that are recorded. Clones share one tracer.
 #[derive(Clone, Debug)]
-pub struct Tracer {
-    sampler: Sampler,
-    sender: Option<mpsc::Sender<Finished>>,
+pub struct SpanTracer {
+    sampler: TraceSampler,
+    sender: Option<mpsc::Sender<FinishedSpan>>,
     dropped: Arc<AtomicU64>,
 }
 
-impl Tracer {
-    pub(super) fn new(sampler: Sampler, sender: mpsc::Sender<Finished>) -> Self {
+impl SpanTracer {
+    pub(super) fn new(sampler: TraceSampler, sender: mpsc::Sender<FinishedSpan>) -> Self {
         Self { sampler, sender: Some(sender), dropped: Arc::default() }
     }
 
     /// A tracer that records nothing, and passes on the context it is given.
     pub fn off() -> Self {
-        Self { sampler: Sampler::Share(0.0), sender: None, dropped: Arc::default() }
+        Self { sampler: TraceSampler::Share(0.0), sender: None, dropped: Arc::default() }
     }
 
     /// Returns true if spans can be recorded.
@@ -171,7 +172,7 @@ impl Tracer {
     }
 
     /// Begins a span, as a child of `parent` if there is one. It never waits.
-    pub fn begin(&self, about: &About<'_>, parent: Option<&TraceContext>) -> Span {
+    pub fn begin(&self, about: &SpanDescription<'_>, parent: Option<&TraceContext>) -> CallSpan {
         self.start(parent, || SpanStart {
             side: about.side,
             name: about.span_name(),
@@ -184,10 +185,10 @@ impl Tracer {
         &self,
         parent: Option<&TraceContext>,
         describe: impl FnOnce() -> SpanStart,
-    ) -> Span {
+    ) -> CallSpan {
         let Some(sender) = &self.sender else {
             let context = parent.cloned().unwrap_or_else(|| TraceContext::new(false));
-            return Span { context, recording: None };
+            return CallSpan { context, recording: None };
         };
         let context = parent.map_or_else(|| TraceContext::new(false), TraceContext::child);
         let sampled = self.sampler.samples(parent, context.trace);
@@ -195,11 +196,11 @@ impl Tracer {
         let recording = sampled.then(|| {
             let SpanStart { side, name, attributes } = describe();
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            Box::new(Recording {
+            Box::new(SpanRecording {
                 sender: sender.clone(),
                 dropped: Arc::clone(&self.dropped),
                 begun: Instant::now(),
-                span: Finished {
+                span: FinishedSpan {
                     context: context.clone(),
                     parent: parent.map(|parent| parent.span),
                     side,
@@ -211,7 +212,7 @@ impl Tracer {
                 },
             })
         });
-        Span { context, recording }
+        CallSpan { context, recording }
     }
 
     /// Returns the number of spans dropped because they could not be sent in time.
@@ -226,47 +227,47 @@ impl Tracer {
 
 /// An unfinished span. Dropped without an end, it is cancelled.
 #[derive(Debug)]
-pub struct Span {
+pub struct CallSpan {
     context: TraceContext,
-    recording: Option<Box<Recording>>,
+    recording: Option<Box<SpanRecording>>,
 }
 
 #[derive(Debug)]
-struct Recording {
-    sender: mpsc::Sender<Finished>,
+struct SpanRecording {
+    sender: mpsc::Sender<FinishedSpan>,
     dropped: Arc<AtomicU64>,
     begun: Instant,
-    span: Finished,
+    span: FinishedSpan,
 }
 
 /// A finished span.
 #[derive(Clone, Debug)]
-pub(super) struct Finished {
+pub(super) struct FinishedSpan {
     pub(super) context: TraceContext,
     pub(super) parent: Option<SpanId>,
-    pub(super) side: Side,
+    pub(super) side: SpanKind,
     pub(super) name: String,
     pub(super) start: u128,
     pub(super) end: u128,
-    pub(super) attributes: Vec<(&'static str, Attribute)>,
+    pub(super) attributes: Vec<(&'static str, SpanAttribute)>,
     pub(super) error: Option<String>,
 }
 
-impl Span {
+impl CallSpan {
     /// Returns the trace context to pass on, so that further spans become its children.
     pub fn context(&self) -> &TraceContext {
         &self.context
     }
 
     /// Sets an attribute, if the span is recorded.
-    pub fn set(&mut self, key: &'static str, value: Attribute) {
+    pub fn set(&mut self, key: &'static str, value: SpanAttribute) {
         if let Some(recording) = &mut self.recording {
             recording.span.attributes.push((key, value));
         }
     }
 
     /// Ends it.
-    pub fn end(mut self, class: Class) {
+    pub fn end(mut self, class: OutcomeClass) {
         self.finish(class);
     }
 
@@ -275,12 +276,12 @@ impl Span {
         self.send(error);
     }
 
-    fn finish(&mut self, class: Class) {
+    fn finish(&mut self, class: OutcomeClass) {
         if let Some(code) = class.code() {
-            self.set("rpc.response.status_code", Attribute::Text(code.to_string()));
+            self.set("rpc.response.status_code", SpanAttribute::Text(code.to_string()));
         }
         let kind = class.code().map_or_else(|| class.as_str().to_owned(), |it| it.to_string());
-        self.send((class != Class::Ok).then(|| (kind, class.as_str().to_owned())));
+        self.send((class != OutcomeClass::Ok).then(|| (kind, class.as_str().to_owned())));
     }
 
     fn send(&mut self, error: Option<(String, String)>) {
@@ -288,7 +289,7 @@ impl Span {
         let span = &mut recording.span;
         span.end = span.start + recording.begun.elapsed().as_nanos();
         if let Some((kind, message)) = error {
-            span.attributes.push(("error.type", Attribute::Text(kind)));
+            span.attributes.push(("error.type", SpanAttribute::Text(kind)));
             span.error = Some(message);
         }
         if recording.sender.try_send(recording.span).is_err() {
@@ -297,8 +298,8 @@ impl Span {
     }
 }
 
-impl Drop for Span {
+impl Drop for CallSpan {
     fn drop(&mut self) {
-        self.finish(Class::Cancelled { sent: None });
+        self.finish(OutcomeClass::Cancelled { sent: None });
     }
 }

@@ -1,12 +1,12 @@
 //! Headers of MCP requests over HTTP: the revision, and what they repeat of the body.
 
-use consort_core::{Object, ShelfKind};
+use consort_core::{Object, PrimitiveKind};
 use consort_wire::headers::decode;
 use consort_wire::{Era, Notification, Revision};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName};
 
-use crate::answer::{Failure, HEADER_MISMATCH};
+use crate::answer::{HEADER_MISMATCH, RequestFailure};
 use crate::front::CachedListing;
 use crate::request::named_revision;
 
@@ -31,7 +31,7 @@ pub(super) fn check(
     body: &Notification,
     listing: Option<&CachedListing>,
     version: &str,
-) -> Result<(), Failure> {
+) -> Result<(), RequestFailure> {
     let mismatch = |name: &HeaderName, expected: Option<&str>| {
         let message = match expected {
             Some(expected) => {
@@ -39,7 +39,7 @@ pub(super) fn check(
             }
             None => format!("the header `{name}` is not for this request"),
         };
-        Failure::new(HEADER_MISMATCH, message)
+        RequestFailure::new(HEADER_MISMATCH, message)
     };
     let same = |name: &HeaderName, expected: &str| {
         let mut values = headers.get_all(name).iter();
@@ -61,7 +61,7 @@ pub(super) fn check(
     if let Some(name) = body.params.borrowed_text(subject) {
         same(&NAME, &name)?;
         if let Some(CachedListing { menu, .. }) = listing {
-            let Some(choice) = menu.board(ShelfKind::Tools).get(&name) else { return Ok(()) };
+            let Some(choice) = menu.board(PrimitiveKind::Tools).get(&name) else { return Ok(()) };
             if choice.mirrors.is_empty() {
                 return Ok(());
             }

@@ -4,15 +4,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    CallError, CallObserver, Caller, Event, Postmark, RefusedTarget, RejectReason, ServerId,
-    ShelfKind, Toolbox,
+    CallError, CallEvent, CallObserver, Caller, PrimitiveKind, RefusedTarget, RejectReason,
+    SendObserver, ServerId, Toolbox,
 };
 
-use crate::feed::Running;
-use crate::ledger::{Class, Entry, Intent};
+use crate::feed::RunningCall;
+use crate::ledger::{CallIntent, LedgerEntry, OutcomeClass};
 use crate::lines::LogLimits;
-use crate::metrics::{Held, Metrics};
-use crate::otlp::{Attribute, Span};
+use crate::metrics::{GatewayMetrics, GaugeGuard};
+use crate::otlp::{CallSpan, SpanAttribute};
 
 /// Returns the reason why a caller does not see the item it names, and the item's server. It is not sent to the caller.
 pub(super) fn withheld(
@@ -21,37 +21,37 @@ pub(super) fn withheld(
     method: &str,
     target: &RefusedTarget,
 ) -> Option<(ServerId, RejectReason)> {
-    let kinds: &[ShelfKind] = match method {
-        "tools/call" => &[ShelfKind::Tools],
-        "prompts/get" => &[ShelfKind::Prompts],
-        "resources/read" => &[ShelfKind::Resources, ShelfKind::Templates],
+    let kinds: &[PrimitiveKind] = match method {
+        "tools/call" => &[PrimitiveKind::Tools],
+        "prompts/get" => &[PrimitiveKind::Prompts],
+        "resources/read" => &[PrimitiveKind::Resources, PrimitiveKind::Templates],
         _ => &[],
     };
     kinds.iter().find_map(|kind| toolbox.withheld(caller, *kind, target))
 }
 
 /// The record of a call in progress. Dropped without an end, the call was cancelled.
-pub(super) struct Record {
+pub(super) struct CallRecord {
     /// The toolbox that is called.
     pub(super) toolbox: Arc<dyn Toolbox>,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) metrics: Arc<GatewayMetrics>,
     pub(super) lines: Arc<LogLimits>,
     pub(super) is_over: bool,
     /// The caller, if the intent has another.
     pub(super) made_by: Option<Caller>,
     /// The id of the first request that was sent to the server.
     pub(super) request_id: Arc<OnceLock<u64>>,
-    pub(super) intent: Arc<Intent>,
-    pub(super) entry: Option<Entry>,
-    pub(super) span: Option<Span>,
-    pub(super) running: Option<Running>,
+    pub(super) intent: Arc<CallIntent>,
+    pub(super) entry: Option<LedgerEntry>,
+    pub(super) span: Option<CallSpan>,
+    pub(super) running: Option<RunningCall>,
     pub(super) begun: Instant,
-    pub(super) _held: Held,
+    pub(super) _held: GaugeGuard,
 }
 
-impl CallObserver for Record {
-    fn event(&mut self, event: &mut Event) {
-        let Event::End(end) = event else {
+impl CallObserver for CallRecord {
+    fn event(&mut self, event: &mut CallEvent) {
+        let CallEvent::End(end) = event else {
             if let Some(running) = &self.running {
                 running.note(event);
             }
@@ -60,25 +60,25 @@ impl CallObserver for Record {
         let bytes = end.as_ref().map_or(0, |outcome| outcome.object().as_bytes().len());
         let class = match &*end {
             Err(CallError::Unknown { .. }) => self.unknown(),
-            end => Class::of(end),
+            end => OutcomeClass::of(end),
         };
         self.note(class, bytes, end.as_ref().err());
     }
 }
 
-impl Record {
+impl CallRecord {
     /// Returns the class of a call whose tool is unknown to its caller: the reason is for the operator alone.
-    fn unknown(&self) -> Class {
+    fn unknown(&self) -> OutcomeClass {
         let intent = &self.intent;
         let target = RefusedTarget { server: intent.server.clone(), name: intent.name.clone() };
         let caller = self.made_by.as_ref().unwrap_or(&intent.caller);
         let withheld = withheld(&*self.toolbox, caller, &intent.method, &target);
         let reason = withheld.map_or(RejectReason::UnknownName, |(_, reason)| reason);
-        Class::Rejected { reason: Some(reason) }
+        OutcomeClass::Rejected { reason: Some(reason) }
     }
 
     /// Returns the observer of its sending, which also records the request id if the call is traced.
-    pub(super) fn postmark(&self) -> Option<Arc<dyn Postmark>> {
+    pub(super) fn postmark(&self) -> Option<Arc<dyn SendObserver>> {
         let inner = self.running.as_ref().map(|running| running.call().postmark());
         if self.span.is_none() {
             return inner;
@@ -86,13 +86,13 @@ impl Record {
         Some(Arc::new(NumberedPostmark { inner, id: Arc::clone(&self.request_id) }))
     }
 
-    pub(super) fn note(&mut self, class: Class, bytes: usize, error: Option<&CallError>) {
+    pub(super) fn note(&mut self, class: OutcomeClass, bytes: usize, error: Option<&CallError>) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
         let took = self.begun.elapsed();
         self.log(class, bytes, took, error);
-        let Intent { server, method, name, .. } = &*self.intent;
+        let CallIntent { server, method, name, .. } = &*self.intent;
         self.metrics.call(server.as_ref(), class, took);
         if let Some(server) = server.as_ref().filter(|_| method == "tools/call") {
             self.metrics.tool_call(server, name, class);
@@ -105,15 +105,15 @@ impl Record {
         }
         if let Some(mut span) = self.span.take() {
             if let Some(id) = self.request_id.get() {
-                span.set("jsonrpc.request.id", Attribute::Text(id.to_string()));
+                span.set("jsonrpc.request.id", SpanAttribute::Text(id.to_string()));
             }
             span.end(class);
         }
     }
 
     /// Writes a log line: always for a call that failed or was refused, within the rate limit.
-    fn log(&self, class: Class, bytes: usize, took: Duration, error: Option<&CallError>) {
-        let fine = matches!(class, Class::Ok | Class::Cancelled { .. });
+    fn log(&self, class: OutcomeClass, bytes: usize, took: Duration, error: Option<&CallError>) {
+        let fine = matches!(class, OutcomeClass::Ok | OutcomeClass::Cancelled { .. });
         if fine && !tracing::enabled!(tracing::Level::DEBUG) {
             return;
         }
@@ -141,7 +141,7 @@ impl Record {
             return;
         }
         let reason = reason(class, error);
-        if let Class::Rejected { .. } = class {
+        if let OutcomeClass::Rejected { .. } = class {
             tracing::info!(
                 caller,
                 tool,
@@ -172,12 +172,12 @@ impl Record {
 }
 
 /// Returns the reason why a call failed, for the operator. It omits messages of the server, which may hold arguments.
-fn reason(class: Class, error: Option<&CallError>) -> String {
+fn reason(class: OutcomeClass, error: Option<&CallError>) -> String {
     match (class, error) {
-        (Class::Rejected { reason }, _) => {
+        (OutcomeClass::Rejected { reason }, _) => {
             reason.map_or("unknown", RejectReason::as_str).to_owned()
         }
-        (Class::ToolError, _) => "the tool reported an error".to_owned(),
+        (OutcomeClass::ToolError, _) => "the tool reported an error".to_owned(),
         (_, Some(CallError::Execution { code, .. })) => format!("the server answered error {code}"),
         (_, Some(error)) => {
             let mut text = error.to_string();
@@ -195,11 +195,11 @@ fn reason(class: Class, error: Option<&CallError>) -> String {
 /// An observer of sending that records the id of the request.
 #[derive(Debug)]
 struct NumberedPostmark {
-    inner: Option<Arc<dyn Postmark>>,
+    inner: Option<Arc<dyn SendObserver>>,
     id: Arc<OnceLock<u64>>,
 }
 
-impl Postmark for NumberedPostmark {
+impl SendObserver for NumberedPostmark {
     fn sent(&self) {
         if let Some(inner) = &self.inner {
             inner.sent();
@@ -211,9 +211,9 @@ impl Postmark for NumberedPostmark {
     }
 }
 
-impl Drop for Record {
+impl Drop for CallRecord {
     fn drop(&mut self) {
         // Nobody waits for it any more.
-        self.note(Class::Cancelled { sent: None }, 0, None);
+        self.note(OutcomeClass::Cancelled { sent: None }, 0, None);
     }
 }

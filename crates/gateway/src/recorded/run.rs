@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use consort_core::{Caller, CallingAgent, Object};
 
-use super::{Records, context_of};
-use crate::ledger::{Class, Digest, Entry, Intent, ModelUsage, Unavailable};
+use super::{CallSinks, context_of};
+use crate::ledger::{
+    CallIntent, LedgerEntry, LedgerUnavailable, ModelUsage, OutcomeClass, ValueDigest,
+};
 use crate::metrics::provider_and_name;
-use crate::otlp::{Attribute, Side, Span, SpanStart};
+use crate::otlp::{CallSpan, SpanAttribute, SpanKind, SpanStart};
 use crate::trace::TraceContext;
 
 /// The endpoint that model requests are recorded with: no client makes them.
@@ -17,14 +19,14 @@ const ENDPOINT: &str = "agents";
 /// The record of a run in progress: a span that contains its model requests and calls.
 #[derive(Debug)]
 pub struct RunRecord {
-    records: Records,
+    records: CallSinks,
     caller: Caller,
     agent: Arc<CallingAgent>,
     context: TraceContext,
-    span: Span,
+    span: CallSpan,
 }
 
-impl Records {
+impl CallSinks {
     /// Begins the record of a run. It continues the trace in the `_meta` of the request that it answers.
     pub fn begin_run(
         &self,
@@ -34,7 +36,7 @@ impl Records {
     ) -> RunRecord {
         let parent = parent.and_then(context_of);
         let span = self.tracer.start(parent.as_ref(), || SpanStart {
-            side: Side::Internal,
+            side: SpanKind::Internal,
             name: format!("invoke_agent {}", agent.name),
             attributes: attributes("invoke_agent", &agent),
         });
@@ -45,7 +47,7 @@ impl Records {
 }
 
 /// Returns the OpenTelemetry attributes of a model request that are known before it is made.
-fn attributes(operation: &str, agent: &CallingAgent) -> Vec<(&'static str, Attribute)> {
+fn attributes(operation: &str, agent: &CallingAgent) -> Vec<(&'static str, SpanAttribute)> {
     let (provider, model) = provider_and_name(&agent.model);
     let texts = [
         ("gen_ai.operation.name", operation),
@@ -53,7 +55,7 @@ fn attributes(operation: &str, agent: &CallingAgent) -> Vec<(&'static str, Attri
         ("gen_ai.request.model", model),
         ("gen_ai.agent.name", &agent.name),
     ];
-    texts.map(|(key, text)| (key, Attribute::Text(text.to_owned()))).into()
+    texts.map(|(key, text)| (key, SpanAttribute::Text(text.to_owned()))).into()
 }
 
 impl RunRecord {
@@ -66,18 +68,18 @@ impl RunRecord {
     pub fn begin_request(&self) -> ModelRequestRecord {
         let (_, model) = provider_and_name(&self.agent.model);
         let span = self.records.tracer.start(Some(&self.context), || SpanStart {
-            side: Side::Client,
-            name: format!("{} {model}", Intent::CHAT),
-            attributes: attributes(Intent::CHAT, &self.agent),
+            side: SpanKind::Client,
+            name: format!("{} {model}", CallIntent::CHAT),
+            attributes: attributes(CallIntent::CHAT, &self.agent),
         });
         let entry = self.records.ledger.as_ref().map(|ledger| {
-            ledger.begin(Intent {
+            ledger.begin(CallIntent {
                 caller: self.caller.clone(),
                 front: ENDPOINT.into(),
                 server: None,
-                method: Intent::CHAT.into(),
+                method: CallIntent::CHAT.into(),
                 name: self.agent.model.clone(),
-                arguments: Digest::of(&[]),
+                arguments: ValueDigest::of(&[]),
                 trace: Some(self.context.trace),
                 agent: Some(Arc::clone(&self.agent)),
             })
@@ -103,18 +105,18 @@ impl RunRecord {
 /// The record of a model request in progress. Dropped without an end, it was cancelled.
 #[derive(Debug)]
 pub struct ModelRequestRecord {
-    records: Records,
+    records: CallSinks,
     model: String,
     usage: ModelUsage,
-    entry: Option<Entry>,
-    span: Option<Span>,
+    entry: Option<LedgerEntry>,
+    span: Option<CallSpan>,
     begun: Instant,
 }
 
 impl ModelRequestRecord {
     /// Waits until the request may be sent: immediately, or in a strict ledger once its intent is on disk. If that
     /// fails, the request must not be sent.
-    pub async fn durable(&mut self) -> Result<(), Unavailable> {
+    pub async fn durable(&mut self) -> Result<(), LedgerUnavailable> {
         match &mut self.entry {
             Some(entry) => entry.durable().await,
             None => Ok(()),
@@ -131,17 +133,17 @@ impl ModelRequestRecord {
         let Some(span) = &mut self.span else { return };
         for (key, text) in [("gen_ai.response.model", model), ("gen_ai.response.id", id)] {
             if !text.is_empty() {
-                span.set(key, Attribute::Text(text.to_owned()));
+                span.set(key, SpanAttribute::Text(text.to_owned()));
             }
         }
     }
 
     /// Ends it, with an error type of low cardinality if it failed.
-    pub fn end(mut self, class: Class, error: Option<(String, String)>) {
+    pub fn end(mut self, class: OutcomeClass, error: Option<(String, String)>) {
         self.note(class, error);
     }
 
-    fn note(&mut self, class: Class, error: Option<(String, String)>) {
+    fn note(&mut self, class: OutcomeClass, error: Option<(String, String)>) {
         let Some(mut span) = self.span.take() else { return };
         let took = self.begun.elapsed();
         self.records.metrics.model_request(&self.model, class, took, &self.usage);
@@ -155,12 +157,12 @@ impl ModelRequestRecord {
 
 impl Drop for ModelRequestRecord {
     fn drop(&mut self) {
-        let class = Class::Cancelled { sent: None };
+        let class = OutcomeClass::Cancelled { sent: None };
         self.note(class, Some((class.as_str().to_owned(), "cancelled".to_owned())));
     }
 }
 
-fn set_usage(span: &mut Span, usage: &ModelUsage) {
+fn set_usage(span: &mut CallSpan, usage: &ModelUsage) {
     if *usage == ModelUsage::default() {
         return;
     }
@@ -171,6 +173,6 @@ fn set_usage(span: &mut Span, usage: &ModelUsage) {
         ("gen_ai.usage.cache_creation.input_tokens", usage.cached_write),
     ] {
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
-        span.set(key, Attribute::Number(tokens));
+        span.set(key, SpanAttribute::Number(tokens));
     }
 }

@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use consort_core::{Asked, Refusal};
-use consort_wire::splice::{self, Writer};
+use consort_core::{PendingServerRequest, RequestRefusal};
+use consort_wire::splice::{self, ObjectWriter};
 
 use crate::seal::secret;
-use crate::session::Session;
+use crate::session::ClientSessionState;
 
 /// The open questions to a legacy client during one request. They end with the request.
-pub(super) struct Open<'a> {
-    pub(super) session: &'a Arc<Session>,
+pub(super) struct OpenElicitations<'a> {
+    pub(super) session: &'a Arc<ClientSessionState>,
     pub(super) numbers: Vec<u64>,
     /// True if the client accepts events; without them, it cannot be asked.
     pub(super) hears: bool,
 }
 
-impl Open<'_> {
+impl OpenElicitations<'_> {
     /// Returns the message that asks the client, if it may be asked.
-    pub(super) fn put(&mut self, question: Asked) -> Option<bytes::Bytes> {
-        let Asked { method, params, reply } = question;
+    pub(super) fn put(&mut self, question: PendingServerRequest) -> Option<bytes::Bytes> {
+        let PendingServerRequest { method, params, reply } = question;
         let reply = reply?;
         if !self.hears || !self.session.offers.allow(&method, &params) {
-            reply.send(Err(Refusal::not_offered(&method)));
+            reply.send(Err(RequestRefusal::not_offered(&method)));
             return None;
         }
         let number = self.session.ask(reply);
@@ -41,7 +41,7 @@ impl Open<'_> {
     pub(super) fn withdraw(&mut self) -> Vec<bytes::Bytes> {
         let open = self.session.forget(&std::mem::take(&mut self.numbers));
         let cancelled = |number: u64| {
-            let mut params = Writer::new();
+            let mut params = ObjectWriter::new();
             params.raw("requestId", number.to_string().as_bytes());
             params.text("reason", "no longer asked");
             splice::notification("notifications/cancelled", Some(&params.finish()))
@@ -50,7 +50,7 @@ impl Open<'_> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenElicitations<'_> {
     fn drop(&mut self) {
         self.session.forget(&self.numbers);
     }

@@ -11,8 +11,8 @@ use super::buffer::ReadStep;
 use super::entry::{CallSlot, StreamSource};
 use super::{IdentityStreams, dispose, own};
 use crate::gateway::Inner;
-use crate::pieces::Pieces;
-use crate::request::Out;
+use crate::pieces::BodyChunks;
+use crate::request::ClientMessage;
 
 /// A connection that reads a stream, and drives its call unless a task does. Dropped before the end, it hands the call
 /// over to a task.
@@ -22,7 +22,7 @@ pub(crate) struct StreamBody {
     pub(super) number: u64,
     call: CallSlot,
     /// The event that primes the client.
-    first: Option<Pieces>,
+    first: Option<BodyChunks>,
     reader: u64,
     /// The number of the next event to send.
     cursor: u64,
@@ -36,7 +36,7 @@ impl StreamBody {
         identity: Arc<IdentityStreams>,
         number: u64,
         call: CallSlot,
-        first: Option<Pieces>,
+        first: Option<BodyChunks>,
     ) -> Self {
         let gateway = Arc::clone(gateway);
         Self { gateway, identity, number, call, first, reader: 0, cursor: 1, drives: true }
@@ -49,7 +49,7 @@ impl StreamBody {
     }
 
     /// Returns the next event; `None` at the end, and when another connection reads the stream.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyChunks>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
@@ -69,8 +69,8 @@ impl StreamBody {
         let Some(answering) = running.as_mut() else { return Poll::Ready(None) };
         let said = ready!(Pin::new(answering).poll_next(cx));
         let (message, is_last) = match said {
-            Some(Out::Message(message)) => (Some(message), false),
-            Some(Out::End(answer)) => (answer.message, true),
+            Some(ClientMessage::Message(message)) => (Some(message), false),
+            Some(ClientMessage::End(answer)) => (answer.message, true),
             None => (None, true),
         };
         let streams = &self.gateway.streams;

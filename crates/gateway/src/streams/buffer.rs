@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use crate::pieces::Pieces;
+use crate::pieces::BodyChunks;
 
 use super::entry::{CallSlot, DetachedLimit, StreamEntry, StreamSource, wake};
 use super::limits::StreamLimits;
@@ -19,11 +19,11 @@ const OVERHEAD: usize = 512;
 const WINDOW: usize = 4;
 
 /// A removed stream, and the limit for which its call is cancelled.
-pub(super) type Removed = (StreamEntry, Option<DetachedLimit>);
+pub(super) type RemovedStream = (StreamEntry, Option<DetachedLimit>);
 
 /// The result of reading a stream.
 pub(super) enum ReadStep {
-    Event(Pieces),
+    Event(BodyChunks),
     /// No event is available yet.
     Wait,
     End,
@@ -31,7 +31,7 @@ pub(super) enum ReadStep {
 
 /// The position of a client that resumes a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ResumePosition {
     /// There are more events, or will be.
     Open(StreamSource),
     /// It ended, and the client has all of it.
@@ -76,11 +76,11 @@ impl IdentityBuffer {
     pub(super) fn push(
         &mut self,
         number: u64,
-        event: Pieces,
+        event: BodyChunks,
         is_read: bool,
         limits: &StreamLimits,
         others: usize,
-    ) -> Vec<Removed> {
+    ) -> Vec<RemovedStream> {
         let Some(entry) = self.streams.get_mut(&number) else { return Vec::new() };
         if entry.is_silent {
             return Vec::new();
@@ -104,7 +104,7 @@ impl IdentityBuffer {
 
     /// Skips an event that is larger than the limit of a session. A connected client has it; a disconnected one can
     /// never get it.
-    fn skip(&mut self, number: u64) -> Vec<Removed> {
+    fn skip(&mut self, number: u64) -> Vec<RemovedStream> {
         let Some(entry) = self.streams.get_mut(&number) else { return Vec::new() };
         if !entry.is_attended {
             let limit = entry.detached.map(|_| DetachedLimit::Bytes);
@@ -119,7 +119,12 @@ impl IdentityBuffer {
     }
 
     /// Makes room: ended streams are removed first, then read events, then the oldest call without a client.
-    fn trim(&mut self, session: &Arc<str>, limits: &StreamLimits, others: usize) -> Vec<Removed> {
+    fn trim(
+        &mut self,
+        session: &Arc<str>,
+        limits: &StreamLimits,
+        others: usize,
+    ) -> Vec<RemovedStream> {
         let mut removed = Vec::new();
         loop {
             let of_session = self.sessions.get(session).copied().unwrap_or_default();
@@ -173,12 +178,12 @@ impl IdentityBuffer {
         Some(entry)
     }
 
-    fn removed(&mut self, number: u64, limit: Option<DetachedLimit>) -> Vec<Removed> {
+    fn removed(&mut self, number: u64, limit: Option<DetachedLimit>) -> Vec<RemovedStream> {
         self.remove(number).map(|entry| (entry, limit)).into_iter().collect()
     }
 
     /// Removes unread notification streams of a session, which begins a new one.
-    pub(super) fn remove_notices(&mut self, session: &str) -> Vec<Removed> {
+    pub(super) fn remove_notices(&mut self, session: &str) -> Vec<RemovedStream> {
         let of = |(number, it): (&u64, &StreamEntry)| {
             let left = it.source == StreamSource::Notices && !it.is_attended;
             (left && *it.session == *session).then_some(*number)
@@ -197,7 +202,7 @@ impl IdentityBuffer {
     }
 
     /// Removes the streams of a session that has ended.
-    pub(super) fn remove_session(&mut self, session: &str) -> Vec<Removed> {
+    pub(super) fn remove_session(&mut self, session: &str) -> Vec<RemovedStream> {
         let of =
             |(number, entry): (&u64, &StreamEntry)| (*entry.session == *session).then_some(*number);
         let numbers: Vec<u64> = self.streams.iter().filter_map(of).collect();
@@ -243,7 +248,7 @@ impl IdentityBuffer {
     }
 
     /// Marks a call as continuing without its client: beyond the limits the oldest such call is cancelled.
-    pub(super) fn detach(&mut self, number: u64, limits: &StreamLimits) -> Vec<Removed> {
+    pub(super) fn detach(&mut self, number: u64, limits: &StreamLimits) -> Vec<RemovedStream> {
         let Some(entry) = self.streams.get_mut(&number) else { return Vec::new() };
         entry.is_attended = false;
         wake(&mut entry.owner_waker);
@@ -283,16 +288,16 @@ impl IdentityBuffer {
     }
 
     /// Returns the position of a client that has the events up to `last`.
-    pub(super) fn place(&self, number: u64, session: &str, last: u64) -> Place {
-        let Some(entry) = self.streams.get(&number) else { return Place::Lost };
+    pub(super) fn place(&self, number: u64, session: &str, last: u64) -> ResumePosition {
+        let Some(entry) = self.streams.get(&number) else { return ResumePosition::Lost };
         if *entry.session != *session || last + 1 < entry.first || last >= entry.next() {
-            return Place::Lost;
+            return ResumePosition::Lost;
         }
         let is_over = entry.ended.is_some() && entry.source == StreamSource::Request;
         if is_over && last + 1 == entry.next() {
-            Place::Complete
+            ResumePosition::Complete
         } else {
-            Place::Open(entry.source)
+            ResumePosition::Open(entry.source)
         }
     }
 
@@ -313,7 +318,7 @@ impl IdentityBuffer {
     }
 
     /// Removes expired streams, and cancels calls whose clients did not return.
-    pub(super) fn sweep(&mut self, limits: &StreamLimits) -> Vec<Removed> {
+    pub(super) fn sweep(&mut self, limits: &StreamLimits) -> Vec<RemovedStream> {
         let late = |(number, it): (&u64, &StreamEntry)| {
             let detached = it.detached.is_some_and(|since| since.elapsed() >= limits.detached);
             let ended = it.ended.is_some_and(|since| since.elapsed() >= limits.replay);
@@ -347,7 +352,7 @@ mod tests {
         }
     }
 
-    fn event() -> Pieces {
+    fn event() -> BodyChunks {
         Bytes::from_static(b"x").into()
     }
 
@@ -356,7 +361,7 @@ mod tests {
         buffer.insert(number, StreamEntry::new(session.into(), StreamSource::Request, call));
     }
 
-    fn why(removed: Vec<Removed>) -> Vec<Option<DetachedLimit>> {
+    fn why(removed: Vec<RemovedStream>) -> Vec<Option<DetachedLimit>> {
         removed.into_iter().map(|(_, why)| why).collect()
     }
 
@@ -369,10 +374,13 @@ mod tests {
         }
         // Events that were read give way first: the first two are gone.
         let places = [0, 1, 2, 12, 13].map(|last| buffer.place(1, "a", last));
-        let open = Place::Open(StreamSource::Request);
-        assert_eq!(places, [Place::Lost, Place::Lost, open, open, Place::Lost]);
-        assert_eq!(buffer.place(1, "b", 5), Place::Lost, "another session");
-        assert_eq!(buffer.place(2, "a", 5), Place::Lost, "another stream");
+        let open = ResumePosition::Open(StreamSource::Request);
+        assert_eq!(
+            places,
+            [ResumePosition::Lost, ResumePosition::Lost, open, open, ResumePosition::Lost]
+        );
+        assert_eq!(buffer.place(1, "b", 5), ResumePosition::Lost, "another session");
+        assert_eq!(buffer.place(2, "a", 5), ResumePosition::Lost, "another stream");
         let (first, second) = (buffer.attach(1, 10).unwrap(), buffer.attach(1, 11).unwrap());
         let waker = Waker::noop();
         assert!(matches!(buffer.read(1, first, 11, waker), ReadStep::End), "the newest reads");
@@ -380,7 +388,7 @@ mod tests {
         assert!(matches!(buffer.read(1, second, 13, waker), ReadStep::Wait));
         buffer.finish(1);
         assert!(matches!(buffer.read(1, second, 13, waker), ReadStep::End));
-        assert_eq!(buffer.place(1, "a", 12), Place::Complete);
+        assert_eq!(buffer.place(1, "a", 12), ResumePosition::Complete);
         assert_eq!(buffer.place(1, "a", 11), open);
         buffer.detach(1, &limits);
         tokio::time::advance(limits.replay).await;
@@ -420,18 +428,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_event_that_is_too_large_costs_other_streams_nothing() {
         let (mut buffer, limits) = (IdentityBuffer::default(), limits());
-        let large = || Pieces::from(Bytes::from(vec![b'x'; limits.session_bytes]));
+        let large = || BodyChunks::from(Bytes::from(vec![b'x'; limits.session_bytes]));
         opened(&mut buffer, 1, "a");
         opened(&mut buffer, 2, "a");
         buffer.push(1, event(), true, &limits, 0);
         buffer.push(2, event(), true, &limits, 0);
         assert!(buffer.push(2, large(), true, &limits, 0).is_empty());
         buffer.finish(2);
-        let open = Place::Open(StreamSource::Request);
+        let open = ResumePosition::Open(StreamSource::Request);
         assert_eq!(buffer.place(1, "a", 0), open);
         assert_eq!(
             [0, 1, 2].map(|n| buffer.place(2, "a", n)),
-            [Place::Lost, Place::Lost, Place::Complete]
+            [ResumePosition::Lost, ResumePosition::Lost, ResumePosition::Complete]
         );
         buffer.detach(1, &limits);
         assert_eq!(why(buffer.push(1, large(), false, &limits, 0)), [Some(DetachedLimit::Bytes)]);

@@ -7,11 +7,11 @@ use std::task::Waker;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::pieces::Pieces;
-use crate::request::Answering;
+use crate::pieces::BodyChunks;
+use crate::request::AnsweringRequest;
 
 /// A call, polled by its current driver. Locked before the streams of its identity.
-pub(super) type CallSlot = Arc<Mutex<Option<Answering>>>;
+pub(super) type CallSlot = Arc<Mutex<Option<AnsweringRequest>>>;
 
 /// The origin of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) struct StreamEntry {
     pub(super) call: CallSlot,
     /// True if it cannot be resumed, since its client received no event of it.
     pub(super) is_silent: bool,
-    pub(super) events: VecDeque<(Pieces, usize)>,
+    pub(super) events: VecDeque<(BodyChunks, usize)>,
     /// The number of the first stored event, or of the next.
     pub(super) first: u64,
     pub(super) bytes: usize,

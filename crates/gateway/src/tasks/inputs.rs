@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    Asked, CallError, Event, Events, IdentityId, Json, Object, Offers, Outcome, Refusal, ServerId,
+    CallError, CallEvent, CallEvents, CallOutcome, ClientCapabilities, IdentityId, Json, Object,
+    PendingServerRequest, RequestRefusal, ServerId,
 };
 use consort_wire::Era;
 use serde_json::json;
@@ -14,9 +15,9 @@ use tokio::time::Instant;
 
 use super::request::TaskRequest;
 use super::{is_terminal, modern_state, state};
-use crate::answer::{Failure, INTERNAL, INVALID_PARAMS};
+use crate::answer::{INTERNAL, INVALID_PARAMS, RequestFailure};
 use crate::gateway::Inner;
-use crate::park::Questions;
+use crate::park::InputRequests;
 
 /// Time to wait for further questions after the first.
 const TOGETHER: Duration = Duration::from_millis(10);
@@ -24,16 +25,16 @@ const TOGETHER: Duration = Duration::from_millis(10);
 /// The pending `tasks/result` requests of all modern clients.
 #[derive(Debug)]
 pub(crate) struct TaskInputs {
-    open: Mutex<HashMap<Key, Place>>,
+    open: Mutex<HashMap<TaskKey, TaskInputEntry>>,
     most: usize,
     lasts: Duration,
 }
 
 /// The caller, the server, and the server's own id of the task.
-type Key = (IdentityId, ServerId, String);
+type TaskKey = (IdentityId, ServerId, String);
 
 #[derive(Debug)]
-struct Place {
+struct TaskInputEntry {
     until: Instant,
     waiting: Arc<tokio::sync::Mutex<PendingResult>>,
 }
@@ -41,8 +42,8 @@ struct Place {
 /// A `tasks/result` request in progress, and the task's questions meanwhile.
 #[derive(Debug)]
 struct PendingResult {
-    events: Events,
-    questions: Questions,
+    events: CallEvents,
+    questions: InputRequests,
     /// True if a question was received.
     asked: bool,
     end: Option<Result<Object, CallError>>,
@@ -71,11 +72,11 @@ impl TaskInputs {
             return None;
         }
         let until = Instant::now() + self.lasts;
-        let begin = || Place {
+        let begin = || TaskInputEntry {
             until,
             waiting: Arc::new(tokio::sync::Mutex::new(PendingResult {
                 events: about.result(),
-                questions: Questions::unique(),
+                questions: InputRequests::unique(),
                 asked: false,
                 end: None,
             })),
@@ -92,7 +93,7 @@ impl TaskInputs {
     /// Ends requests whose task no client asked about for long.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
-        let late: Vec<Place> = {
+        let late: Vec<TaskInputEntry> = {
             let mut open = self.lock();
             open.extract_if(|_, place| place.until <= now).map(|(_, place)| place).collect()
         };
@@ -109,28 +110,28 @@ impl TaskInputs {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Place>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskKey, TaskInputEntry>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(about: &TaskRequest) -> Key {
+fn key(about: &TaskRequest) -> TaskKey {
     (about.caller.id().clone(), about.server.clone(), about.task.clone())
 }
 
 impl PendingResult {
     /// Receives the server's events so far, and waits briefly for a first question.
-    async fn hear(&mut self, offers: &Offers, first: Duration) {
+    async fn hear(&mut self, offers: &ClientCapabilities, first: Duration) {
         let patience = if self.asked { TOGETHER } else { first };
         let mut until = Instant::now() + patience;
         while self.end.is_none() {
             match tokio::time::timeout_at(until, self.events.next()).await {
-                Ok(Some(Event::Question(asked) | Event::Approval(asked))) => {
+                Ok(Some(CallEvent::Question(asked) | CallEvent::Approval(asked))) => {
                     self.put(asked, offers);
                     until = Instant::now() + TOGETHER;
                 }
-                Ok(Some(Event::End(end))) => {
-                    self.end = Some(end.map(|outcome: Outcome| outcome.object().clone()));
+                Ok(Some(CallEvent::End(end))) => {
+                    self.end = Some(end.map(|outcome: CallOutcome| outcome.object().clone()));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => return,
@@ -138,14 +139,14 @@ impl PendingResult {
         }
     }
 
-    fn put(&mut self, asked: Asked, offers: &Offers) {
+    fn put(&mut self, asked: PendingServerRequest, offers: &ClientCapabilities) {
         self.asked = true;
         if offers.allow(&asked.method, &asked.params) {
             // The name of the task is between the server and us.
             let params = state::related(&asked.params, None);
-            self.questions.add(Asked { params, ..asked });
+            self.questions.add(PendingServerRequest { params, ..asked });
         } else if let Some(reply) = asked.reply {
-            reply.send(Err(Refusal::not_offered(&asked.method)));
+            reply.send(Err(RequestRefusal::not_offered(&asked.method)));
         }
     }
 }
@@ -156,8 +157,8 @@ pub(super) async fn detailed(
     gateway: &Inner,
     about: &TaskRequest,
     name: &str,
-) -> Result<Object, Failure> {
-    let failure = |error: CallError| Failure::of(Era::Modern, &error);
+) -> Result<Object, RequestFailure> {
+    let failure = |error: CallError| RequestFailure::of(Era::Modern, &error);
     let now = about.ask("tasks/get").await.map_err(failure)?;
     let status = now.text("status");
     match status.as_deref() {
@@ -215,10 +216,10 @@ async fn requests(
     gateway: &Inner,
     about: &TaskRequest,
     asks: bool,
-) -> Result<Option<Json>, Failure> {
+) -> Result<Option<Json>, RequestFailure> {
     let inputs = &gateway.task_inputs;
     let waiting = if asks {
-        let full = || Failure::new(INTERNAL, "too many tasks wait for an answer");
+        let full = || RequestFailure::new(INTERNAL, "too many tasks wait for an answer");
         inputs.get_or_begin(about).ok_or_else(full)?
     } else if let Some(waiting) = inputs.get(about) {
         waiting
@@ -240,26 +241,27 @@ pub(super) async fn update(
     gateway: &Inner,
     about: &TaskRequest,
     params: &Object,
-) -> Result<Object, Failure> {
+) -> Result<Object, RequestFailure> {
     let responses = params.get("inputResponses").and_then(|responses| responses.to_object());
-    let responses = responses
-        .ok_or_else(|| Failure::new(INVALID_PARAMS, "`inputResponses` is missing or no object"))?;
+    let responses = responses.ok_or_else(|| {
+        RequestFailure::new(INVALID_PARAMS, "`inputResponses` is missing or no object")
+    })?;
     match gateway.task_inputs.get(about) {
         Some(waiting) => waiting.lock().await.questions.answer(&responses),
         None => {
             let known = about.ask("tasks/get").await;
-            known.map_err(|error| Failure::of(Era::Modern, &error))?;
+            known.map_err(|error| RequestFailure::of(Era::Modern, &error))?;
         }
     }
     Ok(acknowledged())
 }
 
 /// Cancels a task. One that has ended already is no error in the extension.
-pub(super) async fn cancel(gateway: &Inner, about: &TaskRequest) -> Result<Object, Failure> {
+pub(super) async fn cancel(gateway: &Inner, about: &TaskRequest) -> Result<Object, RequestFailure> {
     if let Err(error) = about.ask("tasks/cancel").await {
         let state = about.ask("tasks/get").await;
         if !state.is_ok_and(|state| is_terminal(state.text("status").as_deref())) {
-            return Err(Failure::of(Era::Modern, &error));
+            return Err(RequestFailure::of(Era::Modern, &error));
         }
     } else {
         gateway.task_inputs.forget(about);

@@ -4,27 +4,28 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use consort_core::{
-    Call, CallError, Caller, ClientContext, ClientSession, Events, Json, Logs, Object, Offers,
-    Questions, ServerId, Subscription, SubscriptionEvent, SubscriptionEvents, Tasks, end,
+    Call, CallError, CallEvents, Caller, ClientCapabilities, ClientContext, ClientSession, Json,
+    LogDelivery, Object, ServerId, ServerRequestHandling, Subscription, SubscriptionEvent,
+    SubscriptionEvents, TaskHandling, end,
 };
 
-use super::Ticket;
-use crate::front::Front;
-use crate::request::Request;
-use crate::session::Session;
+use super::TaskRef;
+use crate::front::GatewayEndpoint;
+use crate::request::ClientRequest;
+use crate::session::ClientSessionState;
 
 /// A task at its server, and the client that asks about it.
 #[derive(Clone, Debug)]
 pub(super) struct TaskRequest {
-    front: Arc<Front>,
+    front: Arc<GatewayEndpoint>,
     pub(super) caller: Caller,
     pub(super) server: ServerId,
     /// The server's own id of the task.
     pub(super) task: String,
     /// The client's current capabilities.
-    pub(super) offers: Arc<Offers>,
+    pub(super) offers: Arc<ClientCapabilities>,
     /// The capabilities declared on the connection that knows the task.
-    declared: Arc<Offers>,
+    declared: Arc<ClientCapabilities>,
     /// The client's capabilities as it wrote them, for a modern server.
     pub(super) capabilities: Option<Json>,
     params: Object,
@@ -33,7 +34,11 @@ pub(super) struct TaskRequest {
 
 impl TaskRequest {
     /// Creates a client's request about a task.
-    pub(super) fn new(request: &Request, ticket: &Ticket, offers: &Arc<Offers>) -> Self {
+    pub(super) fn new(
+        request: &ClientRequest,
+        ticket: &TaskRef,
+        offers: &Arc<ClientCapabilities>,
+    ) -> Self {
         Self {
             front: Arc::clone(&request.front),
             caller: request.caller.clone(),
@@ -48,7 +53,11 @@ impl TaskRequest {
     }
 
     /// Creates a request about a task on behalf of a session.
-    pub(super) fn of_session(session: &Session, server: &ServerId, task: String) -> Self {
+    pub(super) fn of_session(
+        session: &ClientSessionState,
+        server: &ServerId,
+        task: String,
+    ) -> Self {
         Self {
             front: Arc::clone(&session.front),
             caller: session.caller.clone(),
@@ -68,16 +77,20 @@ impl TaskRequest {
     }
 
     /// Returns the request to forward.
-    pub(super) fn call(&self, method: impl Into<Cow<'static, str>>, questions: Questions) -> Call {
+    pub(super) fn call(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        questions: ServerRequestHandling,
+    ) -> Call {
         let (caller, server) = (self.caller.clone(), self.server.clone());
         let mut call = Call::other(caller, server, method, self.params.clone());
         call.set("taskId", Json::string(&self.task));
-        call.log = Logs::None;
+        call.log = LogDelivery::None;
         call.by(ClientContext {
             offers: Arc::clone(&self.declared),
             capabilities: self.capabilities.clone(),
             questions,
-            tasks: Tasks::Return,
+            tasks: TaskHandling::Return,
             session: self.session.clone(),
             is_local: false,
         })
@@ -88,13 +101,13 @@ impl TaskRequest {
         &self,
         method: impl Into<Cow<'static, str>>,
     ) -> Result<Object, CallError> {
-        let call = self.call(method, Questions::Return);
+        let call = self.call(method, ServerRequestHandling::Return);
         Ok(end(self.front.call(call)).await?.object().clone())
     }
 
     /// Begins to wait for the result of a task of 2025-11-25, and for its questions meanwhile.
-    pub(super) fn result(&self) -> Events {
-        let mut call = self.call("tasks/result", Questions::Hand);
+    pub(super) fn result(&self) -> CallEvents {
+        let mut call = self.call("tasks/result", ServerRequestHandling::Hand);
         call.params = Object::empty();
         self.front.call(call)
     }

@@ -1,7 +1,7 @@
 //! The state of a task, translated from 2025-11-25 to the extension.
 
 use consort_core::{Json, Object};
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 
 /// The member of `_meta` that holds the id of the task a message is about.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -18,7 +18,7 @@ pub(super) fn modern_state(
     status: &str,
     more: Option<(&str, Json)>,
 ) -> Object {
-    let mut writer = Writer::with_capacity(state.as_bytes().len() + name.len() + 64);
+    let mut writer = ObjectWriter::with_capacity(state.as_bytes().len() + name.len() + 64);
     writer.text("taskId", name);
     writer.text("status", status);
     for (member, value) in state.members() {
@@ -44,7 +44,7 @@ pub(super) fn renamed(state: &Object, name: &str) -> Object {
     if state.get_bytes("taskId").is_none() {
         return state.clone();
     }
-    let mut writer = Writer::with_capacity(state.as_bytes().len() + name.len());
+    let mut writer = ObjectWriter::with_capacity(state.as_bytes().len() + name.len());
     for (member, value) in state.members() {
         if member == "taskId" {
             writer.text("taskId", name);
@@ -65,7 +65,7 @@ pub(super) fn related(object: &Object, name: Option<&str>) -> Object {
     let Some(meta) = object.meta().filter(|meta| meta.get_bytes(RELATED).is_some()) else {
         return object.clone();
     };
-    let mut writer = Writer::with_capacity(object.as_bytes().len() + 64);
+    let mut writer = ObjectWriter::with_capacity(object.as_bytes().len() + 64);
     writer.members(object, &["_meta"]);
     if name.is_some() || meta.members().count() > 1 {
         writer.object("_meta", |written| {
@@ -84,7 +84,7 @@ pub(super) fn with_result(state: &Object, change: impl FnOnce(Object) -> Object)
     let Some(result) = result.filter(|_| state.get_bytes("taskId").is_some()) else {
         return state.clone();
     };
-    let mut writer = Writer::with_capacity(state.as_bytes().len() + 64);
+    let mut writer = ObjectWriter::with_capacity(state.as_bytes().len() + 64);
     writer.members(state, &["result"]);
     writer.raw("result", change(result).as_bytes());
     writer.finish_object()

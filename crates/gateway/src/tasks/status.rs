@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Object, Offers, ServerId, SubscriptionEvent, SubscriptionEvents};
+use consort_core::{ClientCapabilities, Object, ServerId, SubscriptionEvent, SubscriptionEvents};
 use consort_wire::splice;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::request::TaskRequest;
-use super::{Ticket, inputs, is_terminal, renamed};
+use super::{TaskRef, inputs, is_terminal, renamed};
 use crate::gateway::Inner;
-use crate::request::Request;
-use crate::session::Session;
+use crate::request::ClientRequest;
+use crate::session::ClientSessionState;
 
 /// The notification of 2025-11-25.
 const STATUS: &str = "notifications/tasks/status";
@@ -23,7 +23,7 @@ const UPDATED: &str = "notifications/tasks";
 
 /// Notifies a legacy client about its new task until that ends.
 pub(super) fn tell_legacy(
-    session: &Arc<Session>,
+    session: &Arc<ClientSessionState>,
     server: &ServerId,
     task: String,
     name: &str,
@@ -81,13 +81,13 @@ async fn next(events: &mut SubscriptionEvents) -> Option<(String, Object)> {
 /// the ids of the tasks it will be notified about.
 pub(crate) async fn tell_modern(
     gateway: &Arc<Inner>,
-    request: &Request,
-    offers: &Arc<Offers>,
-    tickets: Vec<(String, Ticket)>,
+    request: &ClientRequest,
+    offers: &Arc<ClientCapabilities>,
+    tickets: Vec<(String, TaskRef)>,
     sender: mpsc::Sender<(String, Object)>,
     telling: &mut JoinSet<()>,
 ) -> Vec<String> {
-    let about = |(name, ticket): (String, Ticket)| {
+    let about = |(name, ticket): (String, TaskRef)| {
         let about = TaskRequest::new(request, &ticket, offers).quiet();
         (ticket.task, (about, name))
     };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use consort_gateway::{Limits, Settings};
+use consort_gateway::{GatewayLimits, GatewaySettings};
 use consort_hub::ServerSettings;
-use consort_wire::Speak;
+use consort_wire::EraPreference;
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Manner, Step};
@@ -23,7 +23,7 @@ fn able() -> Value {
 /// A server of `FastMCP` whose tool `ask` uses `ctx.elicit`, connected in the legacy era.
 fn fastmcp() -> ServerSettings {
     let mut settings = program("r", testkit::fastmcp_stdio());
-    settings.speak = Speak::Legacy;
+    settings.speak = EraPreference::Legacy;
     (settings.times.idle, settings.times.total) = (PATIENCE, PATIENCE);
     settings
 }
@@ -165,8 +165,8 @@ async fn of_four_calls_at_once_each_is_asked_and_none_of_their_questions_fails()
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_that_a_caller_abandons_keep_nobody_from_being_asked() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
-    let limits = Limits { parked_each: 4, ..settings.limits.clone() };
-    let served = Served::new(vec![fastmcp()], Settings { limits, ..settings }).await;
+    let limits = GatewayLimits { parked_each: 4, ..settings.limits.clone() };
+    let served = Served::new(vec![fastmcp()], GatewaySettings { limits, ..settings }).await;
     let ada = Peer::modern(&served.url, Some("t-ada"), able());
     // More than a server may have open on one connection.
     for _ in 0..18 {
@@ -240,7 +240,7 @@ fn asks_after(pauses: &[u64], name: &str) -> Value {
 
 /// Lets clients of one identity, none with a session, make calls at once. Each is asked by its own name.
 async fn never_crossed(mut server: ServerSettings, tool: AskingTool, rounds: usize) {
-    server.speak = Speak::Legacy;
+    server.speak = EraPreference::Legacy;
     (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
     let served = Served::new(vec![server], quick()).await;
     let mut clients = JoinSet::new();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use consort_core::{BoxFuture, Caller, CallerKind, Identity, IdentityId, Rights};
 use consort_gateway::{
-    Access, AuthError, Authenticator, CredentialDigest, Limits, PresentedCredential,
-    RequestedEndpoint, Settings, Token,
+    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, GatewayLimits,
+    GatewaySettings, PresentedCredential, RequestedEndpoint,
 };
 use http::HeaderValue;
 use serde_json::json;
@@ -78,8 +78,8 @@ async fn refused(served: &Served, path: &str, credential: &str) -> (u16, Option<
 #[tokio::test]
 async fn an_authenticator_is_asked_once_for_each_credential_and_challenges_by_endpoint() {
     let provider = Arc::new(IdentityProvider::default());
-    let access = Access::Authenticator(Arc::clone(&provider) as Arc<dyn Authenticator>);
-    let served = Served::new(Vec::new(), Settings { access, ..quick() }).await;
+    let access = ClientAccess::Authenticator(Arc::clone(&provider) as Arc<dyn Authenticator>);
+    let served = Served::new(Vec::new(), GatewaySettings { access, ..quick() }).await;
     let challenged = |path: &str| (401, Some(format!("Bearer realm=\"{path}\"")));
     assert_eq!(refused(&served, "/mcp", "nonsense").await, challenged("/mcp"));
     assert_eq!(refused(&served, "/servers/x/mcp", "for /mcp").await, challenged("/servers/x/mcp"));
@@ -101,8 +101,8 @@ async fn listening(peer: &Peer) -> Exchange {
 async fn one_identity_with_every_session_gives_way_to_others_and_the_owner() {
     let most = 40;
     let settings = with_tokens(["hog", "ada", "owner"].map(str::to_owned));
-    let limits = Limits { sessions: most, ..settings.limits.clone() };
-    let served = Served::new(Vec::new(), Settings { limits, ..settings }).await;
+    let limits = GatewayLimits { sessions: most, ..settings.limits.clone() };
+    let served = Served::new(Vec::new(), GatewaySettings { limits, ..settings }).await;
     let mut streams = Vec::new();
     // A reserve of 5 % is the owner's.
     for _ in 0..most * 95 / 100 {
@@ -122,8 +122,8 @@ async fn one_identity_with_every_session_gives_way_to_others_and_the_owner() {
 async fn one_identity_with_every_connection_gives_way_to_others_and_the_owner() {
     let most = 20;
     let settings = with_tokens(["hog", "ada", "owner"].map(str::to_owned));
-    let limits = Limits { connections: most, ..settings.limits.clone() };
-    let served = Served::new(Vec::new(), Settings { limits, ..settings }).await;
+    let limits = GatewayLimits { connections: most, ..settings.limits.clone() };
+    let served = Served::new(Vec::new(), GatewaySettings { limits, ..settings }).await;
     let mut peers = Vec::new();
     // A reserve of 5 % is the owner's.
     for _ in 0..most {
@@ -145,8 +145,8 @@ async fn one_identity_with_every_connection_gives_way_to_others_and_the_owner() 
 
 #[tokio::test]
 async fn rights_belong_to_an_identity_and_never_to_its_name() {
-    let tokens = vec![Token::client("owner", "t-imitator"), Token::owner("t-owner")];
-    let settings = Settings { access: Access::Tokens(tokens), ..quick() };
+    let tokens = vec![BearerToken::client("owner", "t-imitator"), BearerToken::owner("t-owner")];
+    let settings = GatewaySettings { access: ClientAccess::Tokens(tokens), ..quick() };
     let served = Served::new(Vec::new(), settings).await;
     let metrics = async |token| {
         let peer = Peer::modern(&served.at("/metrics"), Some(token), json!({}));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_gateway::{Limits, Settings};
+use consort_gateway::{GatewayLimits, GatewaySettings};
 use serde_json::{Value, json};
 use testkit::raw::Peer;
 use testkit::rogue::{Manner, Step};
@@ -11,9 +11,12 @@ use testkit::{Everything, everything, everything_stdio};
 use crate::{Served, at, program, quick, stdio, steps, until};
 
 /// A gateway whose lists wait for a server as long as it takes.
-fn patient() -> Settings {
+fn patient() -> GatewaySettings {
     let quick = quick();
-    Settings { limits: Limits { list_wait: Duration::from_mins(1), ..quick.limits }, ..quick }
+    GatewaySettings {
+        limits: GatewayLimits { list_wait: Duration::from_mins(1), ..quick.limits },
+        ..quick
+    }
 }
 
 fn able() -> Value {

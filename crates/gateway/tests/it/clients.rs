@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_gateway::{Naming, Settings};
+use consort_gateway::{GatewaySettings, NamingScheme};
 use consort_wire::Era;
 use testkit::clients::{Client, Fixture, Name, Row, Target, matrix, play};
 use testkit::reference::{self, Speaks};
@@ -51,8 +51,8 @@ async fn played(client: Client, fixture: Fixture, speaks: Speaks, urls: &[String
         at("fastmcp", fastmcp),
         at("reference", &reference.url()),
     ];
-    let naming = Naming::Template("{server}__{name}".to_owned());
-    let served = Served::new(servers, Settings { naming, ..quick() }).await;
+    let naming = NamingScheme::Template("{server}__{name}".to_owned());
+    let served = Served::new(servers, GatewaySettings { naming, ..quick() }).await;
     while !served.gateway.is_ready() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

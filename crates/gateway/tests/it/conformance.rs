@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use consort_gateway::{Limits, Settings};
+use consort_gateway::{GatewayLimits, GatewaySettings};
 use testkit::conformant;
 use testkit::reference::Speaks;
 
@@ -40,8 +40,8 @@ async fn legacy_clients_of_a_server_of_both_eras() {
 #[tokio::test(flavor = "multi_thread")]
 async fn legacy_clients_that_are_answered_with_streams() {
     let server = conformant::http(Speaks::LEGACY).await;
-    let limits = Limits { stream_after: Duration::ZERO, ..quick().limits };
-    let settings = Settings { limits, ..quick() };
+    let limits = GatewayLimits { stream_after: Duration::ZERO, ..quick().limits };
+    let settings = GatewaySettings { limits, ..quick() };
     let served = Served::new(vec![at("conformant", &server.url())], settings).await;
     let report = testkit::conformance::server(&served.url, "2025-11-25", None).await;
     report.assert_expected();

@@ -1,7 +1,7 @@
 //! Requests that are refused before their body is read.
 
 use consort_core::Caller;
-use consort_gateway::{Access, Permissions, Settings, Token};
+use consort_gateway::{BearerToken, ClientAccess, GatewayPermissions, GatewaySettings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -9,14 +9,17 @@ use crate::{Served, quick};
 
 async fn served() -> Served {
     let secret = |name: &str| format!("secret of {name}");
-    let token = |name: &str| Token::client(name, secret(name));
-    let access =
-        Access::Tokens(vec![Token::owner(secret("owner")), token("ada"), token("prometheus")]);
-    let permissions = Permissions {
+    let token = |name: &str| BearerToken::client(name, secret(name));
+    let access = ClientAccess::Tokens(vec![
+        BearerToken::owner(secret("owner")),
+        token("ada"),
+        token("prometheus"),
+    ]);
+    let permissions = GatewayPermissions {
         metrics: vec![Caller::client("prometheus").id().clone()],
-        ..Permissions::default()
+        ..GatewayPermissions::default()
     };
-    Served::new(Vec::new(), Settings { access, permissions, ..quick() }).await
+    Served::new(Vec::new(), GatewaySettings { access, permissions, ..quick() }).await
 }
 
 /// Sends these bytes, and returns the status and the whole response.
@@ -91,7 +94,7 @@ async fn metrics_are_for_the_owner_and_for_those_that_the_config_names() {
     assert_eq!(status, 403, "{answer}");
     assert!(answer.contains("`metrics_callers` of `[consort.serve]`"), "{answer}");
     assert!(!answer.contains("consort_"), "{answer}");
-    served.gateway.set_permissions(Permissions::default());
+    served.gateway.set_permissions(GatewayPermissions::default());
     assert_eq!(sent(&served, &ask("prometheus")).await.0, 403);
     served.end().await;
 }
@@ -112,7 +115,7 @@ async fn a_page_of_another_port_is_refused_until_its_origin_is_allowed() {
     assert_eq!(status, 403);
     assert!(answer.contains("`allowed_origins` in `[consort.serve]`"), "{answer}");
     let origins = vec![inspector.to_owned()];
-    served.gateway.set_permissions(Permissions { origins, ..Permissions::default() });
+    served.gateway.set_permissions(GatewayPermissions { origins, ..GatewayPermissions::default() });
     assert_eq!(sent(&served, &ask(inspector)).await.0, 200);
     assert_eq!(sent(&served, &ask("http://localhost:6275")).await.0, 403);
     served.end().await;

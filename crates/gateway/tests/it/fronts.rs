@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use consort_gateway::{Limits, Settings};
+use consort_gateway::{GatewayLimits, GatewaySettings};
 use consort_wire::{
-    Answer, BoxFuture, Client, Endpoint, Event, Host, Json, Offers, Question, Refusal, Request,
-    Server, ShelfKind,
+    BoxFuture, Client, ClientCapabilities, ClientHandler, Json, OutgoingRequest, PendingCallEvent,
+    PrimitiveKind, RequestRefusal, ServerAnswer, ServerLocation, ServerRequest, ServerUrl,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use testkit::raw::{Exchange, Peer, message};
 
 struct Ada;
 
-impl Host for Ada {
-    fn offers(&self) -> Offers {
-        Offers { form: true, ..Offers::default() }
+impl ClientHandler for Ada {
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities { form: true, ..ClientCapabilities::default() }
     }
 
-    fn answer(&self, _: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, _: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         Box::pin(async { Ok(json!({ "action": "accept", "content": { "name": "Ada" } }).into()) })
     }
 }
@@ -39,14 +39,16 @@ fn done() -> Step {
 }
 
 async fn old(served: &Served) -> Client {
-    let server = Server::Sse(Endpoint::new(&served.at("/sse")).unwrap());
-    let settings =
-        consort_wire::Settings { host: Arc::new(Ada), ..consort_wire::Settings::default() };
+    let server = ServerLocation::Sse(ServerUrl::new(&served.at("/sse")).unwrap());
+    let settings = consort_wire::ClientSettings {
+        host: Arc::new(Ada),
+        ..consort_wire::ClientSettings::default()
+    };
     Client::connect(&server, settings).await.unwrap()
 }
 
-fn tool(name: &str, arguments: Value) -> Request {
-    Request::tool(name, &Json::from(arguments))
+fn tool(name: &str, arguments: Value) -> OutgoingRequest {
+    OutgoingRequest::tool(name, &Json::from(arguments))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,14 +57,14 @@ async fn an_old_client_lists_calls_hears_and_answers_over_http_and_sse() {
         let served = Served::over(&manner).await;
         let client = old(&served).await;
         assert_eq!(served.gateway.counts().pipes, 1);
-        let tools = client.list(ShelfKind::Tools).await.unwrap();
+        let tools = client.list(PrimitiveKind::Tools).await.unwrap();
         assert_eq!(tools.items.len(), 5);
         let mut call = client.call(tool("progress", json!({ "count": 3 })));
         let mut reports = 0;
         while let Some(event) = call.next().await {
             match event {
-                Event::Progress(_) => reports += 1,
-                Event::End(end) => assert!(matches!(end, Ok(Answer::Complete(_)))),
+                PendingCallEvent::Progress(_) => reports += 1,
+                PendingCallEvent::End(end) => assert!(matches!(end, Ok(ServerAnswer::Complete(_)))),
                 other => panic!("{other:?}"),
             }
         }
@@ -247,8 +249,8 @@ async fn a_client_on_a_pipe_speaks_either_era() {
 // I8
 #[tokio::test(flavor = "multi_thread")]
 async fn junk_on_a_pipe_is_answered_and_what_follows_is_served() {
-    let limits = Limits { body_bytes: 32 << 10, ..quick().limits };
-    let settings = Settings { limits, ..quick() };
+    let limits = GatewayLimits { body_bytes: 32 << 10, ..quick().limits };
+    let settings = GatewaySettings { limits, ..quick() };
     let served = Served::new(vec![stdio("r", &Manner::modern())], settings).await;
     let mut piped = Piped::new(&served);
     for junk in ["x", "{", "[]", "null", "\u{0}", "{\"jsonrpc\":\"2.0\",\"id\":1}", "[1]", "{}"] {
@@ -316,9 +318,10 @@ async fn a_client_that_closes_its_pipe_is_still_answered_and_what_never_ends_is_
 // F20, F25
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_its_pipe_does_not_keep_the_gateway() {
-    let limits = Limits { stalled: Duration::from_millis(300), ..quick().limits };
+    let limits = GatewayLimits { stalled: Duration::from_millis(300), ..quick().limits };
     let served =
-        Served::new(vec![stdio("r", &Manner::modern())], Settings { limits, ..quick() }).await;
+        Served::new(vec![stdio("r", &Manner::modern())], GatewaySettings { limits, ..quick() })
+            .await;
     let mut piped = Piped::new(&served);
     let raw = json!({ "x": "y".repeat(100_000) }).to_string();
     for id in 0..4 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_gateway::{Limits, Settings};
+use consort_gateway::{GatewayLimits, GatewaySettings};
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
@@ -11,13 +11,14 @@ use testkit::raw::{Exchange, Peer, Wire, message};
 use testkit::rogue::Step;
 
 async fn small() -> Served {
-    let limits = Limits {
+    let limits = GatewayLimits {
         body_bytes: 64 << 10,
         body: Duration::from_millis(300),
         head: Duration::from_millis(500),
         ..quick().limits
     };
-    Served::new(vec![crate::stdio("r", &Manner::modern())], Settings { limits, ..quick() }).await
+    Served::new(vec![crate::stdio("r", &Manner::modern())], GatewaySettings { limits, ..quick() })
+        .await
 }
 
 /// A request with this body, unchanged.
@@ -358,7 +359,7 @@ print(client.recv(4096).split()[1].decode())
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_sends_on_gets_to_read_why_it_is_refused() {
     let mut settings = quick();
-    settings.limits = Limits {
+    settings.limits = GatewayLimits {
         body: Duration::from_millis(300),
         head: Duration::from_millis(500),
         linger: Duration::from_mins(1),

@@ -30,9 +30,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::Caller;
-use consort_gateway::{Access, Counts, Gateway, Limits, Records, Settings, Token, Toolboxes};
+use consort_gateway::{
+    BearerToken, CallSinks, ClientAccess, Gateway, GatewayCounts, GatewayLimits, GatewaySettings,
+    ServedToolboxSet,
+};
 use consort_hub::{Hub, ListLimits, ServerSettings};
-use consort_wire::{Command, Endpoint, Server, Times};
+use consort_wire::{ServerCommand, ServerLocation, ServerUrl, Times};
 use serde_json::{Value, json};
 use testkit::raw::Peer;
 use testkit::rogue::{self, Manner, Step};
@@ -52,35 +55,39 @@ struct Served {
 
 impl Served {
     /// A gateway whose servers are connected, so that requests reach them immediately.
-    async fn new(servers: Vec<ServerSettings>, settings: Settings) -> Self {
+    async fn new(servers: Vec<ServerSettings>, settings: GatewaySettings) -> Self {
         let served = Self::begun(servers, settings).await;
         let _ = tokio::time::timeout(Duration::from_secs(20), served.hub.known()).await;
         served
     }
 
     /// A gateway that has just been started.
-    async fn begun(servers: Vec<ServerSettings>, settings: Settings) -> Self {
+    async fn begun(servers: Vec<ServerSettings>, settings: GatewaySettings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::listening(servers, settings, listener)
     }
 
     /// The same at a listener of the test's choice.
-    fn listening(servers: Vec<ServerSettings>, settings: Settings, listener: TcpListener) -> Self {
+    fn listening(
+        servers: Vec<ServerSettings>,
+        settings: GatewaySettings,
+        listener: TcpListener,
+    ) -> Self {
         let lists = ListLimits { wait: settings.limits.list_wait, ..ListLimits::default() };
-        let hub = Hub::start(consort_hub::Settings {
+        let hub = Hub::start(consort_hub::HubSettings {
             servers,
             lists,
             budget: settings.budget.clone().unwrap_or_default(),
-            ..consort_hub::Settings::default()
+            ..consort_hub::HubSettings::default()
         });
         let known = {
             let hub = hub.clone();
             async move { hub.known().await }
         };
         let gateway = Gateway::start(
-            Toolboxes::of(Arc::new(hub.clone())),
+            ServedToolboxSet::of(Arc::new(hub.clone())),
             settings,
-            Records::default(),
+            CallSinks::default(),
             known,
         );
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -118,7 +125,7 @@ impl Served {
     }
 
     /// Waits until only sessions are left of what clients began.
-    async fn rests(&self) -> Counts {
+    async fn rests(&self) -> GatewayCounts {
         let rest = async {
             loop {
                 let counts = self.gateway.counts();
@@ -136,19 +143,19 @@ impl Served {
         self.gateway.end().await;
         self.serving.await.unwrap();
         self.hub.drain().await;
-        let Counts { sessions, parked, pipes, requests } = self.gateway.counts();
+        let GatewayCounts { sessions, parked, pipes, requests } = self.gateway.counts();
         assert_eq!([sessions, parked, pipes, requests], [0; 4]);
     }
 }
 
 /// A server at a URL.
 fn at(name: &str, url: &str) -> ServerSettings {
-    ServerSettings::new(name.parse().unwrap(), Server::Http(Endpoint::new(url).unwrap()))
+    ServerSettings::new(name.parse().unwrap(), ServerLocation::Http(ServerUrl::new(url).unwrap()))
 }
 
 /// A server that is a program.
-fn program(name: &str, command: Command) -> ServerSettings {
-    ServerSettings::new(name.parse().unwrap(), Server::Command(command))
+fn program(name: &str, command: ServerCommand) -> ServerSettings {
+    ServerSettings::new(name.parse().unwrap(), ServerLocation::Command(command))
 }
 
 /// A rogue on its standard input and output, with limits short enough to wait for.
@@ -169,20 +176,20 @@ fn hasty(mut settings: ServerSettings) -> ServerSettings {
 }
 
 /// Settings with short timeouts, except for servers to start on a busy machine.
-fn quick() -> Settings {
+fn quick() -> GatewaySettings {
     let (drain, list_wait) = (Duration::from_secs(2), Duration::from_secs(20));
-    let limits = Limits { drain, list_wait, ..Limits::default() };
-    Settings { limits, ..Settings::default() }
+    let limits = GatewayLimits { drain, list_wait, ..GatewayLimits::default() };
+    GatewaySettings { limits, ..GatewaySettings::default() }
 }
 
 /// Settings in which each of these names has a token of its own: `t-NAME`.
-fn with_tokens(names: impl IntoIterator<Item = String>) -> Settings {
+fn with_tokens(names: impl IntoIterator<Item = String>) -> GatewaySettings {
     let token = |name: String| match name.as_str() {
-        Caller::OWNER => Token::owner("t-owner"),
-        _ => Token::client(&name, format!("t-{name}")),
+        Caller::OWNER => BearerToken::owner("t-owner"),
+        _ => BearerToken::client(&name, format!("t-{name}")),
     };
     let tokens = names.into_iter().map(token).collect();
-    Settings { access: Access::Tokens(tokens), ..quick() }
+    GatewaySettings { access: ClientAccess::Tokens(tokens), ..quick() }
 }
 
 /// The arguments that make a rogue take steps.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use consort_gateway::{Limits, Settings};
-use consort_wire::{MemoryBudget, Speak};
+use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_wire::{EraPreference, MemoryBudget};
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Http, Manner, Step};
@@ -27,20 +27,20 @@ async fn an_identity_that_reads_nothing_gives_up_memory_that_another_waits_for()
     let http = Http::start(Manner::legacy()).await;
     // A modern program is one connection for all identities.
     let mut shared = stdio("r", &Manner::modern());
-    shared.speak = Speak::Modern;
+    shared.speak = EraPreference::Modern;
     for mut server in [at("r", &http.url()), shared] {
         (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
         (server.times.room, server.times.shared_room) = (PATIENCE, PATIENCE);
         server.limits.message_bytes = 8 * MIB;
         let budget = MemoryBudget::new(16 * MIB);
         let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
-        let limits = Limits {
+        let limits = GatewayLimits {
             stalled: Duration::from_hours(1),
             stalled_contended: Duration::from_millis(200),
             ..settings.limits.clone()
         };
         let budgeted = Some(budget.clone());
-        let settings = Settings { limits, budget: budgeted, ..settings };
+        let settings = GatewaySettings { limits, budget: budgeted, ..settings };
         let served = Served::new(vec![server], settings).await;
         let [hog, ada] =
             ["t-hog", "t-ada"].map(|token| Peer::modern(&served.url, Some(token), json!({})));

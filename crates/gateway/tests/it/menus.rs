@@ -1,6 +1,6 @@
 //! Listings, names, and the routing of requests.
 
-use consort_gateway::{Naming, Settings};
+use consort_gateway::{GatewaySettings, NamingScheme};
 use serde_json::{Value, json};
 use testkit::reference::{self, Speaks};
 use testkit::rogue::{Http, Manner};
@@ -109,14 +109,15 @@ async fn things_of_two_servers_under_one_name_are_kept_apart() {
     }
     served.end().await;
 
-    let naming = Naming::Template("{server}-x-{name}".to_owned());
-    let served = Served::new(servers(), Settings { naming, ..quick() }).await;
+    let naming = NamingScheme::Template("{server}-x-{name}".to_owned());
+    let served = Served::new(servers(), GatewaySettings { naming, ..quick() }).await;
     let peer = served.modern();
     let said = peer.call("one-x-echo", json!({ "message": "hi" })).await;
     assert_eq!(said["result"]["content"][0]["text"], "hi");
     served.end().await;
 
-    let served = Served::new(servers(), Settings { naming: Naming::Never, ..quick() }).await;
+    let served =
+        Served::new(servers(), GatewaySettings { naming: NamingScheme::Never, ..quick() }).await;
     assert!(names(&served.modern().ask("tools/list", json!({})).await, "tools").is_empty());
     assert!(!served.gateway.problems().is_empty());
     let own = Peer::modern(&served.at("/servers/one/mcp"), None, json!({}));

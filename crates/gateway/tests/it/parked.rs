@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_gateway::{Limits, Settings};
+use consort_gateway::{GatewayLimits, GatewaySettings};
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
@@ -59,8 +59,8 @@ fn refused(answer: &Value, reason: &str) {
     assert!(message.contains(reason), "{message}");
 }
 
-async fn park(limits: Limits) -> (Served, Peer) {
-    let settings = Settings { limits, ..quick() };
+async fn park(limits: GatewayLimits) -> (Served, Peer) {
+    let settings = GatewaySettings { limits, ..quick() };
     let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
     let peer = Peer::modern(&served.url, None, able());
     (served, peer)
@@ -139,7 +139,8 @@ async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_too_long_is_cancelled_at_its_server() {
-    let (served, peer) = park(Limits { park: Duration::from_millis(300), ..quick().limits }).await;
+    let (served, peer) =
+        park(GatewayLimits { park: Duration::from_millis(300), ..quick().limits }).await;
     let asked = asked(&peer).await;
     until("the call expires", async || (served.gateway.counts().parked == 0).then_some(())).await;
     until("the server is told", async || (runs(&peer).await == (1, 1)).then_some(())).await;
@@ -168,7 +169,8 @@ fn done() -> Step {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_place() {
     let http = Http::start(Manner::legacy()).await;
-    let settings = Settings { limits: Limits { parked: 1, ..quick().limits }, ..quick() };
+    let settings =
+        GatewaySettings { limits: GatewayLimits { parked: 1, ..quick().limits }, ..quick() };
     let served = Served::new(vec![hasty(at("r", &http.url()))], settings).await;
     let peer = Peer::modern(&served.url, None, able());
     for n in 0..3 {
@@ -198,9 +200,9 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
 async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
     let http = Http::start(Manner::legacy()).await;
     let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
-    let limits = Limits { parked: 4, ..settings.limits.clone() };
+    let limits = GatewayLimits { parked: 4, ..settings.limits.clone() };
     let server = hasty(at("r", &http.url()));
-    let served = Served::new(vec![server], Settings { limits, ..settings }).await;
+    let served = Served::new(vec![server], GatewaySettings { limits, ..settings }).await;
     let [hog, ada] = ["t-hog", "t-ada"].map(|token| Peer::modern(&served.url, Some(token), able()));
     let script = |n| asking(n, &[Step::Sleep(200), done()]);
     let mut states = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::Speak;
+use consort_wire::EraPreference;
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Manner, Step};
@@ -14,7 +14,7 @@ use crate::{Served, program, stdio, steps, until, with_tokens};
 /// A server of `FastMCP` on its standard input and output, connected in the legacy era.
 fn fastmcp() -> consort_hub::ServerSettings {
     let mut settings = program("r", testkit::fastmcp_stdio());
-    settings.speak = Speak::Legacy;
+    settings.speak = EraPreference::Legacy;
     (settings.times.idle, settings.times.total) = (PATIENCE, PATIENCE);
     settings
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use consort_gateway::{Limits, SealingKey, Settings};
+use consort_gateway::{GatewayLimits, GatewaySettings, SealingKey};
 use consort_hub::ServerSettings;
 use serde_json::{Value, json};
 use testkit::clients::stepwise::{Sdk, StepwiseClient};
@@ -19,12 +19,12 @@ use crate::{Served, at, quick, stdio, until, with_tokens};
 struct Restartable {
     folder: tempfile::TempDir,
     servers: Vec<ServerSettings>,
-    settings: Settings,
+    settings: GatewaySettings,
     served: Served,
 }
 
 impl Restartable {
-    async fn new(servers: Vec<ServerSettings>, settings: Settings) -> Self {
+    async fn new(servers: Vec<ServerSettings>, settings: GatewaySettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = kept(&folder, settings);
         let served = Served::new(servers.clone(), settings.clone()).await;
@@ -40,7 +40,7 @@ impl Restartable {
         self.restart_with(settings).await
     }
 
-    async fn restart_with(self, settings: Settings) -> Self {
+    async fn restart_with(self, settings: GatewaySettings) -> Self {
         let address = self.served.url[7..].trim_end_matches("/mcp").to_owned();
         self.served.end().await;
         let listener =
@@ -52,9 +52,9 @@ impl Restartable {
 }
 
 /// Settings with stored files in a folder.
-fn kept(folder: &tempfile::TempDir, settings: Settings) -> Settings {
+fn kept(folder: &tempfile::TempDir, settings: GatewaySettings) -> GatewaySettings {
     let key = SealingKey::kept(&folder.path().join("key")).unwrap();
-    Settings { key, ended_sessions: Some(folder.path().join("ended")), ..settings }
+    GatewaySettings { key, ended_sessions: Some(folder.path().join("ended")), ..settings }
 }
 
 async fn status(peer: &Peer) -> u16 {
@@ -140,11 +140,11 @@ async fn a_session_of_another_key_or_altered_or_expired_is_over() {
     }
     assert_eq!(status(&unportable).await, 404, "an id carries so much and no more");
     assert_eq!(status(&peer).await, 200);
-    let other = Settings { key: SealingKey::default(), ..gateway.settings.clone() };
+    let other = GatewaySettings { key: SealingKey::default(), ..gateway.settings.clone() };
     let gateway = gateway.restart_with(other).await;
     assert_eq!(status(&peer).await, 404, "another key");
-    let limits = Limits { session_lifetime: Duration::from_millis(200), ..quick().limits };
-    let short = kept(&gateway.folder, Settings { limits, ..quick() });
+    let limits = GatewayLimits { session_lifetime: Duration::from_millis(200), ..quick().limits };
+    let short = kept(&gateway.folder, GatewaySettings { limits, ..quick() });
     let gateway = gateway.restart_with(short).await;
     assert_eq!(status(&peer).await, 200, "it lasts as long as was said when it began");
     let brief = gateway.served.legacy().await;

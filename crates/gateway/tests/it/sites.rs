@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consort_core::{BoxFuture, Caller, Emitting};
+use consort_core::{BoxFuture, Caller, DrivenStream};
 use consort_gateway::{
-    Access, Entrance, Limits, Permissions, Settings, Site, SiteBody, Token, Visit,
+    BearerToken, ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings,
+    HttpRequestContext, HttpRoutes, RouteAccess, SiteBody,
 };
 use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,28 +28,28 @@ impl Drop for Leaves {
     }
 }
 
-impl Site for Parrot {
+impl HttpRoutes for Parrot {
     fn has(&self, path: &str) -> bool {
         path.starts_with("/site/")
     }
 
-    fn entrance(&self, path: &str) -> Entrance {
+    fn entrance(&self, path: &str) -> RouteAccess {
         match path {
-            "/site/open" => Entrance::Open,
-            "/site/pass" | "/site/pass/stream" => Entrance::Pass,
-            _ => Entrance::Token,
+            "/site/open" => RouteAccess::Open,
+            "/site/pass" | "/site/pass/stream" => RouteAccess::Pass,
+            _ => RouteAccess::Token,
         }
     }
 
     fn answer(
         &self,
-        visit: Visit,
+        visit: HttpRequestContext,
         request: Request<bytes::Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>> {
         let left = Leaves(Arc::clone(&self.left));
         Box::pin(async move {
             if request.uri().path() == "/site/endless" {
-                let words = Emitting::new(|emitter| async move {
+                let words = DrivenStream::new(|emitter| async move {
                     let _left = left;
                     // More than any buffer on the way holds.
                     for _ in 0..4096 {
@@ -77,7 +78,7 @@ impl Site for Parrot {
                 }
                 return response.body(SiteBody::Whole(said.into())).unwrap();
             }
-            let words = Emitting::new(|emitter| async move {
+            let words = DrivenStream::new(|emitter| async move {
                 let _left = left;
                 emitter.emit("data: one\n\n".into()).await;
                 emitter.emit("data: two\n\n".into()).await;
@@ -95,15 +96,15 @@ impl Site for Parrot {
 }
 
 async fn served(parrot: Parrot) -> Served {
-    let token = Token::client("ada", "s3cret");
-    let settings = Settings {
-        access: Access::Tokens(vec![token]),
+    let token = BearerToken::client("ada", "s3cret");
+    let settings = GatewaySettings {
+        access: ClientAccess::Tokens(vec![token]),
         sites: vec![Arc::new(parrot)],
-        permissions: Permissions {
+        permissions: GatewayPermissions {
             metrics: vec![Caller::client("ada").id().clone()],
-            ..Permissions::default()
+            ..GatewayPermissions::default()
         },
-        limits: Limits { body_bytes: 64, ..quick().limits },
+        limits: GatewayLimits { body_bytes: 64, ..quick().limits },
         ..quick()
     };
     Served::new(Vec::new(), settings).await
@@ -263,8 +264,8 @@ async fn another_token_ends_the_sessions_of_the_old_one() {
     let head = format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1{cookie}{secret}");
     assert!(asked(&served, &head, "").await.contains("ada GET"));
     let access = |secret: &str| {
-        let token = Token::client("ada", secret);
-        Access::Tokens(vec![token])
+        let token = BearerToken::client("ada", secret);
+        ClientAccess::Tokens(vec![token])
     };
     served.gateway.set_access(&access("other"));
     assert!(asked(&served, &head, "").await.starts_with("HTTP/1.1 401"));

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use consort_gateway::{Limits, Settings};
-use consort_wire::Command;
+use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_wire::ServerCommand;
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
@@ -11,11 +11,11 @@ use crate::{Served, at, hasty, program, quick, stdio, until};
 
 /// A server that never sends anything.
 fn hung() -> consort_hub::ServerSettings {
-    hasty(program("hung", Command::new("sleep").arguments(["1000"])))
+    hasty(program("hung", ServerCommand::new("sleep").arguments(["1000"])))
 }
 
-fn waiting(list_wait: Duration) -> Settings {
-    Settings { limits: Limits { list_wait, ..quick().limits }, ..quick() }
+fn waiting(list_wait: Duration) -> GatewaySettings {
+    GatewaySettings { limits: GatewayLimits { list_wait, ..quick().limits }, ..quick() }
 }
 
 fn names(list: &Value) -> Vec<&str> {
@@ -79,7 +79,7 @@ async fn what_a_slow_server_has_is_announced_to_a_client_that_shook_hands_before
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_a_tool_of_a_server_that_is_down_is_not_sent_and_may_be_repeated() {
-    let down = hasty(program("down", Command::new("false")));
+    let down = hasty(program("down", ServerCommand::new("false")));
     let served = Served::begun(vec![down, stdio("other", &Manner::modern())], quick()).await;
     for peer in served.peers(json!({})).await {
         peer.ask("tools/list", json!({})).await;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Call, Caller, Event, Json, Operation, Target, Toolbox};
-use consort_gateway::feed::{Feed, What};
-use consort_gateway::{Recorded, Records};
-use consort_hub::{Hub, ServerSettings, Settings};
-use consort_wire::{Endpoint, Server};
+use consort_core::{Call, CallEvent, Caller, Json, Operation, Target, Toolbox};
+use consort_gateway::feed::{CallFeed, LiveCallEvent};
+use consort_gateway::{CallRecorder, CallSinks};
+use consort_hub::{Hub, HubSettings, ServerSettings};
+use consort_wire::{ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::{Everything, everything, everything_stdio};
 
@@ -20,18 +20,18 @@ fn target(server: &str, name: &str) -> Target {
 #[tokio::test]
 async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     let (sse, http) = (everything(Everything::Sse), everything(Everything::StreamableHttp));
-    let at = |url: String| Server::Http(Endpoint::new(&url).unwrap());
+    let at = |url: String| ServerLocation::Http(ServerUrl::new(&url).unwrap());
     let named = |name: &str, server| ServerSettings::new(name.parse().unwrap(), server);
     let servers = vec![
-        named("pipe", Server::Command(everything_stdio())),
+        named("pipe", ServerLocation::Command(everything_stdio())),
         named("http", at(http.url("/mcp"))),
         named("sse", at(sse.url("/sse"))),
     ];
-    let hub = Hub::start(Settings { servers, ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers, ..HubSettings::default() });
     hub.settled().await;
-    let feed = Feed::new();
-    let records = Records { feed: feed.clone(), ..Records::default() };
-    let tools = Recorded::new(Arc::new(hub.clone()), records, "test");
+    let feed = CallFeed::new();
+    let records = CallSinks { feed: feed.clone(), ..CallSinks::default() };
+    let tools = CallRecorder::new(Arc::new(hub.clone()), records, "test");
     for server in ["pipe", "http", "sse"] {
         let arguments = Json::from(json!({ "duration": 0.4, "steps": 2 }));
         let caller = Caller::person("ada");
@@ -39,12 +39,12 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
         assert_eq!(feed.running().len(), 1, "{server}");
         loop {
             match events.next().await.unwrap() {
-                Event::Progress(_) => {
+                CallEvent::Progress(_) => {
                     let running = feed.running();
                     assert!(running[0].standing().steps > 0);
                     assert_eq!(running[0].end(), None);
                 }
-                Event::End(end) => {
+                CallEvent::End(end) => {
                     end.unwrap();
                     break;
                 }
@@ -56,8 +56,14 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
         assert_eq!((call.intent().name.as_str(), call.caller().as_str()), (TOOL, "person:ada"));
         assert_eq!(call.end().unwrap().class.as_str(), "ok");
         let moments = call.timeline().moments;
-        let whats: Vec<What> = moments.iter().map(|moment| moment.what).collect();
-        let expected = [What::Queued, What::Sent, What::Progress, What::Progress, What::End];
+        let whats: Vec<LiveCallEvent> = moments.iter().map(|moment| moment.what).collect();
+        let expected = [
+            LiveCallEvent::Queued,
+            LiveCallEvent::Sent,
+            LiveCallEvent::Progress,
+            LiveCallEvent::Progress,
+            LiveCallEvent::End,
+        ];
         assert_eq!(whats, expected, "{server}");
         assert!(moments[1].at + Duration::from_millis(300) < moments[4].at, "{moments:?}");
     }
@@ -67,16 +73,16 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     let call = Call::new(Caller::client("bob"), operation, params.to_object().unwrap());
     let mut events = tools.call(call);
     let none = tokio::time::timeout(Duration::from_millis(300), events.next()).await;
-    assert!(none.is_err() || matches!(none, Ok(Some(Event::Progress(_)))), "{none:?}");
+    assert!(none.is_err() || matches!(none, Ok(Some(CallEvent::Progress(_)))), "{none:?}");
     drop(events);
     let call = feed.ended().pop().unwrap();
     assert_eq!(call.end().unwrap().class.as_str(), "cancelled");
-    assert_eq!(call.timeline().moments[1].what, What::Sent);
+    assert_eq!(call.timeline().moments[1].what, LiveCallEvent::Sent);
     // What is refused here never left.
     let refused = Call::tool(Caller::person("ada"), target("no", "such"), Json::from(json!({})));
     assert!(consort_core::end(tools.call(refused)).await.is_err());
     let call = feed.ended().pop().unwrap();
     assert_eq!(call.end().unwrap().class.as_str(), "rejected");
-    assert!(call.timeline().moments.iter().all(|moment| moment.what != What::Sent));
+    assert!(call.timeline().moments.iter().all(|moment| moment.what != LiveCallEvent::Sent));
     hub.drain().await;
 }

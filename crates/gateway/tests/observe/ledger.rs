@@ -10,51 +10,54 @@ use std::time::Duration;
 
 use consort_core::{Caller, CallingAgent};
 use consort_gateway::ledger::{
-    Class, Cost, Digest, Filter, Follow, Intent, Ledger, LedgerError, LedgerSettings, LedgerSource,
-    Mode, ModelUsage, ReportKey, Row, WriterRole, report, tail, verify, visit,
+    CallFilter, CallIntent, Ledger, LedgerError, LedgerFollower, LedgerMode, LedgerRow,
+    LedgerSettings, LedgerSource, ModelUsage, OutcomeClass, ReportKey, UsageCost, ValueDigest,
+    WriterRole, report, tail, verify, visit,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-fn intent(name: &str) -> Intent {
-    Intent {
+fn intent(name: &str) -> CallIntent {
+    CallIntent {
         caller: Caller::agent("ada"),
         front: "claude-desktop".into(),
         server: Some("demo".parse().unwrap()),
         method: "tools/call".into(),
         name: name.to_owned(),
-        arguments: Digest::of(b"{}"),
+        arguments: ValueDigest::of(b"{}"),
         trace: None,
         agent: None,
     }
 }
 
 fn strict() -> LedgerSettings {
-    LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() }
+    LedgerSettings { mode: LedgerMode::Strict, ..LedgerSettings::default() }
 }
 
 /// A ledger with one call of each kind.
 fn written() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/ledger.db");
-    let ledger =
-        Ledger::open(&path, LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() })
-            .unwrap();
-    ledger.begin(intent("search")).end(Class::Ok, 7);
-    ledger.begin(intent("fail")).end(Class::Error { code: Some(-32602) }, 0);
+    let ledger = Ledger::open(
+        &path,
+        LedgerSettings { mode: LedgerMode::Strict, ..LedgerSettings::default() },
+    )
+    .unwrap();
+    ledger.begin(intent("search")).end(OutcomeClass::Ok, 7);
+    ledger.begin(intent("fail")).end(OutcomeClass::Error { code: Some(-32602) }, 0);
     drop(ledger.begin(intent("gone")));
-    ledger.begin(intent("left")).end(Class::Cancelled { sent: Some(true) }, 0);
+    ledger.begin(intent("left")).end(OutcomeClass::Cancelled { sent: Some(true) }, 0);
     let running = ledger.begin(intent("running"));
     ledger.close();
     drop(running);
     (folder, path)
 }
 
-fn calls(path: &Path) -> Vec<(String, Option<Class>)> {
-    let rows = tail(path, 1000, &Filter::default()).unwrap();
+fn calls(path: &Path) -> Vec<(String, Option<OutcomeClass>)> {
+    let rows = tail(path, 1000, &CallFilter::default()).unwrap();
     let call = |row| match row {
-        Row::Call(call) => (call.name, call.outcome),
-        Row::Lost { count, .. } => (format!("lost {count}"), None),
+        LedgerRow::Call(call) => (call.name, call.outcome),
+        LedgerRow::Lost { count, .. } => (format!("lost {count}"), None),
     };
     rows.into_iter().map(call).collect()
 }
@@ -65,15 +68,15 @@ fn every_call_is_read_back_with_its_end() {
     assert_eq!(
         calls(&path),
         [
-            ("search".to_owned(), Some(Class::Ok)),
-            ("fail".to_owned(), Some(Class::Error { code: Some(-32602) })),
-            ("gone".to_owned(), Some(Class::Cancelled { sent: None })),
-            ("left".to_owned(), Some(Class::Cancelled { sent: Some(true) })),
-            ("running".to_owned(), Some(Class::OutcomeUnknown)),
+            ("search".to_owned(), Some(OutcomeClass::Ok)),
+            ("fail".to_owned(), Some(OutcomeClass::Error { code: Some(-32602) })),
+            ("gone".to_owned(), Some(OutcomeClass::Cancelled { sent: None })),
+            ("left".to_owned(), Some(OutcomeClass::Cancelled { sent: Some(true) })),
+            ("running".to_owned(), Some(OutcomeClass::OutcomeUnknown)),
         ]
     );
-    let rows = tail(&path, 1, &Filter { name: Some("search".into()), ..Filter::default() });
-    let [Row::Call(row)] = &rows.unwrap()[..] else { panic!("one call") };
+    let rows = tail(&path, 1, &CallFilter { name: Some("search".into()), ..CallFilter::default() });
+    let [LedgerRow::Call(row)] = &rows.unwrap()[..] else { panic!("one call") };
     assert_eq!((row.caller.as_str(), row.caller_kind.as_str()), ("ada", "agent"));
     assert_eq!((row.bytes_in, row.bytes_out), (2, Some(7)));
     assert!(row.digest.starts_with("44136fa355b3678a"), "{}", row.digest);
@@ -86,9 +89,9 @@ fn a_call_that_is_over_before_it_is_written_is_one_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
-    ledger.begin(intent("quick")).end(Class::ToolError, 3);
+    ledger.begin(intent("quick")).end(OutcomeClass::ToolError, 3);
     ledger.close();
-    assert_eq!(calls(&path), [("quick".to_owned(), Some(Class::ToolError))]);
+    assert_eq!(calls(&path), [("quick".to_owned(), Some(OutcomeClass::ToolError))]);
     let report = verify(&path).unwrap();
     assert_eq!((report.broken, report.records, report.unfinished), (None, 2, vec![]));
 }
@@ -108,24 +111,24 @@ fn the_last_calls_come_in_order_and_only_those_wanted() {
     let path = folder.path().join("ledger.db");
     let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
     let running = ledger.begin(intent("running"));
-    ledger.begin(intent("over")).end(Class::Ok, 0);
+    ledger.begin(intent("over")).end(OutcomeClass::Ok, 0);
     while calls(&path).len() < 2 || calls(&path)[1].1.is_none() {
         std::thread::yield_now();
     }
-    let mut follow = Follow::new(&path, Filter::default()).unwrap();
-    running.end(Class::Ok, 0);
+    let mut follow = LedgerFollower::new(&path, CallFilter::default()).unwrap();
+    running.end(OutcomeClass::Ok, 0);
     for at in 0..20 {
         let server = Some(if at % 2 == 0 { "even" } else { "odd" }.parse().unwrap());
-        ledger.begin(Intent { server, ..intent(&at.to_string()) }).end(Class::Ok, 0);
+        ledger.begin(CallIntent { server, ..intent(&at.to_string()) }).end(OutcomeClass::Ok, 0);
     }
     ledger.close();
-    let names = |rows: Vec<Row>| -> Vec<String> {
+    let names = |rows: Vec<LedgerRow>| -> Vec<String> {
         rows.into_iter()
-            .filter_map(|row| if let Row::Call(row) = row { Some(row.name) } else { None })
+            .filter_map(|row| if let LedgerRow::Call(row) = row { Some(row.name) } else { None })
             .collect()
     };
-    assert_eq!(names(tail(&path, 3, &Filter::default()).unwrap()), ["17", "18", "19"]);
-    let odd = Filter { server: Some("odd".into()), ..Filter::default() };
+    assert_eq!(names(tail(&path, 3, &CallFilter::default()).unwrap()), ["17", "18", "19"]);
+    let odd = CallFilter { server: Some("odd".into()), ..CallFilter::default() };
     assert_eq!(names(tail(&path, 3, &odd).unwrap()), ["15", "17", "19"]);
     let news = names(follow.news().unwrap());
     assert_eq!((news.len(), news[0].as_str()), (21, "running"), "what was over is no news");
@@ -223,7 +226,7 @@ fn the_oldest_records_are_dropped_and_the_rest_still_proves_itself() {
     let mut running = Some(ledger.begin(intent("runs throughout")));
     for round in 0..30 {
         for _ in 0..1000 {
-            ledger.begin(intent("one of many")).end(Class::Ok, 0);
+            ledger.begin(intent("one of many")).end(OutcomeClass::Ok, 0);
         }
         while ledger.stats().written < (round + 1) * 1000 {
             std::thread::yield_now();
@@ -236,7 +239,7 @@ fn the_oldest_records_are_dropped_and_the_rest_still_proves_itself() {
         assert_eq!(report.broken, None);
         assert_eq!(report.unfinished, if round < 20 { vec![2] } else { vec![] }, "round {round}");
         if round == 19 {
-            running.take().unwrap().end(Class::ToolError, 1);
+            running.take().unwrap().end(OutcomeClass::ToolError, 1);
         }
     }
     ledger.close();
@@ -259,7 +262,9 @@ fn several_processes_may_write_to_one_ledger() {
     let running = ledgers[0].begin(intent("running"));
     std::thread::scope(|scope| {
         for ledger in &ledgers {
-            scope.spawn(|| (0..500).for_each(|_| ledger.begin(intent("x")).end(Class::Ok, 1)));
+            scope.spawn(|| {
+                (0..500).for_each(|_| ledger.begin(intent("x")).end(OutcomeClass::Ok, 1))
+            });
         }
     });
     ledgers[1].close();
@@ -269,7 +274,7 @@ fn several_processes_may_write_to_one_ledger() {
         std::thread::yield_now();
     }
     assert_eq!(verify(&path).unwrap().unfinished.len(), 1, "the first still runs");
-    running.end(Class::Ok, 2);
+    running.end(OutcomeClass::Ok, 2);
     ledgers[0].close();
     let report = verify(&path).unwrap();
     assert_eq!((report.broken, report.unfinished, report.lost), (None, vec![], 0));
@@ -288,7 +293,7 @@ async fn a_strict_ledger_lets_a_call_go_when_its_intent_is_on_disk() {
         assert_eq!(calls(&path).last().unwrap(), &("careful".to_owned(), None));
         let now = verify(&path).unwrap();
         assert_eq!((now.broken, now.unfinished.len()), (None, 1));
-        entry.end(Class::Ok, 0);
+        entry.end(OutcomeClass::Ok, 0);
         while !verify(&path).unwrap().unfinished.is_empty() {
             tokio::task::yield_now().await;
         }
@@ -312,34 +317,34 @@ fn a_ledger_of_the_first_version_is_read_and_written_on() {
     let (_folder, path) = of_version_1();
     let before = verify(&path).unwrap();
     assert_eq!((before.broken, before.records, &*before.head), (None, 5, head));
-    assert_eq!(tail(&path, 10, &Filter::default()).unwrap().len(), 4);
+    assert_eq!(tail(&path, 10, &CallFilter::default()).unwrap().len(), 4);
 
     let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
     let agent = CallingAgent { name: "helper".to_owned(), model: "local:small".to_owned() };
-    let asked = Intent {
+    let asked = CallIntent {
         server: None,
-        method: Intent::CHAT.into(),
+        method: CallIntent::CHAT.into(),
         agent: Some(Arc::new(agent)),
         ..intent("local:small")
     };
     let usage = ModelUsage {
         input: 7,
         output: 3,
-        cost: Some(Cost::dollars(0.25)),
+        cost: Some(UsageCost::dollars(0.25)),
         ..ModelUsage::default()
     };
-    ledger.begin(asked).end_model_request(Duration::from_millis(5), Class::Ok, usage);
-    ledger.begin(intent("echo")).end(Class::Ok, 1);
+    ledger.begin(asked).end_model_request(Duration::from_millis(5), OutcomeClass::Ok, usage);
+    ledger.begin(intent("echo")).end(OutcomeClass::Ok, 1);
     ledger.close();
     let after = verify(&path).unwrap();
     assert_eq!((after.broken, after.records), (None, 8));
-    let rows = tail(&path, 2, &Filter::default()).unwrap();
-    let [Row::Call(asked), Row::Call(_)] = &rows[..] else { panic!("{rows:?}") };
+    let rows = tail(&path, 2, &CallFilter::default()).unwrap();
+    let [LedgerRow::Call(asked), LedgerRow::Call(_)] = &rows[..] else { panic!("{rows:?}") };
     let used = asked.usage.as_ref().unwrap();
     assert_eq!((used.input_tokens, used.output_tokens), (7, 3));
     assert_eq!(
         (used.cost_usd, asked.agent.as_deref()),
-        (Some(Cost::dollars(0.25)), Some("helper"))
+        (Some(UsageCost::dollars(0.25)), Some("helper"))
     );
     // The old records are as they were.
     let old: Vec<u8> = Connection::open(&path)
@@ -362,9 +367,10 @@ fn what_a_model_used_cannot_be_changed_unnoticed() {
     ] {
         let (_folder, path) = of_version_1();
         let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
-        let usage = ModelUsage { input: 7, cost: Some(Cost::nanos(9)), ..ModelUsage::default() };
-        let asked = Intent { method: Intent::CHAT.into(), ..intent("local:small") };
-        ledger.begin(asked).end_model_request(Duration::from_millis(5), Class::Ok, usage);
+        let usage =
+            ModelUsage { input: 7, cost: Some(UsageCost::nanos(9)), ..ModelUsage::default() };
+        let asked = CallIntent { method: CallIntent::CHAT.into(), ..intent("local:small") };
+        ledger.begin(asked).end_model_request(Duration::from_millis(5), OutcomeClass::Ok, usage);
         ledger.close();
         assert_eq!(verify(&path).unwrap().broken, None);
         Connection::open(&path).unwrap().execute_batch(change).unwrap();
@@ -389,7 +395,7 @@ fn records_are_archived_before_they_are_dropped_and_none_is_missing() {
     let (path, archive, settings) = archived(&folder);
     let ledger = Ledger::open(&path, settings).unwrap();
     for at in 0..4000 {
-        ledger.begin(intent(&at.to_string())).end(Class::Ok, 0);
+        ledger.begin(intent(&at.to_string())).end(OutcomeClass::Ok, 0);
     }
     ledger.close();
     let stats = ledger.stats();
@@ -419,7 +425,7 @@ fn what_cannot_be_archived_is_not_dropped() {
         LedgerSettings { size: 1 << 20, archive: Some(archive), ..LedgerSettings::default() };
     let ledger = Ledger::open(&path, settings).unwrap();
     for at in 0..5000 {
-        ledger.begin(intent(&at.to_string())).end(Class::Ok, 0);
+        ledger.begin(intent(&at.to_string())).end(OutcomeClass::Ok, 0);
         if at % 500 == 0 {
             std::thread::sleep(Duration::from_millis(60));
         }
@@ -436,13 +442,13 @@ fn records_are_dropped_when_they_are_too_old() {
     let path = folder.path().join("ledger.db");
     let settings = |age| LedgerSettings { age, ..LedgerSettings::default() };
     let ledger = Ledger::open(&path, settings(None)).unwrap();
-    ledger.begin(intent("old")).end(Class::Ok, 0);
+    ledger.begin(intent("old")).end(OutcomeClass::Ok, 0);
     let running = ledger.begin(intent("carried"));
     ledger.close();
     drop(running);
     std::thread::sleep(Duration::from_millis(300));
     let ledger = Ledger::open(&path, settings(Some(Duration::from_millis(200)))).unwrap();
-    ledger.begin(intent("new")).end(Class::Ok, 0);
+    ledger.begin(intent("new")).end(OutcomeClass::Ok, 0);
     ledger.close();
     assert!(ledger.stats().dropped > 0, "{:?}", ledger.stats());
     let names: Vec<String> = calls(&path).into_iter().map(|(name, _)| name).collect();
@@ -476,7 +482,7 @@ fn a_damaged_ledger_is_not_appended_to() {
         assert!(matches!(refused, LedgerError::Damaged { .. }), "{refused:?}");
         assert_eq!(std::fs::read(&copy).unwrap(), bytes, "it is as it was");
         let ledger = Ledger::open(&copy, LedgerSettings::default()).unwrap();
-        ledger.begin(intent("after")).end(Class::Ok, 0);
+        ledger.begin(intent("after")).end(OutcomeClass::Ok, 0);
         ledger.close();
         assert_eq!(verify(&copy).unwrap().broken, None);
         assert_eq!(calls(&copy).len(), 1, "a new one begins");
@@ -535,14 +541,14 @@ fn a_command_opens_the_file_when_there_is_something_to_write() {
     std::thread::scope(|scope| {
         for ledger in commands.iter().chain([&gateway]) {
             scope.spawn(|| {
-                (0..200).for_each(|_| ledger.begin(intent("x")).end(Class::Ok, 1));
+                (0..200).for_each(|_| ledger.begin(intent("x")).end(OutcomeClass::Ok, 1));
                 ledger.close();
             });
         }
     });
     let report = verify(&path).unwrap();
     assert_eq!((report.broken, report.unfinished, report.lost), (None, vec![], 0));
-    assert_eq!(tail(&path, 2000, &Filter::default()).unwrap().len(), 1000);
+    assert_eq!(tail(&path, 2000, &CallFilter::default()).unwrap().len(), 1000);
     assert!(commands.iter().all(|ledger| ledger.failure().is_none()));
 }
 
@@ -553,7 +559,7 @@ fn a_command_keeps_as_much_as_the_gateway_did_and_archives_the_rest_there() {
     Ledger::open(&path, settings).unwrap().close();
     let command = Ledger::open(&path, of_a_command()).unwrap();
     for at in 0..4000 {
-        command.begin(intent(&at.to_string())).end(Class::Ok, 0);
+        command.begin(intent(&at.to_string())).end(OutcomeClass::Ok, 0);
     }
     command.close();
     assert!(command.stats().dropped > 500, "{:?}", command.stats());
@@ -576,12 +582,12 @@ async fn a_command_leaves_a_damaged_ledger_where_it_is_and_says_why_nothing_is_r
     let lenient = Ledger::open(&path, of_a_command()).unwrap();
     let mut entry = lenient.begin(intent("made"));
     assert_eq!(entry.durable().await, Ok(()), "the call is made");
-    entry.end(Class::Ok, 0);
+    entry.end(OutcomeClass::Ok, 0);
     lenient.close();
     assert_eq!(lenient.stats().lost, 1);
     let failure = lenient.failure().unwrap();
     assert!(failure.contains("is damaged: record 4 does not follow"), "{failure}");
-    let settings = LedgerSettings { mode: Mode::Strict, ..of_a_command() };
+    let settings = LedgerSettings { mode: LedgerMode::Strict, ..of_a_command() };
     let strict = Ledger::open(&path, settings).unwrap();
     assert!(strict.begin(intent("not made")).durable().await.is_err());
     strict.close();

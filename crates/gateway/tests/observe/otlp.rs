@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_gateway::ledger::Class;
-use consort_gateway::metrics::{Extra, Metrics};
-use consort_gateway::otlp::{About, Attribute, Exporter, OtlpSettings, Side, Via};
+use consort_gateway::ledger::OutcomeClass;
+use consort_gateway::metrics::{ExternalMetrics, GatewayMetrics};
+use consort_gateway::otlp::{
+    MessageTransport, OtlpExporter, OtlpSettings, SpanAttribute, SpanDescription, SpanKind,
+};
 use consort_gateway::trace::TraceContext;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -72,10 +74,10 @@ fn settings(address: &str, more: &[(&str, &str)]) -> OtlpSettings {
     OtlpSettings::read(get).0.unwrap()
 }
 
-fn start(settings: OtlpSettings) -> Exporter {
-    let metrics = Arc::new(Metrics::default());
-    metrics.call(None, Class::Ok, Duration::from_millis(3));
-    Exporter::start(settings, metrics, Box::new(Extra::default))
+fn start(settings: OtlpSettings) -> OtlpExporter {
+    let metrics = Arc::new(GatewayMetrics::default());
+    metrics.call(None, OutcomeClass::Ok, Duration::from_millis(3));
+    OtlpExporter::start(settings, metrics, Box::new(ExternalMetrics::default))
 }
 
 fn spans(got: &Got) -> Vec<Value> {
@@ -88,21 +90,24 @@ async fn a_call_is_a_span_of_ours_and_a_child_of_it() {
     let exporter = start(settings(&address, &[("OTEL_METRICS_EXPORTER", "none")]));
     let parent: TraceContext =
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().unwrap();
-    let about = About {
+    let about = SpanDescription {
         name: Some("search"),
         session: Some("s-1"),
         revision: Some("2025-11-25"),
         request: Some("7"),
-        via: Some(Via::Http),
-        ..About::new(Side::Server, "tools/call")
+        via: Some(MessageTransport::Http),
+        ..SpanDescription::new(SpanKind::Server, "tools/call")
     };
     let mut front = exporter.tracer().begin(&about, Some(&parent));
-    front.set("consort.rounds", Attribute::Number(2));
-    let about = About { server: Some("demo"), ..About::new(Side::Client, "tools/call") };
+    front.set("consort.rounds", SpanAttribute::Number(2));
+    let about = SpanDescription {
+        server: Some("demo"),
+        ..SpanDescription::new(SpanKind::Client, "tools/call")
+    };
     let call = exporter.tracer().begin(&about, Some(front.context()));
     let (middle, inner) = (front.context().clone(), call.context().clone());
-    call.end(Class::Error { code: Some(-32602) });
-    front.end(Class::Ok);
+    call.end(OutcomeClass::Error { code: Some(-32602) });
+    front.end(OutcomeClass::Ok);
     exporter.drain().await;
 
     let got = got.recv().await.unwrap();
@@ -185,7 +190,7 @@ async fn spans_that_find_no_room_are_dropped_and_counted() {
     let exporter = start(settings("http://127.0.0.1:9", &more));
     let tracer = exporter.tracer().clone();
     for _ in 0..100 {
-        tracer.begin(&About::new(Side::Server, "ping"), None).end(Class::Ok);
+        tracer.begin(&SpanDescription::new(SpanKind::Server, "ping"), None).end(OutcomeClass::Ok);
     }
     assert_eq!(tracer.dropped(), 90, "the queue holds ten, and nobody waited");
     exporter.drain().await;
@@ -197,7 +202,10 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let (address, mut got) = collector(&[BUSY, FINE]).await;
     let more = [("OTEL_BSP_SCHEDULE_DELAY", "10"), ("OTEL_METRICS_EXPORTER", "none")];
     let exporter = start(settings(&address, &more));
-    exporter.tracer().begin(&About::new(Side::Server, "ping"), None).end(Class::Ok);
+    exporter
+        .tracer()
+        .begin(&SpanDescription::new(SpanKind::Server, "ping"), None)
+        .end(OutcomeClass::Ok);
     let (first, second) = (got.recv().await.unwrap(), got.recv().await.unwrap());
     assert_eq!(first.body, second.body);
     assert_eq!(exporter.tracer().dropped(), 0);
@@ -206,7 +214,7 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let (address, mut got) = collector(&[WRONG]).await;
     let exporter = start(settings(&address, &more));
     let tracer = exporter.tracer().clone();
-    tracer.begin(&About::new(Side::Server, "ping"), None).end(Class::Ok);
+    tracer.begin(&SpanDescription::new(SpanKind::Server, "ping"), None).end(OutcomeClass::Ok);
     got.recv().await.unwrap();
     exporter.drain().await;
     assert_eq!(tracer.dropped(), 1);
@@ -218,14 +226,14 @@ async fn what_is_not_recorded_is_passed_on_and_not_sent() {
     let (address, mut got) = collector(&[FINE]).await;
     let more = [("OTEL_TRACES_SAMPLER", "always_off"), ("OTEL_METRICS_EXPORTER", "none")];
     let exporter = start(settings(&address, &more));
-    let span = exporter.tracer().begin(&About::new(Side::Server, "ping"), None);
+    let span = exporter.tracer().begin(&SpanDescription::new(SpanKind::Server, "ping"), None);
     assert!(span.context().traceparent().ends_with("-00"));
     drop(span);
     exporter.drain().await;
     assert!(got.try_recv().is_err());
 
-    let off = consort_gateway::otlp::Tracer::off();
+    let off = consort_gateway::otlp::SpanTracer::off();
     let parent = TraceContext::new(true);
-    let span = off.begin(&About::new(Side::Server, "ping"), Some(&parent));
+    let span = off.begin(&SpanDescription::new(SpanKind::Server, "ping"), Some(&parent));
     assert_eq!(span.context(), &parent, "who records nothing changes nothing");
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use consort_core::{Call, CallError, Catalog, Entry, Event, Json};
-use consort_wire::{Answer, Emitter};
+use consort_core::{Call, CallError, CallEvent, Catalog, CatalogEntry, Json};
+use consort_wire::{ServerAnswer, StreamSender};
 
 use crate::schema::ValidatorStore;
 use crate::settings::ArgumentCheck;
@@ -30,7 +30,7 @@ impl CheckedArguments<'_> {
 
     async fn check(&self) -> Result<(), Vec<String>> {
         let tool = self.call.tool_target().and_then(|target| self.catalog.tools.find(target));
-        match tool.map(Entry::tool) {
+        match tool.map(CatalogEntry::tool) {
             Some(tool) => self.validators.check(&tool.input_schema(), &self.call.arguments()).await,
             None => Ok(()),
         }
@@ -38,9 +38,13 @@ impl CheckedArguments<'_> {
 
     /// Validates the arguments of a call that failed at its server: problems become a log message before the end. A
     /// successful call costs nothing.
-    pub(super) async fn after(&self, answer: &Result<Answer, CallError>, emitter: &Emitter<Event>) {
+    pub(super) async fn after(
+        &self,
+        answer: &Result<ServerAnswer, CallError>,
+        emitter: &StreamSender<CallEvent>,
+    ) {
         let failed = match answer {
-            Ok(Answer::Complete(result)) => result.get_bytes("isError") == Some(b"true"),
+            Ok(ServerAnswer::Complete(result)) => result.get_bytes("isError") == Some(b"true"),
             Err(CallError::Execution { .. }) => true,
             _ => false,
         };
@@ -52,7 +56,7 @@ impl CheckedArguments<'_> {
         }
     }
 
-    async fn warn(&self, problems: &str, emitter: &Emitter<Event>) {
+    async fn warn(&self, problems: &str, emitter: &StreamSender<CallEvent>) {
         let Call { operation, log, .. } = self.call;
         let (server, tool) = (operation.server().as_str(), operation.name());
         // The problems quote arguments, which are the caller's alone.
@@ -65,7 +69,7 @@ impl CheckedArguments<'_> {
         if let Some(params) = Json::from(message).to_object()
             && log.include(&params)
         {
-            emitter.emit(Event::Log(params)).await;
+            emitter.emit(CallEvent::Log(params)).await;
         }
     }
 }

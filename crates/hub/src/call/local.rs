@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use consort_core::{Event, Json, LocalTool, Reporter, ToolResult};
-use consort_wire::Emitter;
+use consort_core::{CallEvent, Json, LocalTool, ProgressReporter, ToolResult};
+use consort_wire::StreamSender;
 use tokio::sync::Notify;
 
 /// Events of a local tool that are queued for a reader that is behind; beyond it, the oldest are dropped and counted.
@@ -22,13 +22,13 @@ struct ReportedEvents {
 
 #[derive(Debug, Default)]
 struct ReportQueue {
-    events: VecDeque<Event>,
+    events: VecDeque<CallEvent>,
     /// Events that were dropped before the first one.
     skipped: u64,
 }
 
 impl ReportedEvents {
-    fn push(&self, event: Event) {
+    fn push(&self, event: CallEvent) {
         let mut queue = self.lock();
         if queue.events.len() >= REPORTED {
             queue.events.pop_front();
@@ -40,15 +40,15 @@ impl ReportedEvents {
     }
 
     /// Returns the next event, if there is one. The number of dropped ones comes where they were.
-    fn try_next(&self) -> Option<Event> {
+    fn try_next(&self) -> Option<CallEvent> {
         let mut queue = self.lock();
         match std::mem::take(&mut queue.skipped) {
             0 => queue.events.pop_front(),
-            skipped => Some(Event::Skipped(skipped)),
+            skipped => Some(CallEvent::Skipped(skipped)),
         }
     }
 
-    async fn next(&self) -> Event {
+    async fn next(&self) -> CallEvent {
         loop {
             if let Some(event) = self.try_next() {
                 return event;
@@ -66,12 +66,12 @@ impl ReportedEvents {
 pub(super) async fn run(
     tool: &Arc<dyn LocalTool>,
     arguments: Json,
-    emitter: &Emitter<Event>,
+    emitter: &StreamSender<CallEvent>,
 ) -> ToolResult {
     let reported = Arc::new(ReportedEvents::default());
     let reporter = {
         let reported = Arc::clone(&reported);
-        Reporter::new(move |event| reported.push(event))
+        ProgressReporter::new(move |event| reported.push(event))
     };
     let tool = Arc::clone(tool);
     let working = match std::panic::catch_unwind(AssertUnwindSafe(|| tool.run(arguments, reporter)))
@@ -79,7 +79,7 @@ pub(super) async fn run(
         Ok(working) => working,
         Err(panic) => return panicked(&*panic),
     };
-    let mut working = Caught(working);
+    let mut working = CaughtPanic(working);
     loop {
         tokio::select! {
             biased;
@@ -99,9 +99,9 @@ pub(super) async fn run(
 }
 
 /// A future that catches a panic of the inner one and returns it.
-struct Caught<T>(Pin<Box<dyn Future<Output = T> + Send>>);
+struct CaughtPanic<T>(Pin<Box<dyn Future<Output = T> + Send>>);
 
-impl<T> Future for Caught<T> {
+impl<T> Future for CaughtPanic<T> {
     type Output = std::thread::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

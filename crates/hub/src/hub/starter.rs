@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Offer, ServerId};
-use consort_wire::{ClientInfo, Host, MemoryBudget};
+use consort_core::{ServerCatalog, ServerId};
+use consort_wire::{ClientHandler, ClientInfo, MemoryBudget};
 
-use crate::kept::Kept;
+use crate::kept::CatalogStore;
 use crate::managed::{CommandReceiver, ManagedServer};
 use crate::settings::ServerSettings;
 
 /// Context with which every server is started.
-pub(super) struct Starter {
-    pub(super) kept: Option<Kept>,
-    pub(super) host: Arc<dyn Host>,
+pub(super) struct HubStarter {
+    pub(super) kept: Option<CatalogStore>,
+    pub(super) host: Arc<dyn ClientHandler>,
     pub(super) client: ClientInfo,
     pub(super) budget: MemoryBudget,
 }
@@ -21,12 +21,12 @@ pub(super) struct Starter {
 /// A server whose task is not started yet, and the receiver of its commands.
 pub(super) type PreparedServer = (Arc<ManagedServer>, CommandReceiver);
 
-impl Starter {
+impl HubStarter {
     /// Prepares a server, and offers the stored lists of its last run.
     pub(super) fn prepare(
         &self,
         server: ServerSettings,
-        offers: &mut BTreeMap<ServerId, Offer>,
+        offers: &mut BTreeMap<ServerId, ServerCatalog>,
     ) -> PreparedServer {
         let kept = self.kept.as_ref().filter(|_| !server.disabled);
         let memory = kept.and_then(|kept| kept.load(&server));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Offers, ShelfKind};
-use consort_wire::{Found, Item, LeftOut};
+use consort_core::{ClientCapabilities, PrimitiveKind};
+use consort_wire::{LeftOut, NegotiatedProtocol, ServerListItem};
 use tokio::time::Instant;
 
 use super::input::{CommandId, CommandOutcome};
@@ -31,7 +31,7 @@ pub(crate) enum LifecycleAction {
     /// Withdraw every connection made with earlier credentials. Each is closed once its calls have ended.
     RetireConnections,
     /// Note the time of a list change, for callers that wait for current lists.
-    NoteListChange(Vec<ShelfKind>),
+    NoteListChange(Vec<PrimitiveKind>),
     /// Publish lists that were read.
     PublishLists(ListPublication),
     /// Record that the server is down.
@@ -48,15 +48,15 @@ pub(crate) enum LifecycleAction {
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectRequest {
     /// The capabilities of the first caller; those of the hub's own handler if absent.
-    pub(crate) adopted: Option<Arc<Offers>>,
+    pub(crate) adopted: Option<Arc<ClientCapabilities>>,
     /// The protocol negotiated the last time.
-    pub(crate) protocol: Option<Found>,
+    pub(crate) protocol: Option<NegotiatedProtocol>,
 }
 
 /// Lists to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListRequest {
-    pub(crate) kinds: Vec<ShelfKind>,
+    pub(crate) kinds: Vec<PrimitiveKind>,
     /// True if the server may describe itself differently since it was connected.
     pub(crate) rediscovers: bool,
 }
@@ -76,11 +76,11 @@ pub(crate) struct ListPublication {
 /// The end of a list's reading.
 #[derive(Clone, Debug)]
 pub(crate) struct PublishedList {
-    pub(crate) kind: ShelfKind,
+    pub(crate) kind: PrimitiveKind,
     /// Time at which the reading began.
     pub(crate) begun: Instant,
     /// Its items; `None` if it could not be read and stays as it was.
-    pub(crate) items: Option<Vec<Item>>,
+    pub(crate) items: Option<Vec<ServerListItem>>,
     /// True if the server says that more items will follow.
     pub(crate) is_partial: bool,
     /// Time for which it counts as current, if the server does not report changes.

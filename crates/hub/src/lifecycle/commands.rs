@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use consort_core::Offers;
+use consort_core::ClientCapabilities;
 
 use super::action::LifecycleAction;
 use super::input::{CommandId, CommandOutcome, ConnectionCommand, LifecycleMoment};
 use super::{AfterClose, LifecyclePhase, ServerLifecycle};
-use crate::state::State;
+use crate::state::ManagedState;
 
 impl ServerLifecycle {
     /// Carries out a command. It is acknowledged now, or at the end of the transition that it begins.
@@ -27,8 +27,8 @@ impl ServerLifecycle {
         match &self.phase {
             LifecyclePhase::Resting => self.command_resting(&command, moment),
             LifecyclePhase::Delayed { .. } => match command {
-                ConnectionCommand::Disconnect => self.rest(State::Known),
-                ConnectionCommand::Disable => self.rest(State::Disabled),
+                ConnectionCommand::Disconnect => self.rest(ManagedState::Known),
+                ConnectionCommand::Disable => self.rest(ManagedState::Disabled),
                 _ => self.connect(moment),
             },
             LifecyclePhase::Connecting { .. } => self.command_connecting(&command, moment),
@@ -42,16 +42,16 @@ impl ServerLifecycle {
                     }
                 }
                 ConnectionCommand::Restart => self.close(AfterClose::Restart),
-                ConnectionCommand::Disconnect => self.close(AfterClose::Rest(State::Known)),
-                ConnectionCommand::Disable => self.close(AfterClose::Rest(State::Disabled)),
+                ConnectionCommand::Disconnect => self.close(AfterClose::Rest(ManagedState::Known)),
+                ConnectionCommand::Disable => self.close(AfterClose::Rest(ManagedState::Disabled)),
             },
             LifecyclePhase::Closing(after) => {
                 self.phase = LifecyclePhase::Closing(redirected(*after, &command));
             }
             LifecyclePhase::BackingOff { .. } => match command {
                 ConnectionCommand::Restart => self.restart(moment),
-                ConnectionCommand::Disconnect => self.rest(State::Known),
-                ConnectionCommand::Disable => self.rest(State::Disabled),
+                ConnectionCommand::Disconnect => self.rest(ManagedState::Known),
+                ConnectionCommand::Disable => self.rest(ManagedState::Disabled),
                 // The attempt is made at its time.
                 ConnectionCommand::Connect
                 | ConnectionCommand::Wake
@@ -62,11 +62,11 @@ impl ServerLifecycle {
     }
 
     fn command_resting(&mut self, command: &ConnectionCommand, moment: LifecycleMoment) {
-        let is_disabled = self.snapshot.status.state == State::Disabled;
+        let is_disabled = self.snapshot.status.state == ManagedState::Disabled;
         match command {
             ConnectionCommand::Connect | ConnectionCommand::Restart => self.connect(moment),
             ConnectionCommand::Wake if !is_disabled => self.connect(moment),
-            ConnectionCommand::Disable => self.rest(State::Disabled),
+            ConnectionCommand::Disable => self.rest(ManagedState::Disabled),
             ConnectionCommand::Wake
             | ConnectionCommand::Adopt(_)
             | ConnectionCommand::Disconnect => self.acknowledge(),
@@ -85,18 +85,18 @@ impl ServerLifecycle {
             }
             ConnectionCommand::Disconnect => {
                 self.actions.push(LifecycleAction::AbortConnect);
-                self.rest(State::Known);
+                self.rest(ManagedState::Known);
             }
             ConnectionCommand::Disable => {
                 self.actions.push(LifecycleAction::AbortConnect);
-                self.rest(State::Disabled);
+                self.rest(ManagedState::Disabled);
             }
         }
     }
 
     /// Adopts the capabilities of the first caller. Returns false if others were adopted, or if calls use the main
     /// connection with others.
-    fn adopt(&mut self, capabilities: &Arc<Offers>, moment: LifecycleMoment) -> bool {
+    fn adopt(&mut self, capabilities: &Arc<ClientCapabilities>, moment: LifecycleMoment) -> bool {
         if let Some(adopted) = &self.snapshot.adopted {
             return adopted == capabilities;
         }
@@ -119,9 +119,9 @@ fn redirected(after: AfterClose, command: &ConnectionCommand) -> AfterClose {
         (_, AfterClose::End)
         | (ConnectionCommand::Adopt(_), _)
         | (ConnectionCommand::Disconnect, AfterClose::Rest(_))
-        | (ConnectionCommand::Wake, AfterClose::Rest(State::Disabled)) => after,
-        (ConnectionCommand::Disconnect, _) => AfterClose::Rest(State::Known),
-        (ConnectionCommand::Disable, _) => AfterClose::Rest(State::Disabled),
+        | (ConnectionCommand::Wake, AfterClose::Rest(ManagedState::Disabled)) => after,
+        (ConnectionCommand::Disconnect, _) => AfterClose::Rest(ManagedState::Known),
+        (ConnectionCommand::Disable, _) => AfterClose::Rest(ManagedState::Disabled),
         (ConnectionCommand::Restart, _) => AfterClose::Restart,
         (ConnectionCommand::Connect | ConnectionCommand::Wake, AfterClose::Rest(_)) => {
             AfterClose::Connect

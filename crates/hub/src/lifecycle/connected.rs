@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Offers, OperatorText, ShelfKind};
-use consort_wire::Found;
+use consort_core::{ClientCapabilities, OperatorText, PrimitiveKind};
+use consort_wire::NegotiatedProtocol;
 use tokio::time::Instant;
 
 use super::action::{ListPublication, ListRequest, PublishedList};
@@ -21,10 +21,10 @@ const PROBE_FAILURES: u32 = 2;
 #[derive(Debug)]
 pub(super) struct ConnectedPhase {
     /// The capabilities declared to it.
-    pub(super) capabilities: Arc<Offers>,
+    pub(super) capabilities: Arc<ClientCapabilities>,
     /// True once its lists were read and callers may use it.
     pub(super) is_offered: bool,
-    protocol: Found,
+    protocol: NegotiatedProtocol,
     lists: ListSchedule,
     subscription: SubscriptionPhase,
     is_reading: bool,
@@ -190,7 +190,7 @@ impl ConnectedPhase {
     /// Begins a reading of the lists that are due, and of those requested.
     pub(super) fn begin_reading(
         &mut self,
-        requested: &[ShelfKind],
+        requested: &[PrimitiveKind],
         now: Instant,
     ) -> Option<ListRequest> {
         let is_due = self.lists.due().is_some_and(|due| due <= now);
@@ -199,7 +199,7 @@ impl ConnectedPhase {
         }
         self.is_reading = true;
         let kinds = self.lists.begin(requested, now);
-        let rediscovers = self.is_offered && kinds.contains(&ShelfKind::Tools);
+        let rediscovers = self.is_offered && kinds.contains(&PrimitiveKind::Tools);
         Some(ListRequest { kinds, rediscovers })
     }
 

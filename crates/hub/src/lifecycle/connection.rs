@@ -1,6 +1,6 @@
 //! Results of connection attempts and events of a connection, in the lifecycle of its server.
 
-use consort_core::{OperatorText, ShelfKind};
+use consort_core::{OperatorText, PrimitiveKind};
 use tokio::time::Instant;
 
 use super::action::{DownRecord, LifecycleAction};
@@ -11,7 +11,7 @@ use super::input::{
     ProbeResult,
 };
 use super::{AfterClose, LifecyclePhase, ServerLifecycle};
-use crate::state::State;
+use crate::state::ManagedState;
 
 impl ServerLifecycle {
     pub(super) fn connected(&mut self, server: ConnectedServer, moment: LifecycleMoment) {
@@ -38,7 +38,7 @@ impl ServerLifecycle {
         let LifecyclePhase::Connecting { credentials, .. } = self.phase else { return };
         let ConnectFailure { kind, is_unauthorized, reason, detail, hint } = failure;
         let status = self.status();
-        status.state = if is_unauthorized { State::NeedsAuth } else { State::Failed };
+        status.state = if is_unauthorized { ManagedState::NeedsAuth } else { ManagedState::Failed };
         status.error = Some(reason.clone());
         status.detail = detail.clone();
         status.hint = hint;
@@ -68,8 +68,8 @@ impl ServerLifecycle {
         self.actions.push(LifecycleAction::RecordFailure(record));
         self.snapshot.next_attempt = Some(next);
         let status = self.status();
-        if !matches!(status.state, State::NeedsAuth | State::Failed) {
-            status.state = State::Failed;
+        if !matches!(status.state, ManagedState::NeedsAuth | ManagedState::Failed) {
+            status.state = ManagedState::Failed;
             status.error = Some(reason);
             status.detail = detail;
             status.hint = None;
@@ -95,7 +95,7 @@ impl ServerLifecycle {
         self.actions.push(LifecycleAction::NoteListChange(change.kinds));
     }
 
-    pub(super) fn read_lists(&mut self, requested: &[ShelfKind], moment: LifecycleMoment) {
+    pub(super) fn read_lists(&mut self, requested: &[PrimitiveKind], moment: LifecycleMoment) {
         let LifecyclePhase::Connected(connected) = &mut self.phase else { return };
         if let Some(request) = connected.begin_reading(requested, moment.now) {
             self.actions.push(LifecycleAction::ReadLists(request));
@@ -118,12 +118,12 @@ impl ServerLifecycle {
                 status.offers[list.kind as usize] = items.len();
             }
         }
-        let is_degraded = status.state == State::Degraded;
+        let is_degraded = status.state == ManagedState::Degraded;
         if let Some((error, detail)) = error {
-            status.state = State::Degraded;
+            status.state = ManagedState::Degraded;
             (status.error, status.detail) = (Some(error), detail);
         } else if is_first || is_degraded {
-            status.state = State::Ready;
+            status.state = ManagedState::Ready;
             (status.error, status.detail) = (None, OperatorText::default());
         }
         self.actions.push(LifecycleAction::PublishLists(publication));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Offers, OperatorText, ShelfKind};
-use consort_wire::{Found, Listing};
+use consort_core::{ClientCapabilities, OperatorText, PrimitiveKind};
+use consort_wire::{NegotiatedProtocol, ServerList};
 use tokio::time::Instant;
 
 use super::backoff::FailureKind;
@@ -43,7 +43,7 @@ pub(crate) enum LifecycleInput {
     /// Lists changed, or may have.
     ListsChanged(ListChange),
     /// Callers wait for these lists to be read again.
-    ListsRequested(Vec<ShelfKind>),
+    ListsRequested(Vec<PrimitiveKind>),
     /// Lists were read.
     ListsRead(Vec<ListReading>),
     /// The server answered a health probe, or did not.
@@ -81,7 +81,7 @@ pub(crate) enum ConnectionCommand {
     /// Close the connection and connect again.
     Restart,
     /// Declare the capabilities of the first caller on the main connection.
-    Adopt(Arc<Offers>),
+    Adopt(Arc<ClientCapabilities>),
     /// Close the connection, until the operator connects the server.
     Disable,
 }
@@ -98,11 +98,11 @@ pub(crate) enum CommandOutcome {
 /// A server that was connected.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectedServer {
-    pub(crate) protocol: Found,
+    pub(crate) protocol: NegotiatedProtocol,
     /// Its own name and version.
     pub(crate) name: Option<String>,
     /// The capabilities declared to it.
-    pub(crate) capabilities: Arc<Offers>,
+    pub(crate) capabilities: Arc<ClientCapabilities>,
     /// Delivery of its list changes.
     pub(crate) list_changes: ChangeDelivery,
 }
@@ -137,7 +137,7 @@ pub(crate) struct ConnectionLoss {
 /// A change of lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListChange {
-    pub(crate) kinds: Vec<ShelfKind>,
+    pub(crate) kinds: Vec<PrimitiveKind>,
     /// True if the server itself reported the change; otherwise a notification may have been missed.
     pub(crate) is_reported: bool,
 }
@@ -145,18 +145,18 @@ pub(crate) struct ListChange {
 impl ListChange {
     /// Returns the change after which every list may be another.
     pub(crate) fn missed() -> Self {
-        Self { kinds: ShelfKind::ALL.to_vec(), is_reported: false }
+        Self { kinds: PrimitiveKind::ALL.to_vec(), is_reported: false }
     }
 }
 
 /// Result of reading a list.
 #[derive(Clone, Debug)]
 pub(crate) struct ListReading {
-    pub(crate) kind: ShelfKind,
+    pub(crate) kind: PrimitiveKind,
     /// Time at which the reading began.
     pub(crate) begun: Instant,
     /// The list, or the reason why it could not be read.
-    pub(crate) listing: Result<Listing, String>,
+    pub(crate) listing: Result<ServerList, String>,
     /// True if the server declares that it reports changes of the list.
     pub(crate) reports_changes: bool,
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use consort_wire::{Found, Way};
+use consort_wire::{NegotiatedProtocol, UpstreamTransport};
 
 use crate::limits::{ConnectionLimits, ListLimits};
-use crate::settings::{Connect, ServerSettings};
+use crate::settings::{ConnectTrigger, ServerSettings};
 
 /// Maximum delay of the start of a server whose lists are known.
 const START_DELAY: Duration = Duration::from_millis(50);
@@ -19,7 +19,7 @@ const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 /// Settings of a lifecycle.
 #[derive(Clone, Debug)]
 pub(crate) struct LifecyclePolicy {
-    pub(super) connect: Connect,
+    pub(super) connect: ConnectTrigger,
     pub(super) is_disabled: bool,
     pub(super) limits: ConnectionLimits,
     pub(super) lists: ListLimits,
@@ -62,13 +62,13 @@ impl LifecyclePolicy {
 
     /// Returns the probe interval of an unused server. Probes also keep the single stream of HTTP+SSE open, on which
     /// the answer arrives, where a proxy would close it as idle.
-    pub(super) fn probe_interval(&self, protocol: Found) -> Option<Duration> {
-        let ping = self.stream_ping.filter(|_| protocol.way == Way::Sse);
+    pub(super) fn probe_interval(&self, protocol: NegotiatedProtocol) -> Option<Duration> {
+        let ping = self.stream_ping.filter(|_| protocol.way == UpstreamTransport::Sse);
         self.probe.into_iter().chain(ping).min()
     }
 
     /// Returns the interval of idle and health checks.
-    pub(super) fn check_interval(&self, protocol: Found) -> Option<Duration> {
+    pub(super) fn check_interval(&self, protocol: NegotiatedProtocol) -> Option<Duration> {
         self.probe_interval(protocol).into_iter().chain(self.idle_stop).min()
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use consort_core::{OperatorText, ShelfKind};
+use consort_core::{OperatorText, PrimitiveKind};
 use consort_wire::LeftOut;
 use tokio::time::Instant;
 
@@ -50,23 +50,27 @@ impl ListSchedule {
     }
 
     /// Schedules lists that changed. A change during a reading schedules another one.
-    pub(crate) fn changed(&mut self, kinds: &[ShelfKind], now: Instant) {
+    pub(crate) fn changed(&mut self, kinds: &[PrimitiveKind], now: Instant) {
         for kind in kinds {
             self.0[*kind as usize].timer.changed(now);
         }
     }
 
     /// Notes that the server itself reported a change.
-    pub(crate) fn reported(&mut self, kinds: &[ShelfKind]) {
+    pub(crate) fn reported(&mut self, kinds: &[PrimitiveKind]) {
         for kind in kinds {
             self.0[*kind as usize].is_reported = true;
         }
     }
 
     /// Begins a reading, and returns its lists: those requested, those due, and those never read.
-    pub(crate) fn begin(&mut self, requested: &[ShelfKind], now: Instant) -> Vec<ShelfKind> {
+    pub(crate) fn begin(
+        &mut self,
+        requested: &[PrimitiveKind],
+        now: Instant,
+    ) -> Vec<PrimitiveKind> {
         let mut kinds = Vec::new();
-        for kind in ShelfKind::ALL {
+        for kind in PrimitiveKind::ALL {
             let list = &mut self.0[kind as usize];
             let is_due = list.timer.last.is_none() || list.due().is_some_and(|due| due <= now);
             if is_due || requested.contains(&kind) {
@@ -82,7 +86,7 @@ impl ListSchedule {
     /// change.
     pub(crate) fn read(
         &mut self,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         left_out: Vec<LeftOut>,
         age: Duration,
         now: Instant,
@@ -98,7 +102,7 @@ impl ListSchedule {
     /// Notes that a list could not be read.
     pub(crate) fn failed(
         &mut self,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         error: String,
         detail: OperatorText,
         now: Instant,
@@ -293,22 +297,22 @@ mod tests {
         let read = |lists: &mut ListSchedule, kind, age| {
             lists.read(kind, Vec::new(), age, start);
         };
-        assert_eq!(lists.begin(&[], start), ShelfKind::ALL);
-        for kind in ShelfKind::ALL {
+        assert_eq!(lists.begin(&[], start), PrimitiveKind::ALL);
+        for kind in PrimitiveKind::ALL {
             read(&mut lists, kind, Duration::MAX);
         }
         assert_eq!(lists.due(), None);
         let max_age = Duration::from_mins(5);
-        read(&mut lists, ShelfKind::Tools, refresh_age(None, max_age, FRESH));
+        read(&mut lists, PrimitiveKind::Tools, refresh_age(None, max_age, FRESH));
         let zero = refresh_age(Some(Duration::ZERO), max_age, FRESH);
-        read(&mut lists, ShelfKind::Resources, zero);
+        read(&mut lists, PrimitiveKind::Resources, zero);
         let short = refresh_age(Some(Duration::from_millis(5)), max_age, FRESH);
-        read(&mut lists, ShelfKind::Prompts, short);
+        read(&mut lists, PrimitiveKind::Prompts, short);
         assert_eq!(lists.due(), Some(start + FRESH));
-        assert_eq!(lists.begin(&[], start + FRESH), [ShelfKind::Prompts]);
+        assert_eq!(lists.begin(&[], start + FRESH), [PrimitiveKind::Prompts]);
         assert_eq!(lists.begin(&[], start + max_age).len(), 3);
         // For ever is for ever.
-        read(&mut lists, ShelfKind::Tools, refresh_age(Some(Duration::MAX), max_age, FRESH));
+        read(&mut lists, PrimitiveKind::Tools, refresh_age(Some(Duration::MAX), max_age, FRESH));
     }
 
     #[test]
@@ -325,7 +329,7 @@ mod tests {
     #[test]
     fn a_reported_change_counts_once_it_was_read_and_not_before() {
         let start = Instant::now();
-        let (mut lists, tools) = (schedule(), ShelfKind::Tools);
+        let (mut lists, tools) = (schedule(), PrimitiveKind::Tools);
         lists.begin(&[], start);
         lists.reported(&[tools]);
         assert!(!lists.read(tools, Vec::new(), FRESH, start), "the reading began before");

@@ -10,8 +10,11 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Object, Offers, OperatorText, ShelfKind};
-use consort_wire::{Command, Found, Item, LeftOut, Listing, Revision, Server, Way};
+use consort_core::{ClientCapabilities, Object, OperatorText, PrimitiveKind};
+use consort_wire::{
+    LeftOut, NegotiatedProtocol, Revision, ServerCommand, ServerList, ServerListItem,
+    ServerLocation, UpstreamTransport,
+};
 use tokio::time::Instant;
 
 use super::*;
@@ -27,9 +30,9 @@ struct Simulation {
 
 impl Simulation {
     /// A server that is not started yet.
-    fn of(settings: ServerSettings, state: State) -> Self {
+    fn of(settings: ServerSettings, state: ManagedState) -> Self {
         let policy = LifecyclePolicy::new(&settings, ListLimits::default(), None);
-        let status = Status::new(settings.id, state);
+        let status = ManagedStatus::new(settings.id, state);
         let moment = LifecycleMoment {
             now: Instant::now(),
             chance: 1.0,
@@ -42,7 +45,7 @@ impl Simulation {
 
     /// A server that was started, with every default.
     fn started() -> Self {
-        let mut simulation = Self::of(settings(), State::Configured);
+        let mut simulation = Self::of(settings(), ManagedState::Configured);
         assert_eq!(simulation.feed(LifecycleInput::Start), ["connect", "status"]);
         simulation
     }
@@ -53,7 +56,7 @@ impl Simulation {
     }
 
     fn ready_with(settings: ServerSettings) -> Self {
-        let mut simulation = Self::of(settings, State::Configured);
+        let mut simulation = Self::of(settings, ManagedState::Configured);
         simulation.feed(LifecycleInput::Start);
         simulation.become_ready();
         simulation
@@ -64,7 +67,7 @@ impl Simulation {
         assert_eq!(self.feed(connected(ChangeDelivery::Unasked)), ["read 4", "status"]);
         let offered = self.feed(LifecycleInput::ListsRead(self.lists()));
         assert_eq!(offered, ["lists 4 complete", "offer", "status"]);
-        assert_eq!(self.state(), State::Ready);
+        assert_eq!(self.state(), ManagedState::Ready);
     }
 
     /// Returns the labels of the actions after an input.
@@ -104,38 +107,38 @@ impl Simulation {
         self.feed(LifecycleInput::Lost(loss(FailureKind::Crash)))
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ManagedState {
         self.lifecycle.snapshot().status.state
     }
 
-    fn status(&self) -> &Status {
+    fn status(&self) -> &ManagedStatus {
         &self.lifecycle.snapshot().status
     }
 
     /// All lists, read now.
     fn lists(&self) -> Vec<ListReading> {
-        ShelfKind::ALL.map(|kind| self.list(kind, 2)).into()
+        PrimitiveKind::ALL.map(|kind| self.list(kind, 2)).into()
     }
 
     /// A list with so many items of a server that reports changes.
-    fn list(&self, kind: ShelfKind, items: usize) -> ListReading {
+    fn list(&self, kind: PrimitiveKind, items: usize) -> ListReading {
         let begun = self.moment.now;
         ListReading { kind, begun, listing: Ok(listing(items)), reports_changes: true }
     }
 
-    fn unread(&self, kind: ShelfKind) -> ListReading {
+    fn unread(&self, kind: PrimitiveKind) -> ListReading {
         let listing = Err("no".to_owned());
         ListReading { kind, begun: self.moment.now, listing, reports_changes: true }
     }
 }
 
 fn settings() -> ServerSettings {
-    ServerSettings::new("a".parse().unwrap(), Server::Command(Command::new("server")))
+    ServerSettings::new("a".parse().unwrap(), ServerLocation::Command(ServerCommand::new("server")))
 }
 
-fn listing(items: usize) -> Listing {
-    let item = |n| Item { name: format!("item{n}"), definition: Object::empty() };
-    Listing {
+fn listing(items: usize) -> ServerList {
+    let item = |n| ServerListItem { name: format!("item{n}"), definition: Object::empty() };
+    ServerList {
         items: (0..items).map(item).collect(),
         left_out: Vec::new(),
         fresh: Duration::ZERO,
@@ -144,17 +147,23 @@ fn listing(items: usize) -> Listing {
     }
 }
 
-fn capabilities(form: bool) -> Arc<Offers> {
-    Arc::new(Offers { form, ..Offers::default() })
+fn capabilities(form: bool) -> Arc<ClientCapabilities> {
+    Arc::new(ClientCapabilities { form, ..ClientCapabilities::default() })
 }
 
 fn connected(list_changes: ChangeDelivery) -> LifecycleInput {
     connected_with(list_changes, &capabilities(false))
 }
 
-fn connected_with(list_changes: ChangeDelivery, capabilities: &Arc<Offers>) -> LifecycleInput {
+fn connected_with(
+    list_changes: ChangeDelivery,
+    capabilities: &Arc<ClientCapabilities>,
+) -> LifecycleInput {
     LifecycleInput::Connected(ConnectedServer {
-        protocol: Found { revision: Revision::NEWEST_MODERN, way: Way::Stdio },
+        protocol: NegotiatedProtocol {
+            revision: Revision::NEWEST_MODERN,
+            way: UpstreamTransport::Stdio,
+        },
         name: Some("server 1.0".to_owned()),
         capabilities: Arc::clone(capabilities),
         list_changes,
@@ -175,7 +184,7 @@ fn loss(kind: FailureKind) -> ConnectionLoss {
     ConnectionLoss { kind, reason: "gone".to_owned(), detail: OperatorText::default() }
 }
 
-fn changed(kinds: &[ShelfKind]) -> LifecycleInput {
+fn changed(kinds: &[PrimitiveKind]) -> LifecycleInput {
     LifecycleInput::ListsChanged(ListChange { kinds: kinds.to_vec(), is_reported: true })
 }
 

@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{CallError, Offers};
+use consort_core::{CallError, ClientCapabilities};
 use consort_wire::Client;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::ManagedServer;
 use crate::lifecycle::{CommandId, CommandOutcome, ConnectionCommand};
-use crate::settings::Connect;
-use crate::state::State;
+use crate::settings::ConnectTrigger;
+use crate::state::ManagedState;
 
 /// Number of queued commands.
 const QUEUE: usize = 16;
@@ -71,10 +71,10 @@ impl ManagedServer {
             }
             let now = snapshot.borrow_and_update().status.clone();
             match now.state {
-                State::NeedsAuth | State::Disabled | State::Failed => {
+                ManagedState::NeedsAuth | ManagedState::Disabled | ManagedState::Failed => {
                     return Err(self.down(&now, None));
                 }
-                State::Configured | State::Known if !is_woken => {
+                ManagedState::Configured | ManagedState::Known if !is_woken => {
                     is_woken = true;
                     self.send(ConnectionCommand::Wake).await;
                 }
@@ -100,7 +100,7 @@ impl ManagedServer {
     }
 
     /// Asks for the main connection to declare these capabilities. Returns false if it declares others.
-    pub(super) async fn adopt(&self, capabilities: &Arc<Offers>) -> bool {
+    pub(super) async fn adopt(&self, capabilities: &Arc<ClientCapabilities>) -> bool {
         let adopted = self.snapshot.borrow().adopted.clone();
         match adopted {
             Some(adopted) => adopted == *capabilities,
@@ -112,7 +112,7 @@ impl ManagedServer {
     }
 
     /// Notes the capabilities of a caller that the main connection serves, unless a caller was before it.
-    pub(super) async fn note_first_caller(&self, capabilities: &Arc<Offers>) {
+    pub(super) async fn note_first_caller(&self, capabilities: &Arc<ClientCapabilities>) {
         let is_first = self.snapshot.borrow().adopted.is_none();
         if is_first {
             self.send(ConnectionCommand::Adopt(Arc::clone(capabilities))).await;
@@ -124,7 +124,7 @@ impl ManagedServer {
         let connects = matches!(command, ConnectionCommand::Connect | ConnectionCommand::Restart);
         if self.ask(command).await.is_some() && connects {
             let mut snapshot = self.snapshot.subscribe();
-            let tried = snapshot.wait_for(|now| now.status.state != State::Connecting);
+            let tried = snapshot.wait_for(|now| now.status.state != ManagedState::Connecting);
             let _ = tokio::time::timeout(limit, tried).await;
         }
     }
@@ -134,9 +134,9 @@ impl ManagedServer {
     pub(crate) fn request_lists(&self) -> Instant {
         let is_asleep = {
             let now = self.snapshot.borrow();
-            now.status.state == State::Configured && !now.is_resting
+            now.status.state == ManagedState::Configured && !now.is_resting
         };
-        if is_asleep && self.settings.connect == Connect::Call {
+        if is_asleep && self.settings.connect == ConnectTrigger::Call {
             let request = CommandRequest { command: ConnectionCommand::Wake, reply: None };
             let _ = self.commands.try_send(request);
         }
@@ -146,12 +146,14 @@ impl ManagedServer {
     /// Returns true if no connection attempt is pending: the server is connected, has failed, or rests.
     pub(crate) fn is_settled(&self) -> bool {
         let now = self.snapshot.borrow();
-        now.is_resting || !matches!(now.status.state, State::Configured | State::Connecting)
+        now.is_resting
+            || !matches!(now.status.state, ManagedState::Configured | ManagedState::Connecting)
     }
 
     /// Waits until a server whose lists were not known is connected, or the attempt has failed.
     pub(crate) async fn learned(&self) {
-        let is_pending = |state| matches!(state, State::Configured | State::Connecting);
+        let is_pending =
+            |state| matches!(state, ManagedState::Configured | ManagedState::Connecting);
         let mut snapshot = self.snapshot.subscribe();
         let settled = snapshot.wait_for(|now| now.is_resting || !is_pending(now.status.state));
         let _ = settled.await;
@@ -163,6 +165,6 @@ impl ManagedServer {
     }
 
     pub(crate) fn is_disabled(&self) -> bool {
-        self.state() == State::Disabled
+        self.state() == ManagedState::Disabled
     }
 }

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use consort_core::BoxFuture;
-use consort_wire::{ClientInfo, Host};
+use consort_wire::{ClientHandler, ClientInfo};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{CommandReceiver, ManagedServer};
 use crate::attribution::AttributedHost;
 use crate::chance::chance;
-use crate::kept::{Kept, Memory};
+use crate::kept::{CatalogStore, StoredServer};
 use crate::key::CallerHost;
 use crate::lifecycle::{
     ConnectRequest, LifecycleAction, LifecycleInput, LifecycleMoment, LifecyclePolicy,
     ServerLifecycle,
 };
-use crate::shared::Shared;
+use crate::shared::SharedCatalogs;
 use crate::tasks::ServerTasks;
 use crate::writer::LatestWriter;
 use link::ServerLink;
@@ -29,11 +29,11 @@ use link::ServerLink;
 /// Task of a managed server.
 pub(crate) struct ServerDriver {
     managed: Arc<ManagedServer>,
-    shared: Arc<Shared>,
-    host: Arc<dyn Host>,
+    shared: Arc<SharedCatalogs>,
+    host: Arc<dyn ClientHandler>,
     client: ClientInfo,
     /// Stores the lists of the server.
-    stored: Option<LatestWriter<Memory>>,
+    stored: Option<LatestWriter<StoredServer>>,
     stop: CancellationToken,
     lifecycle: ServerLifecycle,
     link: ServerLink,
@@ -45,10 +45,10 @@ pub(crate) struct ServerDriver {
 impl ServerDriver {
     pub(crate) fn new(
         managed: Arc<ManagedServer>,
-        shared: Arc<Shared>,
-        host: Arc<dyn Host>,
+        shared: Arc<SharedCatalogs>,
+        host: Arc<dyn ClientHandler>,
         client: ClientInfo,
-        stored: Option<Kept>,
+        stored: Option<CatalogStore>,
         tasks: ServerTasks,
     ) -> Self {
         managed.pool.introduce(client.clone(), Arc::clone(&shared), tasks.clone());
@@ -182,7 +182,7 @@ impl ServerDriver {
         managed.first_request.get_or_init(Instant::now);
         // A server that was started again may be another version of itself.
         managed.modern_only.store(false, Ordering::Relaxed);
-        let host: Arc<dyn Host> = match &request.adopted {
+        let host: Arc<dyn ClientHandler> = match &request.adopted {
             Some(offers) => Arc::new(CallerHost::new(offers, Arc::clone(&managed.asks))),
             None => Arc::new(AttributedHost {
                 server: managed.id.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::{Caller, IdentityId, Offers, ShelfKind};
+use consort_core::{Caller, ClientCapabilities, IdentityId, PrimitiveKind};
 use consort_wire::ListChanges;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -12,14 +12,14 @@ use super::driver::sleep_until;
 use super::reading::read;
 use crate::key::ConnectionKey;
 use crate::lifecycle::{FollowInput, FollowStep, FollowedLists};
-use crate::pool::OpenConnection;
-use crate::shared::Shared;
+use crate::pool::WeakUpstream;
+use crate::shared::SharedCatalogs;
 use crate::variants::{ListVariants, VariantReading};
 
 /// The connections beyond the main one on which the server reported a list change since the last reading.
 #[derive(Debug, Default)]
 pub(crate) struct ChangedConnections {
-    keys: watch::Sender<Vec<(IdentityId, Arc<Offers>)>>,
+    keys: watch::Sender<Vec<(IdentityId, Arc<ClientCapabilities>)>>,
     /// Notified when a caller waits for their lists.
     awaited: Notify,
 }
@@ -64,17 +64,17 @@ impl ChangedConnections {
 /// Follower of a server's lists on a connection beyond the main one, until that is closed.
 pub(crate) struct ListFollower {
     managed: Arc<ManagedServer>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCatalogs>,
     key: ConnectionKey,
-    open: OpenConnection,
+    open: WeakUpstream,
 }
 
 impl ListFollower {
     pub(crate) fn new(
         managed: Arc<ManagedServer>,
-        shared: Arc<Shared>,
+        shared: Arc<SharedCatalogs>,
         key: ConnectionKey,
-        open: OpenConnection,
+        open: WeakUpstream,
     ) -> Self {
         Self { managed, shared, key, open }
     }
@@ -122,7 +122,7 @@ impl ListFollower {
     async fn read(&self) -> Option<FollowInput> {
         let client = self.open.client()?;
         let managed = &self.managed;
-        let read = read(&client, &ShelfKind::ALL, managed.settings.upkeep.retry_wait).await;
+        let read = read(&client, &PrimitiveKind::ALL, managed.settings.upkeep.retry_wait).await;
         let Some(lists) = managed.server_lists(&client, read) else {
             return Some(FollowInput::ReadFailed);
         };

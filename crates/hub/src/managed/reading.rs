@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use consort_core::{Offers, ShelfKind};
-use consort_wire::{Client, Era, ListError, Listing, Request};
+use consort_core::{ClientCapabilities, PrimitiveKind};
+use consort_wire::{Client, Era, ListError, OutgoingRequest, ServerList};
 use tokio::time::Instant;
 
 use super::chain;
@@ -16,11 +16,11 @@ const PROBE: Duration = Duration::from_secs(10);
 /// Reads some of a server's lists. A server that refuses connections is retried for as long as `retry_wait`.
 pub(super) async fn read(
     client: &Client,
-    kinds: &[ShelfKind],
+    kinds: &[PrimitiveKind],
     retry_wait: Duration,
 ) -> Vec<ListReading> {
     let begun = Instant::now();
-    let read_one = async |kind: ShelfKind| {
+    let read_one = async |kind: PrimitiveKind| {
         if !kinds.contains(&kind) {
             return None;
         }
@@ -28,10 +28,10 @@ pub(super) async fn read(
         Some(reading(client, kind, begun, listing))
     };
     let read = tokio::join!(
-        read_one(ShelfKind::Tools),
-        read_one(ShelfKind::Prompts),
-        read_one(ShelfKind::Resources),
-        read_one(ShelfKind::Templates),
+        read_one(PrimitiveKind::Tools),
+        read_one(PrimitiveKind::Prompts),
+        read_one(PrimitiveKind::Resources),
+        read_one(PrimitiveKind::Templates),
     );
     [read.0, read.1, read.2, read.3].into_iter().flatten().collect()
 }
@@ -50,25 +50,28 @@ pub(super) async fn read_requested(
 }
 
 /// Reads all lists of a modern server for a client with these capabilities.
-pub(super) async fn read_as(client: &Client, capabilities: &Offers) -> Vec<ListReading> {
+pub(super) async fn read_as(
+    client: &Client,
+    capabilities: &ClientCapabilities,
+) -> Vec<ListReading> {
     let begun = Instant::now();
-    let read_one = async |kind: ShelfKind| {
+    let read_one = async |kind: PrimitiveKind| {
         reading(client, kind, begun, client.list_as(kind, capabilities).await)
     };
     let read = tokio::join!(
-        read_one(ShelfKind::Tools),
-        read_one(ShelfKind::Prompts),
-        read_one(ShelfKind::Resources),
-        read_one(ShelfKind::Templates),
+        read_one(PrimitiveKind::Tools),
+        read_one(PrimitiveKind::Prompts),
+        read_one(PrimitiveKind::Resources),
+        read_one(PrimitiveKind::Templates),
     );
     [read.0, read.1, read.2, read.3].into()
 }
 
 fn reading(
     client: &Client,
-    kind: ShelfKind,
+    kind: PrimitiveKind,
     begun: Instant,
-    listing: Result<Listing, ListError>,
+    listing: Result<ServerList, ListError>,
 ) -> ListReading {
     ListReading {
         kind,
@@ -79,20 +82,20 @@ fn reading(
 }
 
 /// Returns the capability of a server that reports changes of a list.
-pub(super) fn reported_by(kind: ShelfKind) -> &'static str {
+pub(super) fn reported_by(kind: PrimitiveKind) -> &'static str {
     match kind {
-        ShelfKind::Tools => "tools.listChanged",
-        ShelfKind::Prompts => "prompts.listChanged",
-        ShelfKind::Resources | ShelfKind::Templates => "resources.listChanged",
+        PrimitiveKind::Tools => "tools.listChanged",
+        PrimitiveKind::Prompts => "prompts.listChanged",
+        PrimitiveKind::Resources | PrimitiveKind::Templates => "resources.listChanged",
     }
 }
 
 /// Reads a list, with retries if the request failed in transit.
 async fn list(
     client: &Client,
-    kind: ShelfKind,
+    kind: PrimitiveKind,
     retry_wait: Duration,
-) -> Result<Listing, ListError> {
+) -> Result<ServerList, ListError> {
     let (mut n, begun) = (1, Instant::now());
     loop {
         match client.list(kind).await {
@@ -112,14 +115,14 @@ async fn list(
 }
 
 /// Probes a server. Any answer counts as alive.
-pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::CallError> {
+pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::ClientCallError> {
     let method = match client.about().found.revision.era() {
         Era::Legacy => "ping",
         Era::Modern => "server/discover",
     };
-    match client.request(Request::new(method).idle(PROBE).total(PROBE)).await {
+    match client.request(OutgoingRequest::new(method).idle(PROBE).total(PROBE)).await {
         // Whatever it answers, it is there to answer.
-        Err(error) if error.effect() != consort_wire::Effect::Answered => Err(error),
+        Err(error) if error.effect() != consort_wire::CallEffect::Answered => Err(error),
         _ => Ok(()),
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use consort_core::ShelfKind;
+use consort_core::PrimitiveKind;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// Shared state of the readings of a server's lists, for callers that wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct ListReadings {
-    lists: Mutex<[ListReading; 4]>,
+    lists: Mutex<[ListReadingTimes; 4]>,
     /// Notified when a list is requested.
     asked: Notify,
     /// Counts readings.
@@ -19,7 +19,7 @@ pub(crate) struct ListReadings {
 
 /// The readings of one list.
 #[derive(Clone, Copy, Debug, Default)]
-struct ListReading {
+struct ListReadingTimes {
     /// Start of the last successful reading.
     read: Option<Instant>,
     /// Start of the last completed reading.
@@ -34,7 +34,7 @@ struct ListReading {
     partial: Option<Instant>,
 }
 
-impl ListReading {
+impl ListReadingTimes {
     /// Returns the time at which the last reading began or was requested.
     fn last(&self) -> Option<Instant> {
         self.tried.max(self.asked)
@@ -51,12 +51,12 @@ impl ListReading {
 }
 
 impl ListReadings {
-    fn lock(&self) -> MutexGuard<'_, [ListReading; 4]> {
+    fn lock(&self) -> MutexGuard<'_, [ListReadingTimes; 4]> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the server reported a change of these lists.
-    pub(super) fn changed(&self, kinds: &[ShelfKind], now: Instant) {
+    pub(super) fn changed(&self, kinds: &[PrimitiveKind], now: Instant) {
         let mut lists = self.lock();
         for kind in kinds {
             lists[*kind as usize].changed = Some(now);
@@ -67,7 +67,7 @@ impl ListReadings {
     /// the server does not report changes.
     pub(super) fn over(
         &self,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         begun: Instant,
         is_read: bool,
         fresh: Option<Duration>,
@@ -84,11 +84,12 @@ impl ListReadings {
     }
 
     /// Waits until a list is requested, and returns all requested ones.
-    pub(super) async fn asked(&self) -> Vec<ShelfKind> {
+    pub(super) async fn asked(&self) -> Vec<PrimitiveKind> {
         loop {
             let lists = *self.lock();
-            let asked = ShelfKind::ALL.into_iter().filter(|kind| lists[*kind as usize].is_asked());
-            let asked: Vec<ShelfKind> = asked.collect();
+            let asked =
+                PrimitiveKind::ALL.into_iter().filter(|kind| lists[*kind as usize].is_asked());
+            let asked: Vec<PrimitiveKind> = asked.collect();
             if !asked.is_empty() {
                 return asked;
             }
@@ -98,7 +99,7 @@ impl ListReadings {
 
     /// Requests a list to be read, unless it was read or requested less than `min_age` ago. Returns the time of the
     /// request, if its reading is still to come.
-    pub(crate) fn ask(&self, kind: ShelfKind, min_age: Duration) -> Option<Instant> {
+    pub(crate) fn ask(&self, kind: PrimitiveKind, min_age: Duration) -> Option<Instant> {
         let now = Instant::now();
         let mut lists = self.lock();
         let list = &mut lists[kind as usize];
@@ -112,7 +113,7 @@ impl ListReadings {
     }
 
     /// Requests a list to be read, unless a reading is to come. Returns the time of the request.
-    pub(crate) fn ask_next(&self, kind: ShelfKind) -> Option<Instant> {
+    pub(crate) fn ask_next(&self, kind: PrimitiveKind) -> Option<Instant> {
         let pending = {
             let list = &self.lock()[kind as usize];
             list.asked.filter(|_| list.is_asked())
@@ -121,23 +122,23 @@ impl ListReadings {
     }
 
     /// Notes whether the server says that more items of a list will follow.
-    pub(super) fn set_partial(&self, kind: ShelfKind, partial: bool) {
+    pub(super) fn set_partial(&self, kind: PrimitiveKind, partial: bool) {
         let list = &mut self.lock()[kind as usize].partial;
         *list = partial.then(|| list.unwrap_or_else(Instant::now));
     }
 
     /// Returns the time since which the server says that more items of a list will follow, if it does.
-    pub(crate) fn partial_since(&self, kind: ShelfKind) -> Option<Instant> {
+    pub(crate) fn partial_since(&self, kind: PrimitiveKind) -> Option<Instant> {
         self.lock()[kind as usize].partial
     }
 
     /// Returns true if a list was read at least once.
-    pub(crate) fn is_read(&self, kind: ShelfKind) -> bool {
+    pub(crate) fn is_read(&self, kind: PrimitiveKind) -> bool {
         self.lock()[kind as usize].read.is_some()
     }
 
     /// Requests a list to be read again if it may be stale.
-    pub(crate) fn ask_stale(&self, kind: ShelfKind, min_age: Duration) {
+    pub(crate) fn ask_stale(&self, kind: PrimitiveKind, min_age: Duration) {
         let stale = self.lock()[kind as usize].expires.is_some_and(|time| time <= Instant::now());
         if stale {
             self.ask(kind, min_age);
@@ -145,17 +146,17 @@ impl ListReadings {
     }
 
     /// Returns the lists that changed since they were read, with the time of the last reported change.
-    pub(crate) fn behind(&self) -> Vec<(ShelfKind, Instant)> {
+    pub(crate) fn behind(&self) -> Vec<(PrimitiveKind, Instant)> {
         let lists = self.lock();
-        let behind = |kind: ShelfKind| {
+        let behind = |kind: PrimitiveKind| {
             let list = &lists[kind as usize];
             list.changed.filter(|_| list.is_behind()).map(|changed| (kind, changed))
         };
-        ShelfKind::ALL.into_iter().filter_map(behind).collect()
+        PrimitiveKind::ALL.into_iter().filter_map(behind).collect()
     }
 
     /// Waits for the end of a reading that began at `since` or later. Returns true if one succeeded.
-    pub(crate) async fn reading_since(&self, kind: ShelfKind, since: Instant) -> bool {
+    pub(crate) async fn reading_since(&self, kind: PrimitiveKind, since: Instant) -> bool {
         let mut read = self.read.subscribe();
         loop {
             read.borrow_and_update();
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     const GAP: Duration = Duration::from_secs(5);
-    const TOOLS: ShelfKind = ShelfKind::Tools;
+    const TOOLS: PrimitiveKind = PrimitiveKind::Tools;
 
     #[tokio::test(start_paused = true)]
     async fn a_list_is_asked_for_once_whoever_asks_and_not_again_too_soon() {
@@ -214,13 +215,13 @@ mod tests {
     async fn a_list_is_asked_for_behind_a_client_only_when_it_may_be_out_of_date() {
         let readings = ListReadings::default();
         readings.over(TOOLS, Instant::now(), true, Some(GAP));
-        readings.over(ShelfKind::Prompts, Instant::now(), true, None);
+        readings.over(PrimitiveKind::Prompts, Instant::now(), true, None);
         tokio::time::advance(Duration::from_secs(4)).await;
         readings.ask_stale(TOOLS, GAP);
         assert!(readings.ask(TOOLS, GAP).is_none());
         tokio::time::advance(Duration::from_secs(1)).await;
         readings.ask_stale(TOOLS, GAP);
-        readings.ask_stale(ShelfKind::Prompts, GAP);
+        readings.ask_stale(PrimitiveKind::Prompts, GAP);
         assert_eq!(readings.asked().await, [TOOLS]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use consort_core::CallError;
-use consort_wire::{Era, Speak};
+use consort_wire::{Era, EraPreference};
 
 use super::ManagedServer;
 use crate::key::{self, ConnectionKey, ConnectionParty, STATELESS, SessionScope};
@@ -54,7 +54,7 @@ impl ManagedServer {
     /// Returns true if a legacy connection to a modern server may be attempted. Only the attempt shows whether it
     /// works, since servers of both eras name modern revisions only.
     fn may_speak_legacy(&self) -> bool {
-        self.settings.speak == Speak::Auto && !self.modern_only.load(Ordering::Relaxed)
+        self.settings.speak == EraPreference::Auto && !self.modern_only.load(Ordering::Relaxed)
     }
 
     /// Returns the main connection if it may be used in this scope. Once the server is known to send requests, it

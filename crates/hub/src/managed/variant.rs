@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use consort_core::{About, Caller, IdentityId, Offer, Offers, ShelfKind};
-use consort_wire::{Client, Era, Tasks};
+use consort_core::{
+    Caller, ClientCapabilities, IdentityId, PrimitiveKind, ServerAbout, ServerCatalog,
+};
+use consort_wire::{Client, Era, TaskHandling};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,14 +16,14 @@ use super::ManagedServer;
 use super::reading::{read, read_as};
 use crate::key::ConnectionParty;
 use crate::lifecycle::ListReading;
-use crate::shared::{Shared, problems};
+use crate::shared::{SharedCatalogs, problems};
 use crate::variants::{ServerLists, VariantReading, VariantState};
 
 /// The callers of a variant: their capabilities, and their identity if the server lists other things to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VariantKey {
     identity: Option<IdentityId>,
-    capabilities: Arc<Offers>,
+    capabilities: Arc<ClientCapabilities>,
 }
 
 /// Readings of variants in progress or failed.
@@ -77,7 +79,7 @@ impl ManagedServer {
     /// lists were never read or are as old as `max_age`. Callers with the same capabilities share one.
     pub(crate) fn read_variant(
         self: &Arc<Self>,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedCatalogs>,
         caller: &Caller,
         max_age: Option<Duration>,
     ) -> Option<AwaitedVariant> {
@@ -115,13 +117,17 @@ impl ManagedServer {
     }
 
     /// Reads the lists of a caller on the connection of its calls.
-    async fn read_lists_for(self: &Arc<Self>, shared: &Arc<Shared>, caller: &Caller) -> Option<()> {
+    async fn read_lists_for(
+        self: &Arc<Self>,
+        shared: &Arc<SharedCatalogs>,
+        caller: &Caller,
+    ) -> Option<()> {
         let offers = caller.capabilities()?;
         let party = ConnectionParty {
             caller,
             offers,
             session: None,
-            tasks: Tasks::Follow,
+            tasks: TaskHandling::Follow,
             is_subscription: true,
             is_alone: false,
         };
@@ -142,12 +148,13 @@ impl ManagedServer {
             // The main connection was made anew for its first caller, and has read them.
             return Some(());
         }
-        let read = read(&upstream.client, &ShelfKind::ALL, self.settings.upkeep.retry_wait).await;
+        let read =
+            read(&upstream.client, &PrimitiveKind::ALL, self.settings.upkeep.retry_wait).await;
         self.put_variant(shared, &upstream.client, Some(caller), offers, read)
     }
 
     /// Reads the variants again for which no connection receives change notifications, because the main lists changed.
-    pub(super) fn read_unheard(self: &Arc<Self>, shared: &Arc<Shared>) {
+    pub(super) fn read_unheard(self: &Arc<Self>, shared: &Arc<SharedCatalogs>) {
         let found = self.status().found;
         let is_modern = found.is_some_and(|found| found.revision.era() == Era::Modern);
         let unheard = shared.with_variants(&self.id, |variants| variants.unheard(is_modern));
@@ -162,10 +169,10 @@ impl ManagedServer {
     /// Publishes a variant, if all of its lists were read.
     fn put_variant(
         &self,
-        shared: &Shared,
+        shared: &SharedCatalogs,
         client: &Client,
         caller: Option<&Caller>,
-        capabilities: &Arc<Offers>,
+        capabilities: &Arc<ClientCapabilities>,
         read: Vec<ListReading>,
     ) -> Option<()> {
         let lists = self.server_lists(client, read)?;
@@ -184,14 +191,14 @@ impl ManagedServer {
     ) -> Option<ServerLists> {
         let about = client.about();
         let mut lists = ServerLists {
-            offer: Offer {
-                about: Some(About {
+            offer: ServerCatalog {
+                about: Some(ServerAbout {
                     revision: about.found.revision,
                     capabilities: about.capabilities.clone(),
                     instructions: about.instructions.clone(),
                     list_changes: [0; 4],
                 }),
-                ..Offer::default()
+                ..ServerCatalog::default()
             },
             problems: Vec::new(),
         };
@@ -222,7 +229,7 @@ mod tests {
     const RETRY: Duration = Duration::from_mins(1);
 
     fn key(identity: Option<&str>, form: bool) -> VariantKey {
-        let capabilities = Arc::new(Offers { form, ..Offers::default() });
+        let capabilities = Arc::new(ClientCapabilities { form, ..ClientCapabilities::default() });
         let identity = identity.map(|name| Caller::client(name).id().clone());
         VariantKey { identity, capabilities }
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use consort_core::{CallError, Source};
-use consort_wire::{Client, ClientInfo, ConnectError, Era, ListChanges, Speak};
+use consort_core::{CallError, SharedError};
+use consort_wire::{Client, ClientInfo, ConnectError, Era, EraPreference, ListChanges};
 
 use super::slots::PoolSlot;
 use crate::key::{CallerHost, ConnectionKey};
 use crate::managed::{ListFollower, ManagedServer, chain};
-use crate::shared::Shared;
+use crate::shared::SharedCatalogs;
 use crate::tasks::ServerTasks;
 use crate::upstream::UpstreamConnection;
 
@@ -31,7 +31,7 @@ impl ConnectAttempt {
         let found = Some(found).filter(|found| found.revision.era() == key.era);
         let mut settings = managed.wire_settings(found, host, &self.info);
         if key.era == Era::Legacy {
-            settings.speak = Speak::Legacy;
+            settings.speak = EraPreference::Legacy;
         }
         let client = Client::connect(&managed.settings.server, settings).await;
         let client = client.map_err(|error| {
@@ -40,7 +40,7 @@ impl ConnectAttempt {
             }
             CallError::Connection {
                 server: managed.id.clone(),
-                source: Source::new(ConnectProblem(chain(&error))),
+                source: SharedError::new(ConnectProblem(chain(&error))),
                 detail: error.detail(),
             }
         })?;
@@ -53,7 +53,7 @@ impl ConnectAttempt {
 
     /// Starts the task that follows the server's lists on this connection. Lists of a server of both eras are read in
     /// the modern one instead.
-    pub(super) fn follow_lists(&self, shared: Arc<Shared>, changes: ListChanges) {
+    pub(super) fn follow_lists(&self, shared: Arc<SharedCatalogs>, changes: ListChanges) {
         if self.main.about().found.revision.era() == Era::Modern {
             return;
         }

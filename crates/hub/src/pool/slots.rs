@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::connection_room::{ConnectionActivity, ConnectionRoom, PooledConnection};
 use crate::key::{ConnectionKey, STATELESS, SessionScope};
-use crate::lease::{ConnectionUse, Lease};
+use crate::lease::{ConnectionLease, ConnectionUse};
 use crate::upstream::UpstreamConnection;
 
 /// The slots of a pool.
@@ -116,7 +116,7 @@ pub(super) struct PoolSlot {
     /// The session that it is reserved for, if any.
     pub(super) session: Option<WeakClientSession>,
     pub(super) owner: Arc<OnceLock<u64>>,
-    pub(super) lease: Lease,
+    pub(super) lease: ConnectionLease,
 }
 
 impl PoolSlot {
@@ -129,7 +129,7 @@ impl PoolSlot {
             is_owner,
             session,
             owner: Arc::default(),
-            lease: Lease::default(),
+            lease: ConnectionLease::default(),
         }
     }
 
@@ -166,8 +166,8 @@ impl PoolSlot {
     }
 
     /// Returns a reference that does not keep its connection open.
-    pub(super) fn downgrade(&self) -> OpenConnection {
-        OpenConnection(Arc::downgrade(&self.upstream))
+    pub(super) fn downgrade(&self) -> WeakUpstream {
+        WeakUpstream(Arc::downgrade(&self.upstream))
     }
 }
 
@@ -183,9 +183,9 @@ pub(super) enum SlotConnection {
 
 /// Weak reference to a connection, which does not keep it open.
 #[derive(Debug)]
-pub(crate) struct OpenConnection(Weak<Mutex<SlotConnection>>);
+pub(crate) struct WeakUpstream(Weak<Mutex<SlotConnection>>);
 
-impl OpenConnection {
+impl WeakUpstream {
     /// Returns its client, if it is open.
     pub(crate) fn client(&self) -> Option<Client> {
         let slot = self.0.upgrade()?;

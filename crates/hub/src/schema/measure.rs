@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::pattern::states;
 use super::work::pattern_steps;
-use super::{SchemaLimits, Unusable};
+use super::{SchemaLimits, UnusableSchema};
 
 /// The keywords whose schemas apply to the same value, and so multiply.
 pub(super) const IN_PLACE: [&str; 9] =
@@ -24,7 +24,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Meaning of the members of a part of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Members {
+enum MemberMeaning {
     /// Keywords of a schema.
     Keywords,
     /// Schemas under names.
@@ -32,7 +32,7 @@ enum Members {
 }
 
 /// Measures a schema as a validator would traverse it.
-pub(super) struct Measure<'a> {
+pub(super) struct SchemaMeasure<'a> {
     root: &'a Value,
     limits: &'a SchemaLimits,
     /// The keyword that gives a part a base URI: `id` in draft 4, else `$id`.
@@ -41,7 +41,7 @@ pub(super) struct Measure<'a> {
     /// computed.
     costs: HashMap<*const Value, Option<usize>>,
     /// Number of paths from each part; `None` while they are being counted.
-    ways: HashMap<(*const Value, Members), Option<usize>>,
+    ways: HashMap<(*const Value, MemberMeaning), Option<usize>>,
     /// States of each pattern.
     pub(super) patterns: HashMap<String, usize>,
     states: usize,
@@ -49,7 +49,7 @@ pub(super) struct Measure<'a> {
     pub(super) parts: usize,
 }
 
-impl<'a> Measure<'a> {
+impl<'a> SchemaMeasure<'a> {
     pub(super) fn new(root: &'a Value, limits: &'a SchemaLimits) -> Self {
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let address = if draft.contains("draft-04") { "id" } else { "$id" };
@@ -66,13 +66,15 @@ impl<'a> Measure<'a> {
     }
 
     /// Visits every part once, also those that are only referred to, and adds up their cost.
-    pub(super) fn walk(&mut self) -> Result<(), Unusable> {
+    pub(super) fn walk(&mut self) -> Result<(), UnusableSchema> {
         let mut seen = HashSet::new();
-        let mut left = vec![(self.root, Members::Keywords, 0)];
+        let mut left = vec![(self.root, MemberMeaning::Keywords, 0)];
         while let Some((part, members, depth)) = left.pop() {
             let deepest = self.limits.depth;
             if depth > deepest {
-                return Err(Unusable(format!("its schema nests deeper than {deepest} levels")));
+                return Err(UnusableSchema(format!(
+                    "its schema nests deeper than {deepest} levels"
+                )));
             }
             if seen.insert((std::ptr::from_ref(part), members)) {
                 self.visit(part, members, depth, &mut left)?;
@@ -85,35 +87,39 @@ impl<'a> Measure<'a> {
     fn visit(
         &mut self,
         part: &'a Value,
-        members: Members,
+        members: MemberMeaning,
         depth: usize,
-        left: &mut Vec<(&'a Value, Members, usize)>,
-    ) -> Result<(), Unusable> {
-        if members == Members::Keywords {
+        left: &mut Vec<(&'a Value, MemberMeaning, usize)>,
+    ) -> Result<(), UnusableSchema> {
+        if members == MemberMeaning::Keywords {
             self.parts = self.parts.saturating_add(self.cost(part, 0)?);
         }
         let most = self.limits.subschemas;
         if self.parts > most {
-            return Err(Unusable(format!(
+            return Err(UnusableSchema(format!(
                 "its schema has more than {most} parts, counting references"
             )));
         }
         // References within it would mean its own parts, not those of the whole.
         let is_root = std::ptr::eq(part, self.root);
         if !is_root && part.get(self.address).is_some_and(Value::is_string) {
-            return Err(Unusable("a part of its schema has an address of its own".to_owned()));
+            return Err(UnusableSchema(
+                "a part of its schema has an address of its own".to_owned(),
+            ));
         }
         match (part, members) {
-            (Value::Object(schemas), Members::Names) => {
-                left.extend(schemas.values().map(|part| (part, Members::Keywords, depth + 1)));
+            (Value::Object(schemas), MemberMeaning::Names) => {
+                left.extend(
+                    schemas.values().map(|part| (part, MemberMeaning::Keywords, depth + 1)),
+                );
             }
-            (Value::Object(keywords), Members::Keywords) => {
+            (Value::Object(keywords), MemberMeaning::Keywords) => {
                 for (name, value) in keywords {
                     self.visit_keyword(name, value, depth, left)?;
                 }
             }
             (Value::Array(items), _) => {
-                left.extend(items.iter().map(|part| (part, Members::Keywords, depth + 1)));
+                left.extend(items.iter().map(|part| (part, MemberMeaning::Keywords, depth + 1)));
             }
             _ => {}
         }
@@ -125,15 +131,15 @@ impl<'a> Measure<'a> {
         name: &str,
         value: &'a Value,
         depth: usize,
-        left: &mut Vec<(&'a Value, Members, usize)>,
-    ) -> Result<(), Unusable> {
+        left: &mut Vec<(&'a Value, MemberMeaning, usize)>,
+    ) -> Result<(), UnusableSchema> {
         match (name, value) {
             ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
             ("patternProperties", Value::Object(schemas)) => {
                 schemas.keys().try_for_each(|pattern| self.pattern(pattern))?;
             }
             (name, Value::String(reference)) if REFERENCES.contains(&name) => {
-                left.push((self.follow(reference)?, Members::Keywords, 0));
+                left.push((self.follow(reference)?, MemberMeaning::Keywords, 0));
             }
             _ => {}
         }
@@ -144,39 +150,41 @@ impl<'a> Measure<'a> {
     }
 
     /// Counts the states of a pattern, once.
-    fn pattern(&mut self, pattern: &str) -> Result<(), Unusable> {
+    fn pattern(&mut self, pattern: &str) -> Result<(), UnusableSchema> {
         if self.patterns.contains_key(pattern) {
             return Ok(());
         }
         let SchemaLimits { patterns, pattern_states, schema_states, .. } = *self.limits;
         if self.patterns.len() >= patterns {
-            return Err(Unusable(format!("its schema has more than {patterns} patterns")));
+            return Err(UnusableSchema(format!("its schema has more than {patterns} patterns")));
         }
         let states = states(pattern, pattern_states);
         if states > pattern_states {
             let shown: String = pattern.chars().take(80).collect();
-            return Err(Unusable(format!(
+            return Err(UnusableSchema(format!(
                 "its pattern `{shown}` has more than {pattern_states} states"
             )));
         }
         self.states += states;
         if self.states > schema_states {
-            return Err(Unusable(format!("its patterns have more than {schema_states} states")));
+            return Err(UnusableSchema(format!(
+                "its patterns have more than {schema_states} states"
+            )));
         }
         self.patterns.insert(pattern.to_owned(), states);
         Ok(())
     }
 
     /// Returns the cost of a part for one value.
-    fn cost(&mut self, part: &'a Value, depth: usize) -> Result<usize, Unusable> {
+    fn cost(&mut self, part: &'a Value, depth: usize) -> Result<usize, UnusableSchema> {
         let Value::Object(members) = part else { return Ok(0) };
         let place: *const Value = part;
         if let Some(&cost) = self.costs.get(&place) {
-            let circle = || Unusable("it refers to itself for the same value".to_owned());
+            let circle = || UnusableSchema("it refers to itself for the same value".to_owned());
             return cost.ok_or_else(circle);
         }
         if depth > self.limits.chain {
-            return Err(Unusable("its references go too deep".to_owned()));
+            return Err(UnusableSchema("its references go too deep".to_owned()));
         }
         self.costs.insert(place, None);
         let mut cost = 1usize;
@@ -212,10 +220,15 @@ impl<'a> Measure<'a> {
     /// Returns the number of paths through a value and its content, in steps for each byte. `None` if they are endless
     /// or too many; the work then depends on the value.
     pub(super) fn spread(&mut self) -> Option<usize> {
-        self.spread_of(self.root, Members::Keywords, 0)
+        self.spread_of(self.root, MemberMeaning::Keywords, 0)
     }
 
-    fn spread_of(&mut self, part: &'a Value, members: Members, depth: usize) -> Option<usize> {
+    fn spread_of(
+        &mut self,
+        part: &'a Value,
+        members: MemberMeaning,
+        depth: usize,
+    ) -> Option<usize> {
         if depth > self.limits.chain {
             return None;
         }
@@ -226,19 +239,19 @@ impl<'a> Measure<'a> {
         self.ways.insert(place, None);
         let mut ways = 1usize;
         match (part, members) {
-            (Value::Object(schemas), Members::Names) => {
+            (Value::Object(schemas), MemberMeaning::Names) => {
                 for part in schemas.values() {
-                    ways += self.spread_of(part, Members::Keywords, depth + 1)?;
+                    ways += self.spread_of(part, MemberMeaning::Keywords, depth + 1)?;
                 }
             }
-            (Value::Object(keywords), Members::Keywords) => {
+            (Value::Object(keywords), MemberMeaning::Keywords) => {
                 for (name, value) in keywords {
                     ways += self.spread_keyword(name, value, depth)?;
                 }
             }
             (Value::Array(items), _) => {
                 for item in items {
-                    ways += self.spread_of(item, Members::Keywords, depth + 1)?;
+                    ways += self.spread_of(item, MemberMeaning::Keywords, depth + 1)?;
                 }
             }
             _ => return Some(0),
@@ -257,7 +270,7 @@ impl<'a> Measure<'a> {
         };
         let ways = match value {
             Value::String(reference) if REFERENCES.contains(&name) => {
-                self.spread_of(self.follow(reference).ok()?, Members::Keywords, depth + 1)?
+                self.spread_of(self.follow(reference).ok()?, MemberMeaning::Keywords, depth + 1)?
             }
             // They count where they are referred to.
             _ if matches!(name, "$defs" | "definitions") || PLAIN.contains(&name) => 0,
@@ -267,17 +280,17 @@ impl<'a> Measure<'a> {
     }
 
     /// Returns the target of a reference, which must be a part of this schema.
-    fn follow(&self, reference: &str) -> Result<&'a Value, Unusable> {
+    fn follow(&self, reference: &str) -> Result<&'a Value, UnusableSchema> {
         // Neither names (`#name`) nor escapes, which could lead where we do not count.
         let path = reference.strip_prefix('#').filter(|path| !path.contains('%'));
         path.and_then(|path| self.root.pointer(path)).ok_or_else(|| {
             let shown: String = reference.chars().take(80).collect();
-            Unusable(format!("it refers to `{shown}`, which is no path to a part of it"))
+            UnusableSchema(format!("it refers to `{shown}`, which is no path to a part of it"))
         })
     }
 }
 
 /// Returns the meaning of the members of a keyword's value.
-fn members(keyword: &str) -> Members {
-    if NAMED.contains(&keyword) { Members::Names } else { Members::Keywords }
+fn members(keyword: &str) -> MemberMeaning {
+    if NAMED.contains(&keyword) { MemberMeaning::Names } else { MemberMeaning::Keywords }
 }

@@ -8,7 +8,7 @@ use consort_core::Json;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
-use super::{Checker, SchemaLimits};
+use super::{SchemaChecker, SchemaLimits};
 
 /// Cache of validators, each compiled once.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct ValidatorStore {
 }
 
 /// A validator: `None` while it is being compiled, `Some(None)` if the schema cannot be used.
-type Compiled = Option<Option<Arc<Checker>>>;
+type CompiledSchema = Option<Option<Arc<SchemaChecker>>>;
 
 #[derive(Debug, Default)]
 struct KeptValidators {
@@ -32,7 +32,7 @@ struct KeptValidators {
 
 #[derive(Debug)]
 struct KeptValidator {
-    compiled: watch::Receiver<Compiled>,
+    compiled: watch::Receiver<CompiledSchema>,
     /// Bytes of memory; zero while it is being compiled.
     weight: usize,
     used: u64,
@@ -75,7 +75,7 @@ impl ValidatorStore {
     }
 
     /// Returns the entry of a schema; if it is new, its compilation begins.
-    fn entry(&self, schema: &Json) -> watch::Receiver<Compiled> {
+    fn entry(&self, schema: &Json) -> watch::Receiver<CompiledSchema> {
         let mut kept = lock(&self.kept);
         kept.clock += 1;
         let now = kept.clock;
@@ -89,7 +89,7 @@ impl ValidatorStore {
         kept.entries.insert(schema.clone(), entry);
         kept.evict(&self.limits);
         drop(kept);
-        let compilation = Compilation { schema, sender, kept: Arc::clone(&self.kept) };
+        let compilation = SchemaCompilation { schema, sender, kept: Arc::clone(&self.kept) };
         let (worker, crew, limits) = (Arc::clone(&self.worker), self.crew.clone(), self.limits);
         self.crew.spawn(async move {
             let Ok(place) = worker.acquire_owned().await else { return };
@@ -103,17 +103,17 @@ impl ValidatorStore {
 }
 
 /// A compilation in progress. If it is dropped early, the next call starts another.
-struct Compilation {
+struct SchemaCompilation {
     schema: Json,
-    sender: watch::Sender<Compiled>,
+    sender: watch::Sender<CompiledSchema>,
     kept: Arc<Mutex<KeptValidators>>,
 }
 
-impl Compilation {
+impl SchemaCompilation {
     fn run(&self, limits: &SchemaLimits) {
         // A fault of the compiler concerns this schema only.
         let made =
-            std::panic::catch_unwind(AssertUnwindSafe(|| Checker::new(&self.schema, limits)));
+            std::panic::catch_unwind(AssertUnwindSafe(|| SchemaChecker::new(&self.schema, limits)));
         let checker = match made {
             Ok(Ok(checker)) => Some(Arc::new(checker)),
             Ok(Err(error)) => {
@@ -128,7 +128,7 @@ impl Compilation {
     }
 }
 
-impl Drop for Compilation {
+impl Drop for SchemaCompilation {
     fn drop(&mut self) {
         if self.sender.borrow().is_none() {
             lock(&self.kept).entries.remove(&self.schema);
@@ -223,7 +223,7 @@ mod tests {
         let (sender, compiled) = watch::channel(None);
         let entry = KeptValidator { compiled, weight: 0, used: 0 };
         lock(&store.kept).entries.insert(schema.clone(), entry);
-        drop(Compilation { schema: schema.clone(), sender, kept: Arc::clone(&store.kept) });
+        drop(SchemaCompilation { schema: schema.clone(), sender, kept: Arc::clone(&store.kept) });
         assert!(store.check(&schema, &json!({}).into()).await.is_err());
     }
 }

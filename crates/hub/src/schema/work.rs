@@ -21,23 +21,23 @@ pub(super) struct TooMuch;
 
 /// Counts the work of a validator. Each part is counted once for each value that it applies to, regardless of the
 /// number of paths there, so that counting is quick where validation is not.
-pub(super) struct Work<'a> {
+pub(super) struct ValidationWork<'a> {
     root: &'a Value,
     /// States of each pattern.
     patterns: &'a HashMap<String, usize>,
-    counted: HashMap<(*const Value, *const ()), Cost>,
+    counted: HashMap<(*const Value, *const ()), ValidationCost>,
     /// Steps that a validation may take.
     most: u64,
 }
 
 /// Steps, and the length of the longest path.
 #[derive(Clone, Copy)]
-struct Cost {
+struct ValidationCost {
     steps: u64,
     height: u32,
 }
 
-impl Cost {
+impl ValidationCost {
     fn add(&mut self, other: Self) {
         self.steps = self.steps.saturating_add(other.steps);
         self.height = self.height.max(other.height + 1);
@@ -46,12 +46,12 @@ impl Cost {
 
 /// Something that a schema applies to: a value, or the name of a member.
 #[derive(Clone, Copy)]
-enum Instance<'a> {
+enum SchemaInstance<'a> {
     Value(&'a Value),
     Name(&'a String),
 }
 
-impl<'a> Instance<'a> {
+impl<'a> SchemaInstance<'a> {
     fn address(self) -> *const () {
         match self {
             Self::Value(value) => std::ptr::from_ref(value).cast(),
@@ -86,7 +86,7 @@ pub(super) fn pattern_steps(states: Option<usize>, bytes: usize) -> usize {
     states.unwrap_or(1).saturating_mul(bytes + 1) / STATES_A_STEP + 1
 }
 
-impl<'a> Work<'a> {
+impl<'a> ValidationWork<'a> {
     /// Returns an error if validating a value against a schema takes more than `most` steps, or nests too deep.
     pub(super) fn bounded(
         root: &'a Value,
@@ -95,11 +95,18 @@ impl<'a> Work<'a> {
         most: u64,
     ) -> Result<(), TooMuch> {
         let mut work = Self { root, patterns, counted: HashMap::new(), most };
-        work.count(root, Instance::Value(value), 0).map(|_| ())
+        work.count(root, SchemaInstance::Value(value), 0).map(|_| ())
     }
 
-    fn count(&mut self, part: &'a Value, value: Instance<'a>, depth: u32) -> Result<Cost, TooMuch> {
-        let Value::Object(members) = part else { return Ok(Cost { steps: 1, height: 0 }) };
+    fn count(
+        &mut self,
+        part: &'a Value,
+        value: SchemaInstance<'a>,
+        depth: u32,
+    ) -> Result<ValidationCost, TooMuch> {
+        let Value::Object(members) = part else {
+            return Ok(ValidationCost { steps: 1, height: 0 });
+        };
         let key = (std::ptr::from_ref(part), value.address());
         let known = self.counted.get(&key).copied();
         if depth + known.map_or(0, |cost| cost.height) > DEEPEST {
@@ -109,7 +116,7 @@ impl<'a> Work<'a> {
             return Ok(cost);
         }
         let bytes = value.text().map_or(0, str::len);
-        let mut cost = Cost { steps: 1 + (bytes / LOOKED_AT) as u64, height: 0 };
+        let mut cost = ValidationCost { steps: 1 + (bytes / LOOKED_AT) as u64, height: 0 };
         for (name, sub) in members {
             self.member(name, sub, value, depth + 1, &mut cost)?;
         }
@@ -130,9 +137,9 @@ impl<'a> Work<'a> {
         &mut self,
         name: &str,
         sub: &'a Value,
-        value: Instance<'a>,
+        value: SchemaInstance<'a>,
         depth: u32,
-        cost: &mut Cost,
+        cost: &mut ValidationCost,
     ) -> Result<(), TooMuch> {
         match (name, sub) {
             ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
@@ -183,13 +190,13 @@ impl<'a> Work<'a> {
         sub: &'a Value,
         values: &'a Map<String, Value>,
         depth: u32,
-        cost: &mut Cost,
+        cost: &mut ValidationCost,
     ) -> Result<(), TooMuch> {
         match (name, sub) {
             ("properties", Value::Object(parts)) => {
                 for (name, part) in parts {
                     if let Some(value) = values.get(name) {
-                        cost.add(self.count(part, Instance::Value(value), depth)?);
+                        cost.add(self.count(part, SchemaInstance::Value(value), depth)?);
                     }
                 }
             }
@@ -198,14 +205,14 @@ impl<'a> Work<'a> {
                     for name in values.keys() {
                         self.matched(pattern, name, cost);
                     }
-                    self.each(part, values.values().map(Instance::Value), depth, cost)?;
+                    self.each(part, values.values().map(SchemaInstance::Value), depth, cost)?;
                 }
             }
             ("additionalProperties" | "unevaluatedProperties", part) => {
-                self.each(part, values.values().map(Instance::Value), depth, cost)?;
+                self.each(part, values.values().map(SchemaInstance::Value), depth, cost)?;
             }
             ("propertyNames", part) => {
-                self.each(part, values.keys().map(Instance::Name), depth, cost)?;
+                self.each(part, values.keys().map(SchemaInstance::Name), depth, cost)?;
             }
             _ => {}
         }
@@ -218,16 +225,16 @@ impl<'a> Work<'a> {
         sub: &'a Value,
         values: &'a [Value],
         depth: u32,
-        cost: &mut Cost,
+        cost: &mut ValidationCost,
     ) -> Result<(), TooMuch> {
         match (name, sub) {
             ("items" | "prefixItems", Value::Array(parts)) => {
                 for (part, value) in parts.iter().zip(values) {
-                    cost.add(self.count(part, Instance::Value(value), depth)?);
+                    cost.add(self.count(part, SchemaInstance::Value(value), depth)?);
                 }
             }
             ("items" | "additionalItems" | "contains" | "unevaluatedItems", part) => {
-                self.each(part, values.iter().map(Instance::Value), depth, cost)?;
+                self.each(part, values.iter().map(SchemaInstance::Value), depth, cost)?;
             }
             _ => {}
         }
@@ -235,7 +242,7 @@ impl<'a> Work<'a> {
     }
 
     /// Adds the cost of matching a pattern.
-    fn matched(&self, pattern: &str, text: &str, cost: &mut Cost) {
+    fn matched(&self, pattern: &str, text: &str, cost: &mut ValidationCost) {
         let steps = pattern_steps(self.patterns.get(pattern).copied(), text.len());
         cost.steps = cost.steps.saturating_add(steps as u64);
     }
@@ -244,9 +251,9 @@ impl<'a> Work<'a> {
     fn each(
         &mut self,
         part: &'a Value,
-        values: impl IntoIterator<Item = Instance<'a>>,
+        values: impl IntoIterator<Item = SchemaInstance<'a>>,
         depth: u32,
-        cost: &mut Cost,
+        cost: &mut ValidationCost,
     ) -> Result<(), TooMuch> {
         for value in values {
             cost.add(self.count(part, value, depth)?);

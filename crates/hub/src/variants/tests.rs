@@ -1,4 +1,4 @@
-use consort_core::{Json, ShelfKind};
+use consort_core::{Json, PrimitiveKind};
 
 use super::*;
 
@@ -10,20 +10,20 @@ fn lists(tools: &[&str]) -> ServerLists {
         let definition = Json::from(serde_json::json!({ "name": name })).to_object().unwrap();
         ((*name).to_owned(), definition)
     };
-    let mut offer = Offer::default();
-    offer.shelves.insert(ShelfKind::Tools, tools.iter().map(tool).collect());
+    let mut offer = ServerCatalog::default();
+    offer.shelves.insert(PrimitiveKind::Tools, tools.iter().map(tool).collect());
     ServerLists { offer, problems: Vec::new() }
 }
 
-fn none() -> Arc<Offers> {
+fn none() -> Arc<ClientCapabilities> {
     Arc::default()
 }
 
-fn sampling() -> Arc<Offers> {
-    Arc::new(Offers { sampling: true, ..Offers::default() })
+fn sampling() -> Arc<ClientCapabilities> {
+    Arc::new(ClientCapabilities { sampling: true, ..ClientCapabilities::default() })
 }
 
-fn caller(name: &str, capabilities: &Arc<Offers>) -> Caller {
+fn caller(name: &str, capabilities: &Arc<ClientCapabilities>) -> Caller {
     Caller::client(name).with_capabilities(Arc::clone(capabilities))
 }
 
@@ -37,7 +37,7 @@ fn reading(caller: &Caller, tools: &[&str]) -> VariantReading {
 
 fn tools(variants: &mut ListVariants, caller: &Caller) -> Option<Vec<String>> {
     let lists = variants.of(caller)?;
-    Some(lists.offer.shelves[&ShelfKind::Tools].iter().map(|(name, _)| name.clone()).collect())
+    Some(lists.offer.shelves[&PrimitiveKind::Tools].iter().map(|(name, _)| name.clone()).collect())
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn the_lists_of_an_identity_go_with_its_connection() {
 async fn a_main_connection_with_other_capabilities_leaves_its_clients_what_they_had() {
     let (main, mut variants) = (lists(&["a"]), ListVariants::default());
     variants.put_main(&none(), None, &main);
-    let roots = Arc::new(Offers { roots: true, ..Offers::default() });
+    let roots = Arc::new(ClientCapabilities { roots: true, ..ClientCapabilities::default() });
     variants.put(reading(&caller("ada", &roots), &["a"]), &main, 8);
     variants.put_main(&sampling(), Some(main), &lists(&["a", "b"]));
     assert_eq!(tools(&mut variants, &caller("ada", &none())).unwrap(), ["a"]);
@@ -138,7 +138,8 @@ async fn no_more_variants_are_kept_than_the_limit_says() {
     variants.put_main(&none(), None, &main);
     for n in 0..20 {
         let experimental = [(n.to_string(), Json::NULL)].into();
-        let capabilities = Arc::new(Offers { experimental, ..Offers::default() });
+        let capabilities =
+            Arc::new(ClientCapabilities { experimental, ..ClientCapabilities::default() });
         variants.put(reading(&caller("ada", &capabilities), &["a", "b"]), &main, 4);
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(variants.entries.len() <= 4);
@@ -166,9 +167,13 @@ async fn what_changed_for_the_identity_that_read_the_lists_is_its_own_until_anot
 
 #[tokio::test(start_paused = true)]
 async fn agents_have_the_main_lists_if_the_main_connection_declared_all_that_they_declare() {
-    let form = Arc::new(Offers { form: true, ..Offers::default() });
-    let both = Arc::new(Offers { form: true, sampling: true, ..Offers::default() });
-    let agent = |capabilities: &Arc<Offers>| {
+    let form = Arc::new(ClientCapabilities { form: true, ..ClientCapabilities::default() });
+    let both = Arc::new(ClientCapabilities {
+        form: true,
+        sampling: true,
+        ..ClientCapabilities::default()
+    });
+    let agent = |capabilities: &Arc<ClientCapabilities>| {
         Caller::agent("ada").with_capabilities(Arc::clone(capabilities))
     };
     let (main, mut variants) = (lists(&["a"]), ListVariants::default());
@@ -182,6 +187,9 @@ async fn agents_have_the_main_lists_if_the_main_connection_declared_all_that_the
     assert_eq!(variants.state(&agent(&form), HOUR), VariantState::Current);
     assert_eq!(variants.state(&agent(&sampling()), HOUR), VariantState::Unknown);
     let extension = [("x".to_owned(), Json::from(serde_json::json!({})))];
-    let extended = Arc::new(Offers { extensions: extension.into(), ..Offers::default() });
+    let extended = Arc::new(ClientCapabilities {
+        extensions: extension.into(),
+        ..ClientCapabilities::default()
+    });
     assert_eq!(variants.state(&agent(&extended), HOUR), VariantState::Unknown);
 }

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use consort_core::{Call, CallError, Caller, ClientContext, Event, Json, Repeat, SESSION, Toolbox};
+use consort_core::{
+    Call, CallError, CallEvent, Caller, ClientContext, Json, RepeatSafety, SESSION, Toolbox,
+};
 use consort_hub::{ArgumentCheck, Hub, ServerSettings};
-use consort_wire::{Endpoint, Server};
+use consort_wire::{ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 
@@ -33,8 +35,8 @@ async fn misfit(hub: &Hub, client: Option<ClientContext>) -> (Vec<String>, CallE
     let mut logs = Vec::new();
     loop {
         match events.next().await {
-            Some(Event::Log(params)) => logs.push(params.text("data").unwrap()),
-            Some(Event::End(end)) => return (logs, end.unwrap_err()),
+            Some(CallEvent::Log(params)) => logs.push(params.text("data").unwrap()),
+            Some(CallEvent::End(end)) => return (logs, end.unwrap_err()),
             _ => {}
         }
     }
@@ -55,7 +57,7 @@ async fn arguments_are_checked_by_one_rule_for_every_caller() {
             match validate {
                 ArgumentCheck::Refuse => {
                     let told = format!("invalid arguments for `a.strict`: {problem}");
-                    assert_eq!((error.to_string(), error.repeat()), (told, Repeat::Useless));
+                    assert_eq!((error.to_string(), error.repeat()), (told, RepeatSafety::Useless));
                 }
                 _ => assert!(matches!(error, CallError::Execution { .. }), "{error}"),
             }
@@ -106,7 +108,7 @@ async fn a_limit_that_runs_out_says_which_and_what_is_known() {
     ready(&hub, "a").await;
     let error = write(&hub, "a", &[Step::Hang]).await.unwrap_err();
     assert_eq!(error.to_string(), "MCP tool timed out: nothing from `a` for 800ms");
-    assert_eq!(error.repeat(), Repeat::Unsafe);
+    assert_eq!(error.repeat(), RepeatSafety::Unsafe);
     hub.drain().await;
 }
 
@@ -131,7 +133,7 @@ async fn progress_is_seen_when_the_server_makes_it() {
     for pause in pauses {
         at += pause;
         let event = stream.next().await;
-        assert!(matches!(event, Some(Event::Progress(_))), "{event:?}");
+        assert!(matches!(event, Some(CallEvent::Progress(_))), "{event:?}");
         let late = begun.elapsed().saturating_sub(Duration::from_millis(at));
         assert!(
             begun.elapsed() >= Duration::from_millis(at) && late < Duration::from_millis(100),
@@ -170,9 +172,9 @@ async fn a_call_nobody_waits_for_any_more_is_cancelled_at_the_server() {
 async fn a_server_is_told_of_the_session_in_meta_and_in_the_header_it_wants() {
     for manner in [Manner::modern(), Manner::legacy()] {
         let http = Http::start(manner).await;
-        let endpoint = Endpoint::new(&http.url()).unwrap();
+        let endpoint = ServerUrl::new(&http.url()).unwrap();
         let endpoint = endpoint.meta_header("X-Session-Id", SESSION).unwrap();
-        let hub = start(vec![quick(ServerSettings::new(id("a"), Server::Http(endpoint)))]);
+        let hub = start(vec![quick(ServerSettings::new(id("a"), ServerLocation::Http(endpoint)))]);
         ready(&hub, "a").await;
         let arguments = json!({ "raw": r#"{"content":[]}"# });
         let mut call = Call::tool(Caller::agent("x"), target(&hub, "a.result"), arguments.into());

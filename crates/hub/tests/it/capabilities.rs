@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    Call, CallError, Caller, ClientContext, Event, Json, ListPurpose, LogLevel, Logs, Offers,
-    Outcome, ShelfKind, Subscription, SubscriptionEvent, Target, Toolbox,
+    Call, CallError, CallEvent, CallOutcome, Caller, ClientCapabilities, ClientContext, Json,
+    ListPurpose, LogDelivery, LogLevel, PrimitiveKind, Subscription, SubscriptionEvent, Target,
+    Toolbox,
 };
-use consort_hub::{Hub, ListLimits, ServerSettings, Settings};
-use consort_wire::{Endpoint, Server, Speak};
+use consort_hub::{Hub, HubSettings, ListLimits, ServerSettings};
+use consort_wire::{EraPreference, ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 use testkit::{Everything, everything, everything_stdio, fastmcp_sessions};
 
 use crate::{id, ready, rogue, rogue_http};
 
-const LISTING: ListPurpose = ListPurpose::Listing(ShelfKind::Tools);
+const LISTING: ListPurpose = ListPurpose::Listing(PrimitiveKind::Tools);
 
 /// Long enough for a slow machine.
 const LONG: Duration = Duration::from_mins(1);
@@ -23,17 +24,17 @@ const LONG: Duration = Duration::from_mins(1);
 /// A hub whose lists wait for a server as long as it takes.
 fn patient(servers: Vec<ServerSettings>) -> Hub {
     let lists = ListLimits { wait: LONG, server_wait: LONG, ..ListLimits::default() };
-    Hub::start(Settings { servers, lists, ..Settings::default() })
+    Hub::start(HubSettings { servers, lists, ..HubSettings::default() })
 }
 
-fn able() -> Arc<Offers> {
-    Arc::new(Offers {
+fn able() -> Arc<ClientCapabilities> {
+    Arc::new(ClientCapabilities {
         form: true,
         url: true,
         sampling: true,
         sampling_tools: true,
         roots: true,
-        ..Offers::default()
+        ..ClientCapabilities::default()
     })
 }
 
@@ -74,7 +75,7 @@ fn call(caller: &Caller, tool: &str, arguments: serde_json::Value) -> Call {
     }
 }
 
-async fn lists_follow_capabilities(server: Server) {
+async fn lists_follow_capabilities(server: ServerLocation) {
     let hub = patient(vec![ServerSettings::new(id("all"), server)]);
     ready(&hub, "all").await;
     for plain in [Caller::owner(), Caller::client("ada")] {
@@ -92,7 +93,7 @@ async fn lists_follow_capabilities(server: Server) {
         // A tool of one list is called on a connection that has it, and is unknown to others.
         let mut asked = hub.call(call(&strong, &format!("all.{gated}"), json!({})));
         let first = asked.next().await;
-        assert!(matches!(first, Some(Event::Question(_))), "{first:?}");
+        assert!(matches!(first, Some(CallEvent::Question(_))), "{first:?}");
         drop(asked);
         let refused =
             consort_core::end(hub.call(call(&weak, &format!("all.{gated}"), json!({})))).await;
@@ -107,14 +108,14 @@ async fn lists_follow_capabilities(server: Server) {
 
 #[tokio::test]
 async fn clients_are_listed_what_server_everything_has_for_their_capabilities_over_stdio() {
-    lists_follow_capabilities(Server::Command(everything_stdio())).await;
+    lists_follow_capabilities(ServerLocation::Command(everything_stdio())).await;
 }
 
 #[tokio::test]
 async fn clients_are_listed_what_server_everything_has_for_their_capabilities_over_http() {
     let server = everything(Everything::StreamableHttp);
-    let url = Endpoint::new(&server.url("/mcp")).unwrap();
-    lists_follow_capabilities(Server::Http(url)).await;
+    let url = ServerUrl::new(&server.url("/mcp")).unwrap();
+    lists_follow_capabilities(ServerLocation::Http(url)).await;
 }
 
 #[tokio::test]
@@ -164,7 +165,7 @@ async fn announce(hub: &Hub, caller: &Caller) {
     ];
     let called = hub.call(call(caller, "a.write", json!({ "steps": steps })));
     let called = consort_core::end(called).await;
-    assert!(matches!(called, Ok(Outcome::Complete(_))), "{called:?}");
+    assert!(matches!(called, Ok(CallOutcome::Complete(_))), "{called:?}");
 }
 
 #[tokio::test]
@@ -206,9 +207,9 @@ async fn what_a_server_unlocks_for_one_identity_is_not_listed_to_another() {
 #[tokio::test]
 async fn what_fastmcp_unlocks_in_one_session_is_listed_to_its_identity_alone() {
     let server = fastmcp_sessions();
-    let url = Endpoint::new(&server.url("/mcp")).unwrap();
-    let mut settings = ServerSettings::new(id("py"), Server::Http(url));
-    settings.speak = Speak::Legacy;
+    let url = ServerUrl::new(&server.url("/mcp")).unwrap();
+    let mut settings = ServerSettings::new(id("py"), ServerLocation::Http(url));
+    settings.speak = EraPreference::Legacy;
     let hub = patient(vec![settings]);
     ready(&hub, "py").await;
     let caller = |name: &str| Caller::client(name).with_capabilities(able());
@@ -219,10 +220,10 @@ async fn what_fastmcp_unlocks_in_one_session_is_listed_to_its_identity_alone() {
         assert_eq!(listed(&hub, caller).await, ["unlock"]);
     }
     let unlocked = consort_core::end(hub.call(call(&ada, "py.unlock", json!({})))).await;
-    assert!(matches!(unlocked, Ok(Outcome::Complete(_))), "{unlocked:?}");
+    assert!(matches!(unlocked, Ok(CallOutcome::Complete(_))), "{unlocked:?}");
     until_listed(&hub, &ada, |names| names.len() == 2).await;
     let found = consort_core::end(hub.call(call(&ada, "py.treasure", json!({})))).await;
-    assert!(matches!(found, Ok(Outcome::Complete(_))), "{found:?}");
+    assert!(matches!(found, Ok(CallOutcome::Complete(_))), "{found:?}");
     for caller in [&owner, &bob] {
         assert_eq!(listed(&hub, caller).await, ["unlock"]);
     }
@@ -262,7 +263,7 @@ async fn a_connection_that_several_calls_wait_for_is_made_once_though_the_first_
         () = connects(2) => {}
     }
     let second = consort_core::end(hub.call(call(&ada, "a.write", nothing))).await;
-    assert!(matches!(second, Ok(Outcome::Complete(_))), "{second:?}");
+    assert!(matches!(second, Ok(CallOutcome::Complete(_))), "{second:?}");
     let ledger = std::fs::read_to_string(&ledger).unwrap();
     assert_eq!(ledger.lines().filter(|line| *line == "initialize").count(), 2, "{ledger}");
     hub.drain().await;
@@ -351,13 +352,13 @@ async fn calls_share_the_end_of_one_request_for_a_log_level() {
     let nothing = json!({ "steps": [Step::result(&json!({ "content": [] }))] });
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..8 {
-        let log = Logs::From(LogLevel::Debug);
+        let log = LogDelivery::From(LogLevel::Debug);
         let call = Call { log, ..call(&ada, "a.write", nothing.clone()) };
         calls.spawn(consort_core::end(hub.call(call)));
     }
     while let Some(called) = calls.join_next().await {
         let called = called.unwrap();
-        assert!(matches!(called, Ok(Outcome::Complete(_))), "{called:?}");
+        assert!(matches!(called, Ok(CallOutcome::Complete(_))), "{called:?}");
     }
     let seen = http.seen();
     let asked = seen.iter().filter(|message| message["method"] == "logging/setLevel").count();

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consort_core::{
-    BoxFuture, Call, Caller, ClientContext, Event, Json, Offers, Subscription, SubscriptionEvent,
-    Target, Toolbox,
+    BoxFuture, Call, CallEvent, Caller, ClientCapabilities, ClientContext, Json, Subscription,
+    SubscriptionEvent, Target, Toolbox,
 };
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{Credentials, Endpoint, Refused, Server};
+use consort_wire::{Credentials, RefusedRequest, ServerLocation, ServerUrl};
 use http::HeaderValue;
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
@@ -50,7 +50,7 @@ impl Credentials for Account {
         Box::pin(async move { HeaderValue::try_from(format!("Bearer {token}")).ok() })
     }
 
-    fn refused(&self, _refused: Refused) -> BoxFuture<'_, Result<(), String>> {
+    fn refused(&self, _refused: RefusedRequest) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async { Err("log in".to_owned()) })
     }
 
@@ -69,15 +69,15 @@ impl Credentials for Account {
 /// A server at this URL with these credentials.
 fn server(http: &Http, account: &Arc<Account>) -> ServerSettings {
     let account = Arc::<Account>::clone(account);
-    let endpoint = Endpoint::new(&http.url()).unwrap().credentials(account);
-    let mut settings = quick(ServerSettings::new(id("a"), Server::Http(endpoint)));
+    let endpoint = ServerUrl::new(&http.url()).unwrap().credentials(account);
+    let mut settings = quick(ServerSettings::new(id("a"), ServerLocation::Http(endpoint)));
     settings.times.idle = Duration::from_secs(20);
     settings.times.total = Duration::from_secs(20);
     settings
 }
 
 fn call(caller: &Caller, steps: &[Step]) -> Call {
-    let offers = Arc::new(Offers { form: true, ..Offers::default() });
+    let offers = Arc::new(ClientCapabilities { form: true, ..ClientCapabilities::default() });
     let arguments = Json::from(json!({ "steps": steps }));
     let target: Target = "a.write".parse().unwrap();
     Call {
@@ -211,9 +211,9 @@ async fn a_subscription_moves_to_a_connection_of_the_new_login() {
 async fn a_bearer_token_that_the_config_replaces_is_not_shown_by_new_calls() {
     let http = Http::start(Manner::legacy()).await;
     let bearing = |token: &str| {
-        let endpoint = Endpoint::new(&http.url()).unwrap();
+        let endpoint = ServerUrl::new(&http.url()).unwrap();
         let endpoint = endpoint.header("authorization", &format!("Bearer {token}")).unwrap();
-        quick(ServerSettings::new(id("a"), Server::Http(endpoint)))
+        quick(ServerSettings::new(id("a"), ServerLocation::Http(endpoint)))
     };
     let hub = start(vec![bearing("one")]);
     ready(&hub, "a").await;
@@ -225,7 +225,7 @@ async fn a_bearer_token_that_the_config_replaces_is_not_shown_by_new_calls() {
     let sent = shown(&http, "POST").len();
     let ended = tokio::spawn(async move {
         loop {
-            if let Some(Event::End(end)) = running.next().await {
+            if let Some(CallEvent::End(end)) = running.next().await {
                 return end.is_ok();
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_hub::{Hub, Settings, State};
+use consort_hub::{Hub, HubSettings, ManagedState};
 use serde_json::json;
 use testkit::rogue::{Http, Manner};
 
@@ -11,10 +11,10 @@ use crate::{call, ready, rogue, rogue_http, start, status, tools};
 #[tokio::test]
 async fn a_second_start_lists_at_once_and_connects_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = |slow_start| Settings {
+    let settings = |slow_start| HubSettings {
         servers: vec![rogue("a", &Manner { slow_start, ..Manner::modern() })],
         kept: Some(folder.path().to_owned()),
-        ..Settings::default()
+        ..HubSettings::default()
     };
     let first = Hub::start(settings(0));
     assert!(tools(&first).is_empty());
@@ -26,7 +26,7 @@ async fn a_second_start_lists_at_once_and_connects_behind() {
     let second = Hub::start(settings(0));
     assert_eq!(tools(&second), offered);
     assert!(begun.elapsed() < Duration::from_millis(500));
-    assert_eq!(status(&second, "a").state, State::Known);
+    assert_eq!(status(&second, "a").state, ManagedState::Known);
     assert!(call(&second, "a.result", json!({ "raw": "{}" })).await.is_ok());
     assert_eq!(status(&second, "a").found.unwrap().revision.as_str(), "2026-07-28");
     second.drain().await;
@@ -42,10 +42,10 @@ async fn a_server_that_is_gone_is_still_listed_and_its_calls_say_why_they_fail()
     let folder = tempfile::tempdir().unwrap();
     let http = Http::start(Manner::modern()).await;
     let server = rogue_http("a", &http);
-    let settings = || Settings {
+    let settings = || HubSettings {
         servers: vec![server.clone()],
         kept: Some(folder.path().to_owned()),
-        ..Settings::default()
+        ..HubSettings::default()
     };
     let first = Hub::start(settings());
     ready(&first, "a").await;
@@ -55,7 +55,7 @@ async fn a_server_that_is_gone_is_still_listed_and_its_calls_say_why_they_fail()
 
     let second = Hub::start(settings());
     second.settled().await;
-    assert_eq!(status(&second, "a").state, State::Failed);
+    assert_eq!(status(&second, "a").state, ManagedState::Failed);
     assert_eq!(tools(&second).len(), 5);
     let error = call(&second, "a.result", json!({ "raw": "{}" })).await.unwrap_err();
     assert_eq!(error.kind(), "connection");

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use consort_core::{CallError, Repeat, Toolbox};
-use consort_hub::{Connect, ServerSettings, State, Status};
-use consort_wire::{Command, Server, Times};
+use consort_core::{CallError, RepeatSafety, Toolbox};
+use consort_hub::{ConnectTrigger, ManagedState, ManagedStatus, ServerSettings};
+use consort_wire::{ServerCommand, ServerLocation, Times};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 
@@ -16,7 +16,7 @@ use crate::{
 fn shell(name: &str, script: &str) -> ServerSettings {
     quick(ServerSettings::new(
         id(name),
-        Server::Command(Command::new("sh").arguments(["-c", script])),
+        ServerLocation::Command(ServerCommand::new("sh").arguments(["-c", script])),
     ))
 }
 
@@ -50,8 +50,10 @@ async fn no_server_answers_to_the_name_of_one_that_is_configured() {
 async fn one_broken_server_delays_nobody_and_empties_nothing() {
     let silent = shell("silent", "cat > /dev/null");
     let dead = shell("dead", "echo no licence >&2; exit 3");
-    let missing =
-        quick(ServerSettings::new(id("missing"), Server::Command(Command::new("no-such-program"))));
+    let missing = quick(ServerSettings::new(
+        id("missing"),
+        ServerLocation::Command(ServerCommand::new("no-such-program")),
+    ));
     let hub = start(vec![
         silent,
         dead,
@@ -64,14 +66,14 @@ async fn one_broken_server_delays_nobody_and_empties_nothing() {
     ready(&hub, "b").await;
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert_eq!(tools(&hub).len(), 10);
-    assert_eq!(status(&hub, "silent").state, State::Connecting);
-    let dead = until(&hub, "dead", |status| status.state == State::Failed).await;
+    assert_eq!(status(&hub, "silent").state, ManagedState::Connecting);
+    let dead = until(&hub, "dead", |status| status.state == ManagedState::Failed).await;
     let error = dead.error.as_deref().unwrap();
     let begins =
         "the server went away during the handshake: the process ended (exit status: 3, incident ";
     assert!(error.starts_with(begins) && error.ends_with(')'), "{error}");
     assert_eq!(dead.reason_for_operator(), Some(format!("{error}: no licence")));
-    let missing = until(&hub, "missing", |status| status.state == State::Failed).await;
+    let missing = until(&hub, "missing", |status| status.state == ManagedState::Failed).await;
     assert!(missing.error.unwrap().starts_with("cannot start `no-such-program`: "));
     assert_eq!(missing.hint.as_deref(), Some("is it installed and on the PATH?"));
     assert!(call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok());
@@ -86,16 +88,16 @@ async fn a_server_that_hangs_is_got_rid_of_at_once() {
     let listless = |name| hung(rogue(name, &Manner::legacy().on("tools/list", [])));
     let silent = |name| hung(shell(name, "cat > /dev/null"));
     let hub = start(vec![silent("a"), listless("b"), silent("c"), listless("d")]);
-    let named = |status: &Status| status.name.is_some();
+    let named = |status: &ManagedStatus| status.name.is_some();
     until(&hub, "b", named).await;
     until(&hub, "d", named).await;
     for name in ["a", "b"] {
-        assert_eq!(status(&hub, name).state, State::Connecting);
+        assert_eq!(status(&hub, name).state, ManagedState::Connecting);
         // It would wait until the server is up or down for now.
         let _ = tokio::time::timeout(Duration::from_millis(100), hub.restart(&id(name))).await;
         until(&hub, name, |status| status.restarts == 1).await;
         assert!(hub.disable(&id(name)).await);
-        until(&hub, name, |status| status.state == State::Disabled).await;
+        until(&hub, name, |status| status.state == ManagedState::Disabled).await;
     }
     tokio::time::timeout(Duration::from_secs(10), hub.drain()).await.unwrap();
 }
@@ -141,8 +143,8 @@ async fn what_a_server_writes_to_its_standard_error_reaches_the_operator_and_no_
         let words = ["-c", r#"echo "of ada" >&2; exec "$0" "$1""#].map(Into::into);
         let words =
             words.into_iter().chain([testkit::bin("rogue").into_os_string(), manner.into()]);
-        let command = Command::new("sh").arguments(words);
-        quick(ServerSettings::new(id(name), Server::Command(command)))
+        let command = ServerCommand::new("sh").arguments(words);
+        quick(ServerSettings::new(id(name), ServerLocation::Command(command)))
     };
     let down = shell("down", "echo of ada >&2; exit 3");
     let refused = json!({ "code": -32600, "message": "of ada" });
@@ -164,7 +166,7 @@ async fn what_a_server_writes_to_its_standard_error_reaches_the_operator_and_no_
     assert!(kept.contains(incident), "{kept}");
     // One failed handshake is everybody's answer.
     for name in ["down", "rude"] {
-        let failed = until(&hub, name, |status| status.state == State::Failed).await;
+        let failed = until(&hub, name, |status| status.state == ManagedState::Failed).await;
         assert!(failed.reason_for_operator().unwrap().contains("of ada"), "{failed:?}");
         let error = hub.client(&id(name)).await.unwrap_err();
         assert!(matches!(error, CallError::Connection { .. }), "{error}");
@@ -181,9 +183,15 @@ async fn a_server_that_lacks_one_of_its_lists_is_ready_with_the_others() {
         // Whatever is not written here it answers with -32601.
         let manner = Manner { capabilities: capabilities.clone(), ..manner };
         let hub = start(vec![rogue("a", &manner.answer("resources/list", &resources))]);
-        let up = |status: &Status| matches!(status.state, State::Ready | State::Degraded);
+        let up = |status: &ManagedStatus| {
+            matches!(status.state, ManagedState::Ready | ManagedState::Degraded)
+        };
         let status = until(&hub, "a", up).await;
-        assert_eq!((status.state, status.offers), (State::Ready, [5, 0, 1, 0]), "{status:?}");
+        assert_eq!(
+            (status.state, status.offers),
+            (ManagedState::Ready, [5, 0, 1, 0]),
+            "{status:?}"
+        );
         hub.drain().await;
     }
 }
@@ -204,13 +212,13 @@ async fn a_server_that_is_overloaded_by_its_own_word_is_not_asked_again() {
         let error = answers(status, head).await;
         let CallError::Busy { status: told, retry_after, .. } = &error else { panic!("{error:?}") };
         assert_eq!((*told, retry_after.as_deref()), (status, after));
-        assert_eq!((error.kind(), error.repeat()), ("overloaded", Repeat::Safe));
+        assert_eq!((error.kind(), error.repeat()), ("overloaded", RepeatSafety::Safe));
     }
     // A proxy answers so too when it lost a request that had reached the server.
     for status in [408, 500, 502, 503, 504] {
         let error = answers(status, "text/plain").await;
         assert!(matches!(error, CallError::OutcomeUnknown { .. }), "{status}: {error:?}");
-        assert_eq!(error.repeat(), Repeat::Unsafe);
+        assert_eq!(error.repeat(), RepeatSafety::Unsafe);
     }
     let calls = http.seen().iter().filter(|message| message["method"] == "tools/call").count();
     assert_eq!(calls, 8, "each call left once");
@@ -252,7 +260,7 @@ async fn a_list_that_does_not_end_leaves_the_last_good_one_on_offer() {
     ready(&hub, "a").await;
     assert_eq!(tools(&hub), ["a.good"]);
     call(&hub, "a.good", json!({})).await.unwrap();
-    let degraded = until(&hub, "a", |status| status.state == State::Degraded).await;
+    let degraded = until(&hub, "a", |status| status.state == ManagedState::Degraded).await;
     assert_eq!(
         degraded.reason_for_operator().as_deref(),
         Some("cannot list its tools: the server's list makes no sense: its pages go in circles")
@@ -309,7 +317,7 @@ async fn a_server_is_switched_as_a_unit() {
     let hub = start(vec![rogue("a", &Manner::modern())]);
     ready(&hub, "a").await;
     assert!(hub.disconnect(&id("a")).await);
-    until(&hub, "a", |status| status.state == State::Known).await;
+    until(&hub, "a", |status| status.state == ManagedState::Known).await;
     assert_eq!(tools(&hub).len(), 5, "what it offers stays known");
     assert!(
         call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok(),
@@ -318,7 +326,7 @@ async fn a_server_is_switched_as_a_unit() {
     ready(&hub, "a").await;
 
     hub.disable(&id("a")).await;
-    until(&hub, "a", |status| status.state == State::Disabled).await;
+    until(&hub, "a", |status| status.state == ManagedState::Disabled).await;
     assert!(matches!(
         call(&hub, "a.result", json!({ "raw": "{}" })).await,
         Err(CallError::Connection { .. })
@@ -326,19 +334,19 @@ async fn a_server_is_switched_as_a_unit() {
     hub.restart(&id("a")).await;
     ready(&hub, "a").await;
     hub.restart(&id("a")).await;
-    until(&hub, "a", |status| status.restarts >= 1 && status.state == State::Ready).await;
+    until(&hub, "a", |status| status.restarts >= 1 && status.state == ManagedState::Ready).await;
     assert!(!hub.connect(&id("nobody")).await);
     hub.drain().await;
 }
 
 #[tokio::test]
 async fn a_server_that_connects_at_the_first_call_waits_for_it() {
-    let lazy = ServerSettings { connect: Connect::Call, ..rogue("a", &Manner::modern()) };
+    let lazy = ServerSettings { connect: ConnectTrigger::Call, ..rogue("a", &Manner::modern()) };
     let hub = start(vec![lazy]);
     hub.settled().await;
-    assert_eq!(status(&hub, "a").state, State::Configured);
+    assert_eq!(status(&hub, "a").state, ManagedState::Configured);
     hub.client(&id("a")).await.unwrap();
-    assert_eq!(status(&hub, "a").state, State::Ready);
+    assert_eq!(status(&hub, "a").state, ManagedState::Ready);
     hub.drain().await;
 }
 
@@ -351,7 +359,7 @@ async fn an_unused_server_is_stopped_and_a_call_starts_it() {
     };
     let hub = start(vec![idle]);
     ready(&hub, "a").await;
-    until(&hub, "a", |status| status.state == State::Known).await;
+    until(&hub, "a", |status| status.state == ManagedState::Known).await;
     assert!(call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok());
     hub.drain().await;
 }
@@ -376,7 +384,7 @@ async fn a_server_that_wants_credentials_says_so() {
     )
     .await;
     let hub = start(vec![rogue_http("a", &http)]);
-    let status = until(&hub, "a", |status| status.state == State::NeedsAuth).await;
+    let status = until(&hub, "a", |status| status.state == ManagedState::NeedsAuth).await;
     assert_eq!(status.error.as_deref(), Some("the server asks for authorization (HTTP 401)"));
     hub.drain().await;
 }

@@ -1,7 +1,7 @@
 //! Rust functions as tools.
 
-use consort_core::{Event, ServerId, ToolResult};
-use consort_hub::{Hub, Settings, builtin, tool};
+use consort_core::{CallEvent, ServerId, ToolResult};
+use consort_hub::{Hub, HubSettings, builtin, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -28,7 +28,7 @@ fn hub() -> Hub {
     });
     let broken = tool("broken", "Panics.", async |_: serde_json::Value, _| panic!("oh no: {}", 7));
     let mut settings =
-        Settings { servers: vec![rogue("a", &Manner::modern())], ..Settings::default() };
+        HubSettings { servers: vec![rogue("a", &Manner::modern())], ..HubSettings::default() };
     settings.local.insert(ServerId::derive("math"), vec![divide, broken]);
     settings.local.insert(ServerId::derive("builtin"), builtin());
     Hub::start(settings)
@@ -46,7 +46,7 @@ async fn a_function_is_a_tool_among_those_of_servers() {
     let (seen, _) = events(&hub, "divide", json!({ "a": 84, "b": 2 })).await;
     assert_eq!(seen.len(), 2);
     assert!(
-        matches!(&seen[1], Event::Progress(progress) if progress.message().as_deref() == Some("dividing"))
+        matches!(&seen[1], CallEvent::Progress(progress) if progress.message().as_deref() == Some("dividing"))
     );
     let result = call(&hub, "divide", json!({ "a": 84, "b": 2 })).await.unwrap();
     assert_eq!(result.structured_content().unwrap().as_str(), r#"{"result":42.0}"#);
@@ -89,13 +89,13 @@ async fn progress_that_a_reader_did_not_keep_up_with_is_counted() {
         }
         Ok::<_, String>(ToolResult::text("done"))
     });
-    let mut settings = Settings::default();
+    let mut settings = HubSettings::default();
     settings.local.insert(ServerId::derive("local"), vec![busy]);
     let hub = Hub::start(settings);
     let (seen, _) = events(&hub, "busy", json!({})).await;
-    assert!(matches!(seen[0], Event::Skipped(976)), "{:?}", seen[0]);
-    let progress = |event: &Event| match event {
-        Event::Progress(progress) => progress.progress(),
+    assert!(matches!(seen[0], CallEvent::Skipped(976)), "{:?}", seen[0]);
+    let progress = |event: &CallEvent| match event {
+        CallEvent::Progress(progress) => progress.progress(),
         other => panic!("{other:?}"),
     };
     let progress: Vec<_> = seen[1..].iter().map(progress).collect();

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use consort_core::{Call, Caller, Event, LogLevel, Logs, Offers, Toolbox};
+use consort_core::{Call, CallEvent, Caller, ClientCapabilities, LogDelivery, LogLevel, Toolbox};
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{Command, Server, Speak};
+use consort_wire::{EraPreference, ServerCommand, ServerLocation};
 use serde_json::json;
 use testkit::fixtures;
 
@@ -13,9 +13,10 @@ use crate::{id, start, target};
 
 const STEPS: usize = 3;
 
-async fn fastmcp(speak: Speak) -> Hub {
-    let command = Command::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()]);
-    let server = ServerSettings::new(id("fastmcp"), Server::Command(command));
+async fn fastmcp(speak: EraPreference) -> Hub {
+    let command =
+        ServerCommand::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()]);
+    let server = ServerSettings::new(id("fastmcp"), ServerLocation::Command(command));
     let hub = start(vec![ServerSettings { speak, ..server }]);
     hub.settled().await;
     hub
@@ -34,12 +35,12 @@ async fn logs(hub: &Hub, call: Call) -> Vec<String> {
     let read = async {
         loop {
             match events.next().await.unwrap() {
-                Event::Log(params) => {
+                CallEvent::Log(params) => {
                     let data = params.get("data").unwrap().to_string();
                     assert_eq!(params.text("level").as_deref(), Some("info"), "{data}");
                     logs.push(data);
                 }
-                Event::End(end) => {
+                CallEvent::End(end) => {
                     end.unwrap();
                     return logs;
                 }
@@ -59,7 +60,7 @@ fn authors(logs: &[String]) -> BTreeSet<(&'static str, usize)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_messages_of_calls_side_by_side_reach_each_call_of_their_caller() {
-    for speak in [Speak::Modern, Speak::Legacy] {
+    for speak in [EraPreference::Modern, EraPreference::Legacy] {
         let hub = fastmcp(speak).await;
         let (one, two) = tokio::join!(
             logs(&hub, computing(&hub, "ada", "one")),
@@ -75,13 +76,14 @@ async fn log_messages_of_calls_side_by_side_reach_each_call_of_their_caller() {
 async fn log_messages_never_reach_the_calls_of_another_caller() {
     // Who answers for itself has a connection of its own to a legacy server, with its own log messages.
     for (speak, answers) in [
-        (Speak::Modern, false),
-        (Speak::Modern, true),
-        (Speak::Legacy, false),
-        (Speak::Legacy, true),
+        (EraPreference::Modern, false),
+        (EraPreference::Modern, true),
+        (EraPreference::Legacy, false),
+        (EraPreference::Legacy, true),
     ] {
         let hub = fastmcp(speak).await;
-        let offers = answers.then(|| Offers { form: true, ..Offers::default() }.into());
+        let offers = answers
+            .then(|| ClientCapabilities { form: true, ..ClientCapabilities::default() }.into());
         let calling = |caller: &str, log: &str| {
             let call = computing(&hub, caller, log);
             let client = offers.clone().map(consort_core::ClientContext::new);
@@ -90,7 +92,7 @@ async fn log_messages_never_reach_the_calls_of_another_caller() {
         let (one, two) = tokio::join!(calling("ada", "one"), calling("bob", "two"));
         assert!(authors(&one).iter().all(|(log, _)| *log == "one"), "{speak:?}: {one:?}");
         assert!(authors(&two).iter().all(|(log, _)| *log == "two"), "{speak:?}: {two:?}");
-        if speak == Speak::Legacy && answers {
+        if speak == EraPreference::Legacy && answers {
             assert_eq!((one.len(), two.len()), (STEPS, STEPS));
         }
         hub.drain().await;
@@ -99,12 +101,12 @@ async fn log_messages_never_reach_the_calls_of_another_caller() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_modern_server_is_asked_for_log_messages_unless_the_call_wants_none() {
-    let hub = fastmcp(Speak::Modern).await;
+    let hub = fastmcp(EraPreference::Modern).await;
     for (wanted, count) in [
         (None, STEPS),
-        (Some(Logs::From(LogLevel::Debug)), STEPS),
-        (Some(Logs::From(LogLevel::Error)), 0),
-        (Some(Logs::None), 0),
+        (Some(LogDelivery::From(LogLevel::Debug)), STEPS),
+        (Some(LogDelivery::From(LogLevel::Error)), 0),
+        (Some(LogDelivery::None), 0),
     ] {
         let call = computing(&hub, "ada", "one");
         let log = wanted.unwrap_or(call.log);
@@ -116,12 +118,12 @@ async fn a_modern_server_is_asked_for_log_messages_unless_the_call_wants_none() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_legacy_server_is_told_the_level_that_a_call_wants() {
-    let hub = fastmcp(Speak::Legacy).await;
+    let hub = fastmcp(EraPreference::Legacy).await;
     for (log, count) in [
-        (Logs::Usual, STEPS),
-        (Logs::From(LogLevel::Error), 0),
-        (Logs::From(LogLevel::Info), STEPS),
-        (Logs::None, 0),
+        (LogDelivery::Usual, STEPS),
+        (LogDelivery::From(LogLevel::Error), 0),
+        (LogDelivery::From(LogLevel::Info), STEPS),
+        (LogDelivery::None, 0),
     ] {
         let heard = logs(&hub, Call { log, ..computing(&hub, "ada", "one") }).await;
         assert_eq!(heard.len(), count, "{log:?}: {heard:?}");

@@ -19,20 +19,20 @@ mod traps;
 use std::time::Duration;
 
 use consort_core::{
-    Call, CallError, Caller, Event, Json, Outcome, ServerId, Target, ToolResult, Toolbox,
+    Call, CallError, CallEvent, CallOutcome, Caller, Json, ServerId, Target, ToolResult, Toolbox,
 };
-use consort_hub::{Hub, ServerSettings, Settings, State, Status};
-use consort_wire::{Endpoint, Server, Times};
+use consort_hub::{Hub, HubSettings, ManagedState, ManagedStatus, ServerSettings};
+use consort_wire::{ServerLocation, ServerUrl, Times};
 use serde_json::Value;
 use testkit::rogue::{self, Http, Manner, Step};
 
 /// A rogue over stdio, with limits short enough to wait for.
 fn rogue(name: &str, manner: &Manner) -> ServerSettings {
-    quick(ServerSettings::new(id(name), Server::Command(rogue::command(manner))))
+    quick(ServerSettings::new(id(name), ServerLocation::Command(rogue::command(manner))))
 }
 
 fn rogue_http(name: &str, http: &Http) -> ServerSettings {
-    quick(ServerSettings::new(id(name), Server::Http(Endpoint::new(&http.url()).unwrap())))
+    quick(ServerSettings::new(id(name), ServerLocation::Http(ServerUrl::new(&http.url()).unwrap())))
 }
 
 fn quick(mut settings: ServerSettings) -> ServerSettings {
@@ -52,15 +52,15 @@ fn id(name: &str) -> ServerId {
 }
 
 fn start(servers: Vec<ServerSettings>) -> Hub {
-    Hub::start(Settings { servers, ..Settings::default() })
+    Hub::start(HubSettings { servers, ..HubSettings::default() })
 }
 
-fn status(hub: &Hub, name: &str) -> Status {
+fn status(hub: &Hub, name: &str) -> ManagedStatus {
     hub.statuses().into_iter().find(|status| status.server.as_str() == name).unwrap()
 }
 
 /// Waits until a server is as a test wants it.
-async fn until(hub: &Hub, name: &str, like: impl Fn(&Status) -> bool) -> Status {
+async fn until(hub: &Hub, name: &str, like: impl Fn(&ManagedStatus) -> bool) -> ManagedStatus {
     let mut stirred = hub.stirred();
     let waiting = async {
         loop {
@@ -75,12 +75,12 @@ async fn until(hub: &Hub, name: &str, like: impl Fn(&Status) -> bool) -> Status 
     waited.unwrap_or_else(|_| panic!("{:?}", status(hub, name)))
 }
 
-async fn ready(hub: &Hub, name: &str) -> Status {
-    until(hub, name, |status| status.state == State::Ready).await
+async fn ready(hub: &Hub, name: &str) -> ManagedStatus {
+    until(hub, name, |status| status.state == ManagedState::Ready).await
 }
 
 fn tools(hub: &Hub) -> Vec<String> {
-    hub.catalog(&me()).tools.entries().iter().map(consort_core::Entry::id).collect()
+    hub.catalog(&me()).tools.entries().iter().map(consort_core::CatalogEntry::id).collect()
 }
 
 fn me() -> Caller {
@@ -98,12 +98,12 @@ async fn events(
     hub: &Hub,
     tool: &str,
     arguments: Value,
-) -> (Vec<Event>, Result<Outcome, CallError>) {
+) -> (Vec<CallEvent>, Result<CallOutcome, CallError>) {
     let mut stream = hub.call(Call::tool(me(), target(hub, tool), Json::from(arguments)));
     let mut seen = Vec::new();
     loop {
         match stream.next().await {
-            Some(Event::End(end)) => return (seen, end),
+            Some(CallEvent::End(end)) => return (seen, end),
             Some(event) => seen.push(event),
             None => panic!("no end"),
         }
@@ -112,7 +112,7 @@ async fn events(
 
 async fn call(hub: &Hub, tool: &str, arguments: Value) -> Result<ToolResult, CallError> {
     match events(hub, tool, arguments).await.1? {
-        Outcome::Complete(result) => Ok(result),
+        CallOutcome::Complete(result) => Ok(result),
         other => panic!("{other:?}"),
     }
 }

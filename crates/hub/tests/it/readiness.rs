@@ -3,32 +3,33 @@
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    Call, CallError, Json, ListPurpose, MissingName, Outcome, Repeat, ShelfKind, Target, Toolbox,
+    Call, CallError, CallOutcome, Json, ListPurpose, MissingName, PrimitiveKind, RepeatSafety,
+    Target, Toolbox,
 };
-use consort_hub::{Connect, Hub, ListLimits, ServerSettings, Settings, State};
-use consort_wire::{Command, Endpoint, Server};
+use consort_hub::{ConnectTrigger, Hub, HubSettings, ListLimits, ManagedState, ServerSettings};
+use consort_wire::{ServerCommand, ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner};
 use testkit::{Everything, everything, fastmcp_growing};
 
 use crate::{call, id, me, quick, ready, rogue, rogue_http, start, status, tools, until};
 
-const LISTING: ListPurpose = ListPurpose::Listing(ShelfKind::Tools);
+const LISTING: ListPurpose = ListPurpose::Listing(PrimitiveKind::Tools);
 
 fn program(name: &str, program: &str, arguments: &[&str]) -> ServerSettings {
     quick(ServerSettings::new(
         id(name),
-        Server::Command(Command::new(program).arguments(arguments.iter().copied())),
+        ServerLocation::Command(ServerCommand::new(program).arguments(arguments.iter().copied())),
     ))
 }
 
 fn with_lists(servers: Vec<ServerSettings>, lists: ListLimits) -> Hub {
-    Hub::start(Settings { servers, lists, ..Settings::default() })
+    Hub::start(HubSettings { servers, lists, ..HubSettings::default() })
 }
 
 /// A name that nobody is known to have.
 fn missing(hub: &Hub, name: &str) -> MissingName {
-    MissingName::new(&hub.catalog(&me()), me(), ShelfKind::Tools, name)
+    MissingName::new(&hub.catalog(&me()), me(), PrimitiveKind::Tools, name)
 }
 
 #[tokio::test]
@@ -37,7 +38,7 @@ async fn a_list_waits_a_moment_for_a_server_that_is_starting_and_never_again_for
     let hub = with_lists(vec![program("hung", "sleep", &["1000"])], lists);
     let first = hub.await_lists(&me(), LISTING).expect("nothing is known of it");
     assert!(!first.await);
-    assert_eq!(status(&hub, "hung").state, State::Connecting);
+    assert_eq!(status(&hub, "hung").state, ManagedState::Connecting);
     assert!(hub.await_lists(&me(), LISTING).is_none(), "it was seen hanging");
     hub.drain().await;
 }
@@ -46,18 +47,18 @@ async fn a_list_waits_a_moment_for_a_server_that_is_starting_and_never_again_for
 async fn a_list_does_not_wait_for_a_server_that_is_known_or_down() {
     let hub = start(vec![rogue("up", &Manner::modern()), program("down", "false", &[])]);
     ready(&hub, "up").await;
-    until(&hub, "down", |status| status.state == State::Failed).await;
+    until(&hub, "down", |status| status.state == ManagedState::Failed).await;
     assert!(hub.await_lists(&me(), LISTING).is_none());
     hub.drain().await;
 }
 
 #[tokio::test]
 async fn a_server_that_connects_at_the_first_call_is_connected_once_to_learn_what_it_has() {
-    let lazy = ServerSettings { connect: Connect::Call, ..rogue("lazy", &Manner::modern()) };
+    let lazy = ServerSettings { connect: ConnectTrigger::Call, ..rogue("lazy", &Manner::modern()) };
     let lists = ListLimits { wait: Duration::from_secs(20), ..ListLimits::default() };
     let hub = with_lists(vec![lazy], lists);
     hub.settled().await;
-    assert_eq!(status(&hub, "lazy").state, State::Configured);
+    assert_eq!(status(&hub, "lazy").state, ManagedState::Configured);
     assert!(hub.await_lists(&me(), LISTING).expect("nothing is known of it").await);
     assert_eq!(tools(&hub).len(), 5);
     hub.drain().await;
@@ -69,12 +70,12 @@ async fn a_tool_of_a_server_that_cannot_be_reached_is_not_unknown() {
     let other = Manner { extra_tool: Some(other.to_string()), ..Manner::modern() };
     let hub = start(vec![program("down", "false", &[]), rogue("other", &other)]);
     ready(&hub, "other").await;
-    until(&hub, "down", |status| status.state == State::Failed).await;
+    until(&hub, "down", |status| status.state == ManagedState::Failed).await;
     let target: Target = "down.search".parse().unwrap();
     let called = hub.call(Call::tool(me(), target, Json::from(json!({}))));
     let error = consort_core::end(called).await.unwrap_err();
     assert!(matches!(error, CallError::Connection { .. }), "{error:?}");
-    assert_eq!((error.repeat(), error.hint()), (Repeat::Safe, None));
+    assert_eq!((error.repeat(), error.hint()), (RepeatSafety::Safe, None));
     assert_eq!(error.server(), Some(&id("down")));
     // Who names no server may mean one of the server that is down.
     let error = hub.find_missing(missing(&hub, "serch")).await.unwrap_err();
@@ -93,12 +94,12 @@ async fn a_call_of_a_tool_of_a_server_that_is_starting_waits_for_it() {
     let manner = serde_json::to_string(&Manner::modern()).unwrap();
     let words = ["-c", r#"sleep 1; exec "$0" "$1""#].map(Into::into);
     let words = words.into_iter().chain([testkit::bin("rogue").into_os_string(), manner.into()]);
-    let slow = Server::Command(Command::new("sh").arguments(words));
+    let slow = ServerLocation::Command(ServerCommand::new("sh").arguments(words));
     let hub = start(vec![quick(ServerSettings::new(id("slow"), slow))]);
     let target: Target = "slow.result".parse().unwrap();
     let arguments = Json::from(json!({ "raw": r#"{"content":[]}"# }));
     let called = consort_core::end(hub.call(Call::tool(me(), target, arguments))).await;
-    assert!(matches!(called, Ok(Outcome::Complete(_))), "{called:?}");
+    assert!(matches!(called, Ok(CallOutcome::Complete(_))), "{called:?}");
     hub.drain().await;
 }
 
@@ -122,7 +123,7 @@ async fn a_tool_that_a_partial_list_lacks_is_waited_for_and_not_unknown() {
     let target: Target = "a.result".parse().unwrap();
     let called = hub.call(Call::tool(me(), target, Json::from(arguments)));
     let called = consort_core::end(called).await;
-    assert!(matches!(called, Ok(Outcome::Complete(_))), "{called:?}");
+    assert!(matches!(called, Ok(CallOutcome::Complete(_))), "{called:?}");
     // Now it is complete, and what it lacks is unknown at once.
     let found = hub.find_missing(missing(&hub, "a.other")).await;
     assert!(matches!(found, Ok(false)), "{found:?}");
@@ -138,7 +139,7 @@ async fn whether_a_list_that_stays_partial_has_a_tool_is_not_known() {
     let called = || hub.call(Call::tool(me(), target.clone(), Json::from(json!({}))));
     let error = consort_core::end(called()).await.unwrap_err();
     assert!(matches!(error, CallError::Connection { .. }), "{error:?}");
-    assert_eq!(error.repeat(), Repeat::Safe);
+    assert_eq!(error.repeat(), RepeatSafety::Safe);
     assert!(format!("{error:?}").contains("its list of tools is not complete yet"), "{error:?}");
     hub.drain().await;
 }
@@ -146,8 +147,8 @@ async fn whether_a_list_that_stays_partial_has_a_tool_is_not_known() {
 /// A `FastMCP` server that adds tools while it runs, and the tool that was added.
 async fn grown(lists: ListLimits) -> (Hub, testkit::Listening) {
     let server = fastmcp_growing();
-    let url = Endpoint::new(&server.url("/mcp")).unwrap();
-    let hub = with_lists(vec![ServerSettings::new(id("py"), Server::Http(url))], lists);
+    let url = ServerUrl::new(&server.url("/mcp")).unwrap();
+    let hub = with_lists(vec![ServerSettings::new(id("py"), ServerLocation::Http(url))], lists);
     ready(&hub, "py").await;
     let catalog = hub.catalog(&me());
     assert!(!catalog.abouts()[&id("py")].offers("tools.listChanged"), "it would tell");
@@ -253,7 +254,7 @@ async fn unknown_names_cause_one_reading_in_a_while_whoever_asks() {
 #[tokio::test]
 async fn lifecycle_calls_return_when_they_hold() {
     let server = everything(Everything::StreamableHttp);
-    let url = Server::Http(Endpoint::new(&server.url("/mcp")).unwrap());
+    let url = ServerLocation::Http(ServerUrl::new(&server.url("/mcp")).unwrap());
     let servers = vec![ServerSettings::new(id("ts"), url), rogue("a", &Manner::legacy())];
     let hub = start(servers);
     for name in ["ts", "a"] {
@@ -264,18 +265,18 @@ async fn lifecycle_calls_return_when_they_hold() {
         ready(&hub, name).await;
         for _ in 0..5 {
             assert!(hub.restart(&server).await);
-            assert_eq!(status(&hub, name).state, State::Ready);
+            assert_eq!(status(&hub, name).state, ManagedState::Ready);
             let called = call(&hub, tool, arguments.clone()).await;
             assert!(called.is_ok(), "{called:?}");
         }
         assert!(hub.disable(&server).await);
-        assert_eq!(status(&hub, name).state, State::Disabled);
+        assert_eq!(status(&hub, name).state, ManagedState::Disabled);
         assert!(call(&hub, tool, arguments.clone()).await.is_err());
         assert!(hub.connect(&server).await);
         let called = call(&hub, tool, arguments.clone()).await;
         assert!(called.is_ok(), "{called:?}");
         assert!(hub.disconnect(&server).await);
-        assert_eq!(status(&hub, name).state, State::Known);
+        assert_eq!(status(&hub, name).state, ManagedState::Known);
         // Nothing is on its way that could be waited for.
         tokio::time::timeout(Duration::from_secs(10), hub.settled()).await.unwrap();
     }

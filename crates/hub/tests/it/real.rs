@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use consort_core::{Call, Event, Toolbox, prompt, read};
+use consort_core::{Call, CallEvent, Toolbox, prompt, read};
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{Command, Endpoint, Server};
+use consort_wire::{ServerCommand, ServerLocation, ServerUrl};
 use serde_json::{Value, json};
 use testkit::reference::{self, Speaks};
 use testkit::{
@@ -23,13 +23,16 @@ struct Ensembles {
     folder: tempfile::TempDir,
 }
 
-fn command(leftovers: &Leftovers, name: &str, command: Command) -> ServerSettings {
-    ServerSettings::new(id(name), Server::Command(leftovers.mark(command)))
+fn command(leftovers: &Leftovers, name: &str, command: ServerCommand) -> ServerSettings {
+    ServerSettings::new(id(name), ServerLocation::Command(leftovers.mark(command)))
 }
 
 fn address(name: &str, url: &str, sse: bool) -> ServerSettings {
-    let endpoint = Endpoint::new(url).unwrap();
-    ServerSettings::new(id(name), if sse { Server::Sse(endpoint) } else { Server::Http(endpoint) })
+    let endpoint = ServerUrl::new(url).unwrap();
+    ServerSettings::new(
+        id(name),
+        if sse { ServerLocation::Sse(endpoint) } else { ServerLocation::Http(endpoint) },
+    )
 }
 
 fn repository(folder: &Path) {
@@ -57,22 +60,24 @@ async fn everybody() -> Ensembles {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("note.txt"), "written before").unwrap();
     repository(folder.path());
-    let node = |script: std::path::PathBuf| Command::new(fixtures::node()).arguments([script]);
+    let node =
+        |script: std::path::PathBuf| ServerCommand::new(fixtures::node()).arguments([script]);
     let here = folder.path().as_os_str().to_owned();
     let sse = everything(Everything::Sse);
     let http = everything(Everything::StreamableHttp);
     let reference_http = reference::http(Speaks::LEGACY).await;
     let memory = node(fixtures::server_memory())
         .variable("MEMORY_FILE_PATH", folder.path().join("memory.json").to_str().unwrap());
-    let fastmcp = Command::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()]);
-    let git = Command::new(fixtures::python("mcp-server-git"));
+    let fastmcp =
+        ServerCommand::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()]);
+    let git = ServerCommand::new(fixtures::python("mcp-server-git"));
     let servers = vec![
         command(&leftovers, "everything", everything_stdio()),
         address("everything-sse", &sse.url("/sse"), true),
         address("everything-http", &http.url("/mcp"), false),
         command(&leftovers, "files", node(fixtures::server_filesystem()).arguments([here.clone()])),
         command(&leftovers, "memory", memory),
-        command(&leftovers, "time", Command::new(fixtures::python("mcp-server-time"))),
+        command(&leftovers, "time", ServerCommand::new(fixtures::python("mcp-server-time"))),
         command(&leftovers, "git", git.arguments(["--repository".into(), here])),
         command(&leftovers, "fastmcp", fastmcp),
         command(&leftovers, "rust-new", reference::stdio(Speaks::MODERN)),
@@ -94,7 +99,7 @@ async fn ten_real_servers_are_one_toolbox() {
     let all = everybody().await;
     let hub = &all.hub;
     for status in hub.statuses() {
-        assert_eq!(status.state, consort_hub::State::Ready, "{status:?}");
+        assert_eq!(status.state, consort_hub::ManagedState::Ready, "{status:?}");
     }
     let speaks = |name: &str| status(hub, name).found.unwrap().revision.as_str();
     assert_eq!(speaks("everything"), "2025-11-25");
@@ -133,7 +138,8 @@ async fn ten_real_servers_are_one_toolbox() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_of_real_servers_comes_when_they_make_it() {
     let leftovers = Leftovers::new();
-    let fastmcp = Command::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()]);
+    let fastmcp =
+        ServerCommand::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()]);
     let hub = start(vec![
         command(&leftovers, "fastmcp", fastmcp),
         command(&leftovers, "everything", everything_stdio()),
@@ -151,12 +157,12 @@ async fn progress_of_real_servers_comes_when_they_make_it() {
         let mut last = None;
         loop {
             match events.next().await.unwrap() {
-                Event::Progress(progress) => {
+                CallEvent::Progress(progress) => {
                     assert!(last.is_none_or(|last| progress.progress() > last), "{tool}");
                     last = Some(progress.progress());
                     times.push(Instant::now());
                 }
-                Event::End(end) => {
+                CallEvent::End(end) => {
                     end.unwrap_or_else(|error| panic!("{tool}: {error}"));
                     break;
                 }

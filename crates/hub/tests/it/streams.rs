@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{ShelfKind, Subscription, SubscriptionEvent, SubscriptionEvents, Toolbox};
-use consort_hub::{Hub, ServerSettings, Settings};
-use consort_wire::{Endpoint, Server};
+use consort_core::{PrimitiveKind, Subscription, SubscriptionEvent, SubscriptionEvents, Toolbox};
+use consort_hub::{Hub, HubSettings, ServerSettings};
+use consort_wire::{ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner};
 use testkit::{Everything, everything, everything_on};
@@ -97,15 +97,15 @@ async fn a_server_that_forgot_its_session_is_asked_again_to_tell_of_resources() 
 async fn what_a_typescript_server_has_after_a_restart_is_announced_without_a_call() {
     for (way, path) in [(Everything::StreamableHttp, "/mcp"), (Everything::Sse, "/sse")] {
         let server = everything(way);
-        let endpoint = Endpoint::new(&server.url(path)).unwrap();
+        let endpoint = ServerUrl::new(&server.url(path)).unwrap();
         let at = match way {
-            Everything::Sse => Server::Sse(endpoint),
-            Everything::StreamableHttp => Server::Http(endpoint),
+            Everything::Sse => ServerLocation::Sse(endpoint),
+            Everything::StreamableHttp => ServerLocation::Http(endpoint),
         };
         let hub = start(vec![ServerSettings::new(id("ts"), at)]);
         ready(&hub, "ts").await;
         let catalog = hub.catalog(&me());
-        let uri = catalog.shelf(ShelfKind::Resources).entries()[0].name.clone();
+        let uri = catalog.shelf(PrimitiveKind::Resources).entries()[0].name.clone();
         let mut events = listening(&hub, "ts", &uri).await;
         let port = server.port();
         let restart = tokio::task::spawn_blocking(move || {
@@ -123,10 +123,10 @@ async fn what_a_typescript_server_has_after_a_restart_is_announced_without_a_cal
 #[tokio::test]
 async fn an_idle_stream_of_http_sse_is_kept_open_by_pings() {
     let http = Http::start(Manner::legacy()).await;
-    let server = Server::Sse(Endpoint::new(&http.sse_url()).unwrap());
+    let server = ServerLocation::Sse(ServerUrl::new(&http.sse_url()).unwrap());
     let servers = vec![quick(ServerSettings::new(id("a"), server))];
     let stream_ping = Duration::from_millis(100);
-    let hub = Hub::start(Settings { servers, stream_ping, ..Settings::default() });
+    let hub = Hub::start(HubSettings { servers, stream_ping, ..HubSettings::default() });
     ready(&hub, "a").await;
     until("it is pinged", || count(&http, "ping") >= 3).await;
     hub.drain().await;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use consort_core::{CallError, Content, ToolResult};
-use consort_hub::{ServerSettings, State};
-use consort_wire::{Command, Server};
+use consort_core::{CallError, ContentBlock, ToolResult};
+use consort_hub::{ManagedState, ServerSettings};
+use consort_wire::{ServerCommand, ServerLocation};
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
@@ -42,13 +42,13 @@ async fn configured_variables_and_headers_reach_the_server() {
     let script = r#"printf '%s' "$TOKEN" >&2; exec "$0" "$1""#;
     let rogue = testkit::bin("rogue");
     let words = ["-c".into(), script.into(), rogue.into_os_string(), manner.into()];
-    let command = Command::new("sh").arguments(words).variable("TOKEN", "s3cret");
+    let command = ServerCommand::new("sh").arguments(words).variable("TOKEN", "s3cret");
     let http = Http::start(Manner::modern()).await;
-    let endpoint = consort_wire::Endpoint::new(&http.url()).unwrap();
+    let endpoint = consort_wire::ServerUrl::new(&http.url()).unwrap();
     let endpoint = endpoint.header("Authorization", "Bearer s3cret").unwrap();
     let hub = start(vec![
-        quick(ServerSettings::new(id("a"), Server::Command(command))),
-        quick(ServerSettings::new(id("b"), Server::Http(endpoint))),
+        quick(ServerSettings::new(id("a"), ServerLocation::Command(command))),
+        quick(ServerSettings::new(id("b"), ServerLocation::Http(endpoint))),
     ]);
     hub.settled().await;
     assert_eq!(hub.stderr(&id("a")).for_operator(), "s3cret");
@@ -62,7 +62,7 @@ async fn configured_variables_and_headers_reach_the_server() {
 async fn a_server_on_its_way_is_waited_for_not_missed() {
     let slow = rogue("a", &Manner { slow_start: 500, ..Manner::modern() });
     let hub = start(vec![slow]);
-    assert_eq!(status(&hub, "a").state, State::Configured);
+    assert_eq!(status(&hub, "a").state, ManagedState::Configured);
     // The very first moment: nothing is connected, nothing is stored.
     let a = id("a");
     let (one, two) = tokio::join!(hub.client(&a), hub.client(&a));
@@ -73,9 +73,9 @@ async fn a_server_on_its_way_is_waited_for_not_missed() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_gives_an_error_and_no_data() {
-    let nowhere = consort_wire::Endpoint::new("http://127.0.0.1:9/mcp").unwrap();
-    let hub = start(vec![quick(ServerSettings::new(id("a"), Server::Http(nowhere)))]);
-    until(&hub, "a", |status| status.state == State::Failed).await;
+    let nowhere = consort_wire::ServerUrl::new("http://127.0.0.1:9/mcp").unwrap();
+    let hub = start(vec![quick(ServerSettings::new(id("a"), ServerLocation::Http(nowhere)))]);
+    until(&hub, "a", |status| status.state == ManagedState::Failed).await;
     assert!(tools(&hub).is_empty());
     let error = call(&hub, "a.anything", json!({})).await.unwrap_err();
     assert!(matches!(error, CallError::Connection { .. }), "{error}");
@@ -88,7 +88,7 @@ async fn a_call_does_not_run_on_a_closed_session() {
     let hub = start(vec![rogue_http("a", &http)]);
     ready(&hub, "a").await;
     hub.disconnect(&id("a")).await;
-    until(&hub, "a", |status| status.state == State::Known).await;
+    until(&hub, "a", |status| status.state == ManagedState::Known).await;
     assert!(
         http.requests().iter().any(|request| request.method == "DELETE"),
         "the old one was closed"
@@ -129,7 +129,7 @@ async fn an_image_stays_an_image() {
     ready(&hub, "a").await;
     let raw = r#"{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}"#;
     let result: ToolResult = call(&hub, "a.result", json!({ "raw": raw })).await.unwrap();
-    let [Content::Image(image)] = &result.content()[..] else { panic!("{result:?}") };
+    let [ContentBlock::Image(image)] = &result.content()[..] else { panic!("{result:?}") };
     assert_eq!((image.data.as_str(), image.mime_type.as_str()), ("iVBORw0KGgo=", "image/png"));
     hub.drain().await;
 }

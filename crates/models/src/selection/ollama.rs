@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_wire::{Limits, Origin, Times};
+use consort_wire::{HttpOrigin, Limits, Times};
 use serde::Deserialize;
 
 /// Timeout for Ollama, if it was not requested explicitly.
@@ -29,7 +29,7 @@ pub(crate) async fn first(base_url: &str) -> Option<Option<String>> {
 }
 
 async fn list(base_url: &str) -> Option<OllamaTags> {
-    let origin = Origin::new(base_url, &Limits::default(), &Times::default()).ok()?;
+    let origin = HttpOrigin::new(base_url, &Limits::default(), &Times::default()).ok()?;
     let root = base_url.split_once("://")?.1.trim_end_matches("/v1");
     let path = root.find('/').map_or("", |at| &root[at..]);
     let request = http::Request::get(format!("{path}/api/tags")).body(Bytes::new()).ok()?;

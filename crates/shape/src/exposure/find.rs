@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
-    Unresolved, nearest,
+    Call, CallEvents, Catalog, CatalogEntry, CatalogRoute, Json, MissingName, PrimitiveKind,
+    ServerId, Tool, ToolResult, UnresolvedName, nearest,
 };
-use consort_wire::splice::{self, Writer};
+use consort_wire::splice::{self, ObjectWriter};
 use serde_json::{Value, json};
 
 use super::listing::{ToolParameters, result, tool_json};
@@ -30,7 +30,7 @@ const PARAMETERS: ToolParameters<'static> =
 pub(super) fn tools(
     catalog: &Catalog,
     limits: &ExposureLimits,
-) -> impl Iterator<Item = (Entry, ListedKind)> + use<> {
+) -> impl Iterator<Item = (CatalogEntry, ListedKind)> + use<> {
     let find = own_tool(
         "find_tools",
         &format!(
@@ -65,10 +65,10 @@ pub(super) fn tools(
     [(find, ListedKind::Find), (call, ListedKind::Call)].into_iter()
 }
 
-fn own_tool(name: &str, description: &str, schema: Value) -> Entry {
+fn own_tool(name: &str, description: &str, schema: Value) -> CatalogEntry {
     let tool = Tool::new(name, description, &schema.into());
-    let route = Route { server: OWNER.clone(), name: name.to_owned() };
-    Entry { route, name: name.to_owned(), definition: tool.definition().clone() }
+    let route = CatalogRoute { server: OWNER.clone(), name: name.to_owned() };
+    CatalogEntry { route, name: name.to_owned(), definition: tool.definition().clone() }
 }
 
 /// Returns the number of tools and the names of their servers.
@@ -91,7 +91,7 @@ fn extent(catalog: &Catalog) -> String {
 
 impl ExposureToolbox {
     /// Answers a call of `find_tools`.
-    pub(super) fn find_tools(&self, listing: &ExposedListing, call: &Call) -> Events {
+    pub(super) fn find_tools(&self, listing: &ExposedListing, call: &Call) -> CallEvents {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
         let query = argument("query");
@@ -102,10 +102,13 @@ impl ExposureToolbox {
         if let Some(server) = &server
             && !all.iter().any(|entry| entry.route.server.as_str() == server.as_ref())
         {
-            return Events::answered(ToolResult::error(no_server(&listing.full_catalog, server)));
+            return CallEvents::answered(ToolResult::error(no_server(
+                &listing.full_catalog,
+                server,
+            )));
         }
         if query.trim().is_empty() {
-            return Events::answered(match &server {
+            return CallEvents::answered(match &server {
                 Some(server) => {
                     result(&names(&listing.full_catalog, server, self.settings.limits.names))
                 }
@@ -127,7 +130,7 @@ impl ExposureToolbox {
         let hits = self.index(listing).search_among(&query, limit, mine);
         let hit = |position: usize| tool_json(&all[position], &all[position].id());
         let found: Vec<Json> = hits.iter().map(|one| hit(one.position)).collect();
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         writer.raw("tools", splice::list(&found).as_bytes());
         if found.is_empty() {
             let elsewhere = if server.is_some() { ", leave `server` out" } else { "" };
@@ -138,19 +141,19 @@ impl ExposureToolbox {
             );
             writer.text("hint", &hint);
         }
-        Events::answered(result(&writer.finish()))
+        CallEvents::answered(result(&writer.finish()))
     }
 
     /// Answers a call of `call_tool`.
-    pub(super) fn call_tool(&self, listing: &ExposedListing, call: Call) -> Events {
+    pub(super) fn call_tool(&self, listing: &ExposedListing, call: Call) -> CallEvents {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
-        let failed = |message: String| Events::answered(ToolResult::error(message));
+        let failed = |message: String| CallEvents::answered(ToolResult::error(message));
         let name = argument("name");
         let Some(name) = name.as_ref().and_then(Json::text) else {
             return failed("`name` is missing: use one that `find_tools` tells".to_owned());
         };
-        let explained = |unresolved: &Unresolved| {
+        let explained = |unresolved: &UnresolvedName| {
             let hint = unresolved.hint().unwrap_or_else(|| FIND.to_owned());
             format!("{unresolved}; {hint}")
         };
@@ -159,12 +162,12 @@ impl ExposureToolbox {
                 Ok(inputs) => self.execute(entry, inputs, call),
                 Err(reason) => failed(reason),
             },
-            Err(unresolved @ Unresolved::Ambiguous { .. }) => {
+            Err(unresolved @ UnresolvedName::Ambiguous { .. }) => {
                 self.inner.refused(&call.refused(None, &name));
                 failed(explained(&unresolved))
             }
             Err(unresolved) => {
-                let (caller, kind) = (call.caller.clone(), ShelfKind::Tools);
+                let (caller, kind) = (call.caller.clone(), PrimitiveKind::Tools);
                 let missing = MissingName::new(&listing.full_catalog, caller, kind, &name);
                 let otherwise = ToolResult::error(explained(&unresolved));
                 let (name, arguments) = (name.into_owned(), arguments.clone());
@@ -191,10 +194,10 @@ fn no_server(catalog: &Catalog, name: &str) -> String {
 
 /// The names of a server's tools, as `call_tool` takes them.
 fn names(catalog: &Catalog, server: &str, most: usize) -> Json {
-    let mine = |entry: &&Entry| entry.route.server.as_str() == server;
-    let all: Vec<&Entry> = catalog.tools.entries().iter().filter(mine).collect();
+    let mine = |entry: &&CatalogEntry| entry.route.server.as_str() == server;
+    let all: Vec<&CatalogEntry> = catalog.tools.entries().iter().filter(mine).collect();
     let names: Vec<Json> = all.iter().take(most).map(|entry| Json::string(&entry.id())).collect();
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.raw("names", splice::list(&names).as_bytes());
     writer.number("total", all.len() as u64);
     let more = if all.len() > most { "; these are the first, words find the others" } else { "" };

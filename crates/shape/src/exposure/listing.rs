@@ -1,12 +1,12 @@
 //! Tool definitions as listed to a model on request.
 
-use consort_core::{Entry, Json, Object, Tool, ToolResult};
-use consort_wire::splice::Writer;
+use consort_core::{CatalogEntry, Json, Object, Tool, ToolResult};
+use consort_wire::splice::ObjectWriter;
 
 /// A tool under a name: its description and its input schema.
-pub(super) fn tool_json(entry: &Entry, name: &str) -> Json {
+pub(super) fn tool_json(entry: &CatalogEntry, name: &str) -> Json {
     let tool = entry.tool();
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.text("name", name);
     writer.text("description", &tool.description().unwrap_or_default());
     writer.raw("inputSchema", tool.input_schema().as_bytes());
@@ -46,7 +46,7 @@ impl ToolParameters<'_> {
             .collect();
         let is_empty = inside.to_object().is_none_or(|inside| inside.members().next().is_none());
         if is_empty {
-            let mut writer = Writer::new();
+            let mut writer = ObjectWriter::new();
             let meant = |key: &str| !self.others.contains(&key) || key == "query" && takes(key);
             for (key, value) in beside.iter().filter(|(key, _)| meant(key)) {
                 writer.raw(key, value.as_bytes());

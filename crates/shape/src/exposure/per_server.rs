@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
-    nearest,
+    Call, CallEvents, Catalog, CatalogEntry, CatalogRoute, Json, MissingName, PrimitiveKind,
+    ServerId, Tool, ToolResult, nearest,
 };
-use consort_wire::splice::{self, Writer};
+use consort_wire::splice::{self, ObjectWriter};
 use serde_json::{Value, json};
 
 use super::listing::{ToolParameters, result, tool_json};
@@ -25,7 +25,7 @@ pub(super) fn tools(
     catalog: &Catalog,
     about: &BTreeMap<ServerId, String>,
     names_bytes: usize,
-) -> impl Iterator<Item = (Entry, ListedKind)> {
+) -> impl Iterator<Item = (CatalogEntry, ListedKind)> {
     let mut servers: Vec<(&ServerId, Vec<&str>)> = Vec::new();
     for entry in catalog.tools.entries() {
         match servers.last_mut() {
@@ -39,9 +39,9 @@ pub(super) fn tools(
         let about = about.get(server).cloned().unwrap_or_else(usual);
         let description = about + &list_names(&names, names_bytes);
         let tool = Tool::new(&name, &description, &schema(names.len()).into());
-        let route = Route { server: server.clone(), name: name.clone() };
+        let route = CatalogRoute { server: server.clone(), name: name.clone() };
         let definition = tool.definition().clone();
-        (Entry { route, name, definition }, ListedKind::Server(server.clone()))
+        (CatalogEntry { route, name, definition }, ListedKind::Server(server.clone()))
     })
 }
 
@@ -104,12 +104,17 @@ const PARAMETERS: ToolParameters<'static> =
 
 impl ExposureToolbox {
     /// Answers a call of the tool that stands for a server.
-    pub(super) fn server(&self, listing: &ExposedListing, server: &ServerId, call: Call) -> Events {
+    pub(super) fn server(
+        &self,
+        listing: &ExposedListing,
+        server: &ServerId,
+        call: Call,
+    ) -> CallEvents {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
         let text =
             |name: &str| argument(name).and_then(|json| json.text().map(Into::<String>::into));
-        let failed = |message: String| Events::answered(ToolResult::error(message));
+        let failed = |message: String| CallEvents::answered(ToolResult::error(message));
         let named_tool = text("tool_name");
         let has_inputs = argument("tool_inputs").is_some();
         let implied = || implied_action(named_tool.as_deref(), has_inputs).to_owned();
@@ -122,7 +127,7 @@ impl ExposureToolbox {
                     text("query").as_deref(),
                     text("cursor").as_deref(),
                 ) {
-                    Ok(page) => Events::answered(result(&page)),
+                    Ok(page) => CallEvents::answered(result(&page)),
                     Err(message) => failed(message),
                 }
             }
@@ -139,7 +144,7 @@ impl ExposureToolbox {
                         self.inner.refused(&call.refused(Some(server), &name));
                         return failed(unknown);
                     }
-                    let (caller, kind) = (call.caller.clone(), ShelfKind::Tools);
+                    let (caller, kind) = (call.caller.clone(), PrimitiveKind::Tools);
                     let missing = MissingName::of_server(server.clone(), caller, kind, &name);
                     let otherwise = ToolResult::error(unknown);
                     let sought = DeferredCall { call, missing, otherwise };
@@ -151,7 +156,7 @@ impl ExposureToolbox {
                     });
                 };
                 if action == "describe" {
-                    return Events::answered(result(entry.definition.json()));
+                    return CallEvents::answered(result(entry.definition.json()));
                 }
                 match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
                     Ok(inputs) => self.execute(entry, inputs, call),
@@ -166,7 +171,7 @@ impl ExposureToolbox {
     }
 
     /// Calls the named tool.
-    pub(super) fn execute(&self, entry: &Entry, inputs: Json, mut call: Call) -> Events {
+    pub(super) fn execute(&self, entry: &CatalogEntry, inputs: Json, mut call: Call) -> CallEvents {
         call.set_tool(&entry.route.server, &entry.name);
         call.set("arguments", inputs);
         self.inner.call(call)
@@ -182,7 +187,7 @@ impl ExposureToolbox {
     ) -> Result<Json, String> {
         let all = listing.full_catalog.tools.entries();
         let mine = |at: usize| all[at].route.server == *server;
-        let entries: Vec<&Entry> = match query.filter(|query| !query.trim().is_empty()) {
+        let entries: Vec<&CatalogEntry> = match query.filter(|query| !query.trim().is_empty()) {
             None => listing.full_catalog.tools.of(server).collect(),
             Some(query) => {
                 let hits = self.index(listing).search_among(query, usize::MAX, mine);
@@ -216,7 +221,7 @@ impl ExposureToolbox {
             (true, Some(_)) => Some("nothing fits: use other words, or no `query` to list all"),
             (true, None) => Some("nothing is left: leave `cursor` out to begin again"),
         };
-        let mut writer = Writer::new();
+        let mut writer = ObjectWriter::new();
         writer.text("server", server.as_str());
         if from == 0
             && let Some(about) = listing.full_catalog.abouts().get(server)
@@ -237,7 +242,7 @@ impl ExposureToolbox {
 }
 
 /// Finds a server's tool, by its name alone or prefixed with the server's.
-fn find_named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option<&'a Entry> {
+fn find_named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option<&'a CatalogEntry> {
     let tools = &catalog.tools;
     let bare = [".", ":"]
         .iter()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_core::{Pattern, ServerId};
+use consort_core::{NamePattern, ServerId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ impl ExposureSpec {
                 ExposureMode::Auto { budget: table.budget.unwrap_or(BUDGET), vocabulary }
             }
         };
-        let direct = table.direct.iter().map(Pattern::new).collect();
+        let direct = table.direct.iter().map(NamePattern::new).collect();
         let names = table.names.unwrap_or(NAMES);
         let limits = ExposureLimits::default();
         Ok(ExposureSettings { mode, direct, servers: servers.clone(), names, agent, limits })

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use consort_core::{
-    About, Catalog, Entry, Json, Object, Offer, Problem, Route, ServerId, ShelfKind,
+    Catalog, CatalogEntry, CatalogRoute, Json, Object, PrimitiveKind, Problem, ServerAbout,
+    ServerCatalog, ServerId,
 };
 use serde::Serialize;
 
@@ -25,11 +26,11 @@ pub enum PinnedKind {
 
 impl PinnedKind {
     /// Returns the kind of the items of a shelf, `None` if they are not pinned.
-    pub fn of(shelf: ShelfKind) -> Option<Self> {
+    pub fn of(shelf: PrimitiveKind) -> Option<Self> {
         match shelf {
-            ShelfKind::Tools => Some(Self::Tool),
-            ShelfKind::Prompts => Some(Self::Prompt),
-            ShelfKind::Resources | ShelfKind::Templates => None,
+            PrimitiveKind::Tools => Some(Self::Tool),
+            PrimitiveKind::Prompts => Some(Self::Prompt),
+            PrimitiveKind::Resources | PrimitiveKind::Templates => None,
         }
     }
 }
@@ -94,7 +95,7 @@ pub struct LockedServer {
 
 impl LockedServer {
     /// Creates it from all definitions of an offer, as its server wrote them.
-    pub fn from_offer(launch: ServerLaunch, offer: &Offer) -> Self {
+    pub fn from_offer(launch: ServerLaunch, offer: &ServerCatalog) -> Self {
         let shelves =
             offer.shelves.iter().filter_map(|(kind, items)| Some((PinnedKind::of(*kind)?, items)));
         let items = shelves.flat_map(|(kind, items)| {
@@ -106,7 +107,7 @@ impl LockedServer {
     /// Creates it from a catalog, which must have been built without transforms: transformed
     /// definitions are not the server's own.
     pub fn from_catalog(launch: ServerLaunch, server: &ServerId, catalog: &Catalog) -> Self {
-        let shelves = [ShelfKind::Tools, ShelfKind::Prompts];
+        let shelves = [PrimitiveKind::Tools, PrimitiveKind::Prompts];
         let items = shelves.into_iter().filter_map(|shelf| Some((PinnedKind::of(shelf)?, shelf)));
         let items = items.flat_map(|(kind, shelf)| {
             let entries = catalog.shelf(shelf).of(server);
@@ -118,7 +119,7 @@ impl LockedServer {
     fn gather<'a>(
         launch: ServerLaunch,
         items: impl Iterator<Item = (PinnedKind, &'a str, &'a Object)>,
-        about: Option<&About>,
+        about: Option<&ServerAbout>,
     ) -> Self {
         let mut items: BTreeMap<_, _> = items
             .map(|(kind, name, definition)| {
@@ -229,9 +230,9 @@ impl PinLock {
     pub fn admit(&self, from: &Catalog) -> Catalog {
         let mut catalog = from.clone();
         let mut problems = Vec::new();
-        for kind in ShelfKind::ALL {
-            let admitted = |entry: &&Entry| {
-                let Entry { route: Route { server, name }, definition, .. } = entry;
+        for kind in PrimitiveKind::ALL {
+            let admitted = |entry: &&CatalogEntry| {
+                let CatalogEntry { route: CatalogRoute { server, name }, definition, .. } = entry;
                 if from.is_local(server) {
                     return true;
                 }
@@ -246,7 +247,7 @@ impl PinLock {
                 reason.is_none()
             };
             let entries = from.shelf(kind).entries().iter();
-            let admitted: Vec<Entry> = entries.filter(admitted).cloned().collect();
+            let admitted: Vec<CatalogEntry> = entries.filter(admitted).cloned().collect();
             catalog.set(kind, admitted);
         }
         for (server, about) in from.abouts() {
@@ -296,12 +297,12 @@ mod tests {
         ServerLaunch::Address { url: url.to_owned(), headers: BTreeSet::new(), sse: false }
     }
 
-    fn offer(tools: &[Value], instructions: Option<&str>) -> Offer {
+    fn offer(tools: &[Value], instructions: Option<&str>) -> ServerCatalog {
         let tools = tools.iter().map(|tool| {
             let name = tool["name"].as_str().unwrap().to_owned();
             (name, Json::from(tool.clone()).to_object().unwrap())
         });
-        let about = About {
+        let about = ServerAbout {
             revision: Revision::ALL[0],
             capabilities: Object::empty(),
             instructions: instructions.map(str::to_owned),
@@ -309,20 +310,20 @@ mod tests {
         };
         let resource = Json::from(json!({ "uri": "x:y" })).to_object().unwrap();
         let shelves = [
-            (ShelfKind::Tools, tools.collect()),
-            (ShelfKind::Resources, vec![("x:y".to_owned(), resource)]),
+            (PrimitiveKind::Tools, tools.collect()),
+            (PrimitiveKind::Resources, vec![("x:y".to_owned(), resource)]),
         ];
-        Offer { shelves: shelves.into(), local: false, about: Some(about) }
+        ServerCatalog { shelves: shelves.into(), local: false, about: Some(about) }
     }
 
-    fn lock(servers: &[(&str, &str, Offer)]) -> PinLock {
+    fn lock(servers: &[(&str, &str, ServerCatalog)]) -> PinLock {
         let servers = servers
             .iter()
             .map(|(name, url, offer)| (id(name), LockedServer::from_offer(launch(url), offer)));
         PinLock { servers: servers.collect() }
     }
 
-    fn catalog(server: &str, offer: Offer) -> Catalog {
+    fn catalog(server: &str, offer: ServerCatalog) -> Catalog {
         Catalog::build(&[(id(server), offer)].into())
     }
 
@@ -423,7 +424,7 @@ mod tests {
         assert!(admitted.tools.is_empty() && admitted.resources.is_empty());
         assert_eq!(admitted.abouts()[&id("a")].instructions, None);
         assert_eq!(admitted.problems.len(), 2);
-        let local = Offer { local: true, about: None, ..now };
+        let local = ServerCatalog { local: true, about: None, ..now };
         assert_eq!(PinLock::default().admit(&catalog("builtin", local)).tools.len(), 1);
     }
 

@@ -250,7 +250,7 @@ mod tests {
     use consort_core::Caller;
 
     use super::*;
-    use consort_core::Annotations;
+    use consort_core::ToolAnnotations;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -261,7 +261,7 @@ mod tests {
             profile: None,
             server: "github",
             tool: "create_issue",
-            annotations: Annotations::default(),
+            annotations: ToolAnnotations::default(),
             arguments: Some(&arguments),
         };
         ApprovalKey::new(&question, pin, binding).unwrap()
@@ -368,7 +368,7 @@ mod tests {
             profile: None,
             server: "s",
             tool: "t",
-            annotations: Annotations::default(),
+            annotations: ToolAnnotations::default(),
             arguments: Some(&arguments),
         };
         assert!(ApprovalKey::new(&question, "p", ArgumentBinding::Exact).is_err());

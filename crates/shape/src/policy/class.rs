@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use consort_core::{Annotations, Pattern};
+use consort_core::{NamePattern, ToolAnnotations};
 
 use super::error::{PolicyError, unknown_word};
 use super::spec::StringOrList;
@@ -56,7 +56,7 @@ impl EffectClasses {
 
     /// Returns the classes of a server's annotations. Absent hints have MCP's defaults: not read-only,
     /// destructive, open world. A tool annotated as both read-only and destructive is destructive.
-    pub fn from_hints(hints: Annotations) -> Self {
+    pub fn from_hints(hints: ToolAnnotations) -> Self {
         let effect = match (hints.read_only.unwrap_or(false), hints.destructive) {
             (_, Some(true)) | (false, None) => EffectClass::Destructive,
             (true, _) => EffectClass::Read,
@@ -130,12 +130,12 @@ pub(super) struct ClassTable {
     /// The most specific patterns come first.
     entries: Vec<(ToolPattern, EffectClasses)>,
     /// The servers whose annotations are trusted.
-    hints: Vec<Pattern>,
+    hints: Vec<NamePattern>,
 }
 
 impl Default for ClassTable {
     fn default() -> Self {
-        Self { entries: Vec::new(), hints: vec![Pattern::new("*")] }
+        Self { entries: Vec::new(), hints: vec![NamePattern::new("*")] }
     }
 }
 
@@ -157,20 +157,25 @@ impl ClassTable {
         // Of two that say as much, the more careful one.
         entries.sort_by_key(|(target, classes)| std::cmp::Reverse((target.weight(), classes.0)));
         let hints = match hints {
-            Some(servers) => servers.iter().map(Pattern::new).collect(),
+            Some(servers) => servers.iter().map(NamePattern::new).collect(),
             None => Self::default().hints,
         };
         Self { entries, hints }
     }
 
     /// Returns a tool's classes.
-    pub(super) fn classes(&self, server: &str, tool: &str, hints: Annotations) -> EffectClasses {
+    pub(super) fn classes(
+        &self,
+        server: &str,
+        tool: &str,
+        hints: ToolAnnotations,
+    ) -> EffectClasses {
         let stated = self.entries.iter().find(|(target, _)| target.fits(server, tool));
         let believed = || self.hints.iter().any(|pattern| pattern.fits(server));
         match stated {
             Some((_, classes)) => *classes,
             None if believed() => EffectClasses::from_hints(hints),
-            None => EffectClasses::from_hints(Annotations::default()),
+            None => EffectClasses::from_hints(ToolAnnotations::default()),
         }
     }
 
@@ -183,14 +188,19 @@ impl ClassTable {
 mod tests {
     use super::*;
 
-    fn hints(read_only: Option<bool>, destructive: Option<bool>) -> Annotations {
-        Annotations { read_only, destructive, open_world: Some(false), ..Annotations::default() }
+    fn hints(read_only: Option<bool>, destructive: Option<bool>) -> ToolAnnotations {
+        ToolAnnotations {
+            read_only,
+            destructive,
+            open_world: Some(false),
+            ..ToolAnnotations::default()
+        }
     }
 
     #[test]
     fn a_tool_without_hints_is_destructive_and_open_world() {
         assert_eq!(
-            EffectClasses::from_hints(Annotations::default()).to_string(),
+            EffectClasses::from_hints(ToolAnnotations::default()).to_string(),
             "destructive, open-world"
         );
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::Pattern;
+use consort_core::NamePattern;
 
 use super::approval::ArgumentBinding;
 use super::class::{ClassTable, EffectClasses, parse_all};
@@ -67,14 +67,14 @@ fn rule(number: usize, spec: &RuleSpec, roles: &RoleTable) -> Result<PolicyRule,
         roles.callers(&label, written)
     });
     let profiles = list(&label, "profiles", spec.profiles.as_deref(), &mut note, |profile| {
-        Ok(Pattern::new(profile))
+        Ok(NamePattern::new(profile))
     });
     let servers = list(&label, "servers", spec.servers.as_deref(), &mut note, |server| {
         if server.contains('.') {
             let error = PolicyError::new(&label, format!("`{server}` is no server's name"));
             return Err(error.with_hint(format!("write `tools = [\"{server}\"]`")));
         }
-        Ok(Pattern::new(server))
+        Ok(NamePattern::new(server))
     });
     let tools = list(&label, "tools", spec.tools.as_deref(), &mut note, |tool| {
         ToolPattern::parse(&label, tool)

@@ -1,6 +1,6 @@
 //! Decisions on tools before they are called.
 
-use consort_core::{Caller, Entry};
+use consort_core::{Caller, CatalogEntry};
 
 use super::{Policy, PolicyDecision, PolicyQuestion};
 
@@ -10,7 +10,7 @@ impl Policy {
         &self,
         caller: &Caller,
         profile: Option<&str>,
-        entry: &Entry,
+        entry: &CatalogEntry,
     ) -> Option<PolicyDecision> {
         if self.is_open() {
             return None;

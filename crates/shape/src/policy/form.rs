@@ -1,7 +1,7 @@
 //! The approval request for a call.
 
 use consort_core::{Json, Revision};
-use consort_wire::splice::Writer;
+use consort_wire::splice::ObjectWriter;
 use serde_json::{Value, json};
 
 use super::{
@@ -96,7 +96,7 @@ impl ApprovalForm {
 
     /// The parameters of `elicitation/create`.
     pub fn params(&self) -> Json {
-        let mut params = Writer::new();
+        let mut params = ObjectWriter::new();
         if self.revision.has_elicitation_modes() {
             params.text("mode", "form");
         }
@@ -186,7 +186,7 @@ fn schema(editable: Option<&str>, binding: ArgumentBinding, revision: Revision) 
         decision["enum"] = choices.each_ref().map(|(value, _)| *value).as_slice().into();
         decision["enumNames"] = choices.map(|(_, title)| title).as_slice().into();
     }
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     writer.text("type", "object");
     writer.object("properties", |properties| {
         properties.raw("decision", decision.to_string().as_bytes());
@@ -218,7 +218,7 @@ fn schema(editable: Option<&str>, binding: ArgumentBinding, revision: Revision) 
 mod tests {
     use super::*;
     use crate::policy::EffectClasses;
-    use consort_core::{Annotations, Caller};
+    use consort_core::{Caller, ToolAnnotations};
 
     fn form(arguments: &str, revision: Revision) -> ApprovalForm {
         let (caller, json) = (Caller::agent("coder"), Json::parse(arguments.to_owned()).unwrap());
@@ -227,14 +227,14 @@ mod tests {
             profile: None,
             server: "github",
             tool: "delete_repo",
-            annotations: Annotations::default(),
+            annotations: ToolAnnotations::default(),
             arguments: Some(&json),
         };
         let effect = PolicyEffect::Ask {
             reason: "it cannot be undone".into(),
             binding: ArgumentBinding::Shape,
         };
-        let classes = EffectClasses::from_hints(Annotations::default());
+        let classes = EffectClasses::from_hints(ToolAnnotations::default());
         let decision = PolicyDecision { effect, rule: None, unsure: None, classes };
         ApprovalForm::new(&question, &decision, revision, ApprovalLimits::default()).unwrap()
     }

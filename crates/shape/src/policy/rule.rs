@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::Pattern;
+use consort_core::NamePattern;
 
 use super::class::{EffectClass, EffectClasses};
 use super::condition::PolicyCondition;
@@ -14,8 +14,8 @@ use super::{PolicyEffect, PolicyQuestion};
 pub(super) struct PolicyRule {
     pub(super) label: Arc<str>,
     pub(super) callers: Option<Vec<CallerPattern>>,
-    pub(super) profiles: Option<Vec<Pattern>>,
-    pub(super) servers: Option<Vec<Pattern>>,
+    pub(super) profiles: Option<Vec<NamePattern>>,
+    pub(super) servers: Option<Vec<NamePattern>>,
     pub(super) tools: Option<Vec<ToolPattern>>,
     pub(super) classes: Option<EffectClasses>,
     pub(super) when: Option<PolicyCondition>,

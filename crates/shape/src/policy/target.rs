@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_core::{Caller, CallerKind, Pattern};
+use consort_core::{Caller, CallerKind, NamePattern};
 
 use super::error::{PolicyError, unknown_word};
 
@@ -11,8 +11,8 @@ use super::error::{PolicyError, unknown_word};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToolPattern {
     source: String,
-    server: Option<Pattern>,
-    tool: Pattern,
+    server: Option<NamePattern>,
+    tool: NamePattern,
 }
 
 impl ToolPattern {
@@ -28,8 +28,8 @@ impl ToolPattern {
         }
         Ok(Self {
             source: written.to_owned(),
-            server: server.map(Pattern::new),
-            tool: Pattern::new(tool),
+            server: server.map(NamePattern::new),
+            tool: NamePattern::new(tool),
         })
     }
 
@@ -52,7 +52,7 @@ impl ToolPattern {
 pub(super) struct CallerPattern {
     kind: Option<CallerKind>,
     /// Absent if any name matches.
-    name: Option<Pattern>,
+    name: Option<NamePattern>,
 }
 
 impl CallerPattern {
@@ -86,7 +86,7 @@ impl CallerPattern {
                 format!("`{written}` names no caller: write `kind:name`, `kind:*` or `*`");
             return Err(PolicyError::new(place, message));
         }
-        Ok(Self { kind, name: (name != "*").then(|| Pattern::new(name)) })
+        Ok(Self { kind, name: (name != "*").then(|| NamePattern::new(name)) })
     }
 
     pub(super) fn fits(&self, caller: &Caller) -> bool {

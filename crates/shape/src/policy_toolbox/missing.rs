@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use consort_core::{
-    Annotations, BoxFuture, CallError, Caller, MissingName, RefusedTarget, ServerId, ShelfKind,
+    BoxFuture, CallError, Caller, MissingName, PrimitiveKind, RefusedTarget, ServerId,
+    ToolAnnotations,
 };
 
 use super::{PolicySettings, PolicyToolbox};
@@ -17,7 +18,7 @@ impl PolicyToolbox {
     ) -> BoxFuture<'static, Result<bool, CallError>> {
         let MissingName { caller, kind, name, servers, .. } = &mut missing;
         // Its classes are unknown yet: callers that may read get the benefit of the doubt.
-        let reads = Annotations { read_only: Some(true), ..Annotations::default() };
+        let reads = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() };
         servers.retain(|server| self.settings.may_show(caller, *kind, server, name, reads));
         let (settings, missing_name) = (Arc::clone(&self.settings), missing.clone());
         let found = self.inner.find_missing(missing);
@@ -26,7 +27,7 @@ impl PolicyToolbox {
                 // One that is withheld is there, so a caller that may not see it must not learn of it.
                 Err(CallError::Withheld { server, reason }) => {
                     let MissingName { caller, kind, name, .. } = &missing_name;
-                    let unknown = Annotations::default();
+                    let unknown = ToolAnnotations::default();
                     if settings.may_show(caller, *kind, &server, name, unknown) {
                         return Err(CallError::Withheld { server, reason });
                     }
@@ -44,12 +45,12 @@ impl PolicySettings {
     fn may_show(
         &self,
         caller: &Caller,
-        kind: ShelfKind,
+        kind: PrimitiveKind,
         server: &ServerId,
         name: &str,
-        annotations: Annotations,
+        annotations: ToolAnnotations,
     ) -> bool {
-        if kind != ShelfKind::Tools {
+        if kind != PrimitiveKind::Tools {
             return self.opens(caller, server);
         }
         let shows = |tool: &str| {

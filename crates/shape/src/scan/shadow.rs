@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use consort_core::{Catalog, Entry, Route};
+use consort_core::{Catalog, CatalogEntry, CatalogRoute};
 use serde::Serialize;
 
 use super::{VisitedString, around, visit};
@@ -20,9 +20,9 @@ pub enum ToolShadow {
     /// It mentions another server's tool.
     Mention {
         /// The tool with the mention.
-        from: Route,
+        from: CatalogRoute,
         /// The tool that is mentioned.
-        to: Route,
+        to: CatalogRoute,
         /// Location, as a JSON pointer.
         pointer: String,
         /// The text around it, with invisible characters escaped.
@@ -31,9 +31,9 @@ pub enum ToolShadow {
     /// Its name looks like that of another server's tool, and is not the same.
     LookAlike {
         /// The tool with the imitating name.
-        from: Route,
+        from: CatalogRoute,
         /// The tool whose name it resembles.
-        to: Route,
+        to: CatalogRoute,
     },
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for ToolShadow {
 /// name that the same server has too is not reported.
 pub fn find_shadows(catalog: &Catalog) -> Vec<ToolShadow> {
     let entries = catalog.tools.entries();
-    let mut owners: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    let mut owners: BTreeMap<&str, Vec<&CatalogEntry>> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| distinctive(&entry.route.name)) {
         owners.entry(&entry.route.name).or_default().push(entry);
     }
@@ -79,7 +79,11 @@ fn distinctive(name: &str) -> bool {
 }
 
 /// Reports each tool of other servers that an entry mentions, once.
-fn mentions(entry: &Entry, owners: &BTreeMap<&str, Vec<&Entry>>, shadows: &mut Vec<ToolShadow>) {
+fn mentions(
+    entry: &CatalogEntry,
+    owners: &BTreeMap<&str, Vec<&CatalogEntry>>,
+    shadows: &mut Vec<ToolShadow>,
+) {
     let mut reported = BTreeSet::new();
     visit("", entry.definition.json(), &mut |pointer, found| {
         let VisitedString::Text(text) = found else { return };
@@ -131,8 +135,8 @@ fn identifiers(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// Pairs of tools of different servers whose names look alike and are not the same, each once.
-fn look_alikes(entries: &[Entry]) -> Vec<ToolShadow> {
-    let mut by_skeleton: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
+fn look_alikes(entries: &[CatalogEntry]) -> Vec<ToolShadow> {
+    let mut by_skeleton: BTreeMap<String, Vec<&CatalogEntry>> = BTreeMap::new();
     for entry in entries {
         by_skeleton.entry(skeleton(&entry.route.name)).or_default().push(entry);
     }
@@ -158,7 +162,7 @@ fn look_alikes(entries: &[Entry]) -> Vec<ToolShadow> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_core::{Json, Offer, ShelfKind};
+    use consort_core::{Json, PrimitiveKind, ServerCatalog};
     use serde_json::{Value, json};
 
     fn catalog(servers: &[(&str, &[Value])]) -> Catalog {
@@ -167,8 +171,8 @@ mod tests {
                 let name = tool["name"].as_str().unwrap().to_owned();
                 (name, Json::from(tool.clone()).to_object().unwrap())
             });
-            let shelves = [(ShelfKind::Tools, tools.collect())].into();
-            (server.parse().unwrap(), Offer { shelves, ..Offer::default() })
+            let shelves = [(PrimitiveKind::Tools, tools.collect())].into();
+            (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
         });
         Catalog::build(&offers.collect())
     }

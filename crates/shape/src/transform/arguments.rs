@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use consort_core::{Caller, Json, Object};
 use consort_wire::fold;
-use consort_wire::splice::{self, Writer};
+use consort_wire::splice::{self, ObjectWriter};
 
 use super::{ToolDraft, Transform};
 
@@ -149,7 +149,7 @@ pub(crate) fn apply_inbound(
             InboundChange::Drop { name } => members.retain(|(known, _)| !is(known, name)),
         }
     }
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     for (name, value) in &members {
         writer.raw(name, value.as_bytes());
     }
@@ -208,7 +208,7 @@ impl InputSchema {
     }
 
     fn into_json(self) -> Json {
-        let mut properties = Writer::new();
+        let mut properties = ObjectWriter::new();
         for (name, about) in &self.properties {
             properties.raw(name, about.as_bytes());
         }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use consort_core::{Annotations, Pattern, ServerId, Tool};
+use consort_core::{NamePattern, ServerId, Tool, ToolAnnotations};
 
 use super::{ToolDraft, Transform, join_patterns};
 
 /// Keeps tools that match one of the patterns.
 #[derive(Clone, Debug)]
-pub struct KeepTools(pub Vec<Pattern>);
+pub struct KeepTools(pub Vec<NamePattern>);
 
 impl Transform for KeepTools {
     fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
@@ -23,7 +23,7 @@ impl Transform for KeepTools {
 
 /// Drops tools that match one of the patterns.
 #[derive(Clone, Debug)]
-pub struct DropTools(pub Vec<Pattern>);
+pub struct DropTools(pub Vec<NamePattern>);
 
 impl Transform for DropTools {
     fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
@@ -37,11 +37,11 @@ impl Transform for DropTools {
 
 /// Keeps tools that match one of the patterns by the server's name, or by the current one.
 #[derive(Clone, Debug)]
-pub struct SelectTools(pub Vec<Pattern>);
+pub struct SelectTools(pub Vec<NamePattern>);
 
 impl Transform for SelectTools {
     fn apply(&self, draft: ToolDraft) -> Option<ToolDraft> {
-        let named = |pattern: &Pattern| pattern.matches(draft.server.as_str(), &draft.name);
+        let named = |pattern: &NamePattern| pattern.matches(draft.server.as_str(), &draft.name);
         (draft.fits(&self.0) || self.0.iter().any(named)).then_some(draft)
     }
 
@@ -52,7 +52,7 @@ impl Transform for SelectTools {
 
 /// Annotations required of a tool. They are the server's claim, never proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HintFilter(pub Annotations);
+pub struct HintFilter(pub ToolAnnotations);
 
 impl HintFilter {
     /// Returns true if a definition has all of these annotations.
@@ -143,7 +143,7 @@ impl fmt::Debug for ForServer {
 #[derive(Clone)]
 pub struct ForTools {
     /// The tools, by their servers' names; all if empty.
-    pub tools: Vec<Pattern>,
+    pub tools: Vec<NamePattern>,
     /// Annotations that the tools must have as well.
     pub hints: HintFilter,
     /// The transform applied to them.
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_dropped_is_gone() {
-        let patterns = |all: &[&str]| all.iter().copied().map(Pattern::new).collect::<Vec<_>>();
+        let patterns = |all: &[&str]| all.iter().copied().map(NamePattern::new).collect::<Vec<_>>();
         assert!(DropTools(patterns(&["*write*", "read*"])).apply(read_file()).is_none());
         assert!(KeepTools(patterns(&["write_*"])).apply(read_file()).is_none());
         assert!(KeepTools(patterns(&["files.*"])).apply(read_file()).is_some());
@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn hints_choose_only_what_says_so_itself() {
-        let read_only = HintFilter(Annotations { read_only: Some(true), ..Annotations::default() });
+        let read_only =
+            HintFilter(ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() });
         let hinted = draft(r#"{"name":"a","annotations":{"readOnlyHint":true}}"#);
         assert!(KeepByHints(read_only).apply(hinted).is_some());
         assert!(KeepByHints(read_only).apply(read_file()).is_none());

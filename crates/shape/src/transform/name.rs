@@ -1,6 +1,6 @@
 //! Transforms of tool names.
 
-use consort_core::Pattern;
+use consort_core::NamePattern;
 
 use super::{ToolDraft, Transform};
 
@@ -23,7 +23,7 @@ impl Transform for PrefixNames {
 #[derive(Clone, Debug)]
 pub struct RenameTool {
     /// The tool.
-    pub from: Pattern,
+    pub from: NamePattern,
     /// Its new name.
     pub to: String,
 }
@@ -69,7 +69,8 @@ mod tests {
             (renamed.name.as_str(), renamed.original.as_str()),
             ("mcp_files_read_file", "read_file")
         );
-        let rename = RenameTool { from: Pattern::new("files.read_file"), to: "open".to_owned() };
+        let rename =
+            RenameTool { from: NamePattern::new("files.read_file"), to: "open".to_owned() };
         let renamed = rename.apply(read_file()).unwrap();
         assert_eq!(renamed.name, "open");
         let again = NameTemplate("{server}-{tool}-{name}".to_owned()).apply(renamed).unwrap();

@@ -1,7 +1,7 @@
 //! Transforms of results: fields kept or dropped, and a size limit.
 
 use consort_core::{Json, Object};
-use consort_wire::splice::{self, Writer};
+use consort_wire::splice::{self, ObjectWriter};
 
 use super::{ToolDraft, Transform};
 
@@ -107,7 +107,7 @@ fn keep_fields(json: &Json, paths: &[&[&str]]) -> Json {
         );
     }
     let Some(object) = json.to_object() else { return json.clone() };
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     for (name, value) in object.members() {
         let inner: Vec<&[&str]> = below(paths, name).collect();
         if inner.iter().any(|path| path.is_empty()) {
@@ -126,7 +126,7 @@ fn drop_fields(json: &Json, paths: &[&[&str]]) -> Json {
         );
     }
     let Some(object) = json.to_object() else { return json.clone() };
-    let mut writer = Writer::new();
+    let mut writer = ObjectWriter::new();
     for (name, value) in object.members() {
         let inner: Vec<&[&str]> = below(paths, name).collect();
         if inner.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Annotations, Json, Object, Pattern};
+use consort_core::{Json, NamePattern, Object, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -158,8 +158,8 @@ impl TransformSpec {
         if self.keep && self.drop {
             return Err("`keep` and `drop` exclude each other".to_owned());
         }
-        let patterns: Vec<Pattern> = self.tools.iter().map(Pattern::new).collect();
-        let hints = HintFilter(Annotations {
+        let patterns: Vec<NamePattern> = self.tools.iter().map(NamePattern::new).collect();
+        let hints = HintFilter(ToolAnnotations {
             read_only: self.hints.read_only,
             destructive: self.hints.destructive,
             idempotent: self.hints.idempotent,
@@ -181,7 +181,7 @@ impl TransformSpec {
             Arc::new(ForTools { tools: patterns.clone(), hints, inner })
         };
         if self.drop {
-            transforms.push(scoped(Arc::new(DropTools(vec![Pattern::new("*")]))));
+            transforms.push(scoped(Arc::new(DropTools(vec![NamePattern::new("*")]))));
         }
         transforms.extend(self.changes()?.into_iter().map(scoped));
         if transforms.is_empty() {

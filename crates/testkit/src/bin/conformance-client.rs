@@ -8,8 +8,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use consort_oauth::{ClientCredentials, ServerLogin, UserAgent};
 use consort_wire::{
-    BoxFuture, Client, Endpoint, Host, Item, Json, Limits, Object, Offers, Origin, Question,
-    Refusal, Request, Revision, Server, Settings, ShelfKind, Times,
+    BoxFuture, Client, ClientCapabilities, ClientHandler, ClientSettings, HttpOrigin, Json, Limits,
+    Object, OutgoingRequest, PrimitiveKind, RequestRefusal, Revision, ServerListItem,
+    ServerLocation, ServerRequest, ServerUrl, Times,
 };
 use serde_json::{Map, Value, json};
 
@@ -18,26 +19,26 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO")?;
     let revision: Revision = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION")?.parse()?;
     let url = env::args().next_back().unwrap_or_default();
-    let settings = Settings { host: Arc::new(Obliging), ..Settings::default() };
-    let mut endpoint = Endpoint::new(&url)?;
+    let settings = ClientSettings { host: Arc::new(Obliging), ..ClientSettings::default() };
+    let mut endpoint = ServerUrl::new(&url)?;
     if scenario.starts_with("auth/") {
         endpoint = endpoint.credentials(Arc::new(login(&scenario, url)?));
     }
-    let client = Client::connect(&Server::Http(endpoint), settings).await?;
+    let client = Client::connect(&ServerLocation::Http(endpoint), settings).await?;
     let found = client.about().found.revision;
     if found.era() != revision.era() {
         return Err(format!("found {found} where {revision} is spoken").into());
     }
-    let tools = client.list(ShelfKind::Tools).await?.items;
+    let tools = client.list(PrimitiveKind::Tools).await?.items;
     for request in requests(&scenario, &tools)? {
         client.request(request).await?;
     }
-    for prompt in client.list(ShelfKind::Prompts).await?.items {
-        let request = Request::prompt(&prompt.name, &Json::from(json!({})));
+    for prompt in client.list(PrimitiveKind::Prompts).await?.items {
+        let request = OutgoingRequest::prompt(&prompt.name, &Json::from(json!({})));
         client.request(request).await?;
     }
-    for resource in client.list(ShelfKind::Resources).await?.items {
-        client.request(Request::resource(&resource.name)).await?;
+    for resource in client.list(PrimitiveKind::Resources).await?.items {
+        client.request(OutgoingRequest::resource(&resource.name)).await?;
     }
     client.close().await;
     Ok(())
@@ -61,12 +62,15 @@ fn login(scenario: &str, server: String) -> Result<ServerLogin, Box<dyn Error>> 
 }
 
 /// The calls that a scenario requires: those it names, or one of each tool.
-fn requests(scenario: &str, tools: &[Item]) -> Result<Vec<Request>, Box<dyn Error>> {
+fn requests(
+    scenario: &str,
+    tools: &[ServerListItem],
+) -> Result<Vec<OutgoingRequest>, Box<dyn Error>> {
     if let Ok(wanted) = env::var("MCP_CONFORMANCE_CONTEXT") {
         let wanted = Json::parse(wanted)?.to_object().unwrap_or_else(Object::empty);
         if let Some(calls) = wanted.get("toolCalls").and_then(|calls| calls.to_items()) {
             let calls = calls.iter().filter_map(Json::to_object);
-            return Ok(calls.map(|call| Request::forward("tools/call", &call)).collect());
+            return Ok(calls.map(|call| OutgoingRequest::forward("tools/call", &call)).collect());
         }
     }
     if scenario == "json-schema-2020-12-preservation" {
@@ -74,15 +78,15 @@ fn requests(scenario: &str, tools: &[Item]) -> Result<Vec<Request>, Box<dyn Erro
         let schema = definition.and_then(|definition| definition.get("inputSchema"));
         let schema = schema.ok_or("no tool has a schema")?;
         let arguments = Json::parse(format!(r#"{{"schema":{schema}}}"#))?;
-        return Ok(vec![Request::tool("json_schema_echo", &arguments)]);
+        return Ok(vec![OutgoingRequest::tool("json_schema_echo", &arguments)]);
     }
     Ok(tools.iter().map(call).collect())
 }
 
 /// A call of a tool, with arguments that its schema allows.
-fn call(tool: &Item) -> Request {
+fn call(tool: &ServerListItem) -> OutgoingRequest {
     let schema = tool.definition.get("inputSchema");
-    Request::tool(&tool.name, &Json::from(filled(schema.as_ref())))
+    OutgoingRequest::tool(&tool.name, &Json::from(filled(schema.as_ref())))
 }
 
 /// An object for a schema: each property with its default, or else a value of its type.
@@ -115,7 +119,7 @@ impl UserAgent for Agreeable {
         let page = page.to_owned();
         Box::pin(async move {
             let text = |error: &dyn Error| error.to_string();
-            let origin = Origin::new(&page, &Limits::default(), &Times::default())
+            let origin = HttpOrigin::new(&page, &Limits::default(), &Times::default())
                 .map_err(|error| text(&error))?;
             let page: http::Uri = page.parse().map_err(|error| text(&error))?;
             let path = page.path_and_query().map_or("/", |path| path.as_str());
@@ -135,12 +139,12 @@ impl UserAgent for Agreeable {
 /// Accepts every form with its defaults.
 struct Obliging;
 
-impl Host for Obliging {
-    fn offers(&self) -> Offers {
-        Offers { form: true, ..Offers::default() }
+impl ClientHandler for Obliging {
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities { form: true, ..ClientCapabilities::default() }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         let content = filled(question.params.get("requestedSchema").as_ref());
         let accepted = json!({ "action": "accept", "content": content });
         Box::pin(async move { Ok(Json::from(accepted)) })

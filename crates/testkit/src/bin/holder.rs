@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use consort_wire::{Client, Command, Server, Settings};
+use consort_wire::{Client, ClientSettings, ServerCommand, ServerLocation};
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
@@ -22,8 +22,9 @@ fn main() -> ExitCode {
 
 async fn hold(mut words: impl Iterator<Item = String>) {
     let program = words.next().expect("a program to hold");
-    let server = Server::Command(Command::new(program).arguments(words));
-    let client = Client::connect(&server, Settings::default()).await.expect("the server answers");
+    let server = ServerLocation::Command(ServerCommand::new(program).arguments(words));
+    let client =
+        Client::connect(&server, ClientSettings::default()).await.expect("the server answers");
     println!("ready");
     println!("closed: {}", client.closed().await);
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use consort_wire::{
-    Answer, BoxFuture, Client, Endpoint, Era, Host, Json, Offers, Question, Refusal, Request,
-    Server, Settings, ShelfKind,
+    BoxFuture, Client, ClientCapabilities, ClientHandler, ClientSettings, Era, Json,
+    OutgoingRequest, PrimitiveKind, RequestRefusal, ServerAnswer, ServerLocation, ServerRequest,
+    ServerUrl,
 };
 use serde_json::{Value, json};
 use testkit::conformant;
@@ -15,12 +16,17 @@ use testkit::reference::Speaks;
 #[derive(Default)]
 struct Person(Mutex<Vec<String>>);
 
-impl Host for Person {
-    fn offers(&self) -> Offers {
-        Offers { form: true, sampling: true, roots: true, ..Offers::default() }
+impl ClientHandler for Person {
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities {
+            form: true,
+            sampling: true,
+            roots: true,
+            ..ClientCapabilities::default()
+        }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         let answer = match question.method.as_str() {
             "roots/list" => json!({ "roots": [{ "uri": "file:///work" }] }),
             "sampling/createMessage" => json!({
@@ -36,13 +42,14 @@ impl Host for Person {
 }
 
 /// Returns the result of each tool and prompt with its input requests, by name.
-async fn everything(server: &Server, era: Era) -> BTreeMap<String, (Value, Vec<String>)> {
+async fn everything(server: &ServerLocation, era: Era) -> BTreeMap<String, (Value, Vec<String>)> {
     let person = Arc::new(Person::default());
-    let settings = Settings { host: Arc::<Person>::clone(&person), ..Settings::default() };
+    let settings =
+        ClientSettings { host: Arc::<Person>::clone(&person), ..ClientSettings::default() };
     let client = Client::connect(server, settings).await.unwrap();
     assert_eq!(client.about().found.revision.era(), era);
     let mut said = BTreeMap::new();
-    let tools = client.list(ShelfKind::Tools).await.unwrap().items;
+    let tools = client.list(PrimitiveKind::Tools).await.unwrap().items;
     let mut requests: Vec<_> = tools
         .iter()
         // These end otherwise, or later, as tasks.
@@ -51,14 +58,14 @@ async fn everything(server: &Server, era: Era) -> BTreeMap<String, (Value, Vec<S
             let arguments = json!({
                 "prompt": "Which?", "message": "Who?", "value": "v", "email": "e", "name": "n",
             });
-            (tool.name.clone(), Request::tool(&tool.name, &Json::from(arguments)))
+            (tool.name.clone(), OutgoingRequest::tool(&tool.name, &Json::from(arguments)))
         })
         .collect();
     let prompt = "test_input_required_result_prompt";
-    requests.push((prompt.to_owned(), Request::prompt(prompt, &Json::from(json!({})))));
+    requests.push((prompt.to_owned(), OutgoingRequest::prompt(prompt, &Json::from(json!({})))));
     for (name, request) in requests {
         let outcome = match client.request(request).await {
-            Ok(Answer::Complete(result)) => {
+            Ok(ServerAnswer::Complete(result)) => {
                 let content = result.get("content").or_else(|| result.get("messages"));
                 content.unwrap().read().unwrap()
             }
@@ -75,7 +82,7 @@ async fn everything(server: &Server, era: Era) -> BTreeMap<String, (Value, Vec<S
 #[tokio::test(flavor = "multi_thread")]
 async fn what_asks_does_so_in_either_era_and_comes_to_the_same() {
     let http = (conformant::http(Speaks::LEGACY).await, conformant::http(Speaks::MODERN).await);
-    let at = |url: String| Server::Http(Endpoint::new(&url).unwrap());
+    let at = |url: String| ServerLocation::Http(ServerUrl::new(&url).unwrap());
     let legacy = everything(&at(http.0.url()), Era::Legacy).await;
     let modern = everything(&at(http.1.url()), Era::Modern).await;
     assert_eq!(legacy, modern);
@@ -106,8 +113,8 @@ async fn what_asks_does_so_in_either_era_and_comes_to_the_same() {
 async fn on_standard_input_and_output_it_does_as_over_http() {
     for (speaks, era) in [(Speaks::LEGACY, Era::Legacy), (Speaks::MODERN, Era::Modern)] {
         let http = conformant::http(speaks).await;
-        let over_http = Server::Http(Endpoint::new(&http.url()).unwrap());
-        let over_stdio = Server::Command(conformant::stdio(speaks));
+        let over_http = ServerLocation::Http(ServerUrl::new(&http.url()).unwrap());
+        let over_stdio = ServerLocation::Command(conformant::stdio(speaks));
         assert_eq!(everything(&over_http, era).await, everything(&over_stdio, era).await);
     }
 }

@@ -87,12 +87,12 @@ impl AbandonedCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::owner::Whose;
+    use crate::client::owner::RequestOwner;
 
     const LASTS: Duration = Duration::from_mins(5);
 
     fn owner(session: Option<u64>) -> CallOwner {
-        CallOwner { session, ..Whose::Answering.into() }
+        CallOwner { session, ..RequestOwner::Answering.into() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -100,7 +100,7 @@ mod tests {
         let mut calls = AbandonedCalls::default();
         calls.add(1, &owner(Some(7)), LASTS);
         calls.add(2, &owner(None), LASTS);
-        calls.add(3, &Whose::Caller.into(), LASTS);
+        calls.add(3, &RequestOwner::Caller.into(), LASTS);
         assert_eq!(
             calls.unanswered(),
             [(1, CallClient::Session(7)), (2, CallClient::Call(2)), (3, CallClient::Handler)]

@@ -7,9 +7,9 @@ use crate::revision::Revision;
 
 /// A server's description of itself, from the handshake.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct ServerDescription {
     /// Negotiated protocol: worth storing for the next connection.
-    pub found: Found,
+    pub found: NegotiatedProtocol,
     /// Its capabilities.
     pub capabilities: Object,
     /// Its name and version. Unverified: for display only.
@@ -20,10 +20,13 @@ pub struct About {
     pub raw: Object,
 }
 
-impl Default for About {
+impl Default for ServerDescription {
     fn default() -> Self {
         Self {
-            found: Found { revision: Revision::NEWEST_MODERN, way: Way::Stdio },
+            found: NegotiatedProtocol {
+                revision: Revision::NEWEST_MODERN,
+                way: UpstreamTransport::Stdio,
+            },
             capabilities: Object::empty(),
             server: None,
             instructions: None,
@@ -32,8 +35,8 @@ impl Default for About {
     }
 }
 
-impl About {
-    pub(crate) fn new(found: Found, raw: Object) -> Self {
+impl ServerDescription {
+    pub(crate) fn new(found: NegotiatedProtocol, raw: Object) -> Self {
         const SERVER: &str = "io.modelcontextprotocol/serverInfo";
         Self {
             found,
@@ -70,17 +73,17 @@ impl About {
 
 /// Negotiated protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct NegotiatedProtocol {
     /// The protocol revision.
     pub revision: Revision,
     /// The transport that worked.
-    pub way: Way,
+    pub way: UpstreamTransport,
 }
 
 /// A transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum UpstreamTransport {
     /// A child process.
     Stdio,
     /// Streamable HTTP.
@@ -99,8 +102,9 @@ mod tests {
             r#"{"capabilities":{"tools":{},"resources":{"subscribe":true,"listChanged":false}}}"#,
         )
         .unwrap();
-        let found = Found { revision: Revision::V2025_11_25, way: Way::Http };
-        let about = About::new(found, raw.to_object().unwrap());
+        let found =
+            NegotiatedProtocol { revision: Revision::V2025_11_25, way: UpstreamTransport::Http };
+        let about = ServerDescription::new(found, raw.to_object().unwrap());
         assert!(about.offers("tools"));
         assert!(about.offers("resources.subscribe"));
         assert!(!about.offers("resources.listChanged"));

@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
-use crate::ask::{Asked, Progress};
-use crate::client::error::CallError;
-use crate::emit::{Emitter, Emitting};
+use crate::ask::{PendingServerRequest, Progress};
+use crate::client::error::ClientCallError;
+use crate::emit::{DrivenStream, StreamSender};
 use crate::json::Object;
 use crate::message::Notification;
 
@@ -25,13 +25,13 @@ impl From<u64> for CallId {
 /// An event of a call.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum PendingCallEvent {
     /// The server reports progress.
     Progress(Progress),
     /// A log message: the parameters of `notifications/message`.
     Log(Object),
     /// The server sends a request. Without a reply handle, the [`Host`](crate::Host) answers it.
-    Question(Asked),
+    Question(PendingServerRequest),
     /// The call became a task, or the task's state changed: the task as the server describes it.
     Task(Object),
     /// Any other notification that belongs to the call.
@@ -39,12 +39,12 @@ pub enum Event {
     /// This many events were dropped here because they were not read in time.
     Skipped(u64),
     /// The last event.
-    End(Result<Answer, CallError>),
+    End(Result<ServerAnswer, ClientCallError>),
 }
 
 /// Outcome of a call that the server answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ServerAnswer {
     /// The result. A tool that failed says so in it (`isError`).
     Complete(Object),
     /// The server requires input; see [`Questions::Return`](crate::Questions::Return).
@@ -53,7 +53,7 @@ pub enum Answer {
     Task(Object),
 }
 
-impl Answer {
+impl ServerAnswer {
     /// The result as the server wrote it.
     pub fn object(&self) -> &Object {
         match self {
@@ -68,21 +68,21 @@ impl Answer {
 /// the server.
 #[derive(Debug)]
 #[must_use = "a call does nothing unless it is polled"]
-pub struct Call {
+pub struct PendingCall {
     id: CallId,
-    events: Emitting<Event>,
+    events: DrivenStream<PendingCallEvent>,
 }
 
 /// Sender of a call's events.
-pub(crate) type Events = Emitter<Event>;
+pub(crate) type CallEventSender = StreamSender<PendingCallEvent>;
 
-impl Call {
+impl PendingCall {
     /// Creates a call from the future of `run`, which returns its last event.
-    pub(crate) fn new<F>(id: u64, run: impl FnOnce(Events) -> F) -> Self
+    pub(crate) fn new<F>(id: u64, run: impl FnOnce(CallEventSender) -> F) -> Self
     where
-        F: Future<Output = Event> + Send + 'static,
+        F: Future<Output = PendingCallEvent> + Send + 'static,
     {
-        Self { id: CallId(id), events: Emitting::new(run) }
+        Self { id: CallId(id), events: DrivenStream::new(run) }
     }
 
     /// Its id, as in [`Question::call`](crate::Question::call).
@@ -91,14 +91,14 @@ impl Call {
     }
 
     /// Returns the next event; `None` after the end.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<PendingCallEvent> {
         self.events.next().await
     }
 
     /// Drives the call to its end and discards the other events.
-    pub async fn end(mut self) -> Result<Answer, CallError> {
+    pub async fn end(mut self) -> Result<ServerAnswer, ClientCallError> {
         while let Some(event) = self.next().await {
-            if let Event::End(end) = event {
+            if let PendingCallEvent::End(end) = event {
                 return end;
             }
         }
@@ -106,10 +106,10 @@ impl Call {
     }
 }
 
-impl Stream for Call {
-    type Item = Event;
+impl Stream for PendingCall {
+    type Item = PendingCallEvent;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<PendingCallEvent>> {
         Pin::new(&mut self.get_mut().events).poll_next(cx)
     }
 }

@@ -6,41 +6,41 @@ use std::time::Duration;
 
 use crate::budget::MemoryHolder;
 use crate::client::abandoned::AbandonedCalls;
-use crate::client::error::Closed;
-use crate::client::mailbox::{Arrival, Mailbox};
-use crate::client::owner::{CallClient, CallOwner, CallTask, Whose};
-use crate::client::pulse::Pulse;
+use crate::client::error::CloseReason;
+use crate::client::mailbox::{CallMailbox, MailboxItem};
+use crate::client::owner::{CallClient, CallOwner, CallTask, RequestOwner};
+use crate::client::pulse::CallTimer;
 use crate::limits::Limits;
 
 /// The calls in flight on a connection, by the id of their request. Progress tokens are the same
 /// numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
-    open: Mutex<State>,
+pub(crate) struct InFlightCalls {
+    open: Mutex<InFlightState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    boxes: HashMap<u64, Arc<Mailbox>>,
+struct InFlightState {
+    boxes: HashMap<u64, Arc<CallMailbox>>,
     /// Calls abandoned before their answer. The server may still work on those.
     abandoned: AbandonedCalls,
-    closed: Option<Closed>,
+    closed: Option<CloseReason>,
 }
 
-impl Calls {
+impl InFlightCalls {
     /// Opens a mailbox for a request, unless the connection is closed.
     pub(crate) fn open(
         &self,
         id: u64,
         limits: &Limits,
-        pulse: &Arc<Pulse>,
+        pulse: &Arc<CallTimer>,
         owner: impl Into<CallOwner>,
-    ) -> Result<Arc<Mailbox>, Closed> {
+    ) -> Result<Arc<CallMailbox>, CloseReason> {
         let mut state = self.lock();
         if let Some(closed) = &state.closed {
             return Err(closed.clone());
         }
-        let mailbox = Arc::new(Mailbox::new(limits, Arc::clone(pulse), owner.into()));
+        let mailbox = Arc::new(CallMailbox::new(limits, Arc::clone(pulse), owner.into()));
         state.boxes.insert(id, Arc::clone(&mailbox));
         Ok(mailbox)
     }
@@ -54,13 +54,13 @@ impl Calls {
     pub(crate) fn abandon(&self, id: u64, lasts: Duration) {
         let mut state = self.lock();
         let Some(mailbox) = state.boxes.remove(&id) else { return };
-        if mailbox.owner.whose != Whose::Ours {
+        if mailbox.owner.whose != RequestOwner::Ours {
             state.abandoned.add(id, &mailbox.owner, lasts);
         }
     }
 
     /// Delivers an arrival to the request `id`. Returns false if no such call waits for it.
-    pub(crate) fn deliver(&self, id: u64, arrival: Arrival) -> bool {
+    pub(crate) fn deliver(&self, id: u64, arrival: MailboxItem) -> bool {
         let mailbox = {
             let mut state = self.lock();
             let Some(mailbox) = state.boxes.get(&id).cloned() else {
@@ -79,7 +79,7 @@ impl Calls {
                 mailbox.put(arrival);
                 true
             }
-            Arrival::Asked(asked) => {
+            MailboxItem::Asked(asked) => {
                 // Behind the end it is dropped, and so refused.
                 let open = !mailbox.is_answered();
                 if open {
@@ -92,7 +92,7 @@ impl Calls {
     }
 
     /// Returns the timer of the call whose request is `id`.
-    pub(crate) fn pulse(&self, id: u64) -> Option<Arc<Pulse>> {
+    pub(crate) fn pulse(&self, id: u64) -> Option<Arc<CallTimer>> {
         self.lock().boxes.get(&id).map(|mailbox| Arc::clone(&mailbox.pulse))
     }
 
@@ -136,7 +136,7 @@ impl Calls {
         let state = self.lock();
         let open = state.unanswered();
         let is_named = open.iter().any(|(_, mailbox)| mailbox.owner.task.is(task));
-        let is_meant = |mailbox: &Mailbox| match &mailbox.owner.task {
+        let is_meant = |mailbox: &CallMailbox| match &mailbox.owner.task {
             CallTask::Named(_) => mailbox.owner.task.is(task),
             CallTask::Unnamed => !is_named,
             CallTask::None => false,
@@ -175,11 +175,14 @@ impl Calls {
 
     /// Returns true if this call answers requests itself.
     pub(crate) fn answers(&self, id: u64) -> bool {
-        self.lock().boxes.get(&id).is_some_and(|mailbox| mailbox.owner.whose == Whose::Answering)
+        self.lock()
+            .boxes
+            .get(&id)
+            .is_some_and(|mailbox| mailbox.owner.whose == RequestOwner::Answering)
     }
 
     /// Ends every call and refuses new ones. Returns false if that had happened already.
-    pub(crate) fn close(&self, closed: &Closed) -> bool {
+    pub(crate) fn close(&self, closed: &CloseReason) -> bool {
         let boxes = {
             let mut state = self.lock();
             if state.closed.is_some() {
@@ -189,7 +192,7 @@ impl Calls {
             std::mem::take(&mut state.boxes)
         };
         for mailbox in boxes.into_values() {
-            mailbox.end(Arrival::Closed(closed.clone()));
+            mailbox.end(MailboxItem::Closed(closed.clone()));
         }
         true
     }
@@ -201,29 +204,31 @@ impl Calls {
     }
 
     /// Returns the reason for which the connection ended, if it did.
-    pub(crate) fn closed(&self) -> Option<Closed> {
+    pub(crate) fn closed(&self) -> Option<CloseReason> {
         self.lock().closed.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, InFlightState> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl InFlightState {
     /// Returns the callers' unanswered calls in flight, oldest first.
-    fn unanswered(&self) -> Vec<(u64, &Mailbox)> {
+    fn unanswered(&self) -> Vec<(u64, &CallMailbox)> {
         let mut calls = self.in_flight(|_| true);
         calls.retain(|(_, mailbox)| !mailbox.is_answered());
         calls
     }
 
     /// Returns the callers' calls in flight that match, oldest first. A call with two requests counts once.
-    fn in_flight(&self, fits: impl Fn(&CallOwner) -> bool) -> Vec<(u64, &Mailbox)> {
-        let mut calls: Vec<(u64, &Mailbox)> = self
+    fn in_flight(&self, fits: impl Fn(&CallOwner) -> bool) -> Vec<(u64, &CallMailbox)> {
+        let mut calls: Vec<(u64, &CallMailbox)> = self
             .boxes
             .iter()
-            .filter(|(_, mailbox)| mailbox.owner.whose != Whose::Ours && fits(&mailbox.owner))
+            .filter(|(_, mailbox)| {
+                mailbox.owner.whose != RequestOwner::Ours && fits(&mailbox.owner)
+            })
             .map(|(id, mailbox)| (*id, &**mailbox))
             .collect();
         calls.sort_unstable_by_key(|(id, _)| *id);
@@ -264,8 +269,8 @@ pub(crate) struct AskingCalls {
 
 impl AnsweringCall {
     /// Describes calls, oldest first, so that those with a request already come last.
-    fn sorted(calls: Vec<(u64, &Mailbox)>) -> Vec<Self> {
-        let described = |(id, mailbox): (u64, &Mailbox)| Self {
+    fn sorted(calls: Vec<(u64, &CallMailbox)>) -> Vec<Self> {
+        let described = |(id, mailbox): (u64, &CallMailbox)| Self {
             id,
             client: mailbox.owner.client(id),
             is_asked: mailbox.pulse.is_asked(),
@@ -281,28 +286,28 @@ mod tests {
     use super::*;
     use crate::ask::LogLevel;
     use crate::json::{Json, Object};
-    use crate::message::{Message, Notification};
+    use crate::message::{JsonRpcMessage, Notification};
 
-    fn progress(n: usize) -> Arrival {
+    fn progress(n: usize) -> MailboxItem {
         let params = Json::from(serde_json::json!({ "progress": n })).to_object().unwrap();
-        Arrival::Message(Message::Notification(Notification {
+        MailboxItem::Message(JsonRpcMessage::Notification(Notification {
             method: "notifications/progress".to_owned(),
             params,
         }))
     }
 
-    fn answer() -> Arrival {
-        Arrival::Message(Message::Response { id: 1.into(), result: Object::empty() })
+    fn answer() -> MailboxItem {
+        MailboxItem::Message(JsonRpcMessage::Response { id: 1.into(), result: Object::empty() })
     }
 
-    async fn drain(mailbox: &Mailbox) -> Vec<String> {
+    async fn drain(mailbox: &CallMailbox) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
             match mailbox.next().await {
-                Arrival::Message(Message::Notification(notification)) => {
+                MailboxItem::Message(JsonRpcMessage::Notification(notification)) => {
                     seen.push(notification.params.get("progress").unwrap().to_string());
                 }
-                Arrival::Skipped(count) => seen.push(format!("-{count}")),
+                MailboxItem::Skipped(count) => seen.push(format!("-{count}")),
                 _ => return seen,
             }
         }
@@ -310,9 +315,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_who_is_behind_loses_the_oldest_and_is_told() {
-        let calls = Calls::default();
+        let calls = InFlightCalls::default();
         let limits = Limits { call_events: 3, ..Limits::default() };
-        let mailbox = calls.open(1, &limits, &Arc::default(), Whose::Caller).unwrap();
+        let mailbox = calls.open(1, &limits, &Arc::default(), RequestOwner::Caller).unwrap();
         for n in 0..10 {
             assert!(calls.deliver(1, progress(n)));
         }
@@ -322,8 +327,9 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_delivered_behind_the_end() {
-        let calls = Calls::default();
-        let mailbox = calls.open(1, &Limits::default(), &Arc::default(), Whose::Caller).unwrap();
+        let calls = InFlightCalls::default();
+        let mailbox =
+            calls.open(1, &Limits::default(), &Arc::default(), RequestOwner::Caller).unwrap();
         assert!(calls.deliver(1, progress(1)));
         assert!(calls.deliver(1, answer()));
         assert!(!calls.deliver(1, progress(2)));
@@ -334,13 +340,13 @@ mod tests {
 
     #[test]
     fn our_own_requests_do_not_hide_whose_call_it_is() {
-        let (calls, limits) = (Calls::default(), Limits::default());
+        let (calls, limits) = (InFlightCalls::default(), Limits::default());
         let open = |id, whose| calls.open(id, &limits, &Arc::default(), whose).unwrap();
-        open(1, Whose::Ours);
+        open(1, RequestOwner::Ours);
         assert_eq!(calls.only(), None);
-        open(2, Whose::Caller);
+        open(2, RequestOwner::Caller);
         assert_eq!(calls.only(), Some(2));
-        open(3, Whose::Caller);
+        open(3, RequestOwner::Caller);
         assert_eq!(calls.only(), None);
     }
 
@@ -348,17 +354,17 @@ mod tests {
         CallOwner {
             identity: Some(identity.into()),
             log: Some(log),
-            ..CallOwner::from(Whose::Caller)
+            ..CallOwner::from(RequestOwner::Caller)
         }
     }
 
     #[test]
     fn a_log_message_reaches_every_call_of_one_identity_and_none_of_several() {
-        let (calls, limits) = (Calls::default(), Limits::default());
+        let (calls, limits) = (InFlightCalls::default(), Limits::default());
         let open = |id, owner| calls.open(id, &limits, &Arc::default(), owner).unwrap();
         let all = || calls.log_recipients(false, |_| true);
         assert_eq!(all(), LogRecipients::Nobody);
-        open(1, CallOwner::from(Whose::Ours));
+        open(1, CallOwner::from(RequestOwner::Ours));
         open(2, owner("ada", LogLevel::Info));
         open(3, owner("ada", LogLevel::Error));
         assert_eq!(all(), LogRecipients::Calls(vec![2, 3]));
@@ -372,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_log_message_of_a_call_that_was_given_up_reaches_nobody_else() {
-        let (calls, limits) = (Calls::default(), Limits::default());
+        let (calls, limits) = (InFlightCalls::default(), Limits::default());
         let open = |id, name| {
             calls.open(id, &limits, &Arc::default(), owner(name, LogLevel::Info)).unwrap()
         };
@@ -387,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_call_that_waits_with_two_requests_is_told_once() {
-        let (calls, limits, pulse) = (Calls::default(), Limits::default(), Arc::default());
+        let (calls, limits, pulse) = (InFlightCalls::default(), Limits::default(), Arc::default());
         for id in [1, 2] {
             calls.open(id, &limits, &pulse, owner("ada", LogLevel::Info)).unwrap();
         }
@@ -397,14 +403,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_may_be_another_calls_gives_way_first() {
-        let calls = Calls::default();
+        let calls = InFlightCalls::default();
         let limits = Limits { call_events: 3, ..Limits::default() };
-        let mailbox = calls.open(1, &limits, &Arc::default(), Whose::Caller).unwrap();
+        let mailbox = calls.open(1, &limits, &Arc::default(), RequestOwner::Caller).unwrap();
         let log =
             Notification { method: "notifications/message".to_owned(), params: Object::empty() };
         calls.deliver(1, progress(1));
         for _ in 0..5 {
-            calls.deliver(1, Arrival::SharedLog(log.clone()));
+            calls.deliver(1, MailboxItem::SharedLog(log.clone()));
         }
         calls.deliver(1, progress(2));
         calls.deliver(1, progress(3));
@@ -414,8 +420,8 @@ mod tests {
 
     #[test]
     fn a_question_goes_to_a_call_that_waits_for_no_answer_yet() {
-        let (calls, limits) = (Calls::default(), Limits::default());
-        let open = |id| calls.open(id, &limits, &Arc::default(), Whose::Answering).unwrap();
+        let (calls, limits) = (InFlightCalls::default(), Limits::default());
+        let open = |id| calls.open(id, &limits, &Arc::default(), RequestOwner::Answering).unwrap();
         let _boxes = [open(1), open(2)];
         let asked = || calls.asking().in_flight.first().map(|call| call.id);
         assert_eq!(asked(), Some(1));
@@ -431,9 +437,9 @@ mod tests {
 
     #[test]
     fn a_question_about_a_task_goes_to_the_call_of_that_task_alone() {
-        let (calls, limits) = (Calls::default(), Limits::default());
+        let (calls, limits) = (InFlightCalls::default(), Limits::default());
         let open = |id, task| {
-            let owner = CallOwner { task, ..Whose::Answering.into() };
+            let owner = CallOwner { task, ..RequestOwner::Answering.into() };
             calls.open(id, &limits, &Arc::default(), owner).unwrap()
         };
         let asked = |task| calls.asking_about(task).in_flight.iter().map(|call| call.id).collect();
@@ -449,16 +455,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_lost_connection_ends_every_call_once() {
-        let calls = Calls::default();
+        let calls = InFlightCalls::default();
         let boxes = [
-            calls.open(1, &Limits::default(), &Arc::default(), Whose::Caller).unwrap(),
-            calls.open(2, &Limits::default(), &Arc::default(), Whose::Caller).unwrap(),
+            calls.open(1, &Limits::default(), &Arc::default(), RequestOwner::Caller).unwrap(),
+            calls.open(2, &Limits::default(), &Arc::default(), RequestOwner::Caller).unwrap(),
         ];
-        assert!(calls.close(&Closed::Malformed));
-        assert!(!calls.close(&Closed::Ours));
+        assert!(calls.close(&CloseReason::Malformed));
+        assert!(!calls.close(&CloseReason::Ours));
         for mailbox in boxes {
-            assert!(matches!(mailbox.next().await, Arrival::Closed(Closed::Malformed)));
+            assert!(matches!(mailbox.next().await, MailboxItem::Closed(CloseReason::Malformed)));
         }
-        assert!(calls.open(3, &Limits::default(), &Arc::default(), Whose::Caller).is_err());
+        assert!(calls.open(3, &Limits::default(), &Arc::default(), RequestOwner::Caller).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::notices::Notice;
+use crate::client::notices::ConnectionNotice;
 
 /// Counters of the changes that one connection reported. They take a few bytes, however many changes are reported.
 #[derive(Debug, Default)]
@@ -20,15 +20,17 @@ pub(crate) struct ChangeCounters {
 
 impl ChangeCounters {
     /// Counts a notice, if it is about lists.
-    pub(crate) fn count(&self, notice: &Notice) {
+    pub(crate) fn count(&self, notice: &ConnectionNotice) {
         let counter = match notice {
-            Notice::Notification(body) => match body.method.as_str() {
+            ConnectionNotice::Notification(body) => match body.method.as_str() {
                 "notifications/tools/list_changed" => &self.tools,
                 "notifications/prompts/list_changed" => &self.prompts,
                 "notifications/resources/list_changed" => &self.resources,
                 _ => return,
             },
-            Notice::Lost(_) | Notice::Renewed | Notice::Reopened => &self.missed,
+            ConnectionNotice::Lost(_) | ConnectionNotice::Renewed | ConnectionNotice::Reopened => {
+                &self.missed
+            }
         };
         counter.fetch_add(1, Ordering::Release);
         self.changed.notify_waiters();
@@ -100,9 +102,9 @@ mod tests {
     use crate::json::Object;
     use crate::message::Notification;
 
-    fn changed(list: &str) -> Notice {
+    fn changed(list: &str) -> ConnectionNotice {
         let method = format!("notifications/{list}/list_changed");
-        Notice::Notification(Notification { method, params: Object::empty() })
+        ConnectionNotice::Notification(Notification { method, params: Object::empty() })
     }
 
     #[tokio::test]
@@ -113,7 +115,7 @@ mod tests {
         for _ in 0..5000 {
             counters.count(&changed("tools"));
         }
-        counters.count(&Notice::Renewed);
+        counters.count(&ConnectionNotice::Renewed);
         let lists = ChangedLists { tools: true, missed: true, ..ChangedLists::default() };
         assert_eq!(follower.next().await, Some(lists), "the prompts changed before");
         let waiting = tokio::spawn(async move { (follower.next().await, follower) });
@@ -129,7 +131,10 @@ mod tests {
     fn notices_that_are_not_about_lists_count_for_nothing() {
         let counters = ChangeCounters::default();
         let method = "notifications/resources/updated".to_owned();
-        counters.count(&Notice::Notification(Notification { method, params: Object::empty() }));
+        counters.count(&ConnectionNotice::Notification(Notification {
+            method,
+            params: Object::empty(),
+        }));
         assert_eq!(counters.counts(), [0; 4]);
     }
 }

@@ -4,13 +4,13 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use crate::ask::Tasks;
-use crate::client::about::{About, Found, Way};
-use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed, ConnectError, NotSent};
-use crate::client::link::Link;
-use crate::client::request::Request;
-use crate::client::{Server, Settings, Speak, run, session};
+use crate::ask::TaskHandling;
+use crate::client::about::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
+use crate::client::dialect::RequestDialect;
+use crate::client::error::{ClientCallError, CloseReason, ConnectError, NotSent};
+use crate::client::link::SharedConnection;
+use crate::client::request::OutgoingRequest;
+use crate::client::{ClientSettings, EraPreference, ServerLocation, run, session};
 use crate::json::{Json, Object};
 use crate::late;
 use crate::message::ServerError;
@@ -18,11 +18,11 @@ use crate::operator::OperatorText;
 use crate::revision::{Era, Revision};
 use crate::splice;
 use crate::transport::Transport;
-use crate::transport::http::Http;
-use crate::transport::process::Command;
-use crate::transport::sse::Sse;
-use crate::transport::stdio::{Stdio, UnreadInput};
-use crate::transport::url::Endpoint;
+use crate::transport::http::HttpTransport;
+use crate::transport::process::ServerCommand;
+use crate::transport::sse::SseTransport;
+use crate::transport::stdio::{StdioTransport, UnreadInput};
+use crate::transport::url::ServerUrl;
 
 /// Error codes that only a modern server uses.
 const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
@@ -31,9 +31,9 @@ const UNKNOWN_METHOD: i64 = -32601;
 
 /// Connects to a server and negotiates the protocol.
 pub(crate) async fn connect(
-    server: &Server,
-    settings: Settings,
-) -> Result<Arc<Link>, ConnectError> {
+    server: &ServerLocation,
+    settings: ClientSettings,
+) -> Result<Arc<SharedConnection>, ConnectError> {
     let remembered = settings.found;
     match Box::pin(reach(server, settings.clone(), remembered)).await {
         // What was remembered no longer holds: look again.
@@ -51,36 +51,42 @@ pub(crate) async fn connect(
 }
 
 async fn reach(
-    server: &Server,
-    settings: Settings,
-    found: Option<Found>,
-) -> Result<Arc<Link>, ConnectError> {
+    server: &ServerLocation,
+    settings: ClientSettings,
+    found: Option<NegotiatedProtocol>,
+) -> Result<Arc<SharedConnection>, ConnectError> {
     let speak = match (settings.speak, found) {
-        (Speak::Auto, Some(found)) if found.revision.era() == Era::Modern => Speak::Modern,
-        (Speak::Auto, Some(_)) => Speak::Legacy,
+        (EraPreference::Auto, Some(found)) if found.revision.era() == Era::Modern => {
+            EraPreference::Modern
+        }
+        (EraPreference::Auto, Some(_)) => EraPreference::Legacy,
         (speak, _) => speak,
     };
     match server {
-        Server::Command(command) => stdio(command, settings, speak).await,
-        Server::Sse(endpoint) => sse(endpoint, settings).await,
-        Server::Http(endpoint) if found.is_some_and(|found| found.way == Way::Sse) => {
+        ServerLocation::Command(command) => stdio(command, settings, speak).await,
+        ServerLocation::Sse(endpoint) => sse(endpoint, settings).await,
+        ServerLocation::Http(endpoint)
+            if found.is_some_and(|found| found.way == UpstreamTransport::Sse) =>
+        {
             sse(endpoint, settings).await
         }
-        Server::Http(endpoint) => http(endpoint, settings, speak).await,
+        ServerLocation::Http(endpoint) => http(endpoint, settings, speak).await,
     }
 }
 
 async fn stdio(
-    command: &Command,
-    settings: Settings,
-    speak: Speak,
-) -> Result<Arc<Link>, ConnectError> {
+    command: &ServerCommand,
+    settings: ClientSettings,
+    speak: EraPreference,
+) -> Result<Arc<SharedConnection>, ConnectError> {
     let (link, input) = start(command, settings.clone()).await?;
     let anew = match within(&link, shake(&link, speak, input)).await {
-        Ok(Shaken::Settled) => return Ok(link),
-        Ok(Shaken::Modern) => Speak::Modern,
+        Ok(HandshakeResult::Settled) => return Ok(link),
+        Ok(HandshakeResult::Modern) => EraPreference::Modern,
         // Some old servers do not survive a request they do not know.
-        Err(ConnectError::Closed(Closed::Exited { .. })) if speak == Speak::Auto => Speak::Legacy,
+        Err(ConnectError::Closed(CloseReason::Exited { .. })) if speak == EraPreference::Auto => {
+            EraPreference::Legacy
+        }
         Err(error) => return Err(error),
     };
     link.end().await;
@@ -90,7 +96,7 @@ async fn stdio(
 }
 
 /// Result of a handshake on stdio.
-enum Shaken {
+enum HandshakeResult {
     /// The server is ready.
     Settled,
     /// The server is modern, but has received a legacy `initialize` as well. Its reaction is unknown, and
@@ -98,54 +104,58 @@ enum Shaken {
     Modern,
 }
 
-async fn shake(link: &Arc<Link>, speak: Speak, input: UnreadInput) -> Result<Shaken, ConnectError> {
+async fn shake(
+    link: &Arc<SharedConnection>,
+    speak: EraPreference,
+    input: UnreadInput,
+) -> Result<HandshakeResult, ConnectError> {
     match speak {
-        Speak::Modern => modern(link, Way::Stdio).await?,
-        Speak::Legacy => initialize(link, Way::Stdio).await?,
-        Speak::Auto => return Box::pin(probe(link, input)).await,
+        EraPreference::Modern => modern(link, UpstreamTransport::Stdio).await?,
+        EraPreference::Legacy => initialize(link, UpstreamTransport::Stdio).await?,
+        EraPreference::Auto => return Box::pin(probe(link, input)).await,
     }
-    Ok(Shaken::Settled)
+    Ok(HandshakeResult::Settled)
 }
 
 async fn start(
-    command: &Command,
-    settings: Settings,
-) -> Result<(Arc<Link>, UnreadInput), ConnectError> {
+    command: &ServerCommand,
+    settings: ClientSettings,
+) -> Result<(Arc<SharedConnection>, UnreadInput), ConnectError> {
     let failed = |source: io::Error| ConnectError::Start { program: command.program(), source };
-    let (stdio, pipes) = Stdio::start(command, &settings.limits).await.map_err(failed)?;
-    let link = Link::new(settings, Transport::Stdio(stdio));
+    let (stdio, pipes) = StdioTransport::start(command, &settings.limits).await.map_err(failed)?;
+    let link = SharedConnection::new(settings, Transport::Stdio(stdio));
     let input = pipes.unread_input();
     link.crew.spawn(pipes.serve(Arc::clone(&link)));
     Ok((link, input))
 }
 
 async fn http(
-    endpoint: &Endpoint,
-    settings: Settings,
-    speak: Speak,
-) -> Result<Arc<Link>, ConnectError> {
-    let link = Link::new(
+    endpoint: &ServerUrl,
+    settings: ClientSettings,
+    speak: EraPreference,
+) -> Result<Arc<SharedConnection>, ConnectError> {
+    let link = SharedConnection::new(
         settings.clone(),
-        Transport::Http(Http::new(endpoint, &settings.limits, &settings.times)),
+        Transport::Http(HttpTransport::new(endpoint, &settings.limits, &settings.times)),
     );
     let shaken = within(&link, async {
         let refused = match speak {
-            Speak::Legacy => None,
-            _ => match modern(&link, Way::Http).await {
+            EraPreference::Legacy => None,
+            _ => match modern(&link, UpstreamTransport::Http).await {
                 Ok(()) => return Ok(None),
-                Err(error) if speak == Speak::Modern || !may_be_legacy(&error) => {
+                Err(error) if speak == EraPreference::Modern || !may_be_legacy(&error) => {
                     return Err(error);
                 }
                 Err(error) => Some(error),
             },
         };
-        match (initialize(&link, Way::Http).await, refused) {
+        match (initialize(&link, UpstreamTransport::Http).await, refused) {
             (Ok(()), _) => Ok(None),
             // It knows neither question: a modern server that cannot describe itself.
             (Err(ConnectError::Refused(second)), Some(ConnectError::Refused(first)))
                 if (first.code, second.code) == (UNKNOWN_METHOD, UNKNOWN_METHOD) =>
             {
-                introduce(&link, Revision::NEWEST_MODERN, Way::Http, Object::empty());
+                introduce(&link, Revision::NEWEST_MODERN, UpstreamTransport::Http, Object::empty());
                 Ok(None)
             }
             (Err(error @ ConnectError::Status { status: 400 | 404 | 405, .. }), _) => {
@@ -162,25 +172,29 @@ async fn http(
     }
 }
 
-async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, ConnectError> {
-    let dialect = Dialect::new(Revision::NEWEST_LEGACY, &settings.client, &settings.host.offers());
+async fn sse(
+    endpoint: &ServerUrl,
+    settings: ClientSettings,
+) -> Result<Arc<SharedConnection>, ConnectError> {
+    let dialect =
+        RequestDialect::new(Revision::NEWEST_LEGACY, &settings.client, &settings.host.offers());
     let (limit, patience) = (settings.limits.message_bytes, settings.times.handshake);
     let late_times = settings.times.late;
-    let http = Http::new(endpoint, &settings.limits, &settings.times);
-    let opening = Sse::open(http, &dialect, limit);
+    let http = HttpTransport::new(endpoint, &settings.limits, &settings.times);
+    let opening = SseTransport::open(http, &dialect, limit);
     let (sse, stream) = late::timeout(patience, late_times, opening)
         .await
         .map_err(|_| ConnectError::TimedOut { limit: patience, stderr: OperatorText::default() })?
         .map_err(ConnectError::from)?;
-    let link = Link::new(settings, Transport::Sse(sse));
+    let link = SharedConnection::new(settings, Transport::Sse(sse));
     link.crew.spawn(stream.serve(Arc::clone(&link)));
-    within(&link, initialize(&link, Way::Sse)).await?;
+    within(&link, initialize(&link, UpstreamTransport::Sse)).await?;
     Ok(link)
 }
 
 /// Limits the time of a handshake, and closes the connection if it fails or is dropped.
 async fn within<T>(
-    link: &Arc<Link>,
+    link: &Arc<SharedConnection>,
     shaking: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
     let limit = link.settings.times.handshake;
@@ -201,29 +215,32 @@ async fn within<T>(
 
 /// Detects the era of a stdio server: sends `server/discover`, and if no answer comes soon after it was read,
 /// `initialize` as well. A server that does not read yet is still starting, and is waited for.
-async fn probe(link: &Arc<Link>, input: UnreadInput) -> Result<Shaken, ConnectError> {
+async fn probe(
+    link: &Arc<SharedConnection>,
+    input: UnreadInput,
+) -> Result<HandshakeResult, ConnectError> {
     let patience = link.settings.times.probe;
-    let mut modern = pin!(modern(link, Way::Stdio));
+    let mut modern = pin!(modern(link, UpstreamTransport::Stdio));
     tokio::select! {
         biased;
         answer = &mut modern => {
             match answer {
-                Err(error) if may_be_legacy(&error) => initialize(link, Way::Stdio).await?,
+                Err(error) if may_be_legacy(&error) => initialize(link, UpstreamTransport::Stdio).await?,
                 answer => answer?,
             }
-            return Ok(Shaken::Settled);
+            return Ok(HandshakeResult::Settled);
         }
         () = input.read_for(patience) => {}
     }
     drop(input);
-    let mut legacy = pin!(initialize(link, Way::Stdio));
+    let mut legacy = pin!(initialize(link, UpstreamTransport::Stdio));
     let mut refused = None;
     loop {
         tokio::select! {
             answer = &mut modern, if refused.is_none() => match answer {
                 Err(error) if may_be_legacy(&error) => refused = Some(error),
                 Ok(()) => return Ok(settle(link, legacy.as_mut()).await),
-                answer => return answer.map(|()| Shaken::Modern),
+                answer => return answer.map(|()| HandshakeResult::Modern),
             },
             answer = &mut legacy => match answer {
                 // Both questions were answered with no: the second says what the server thinks of it.
@@ -231,7 +248,7 @@ async fn probe(link: &Arc<Link>, input: UnreadInput) -> Result<Shaken, ConnectEr
                     (&mut modern).await?;
                     return Ok(again(link).await);
                 }
-                answer => return answer.map(|()| Shaken::Settled),
+                answer => return answer.map(|()| HandshakeResult::Settled),
             },
         }
     }
@@ -240,22 +257,22 @@ async fn probe(link: &Arc<Link>, input: UnreadInput) -> Result<Shaken, ConnectEr
 /// Checks a modern server's reaction to `initialize`. One that refuses or ignores it, and still answers
 /// `server/discover`, is kept.
 async fn settle(
-    link: &Arc<Link>,
+    link: &Arc<SharedConnection>,
     legacy: Pin<&mut impl Future<Output = Result<(), ConnectError>>>,
-) -> Shaken {
+) -> HandshakeResult {
     let times = &link.settings.times;
     match late::timeout(times.probe, times.late, legacy).await {
         // It opened a legacy session.
-        Ok(Ok(())) => Shaken::Modern,
+        Ok(Ok(())) => HandshakeResult::Modern,
         Ok(Err(_)) | Err(_) => again(link).await,
     }
 }
 
 /// Sends `server/discover` once more.
-async fn again(link: &Arc<Link>) -> Shaken {
-    match modern(link, Way::Stdio).await {
-        Ok(()) => Shaken::Settled,
-        Err(_) => Shaken::Modern,
+async fn again(link: &Arc<SharedConnection>) -> HandshakeResult {
+    match modern(link, UpstreamTransport::Stdio).await {
+        Ok(()) => HandshakeResult::Settled,
+        Err(_) => HandshakeResult::Modern,
     }
 }
 
@@ -272,12 +289,16 @@ fn may_be_legacy(error: &ConnectError) -> bool {
 }
 
 /// Sends `server/discover`, in a revision that both sides support.
-pub(crate) async fn modern(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
-    let request = Request::new("server/discover").tasks(Tasks::Never);
+pub(crate) async fn modern(
+    link: &Arc<SharedConnection>,
+    way: UpstreamTransport,
+) -> Result<(), ConnectError> {
+    let request = OutgoingRequest::new("server/discover").tasks(TaskHandling::Never);
     let revision = Revision::NEWEST_MODERN;
-    let dialect = Dialect::new(revision, &link.settings.client, &link.settings.host.offers());
+    let dialect =
+        RequestDialect::new(revision, &link.settings.client, &link.settings.host.offers());
     let mut answer = run::ask(link, &dialect, &request).await;
-    if let Err(CallError::Refused(error)) = &answer
+    if let Err(ClientCallError::Refused(error)) = &answer
         && error.code == UNSUPPORTED_VERSION
     {
         let offered = supported(error);
@@ -309,10 +330,13 @@ fn supported(error: &ServerError) -> Vec<String> {
 }
 
 /// Opens a legacy session.
-pub(crate) async fn initialize(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
+pub(crate) async fn initialize(
+    link: &Arc<SharedConnection>,
+    way: UpstreamTransport,
+) -> Result<(), ConnectError> {
     let offers = link.settings.host.offers();
-    let newest = Dialect::new(Revision::NEWEST_LEGACY, &link.settings.client, &offers);
-    let request = Request::new("initialize")
+    let newest = RequestDialect::new(Revision::NEWEST_LEGACY, &link.settings.client, &offers);
+    let request = OutgoingRequest::new("initialize")
         .with("protocolVersion", Json::string(newest.revision.as_str()))
         .with("capabilities", newest.initial_capabilities().clone())
         .with("clientInfo", newest.client.clone());
@@ -331,31 +355,32 @@ pub(crate) async fn initialize(link: &Arc<Link>, way: Way) -> Result<(), Connect
     };
     introduce(link, revision, way, result);
     link.send(splice::notification("notifications/initialized", None)).await?;
-    if way == Way::Http {
+    if way == UpstreamTransport::Http {
         session::listen(link).await;
     }
     Ok(())
 }
 
-fn introduce(link: &Link, revision: Revision, way: Way, raw: Object) {
+fn introduce(link: &SharedConnection, revision: Revision, way: UpstreamTransport, raw: Object) {
     link.speak(revision);
-    link.introduce(About::new(Found { revision, way }, raw));
+    link.introduce(ServerDescription::new(NegotiatedProtocol { revision, way }, raw));
 }
 
-impl From<CallError> for ConnectError {
-    fn from(error: CallError) -> Self {
+impl From<ClientCallError> for ConnectError {
+    fn from(error: ClientCallError) -> Self {
         match error {
-            CallError::Refused(error) => Self::Refused(error),
-            CallError::Unauthorized { status, challenge, advice } => {
+            ClientCallError::Refused(error) => Self::Refused(error),
+            ClientCallError::Unauthorized { status, challenge, advice } => {
                 Self::Unauthorized { status, challenge, advice }
             }
-            CallError::Status { status, body, .. } => Self::Status { status, body: body.into() },
-            CallError::NotSent(NotSent::Unreachable { host, reason }) => {
+            ClientCallError::Status { status, body, .. } => {
+                Self::Status { status, body: body.into() }
+            }
+            ClientCallError::NotSent(NotSent::Unreachable { host, reason }) => {
                 Self::Unreachable { host, source: io::Error::other(reason) }
             }
-            CallError::NotSent(NotSent::Closed(closed)) | CallError::Unknown(closed) => {
-                Self::Closed(closed)
-            }
+            ClientCallError::NotSent(NotSent::Closed(closed))
+            | ClientCallError::Unknown(closed) => Self::Closed(closed),
             other => Self::NotMcp(other.to_string()),
         }
     }

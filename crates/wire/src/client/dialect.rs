@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ask::{Offers, TASKS, Tasks};
-use crate::client::request::Request;
+use crate::ask::{ClientCapabilities, TASKS, TaskHandling};
+use crate::client::request::OutgoingRequest;
 use crate::json::Json;
 use crate::revision::{Era, Revision};
-use crate::splice::Writer;
+use crate::splice::ObjectWriter;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
@@ -30,7 +30,7 @@ impl Default for ClientInfo {
 
 /// The protocol revision in force, and the members that every request carries in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Dialect {
+pub(crate) struct RequestDialect {
     pub(crate) revision: Revision,
     pub(crate) client: Json,
     /// Declared capabilities, without and with tasks.
@@ -39,12 +39,16 @@ pub(crate) struct Dialect {
     pub(crate) meta: Vec<u8>,
 }
 
-impl Dialect {
+impl RequestDialect {
     /// The members of `_meta` that this client sets itself.
     pub(crate) const RESERVED: [&str; 5] =
         ["progressToken", VERSION, CLIENT, CAPABILITIES, LOG_LEVEL];
 
-    pub(crate) fn new(revision: Revision, client: &ClientInfo, offers: &Offers) -> Self {
+    pub(crate) fn new(
+        revision: Revision,
+        client: &ClientInfo,
+        offers: &ClientCapabilities,
+    ) -> Self {
         let client = Json::from_value(client).expect("two strings always serialise");
         let plain = offers.capabilities(revision);
         let mut with_tasks = offers.clone();
@@ -70,12 +74,12 @@ impl Dialect {
     }
 
     /// Writes the members of `_meta` that this era requires.
-    pub(crate) fn write_meta(&self, meta: &mut Writer, request: &Request) {
+    pub(crate) fn write_meta(&self, meta: &mut ObjectWriter, request: &OutgoingRequest) {
         if !self.is_modern() {
             return;
         }
         meta.spliced(&self.meta);
-        let own = &self.capabilities[usize::from(request.tasks != Tasks::Never)];
+        let own = &self.capabilities[usize::from(request.tasks != TaskHandling::Never)];
         meta.raw(CAPABILITIES, request.capabilities.as_ref().unwrap_or(own).as_bytes());
         if let Some(level) = request.log {
             meta.text(LOG_LEVEL, level.as_str());
@@ -87,14 +91,22 @@ impl Dialect {
 mod tests {
     use super::*;
     use crate::ask::LogLevel;
-    use crate::client::request::Round;
+    use crate::client::request::FollowUpRound;
 
-    fn dialect(revision: Revision) -> Dialect {
+    fn dialect(revision: Revision) -> RequestDialect {
         let client = ClientInfo { name: "c".to_owned(), version: "1".to_owned() };
-        Dialect::new(revision, &client, &Offers { form: true, ..Offers::default() })
+        RequestDialect::new(
+            revision,
+            &client,
+            &ClientCapabilities { form: true, ..ClientCapabilities::default() },
+        )
     }
 
-    fn written(request: &Request, revision: Revision, round: Option<&Round>) -> String {
+    fn written(
+        request: &OutgoingRequest,
+        revision: Revision,
+        round: Option<&FollowUpRound>,
+    ) -> String {
         String::from_utf8(request.write(7, &dialect(revision), round, false).to_vec()).unwrap()
     }
 
@@ -102,11 +114,11 @@ mod tests {
     fn a_legacy_request_carries_a_progress_token_and_no_more() {
         let arguments = Json::parse(r#"{"a": 1.0}"#).unwrap();
         assert_eq!(
-            written(&Request::tool("echo", &arguments), Revision::V2025_11_25, None),
+            written(&OutgoingRequest::tool("echo", &arguments), Revision::V2025_11_25, None),
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a": 1.0},"_meta":{"progressToken":7}}}"#
         );
         assert_eq!(
-            written(&Request::new("tools/list"), Revision::V2025_11_25, None),
+            written(&OutgoingRequest::new("tools/list"), Revision::V2025_11_25, None),
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{}}"#
         );
     }
@@ -115,7 +127,7 @@ mod tests {
     fn a_modern_request_says_who_asks_and_what_it_offers() {
         assert_eq!(
             written(
-                &Request::new("tools/list").tasks(Tasks::Never).log(LogLevel::Info),
+                &OutgoingRequest::new("tools/list").tasks(TaskHandling::Never).log(LogLevel::Info),
                 Revision::V2026_07_28,
                 None
             ),
@@ -127,7 +139,7 @@ mod tests {
                 r#""io.modelcontextprotocol/logLevel":"info"}}}"#,
             )
         );
-        let text = written(&Request::resource("file:///a"), Revision::V2026_07_28, None);
+        let text = written(&OutgoingRequest::resource("file:///a"), Revision::V2026_07_28, None);
         assert!(text.contains(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#), "{text}");
     }
 
@@ -137,10 +149,10 @@ mod tests {
             .unwrap()
             .to_object()
             .unwrap();
-        let round = Round { responses: None, state: Some(Json::string("s\u{e9}")) };
+        let round = FollowUpRound { responses: None, state: Some(Json::string("s\u{e9}")) };
         assert_eq!(
             written(
-                &Request::forward("tools/call", &params).with("name", Json::string("b")),
+                &OutgoingRequest::forward("tools/call", &params).with("name", Json::string("b")),
                 Revision::V2025_11_25,
                 Some(&round)
             ),

@@ -40,7 +40,7 @@ pub enum ConnectError {
     },
     /// The connection ended during the handshake.
     #[error("the server went away during the handshake: {0}")]
-    Closed(Closed),
+    Closed(CloseReason),
     /// The server requires credentials, or other ones.
     #[error("the server asks for authorization (HTTP {status}){}", advised(.advice.as_deref()))]
     Unauthorized {
@@ -109,7 +109,7 @@ impl ConnectError {
             Self::TimedOut { .. } => {
                 Some("a first start may download packages; allow it more time")
             }
-            Self::Closed(Closed::Exited { .. }) => {
+            Self::Closed(CloseReason::Exited { .. }) => {
                 Some("run the command by hand to see why it ends")
             }
             _ => None,
@@ -120,7 +120,7 @@ impl ConnectError {
 /// Reason for which a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Closed {
+pub enum CloseReason {
     /// The client closed it.
     #[error("closed")]
     Ours,
@@ -146,7 +146,7 @@ pub enum Closed {
     Oversized,
 }
 
-impl Closed {
+impl CloseReason {
     /// Returns the end of the server's standard error, for the operator only.
     pub fn detail(&self) -> OperatorText {
         match self {
@@ -159,7 +159,7 @@ impl Closed {
 /// Reason for which a call has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CallError {
+pub enum ClientCallError {
     /// The server answered with an error.
     #[error("the server answered: {0}")]
     Refused(ServerError),
@@ -211,12 +211,12 @@ pub enum CallError {
     NotSent(NotSent),
     /// The request was sent and no answer came.
     #[error("outcome unknown: {0}; check before repeating")]
-    Unknown(Closed),
+    Unknown(CloseReason),
     /// No answer in time. The request was cancelled at the server.
     #[error("no answer within {limit:?} ({kind}){}", if *.sent { "; outcome unknown, check before repeating" } else { "" })]
     TimedOut {
         /// The limit that was exceeded.
-        kind: Limit,
+        kind: TimeLimitKind,
         /// Its value.
         limit: Duration,
         /// True if the request was sent.
@@ -238,14 +238,14 @@ pub enum CallError {
 
 /// Kind of time limit of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum TimeLimitKind {
     /// [`Times::idle`](crate::Times::idle): no message arrived.
     Idle,
     /// [`Times::total`](crate::Times::total).
     Total,
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for TimeLimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Idle => "without a word",
@@ -268,7 +268,7 @@ pub enum NotSent {
     },
     /// The connection had ended before.
     #[error("{0}")]
-    Closed(Closed),
+    Closed(CloseReason),
     /// The server refused the session of the request, and so the request. It did not run.
     #[error("the server no longer knows the session")]
     SessionRefused,
@@ -288,7 +288,7 @@ pub enum NotSent {
 
 /// Known state of a failed call at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum CallEffect {
     /// The server did not receive it: repeating is safe.
     None,
     /// The server answered it.
@@ -297,7 +297,7 @@ pub enum Effect {
     Unknown,
 }
 
-impl CallError {
+impl ClientCallError {
     /// Returns true if a modern server refused the headers of a call: the definition of its tool, which determines
     /// them, may have changed. Nothing has run.
     pub fn is_header_mismatch(&self) -> bool {
@@ -305,14 +305,14 @@ impl CallError {
     }
 
     /// Returns the known state of the call at the server.
-    pub fn effect(&self) -> Effect {
+    pub fn effect(&self) -> CallEffect {
         match self {
             Self::NotSent(_)
             | Self::TimedOut { sent: false, .. }
-            | Self::Cancelled { sent: false } => Effect::None,
+            | Self::Cancelled { sent: false } => CallEffect::None,
             // Some servers and proxies answer so when a request that they took in takes too long.
-            Self::Status { status: 408, .. } => Effect::Unknown,
-            Self::Status { status, .. } if (400..500).contains(status) => Effect::Answered,
+            Self::Status { status: 408, .. } => CallEffect::Unknown,
+            Self::Status { status, .. } if (400..500).contains(status) => CallEffect::Answered,
             // A request that was refused for now, by the server's own word.
             Self::Status { status: 503, retry_after: Some(_), .. }
             | Self::Refused(_)
@@ -321,11 +321,11 @@ impl CallError {
             | Self::Malformed(_)
             | Self::TooLarge { .. }
             | Self::TooDeep { .. }
-            | Self::NoRoom { .. } => Effect::Answered,
+            | Self::NoRoom { .. } => CallEffect::Answered,
             Self::Status { .. }
             | Self::Unknown(_)
             | Self::TimedOut { .. }
-            | Self::Cancelled { .. } => Effect::Unknown,
+            | Self::Cancelled { .. } => CallEffect::Unknown,
         }
     }
 
@@ -337,12 +337,12 @@ impl CallError {
         }
     }
 
-    pub(crate) fn closed(closed: Closed, sent: bool) -> Self {
+    pub(crate) fn closed(closed: CloseReason, sent: bool) -> Self {
         if sent { Self::Unknown(closed) } else { Self::NotSent(NotSent::Closed(closed)) }
     }
 }
 
-impl From<NotSent> for CallError {
+impl From<NotSent> for ClientCallError {
     fn from(reason: NotSent) -> Self {
         Self::NotSent(reason)
     }

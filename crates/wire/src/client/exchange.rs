@@ -7,37 +7,37 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::sleep;
 
-use crate::ask::{Asked, Questions};
-use crate::budget::Reservation;
-use crate::client::Settings;
-use crate::client::call::Event;
-use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed, NotSent};
-use crate::client::facts::Facts;
-use crate::client::link::{Link, Origin};
-use crate::client::mailbox::{Arrival, Mailbox};
-use crate::client::notices::Notice;
-use crate::client::owner::{CallOwner, CallTask, Whose};
-use crate::client::request::Round;
-use crate::client::run::Run;
+use crate::ask::{PendingServerRequest, ServerRequestHandling};
+use crate::budget::MemoryReservation;
+use crate::client::ClientSettings;
+use crate::client::call::PendingCallEvent;
+use crate::client::dialect::RequestDialect;
+use crate::client::error::{ClientCallError, CloseReason, NotSent};
+use crate::client::facts::ToolRequirements;
+use crate::client::link::{MessageOrigin, SharedConnection};
+use crate::client::mailbox::{CallMailbox, MailboxItem};
+use crate::client::notices::ConnectionNotice;
+use crate::client::owner::{CallOwner, CallTask, RequestOwner};
+use crate::client::request::FollowUpRound;
+use crate::client::run::CallExecution;
 use crate::client::session;
 use crate::json::{DEPTH, Object};
 use crate::late::timeout;
-use crate::message::{Message, Notification};
+use crate::message::{JsonRpcMessage, Notification};
 use crate::sse;
-use crate::transport::http::{self, Content, Http};
-use crate::transport::pool::{BodyError, Reply};
-use crate::transport::{Ticket, Transport};
-use resuming::Resuming;
+use crate::transport::http::{self, HttpTransport, ReplyContentType};
+use crate::transport::pool::{BodyError, PooledResponse};
+use crate::transport::{SendPermit, Transport};
+use resuming::StreamResumption;
 
-impl Run<'_> {
+impl CallExecution<'_> {
     /// Sends one request and returns its answer; events in between are emitted.
     pub(crate) async fn exchange(
         &self,
         id: u64,
-        dialect: &Dialect,
-        round: Option<&Round>,
-    ) -> Result<Object, CallError> {
+        dialect: &RequestDialect,
+        round: Option<&FollowUpRound>,
+    ) -> Result<Object, ClientCallError> {
         let facts = self.link.facts();
         let as_task = !dialect.is_modern()
             && self.request.param("task").is_none()
@@ -68,21 +68,21 @@ impl Run<'_> {
             // What is kept for long shall not keep the room of a message.
             *object = object.detached();
         }
-        open.answered = !matches!(result, Err(CallError::Unknown(_)));
+        open.answered = !matches!(result, Err(ClientCallError::Unknown(_)));
         result
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are the parts of one request in flight")]
     async fn over_http(
         &self,
-        http: &Http,
-        dialect: &Dialect,
-        facts: &Facts,
+        http: &HttpTransport,
+        dialect: &RequestDialect,
+        facts: &ToolRequirements,
         id: u64,
         bytes: Bytes,
-        mailbox: &Mailbox,
-        ticket: &Ticket,
-    ) -> Result<Object, CallError> {
+        mailbox: &CallMailbox,
+        ticket: &SendPermit,
+    ) -> Result<Object, ClientCallError> {
         let reply = {
             let mut posted = Box::pin(http.post(dialect, self.request, facts, bytes, ticket));
             loop {
@@ -105,21 +105,30 @@ impl Run<'_> {
         }
         match http::content(&reply.headers) {
             // Boxed, so that answers without a stream do not carry its weight.
-            Content::Events => Box::pin(self.read_events(http, dialect, id, reply, mailbox)).await,
-            Content::Json => self.read_json(id, reply, mailbox).await,
-            Content::Other => {
+            ReplyContentType::Events => {
+                Box::pin(self.read_events(http, dialect, id, reply, mailbox)).await
+            }
+            ReplyContentType::Json => self.read_json(id, reply, mailbox).await,
+            ReplyContentType::Other => {
                 let kind = reply
                     .headers
                     .get("content-type")
                     .and_then(|kind| kind.to_str().ok())
                     .unwrap_or("no type");
-                Err(CallError::Malformed(format!("a body of {kind}, neither JSON nor events")))
+                Err(ClientCallError::Malformed(format!(
+                    "a body of {kind}, neither JSON nor events"
+                )))
             }
         }
     }
 
-    fn open(&self, id: u64, dialect: &Dialect, as_task: bool) -> Result<Open<'_>, CallError> {
-        let closed = |closed| CallError::closed(closed, false);
+    fn open(
+        &self,
+        id: u64,
+        dialect: &RequestDialect,
+        as_task: bool,
+    ) -> Result<OpenExchange<'_>, ClientCallError> {
+        let closed = |closed| ClientCallError::closed(closed, false);
         let mut owner = self.owner();
         if as_task {
             owner.task = CallTask::Unnamed;
@@ -136,7 +145,7 @@ impl Run<'_> {
         if let Some(postmark) = &self.request.postmark {
             postmark.numbered(id);
         }
-        Ok(Open {
+        Ok(OpenExchange {
             link: self.link,
             id,
             mailbox,
@@ -147,13 +156,15 @@ impl Run<'_> {
     }
 
     /// Returns the party that receives the server's messages during the request.
-    pub(crate) fn whose(&self) -> Whose {
+    pub(crate) fn whose(&self) -> RequestOwner {
         match self.events {
-            None => Whose::Ours,
+            None => RequestOwner::Ours,
             // It goes on for ever, and nothing said without a name is about it.
-            Some(_) if self.request.method == "subscriptions/listen" => Whose::Ours,
-            Some(_) if self.request.questions == Questions::Answer => Whose::Caller,
-            Some(_) => Whose::Answering,
+            Some(_) if self.request.method == "subscriptions/listen" => RequestOwner::Ours,
+            Some(_) if self.request.questions == ServerRequestHandling::Answer => {
+                RequestOwner::Caller
+            }
+            Some(_) => RequestOwner::Answering,
         }
     }
 
@@ -174,7 +185,7 @@ impl Run<'_> {
     }
 
     /// Waits for the answer on a shared channel.
-    pub(crate) async fn wait(&self, mailbox: &Mailbox) -> Result<Object, CallError> {
+    pub(crate) async fn wait(&self, mailbox: &CallMailbox) -> Result<Object, ClientCallError> {
         loop {
             if let Some(end) = self.take(mailbox.next().await).await {
                 return end;
@@ -183,87 +194,89 @@ impl Run<'_> {
     }
 
     /// Handles an arrival: an event is emitted, an end is returned.
-    async fn take(&self, arrival: Arrival) -> Option<Result<Object, CallError>> {
+    async fn take(&self, arrival: MailboxItem) -> Option<Result<Object, ClientCallError>> {
         // What may be said about another call is no sign that the server works on this one.
-        if !matches!(arrival, Arrival::SharedLog(_)) {
+        if !matches!(arrival, MailboxItem::SharedLog(_)) {
             self.pulse.beat();
         }
         let event = match arrival {
-            Arrival::Message(Message::Response { result, .. }) => return Some(Ok(result)),
-            Arrival::Message(Message::Error { error, .. }) => {
-                return Some(Err(CallError::Refused(error)));
+            MailboxItem::Message(JsonRpcMessage::Response { result, .. }) => {
+                return Some(Ok(result));
             }
-            Arrival::TooLarge => return Some(Err(self.too_large())),
-            Arrival::NoRoom => return Some(Err(self.no_room())),
-            Arrival::TooDeep => return Some(Err(CallError::TooDeep { limit: DEPTH })),
-            Arrival::Closed(closed) => {
-                return Some(Err(CallError::closed(closed, self.tickets.left())));
+            MailboxItem::Message(JsonRpcMessage::Error { error, .. }) => {
+                return Some(Err(ClientCallError::Refused(error)));
             }
-            Arrival::Ended => return Some(Ok(Object::empty())),
-            Arrival::Skipped(count) => Event::Skipped(count),
-            Arrival::Asked(asked) => Event::Question(asked),
-            Arrival::SharedLog(body) => Event::Log(body.params),
+            MailboxItem::TooLarge => return Some(Err(self.too_large())),
+            MailboxItem::NoRoom => return Some(Err(self.no_room())),
+            MailboxItem::TooDeep => return Some(Err(ClientCallError::TooDeep { limit: DEPTH })),
+            MailboxItem::Closed(closed) => {
+                return Some(Err(ClientCallError::closed(closed, self.tickets.left())));
+            }
+            MailboxItem::Ended => return Some(Ok(Object::empty())),
+            MailboxItem::Skipped(count) => PendingCallEvent::Skipped(count),
+            MailboxItem::Asked(asked) => PendingCallEvent::Question(asked),
+            MailboxItem::SharedLog(body) => PendingCallEvent::Log(body.params),
             // What comes during a request of our own is nobody's event, but may be someone's notice.
-            Arrival::Message(Message::Notification(body))
+            MailboxItem::Message(JsonRpcMessage::Notification(body))
                 if self.events.is_none() && body.method.starts_with("notifications/") =>
             {
-                self.link.notices.send(Notice::Notification(body));
+                self.link.notices.send(ConnectionNotice::Notification(body));
                 return None;
             }
-            Arrival::Message(Message::Notification(body) | Message::Request { body, .. }) => {
-                event(body)
-            }
+            MailboxItem::Message(
+                JsonRpcMessage::Notification(body) | JsonRpcMessage::Request { body, .. },
+            ) => event(body),
         };
         self.emit(event).await;
         None
     }
 
-    fn too_large(&self) -> CallError {
-        CallError::TooLarge { limit: self.link.settings.limits.message_bytes }
+    fn too_large(&self) -> ClientCallError {
+        ClientCallError::TooLarge { limit: self.link.settings.limits.message_bytes }
     }
 
-    fn no_room(&self) -> CallError {
-        CallError::NoRoom { limit: self.link.settings.budget.bytes().unwrap_or_default() }
+    fn no_room(&self) -> ClientCallError {
+        ClientCallError::NoRoom { limit: self.link.settings.budget.bytes().unwrap_or_default() }
     }
 
     /// Reads the answer from a JSON body. Nothing else can follow, so unreadable bytes are an error.
     async fn read_json(
         &self,
         id: u64,
-        reply: Reply,
-        mailbox: &Mailbox,
-    ) -> Result<Object, CallError> {
-        let Settings { limits, times, budget, .. } = &self.link.settings;
+        reply: PooledResponse,
+        mailbox: &CallMailbox,
+    ) -> Result<Object, ClientCallError> {
+        let ClientSettings { limits, times, budget, .. } = &self.link.settings;
         let room = budget.reservation_of(self.request.holder());
         let body = reply.collect(limits.message_bytes, room, times).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => self.too_large(),
             BodyError::NoRoom => self.no_room(),
-            BodyError::Broken(reason) => CallError::Unknown(Closed::Broken(reason)),
+            BodyError::Broken(reason) => ClientCallError::Unknown(CloseReason::Broken(reason)),
         })?;
-        self.link.receive(&body, Origin::Call(id)).map_err(CallError::Unknown)?;
+        self.link.receive(&body, MessageOrigin::Call(id)).map_err(ClientCallError::Unknown)?;
         while let Some(arrival) = mailbox.try_next() {
             if let Some(end) = self.take(arrival).await {
                 return end;
             }
         }
-        Err(CallError::Malformed("its body does not answer the request".to_owned()))
+        Err(ClientCallError::Malformed("its body does not answer the request".to_owned()))
     }
 
     /// Reads an SSE stream up to the answer, resuming it where a legacy server allows that.
     async fn read_events(
         &self,
-        http: &Http,
-        dialect: &Dialect,
+        http: &HttpTransport,
+        dialect: &RequestDialect,
         id: u64,
-        mut reply: Reply,
-        mailbox: &Mailbox,
-    ) -> Result<Object, CallError> {
-        let Settings { limits, times, .. } = &self.link.settings;
-        let mut resuming = Resuming::default();
+        mut reply: PooledResponse,
+        mailbox: &CallMailbox,
+    ) -> Result<Object, ClientCallError> {
+        let ClientSettings { limits, times, .. } = &self.link.settings;
+        let mut resuming = StreamResumption::default();
         loop {
             let mut room = self.link.settings.budget.reservation_of(self.request.holder());
-            let mut events = sse::Events::new(limits.message_bytes);
+            let mut events = sse::SseDecoder::new(limits.message_bytes);
             let broken = loop {
                 if let Some(end) = self.drain(&mut events, &mut room, id, mailbox).await? {
                     return end;
@@ -291,22 +304,22 @@ impl Run<'_> {
             resuming.note(&events);
             reply = loop {
                 let Some(last) = resuming.last.clone().filter(|_| !dialect.is_modern()) else {
-                    return Err(CallError::Unknown(Closed::Broken(broken)));
+                    return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
                 };
                 let Some(pause) = resuming.pause(&self.link.settings) else {
-                    return Err(CallError::Unknown(Closed::Broken(broken)));
+                    return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
                 };
                 sleep(pause).await;
                 match http.listen(dialect, Some(&last)).await {
                     Ok(reply)
                         if reply.status.is_success()
-                            && http::content(&reply.headers) == Content::Events =>
+                            && http::content(&reply.headers) == ReplyContentType::Events =>
                     {
                         break reply;
                     }
                     // It is not offered, or no longer known: nothing more will come.
                     Ok(reply) if reply.status.is_client_error() => {
-                        return Err(CallError::Unknown(Closed::Broken(broken)));
+                        return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
                     }
                     _ => {}
                 }
@@ -317,18 +330,18 @@ impl Run<'_> {
     /// Handles the complete events one by one, so that none waits behind the limit.
     async fn drain(
         &self,
-        events: &mut sse::Events,
-        room: &mut Reservation,
+        events: &mut sse::SseDecoder,
+        room: &mut MemoryReservation,
         id: u64,
-        mailbox: &Mailbox,
-    ) -> Result<Option<Result<Object, CallError>>, CallError> {
+        mailbox: &CallMailbox,
+    ) -> Result<Option<Result<Object, ClientCallError>>, ClientCallError> {
         while let Some(event) = events.next_event().map_err(|_| self.too_large())? {
             if event.kind != "message" {
                 continue;
             }
             self.link
-                .receive(&room.attach(event.data), Origin::Call(id))
-                .map_err(CallError::Unknown)?;
+                .receive(&room.attach(event.data), MessageOrigin::Call(id))
+                .map_err(ClientCallError::Unknown)?;
             while let Some(arrival) = mailbox.try_next() {
                 if let Some(end) = self.take(arrival).await {
                     return Ok(Some(end));
@@ -344,28 +357,32 @@ fn keeps(method: &str) -> bool {
     method.ends_with("/list") || matches!(method, "initialize" | "server/discover")
 }
 
-fn event(body: Notification) -> Event {
+fn event(body: Notification) -> PendingCallEvent {
     match body.method.as_str() {
-        "notifications/progress" => Event::Progress(body.params.into()),
-        "notifications/message" => Event::Log(body.params),
+        "notifications/progress" => PendingCallEvent::Progress(body.params.into()),
+        "notifications/message" => PendingCallEvent::Log(body.params),
         method if !method.starts_with("notifications/") => {
-            Event::Question(Asked { method: body.method, params: body.params, reply: None })
+            PendingCallEvent::Question(PendingServerRequest {
+                method: body.method,
+                params: body.params,
+                reply: None,
+            })
         }
-        _ => Event::Notification(body),
+        _ => PendingCallEvent::Notification(body),
     }
 }
 
 /// A request in flight. Dropping it before its answer cancels it at the server.
-struct Open<'a> {
-    link: &'a Arc<Link>,
+struct OpenExchange<'a> {
+    link: &'a Arc<SharedConnection>,
     id: u64,
-    mailbox: Arc<Mailbox>,
-    ticket: Arc<Ticket>,
+    mailbox: Arc<CallMailbox>,
+    ticket: Arc<SendPermit>,
     silent: bool,
     answered: bool,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenExchange<'_> {
     fn drop(&mut self) {
         if self.answered || !self.ticket.left() {
             self.link.calls.remove(self.id);

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use http::HeaderName;
 
-use crate::ask::Tasks;
-use crate::headers::Mirrors;
+use crate::ask::TaskHandling;
+use crate::headers::ParamHeaders;
 use crate::json::{Json, Object};
 
 /// The tools with requirements, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts(HashMap<String, Fact>);
+pub(crate) struct ToolRequirements(HashMap<String, ToolRequirement>);
 
 #[derive(Clone, Debug, Default)]
-struct Fact {
-    mirrors: Mirrors,
+struct ToolRequirement {
+    mirrors: ParamHeaders,
     tasks: TaskSupport,
 }
 
@@ -27,12 +27,12 @@ enum TaskSupport {
     Required,
 }
 
-impl Facts {
+impl ToolRequirements {
     /// Stores the requirements of a tool. An error says why the tool cannot be used over HTTP.
     pub(crate) fn note(&mut self, name: &str, tool: &Object) -> Result<(), String> {
-        let mut fact = Fact::default();
+        let mut fact = ToolRequirement::default();
         if let Some(schema) = tool.get("inputSchema").and_then(|schema| schema.to_object()) {
-            fact.mirrors = Mirrors::of(&schema)?;
+            fact.mirrors = ParamHeaders::of(&schema)?;
         }
         let execution = tool.get("execution").and_then(|execution| execution.to_object());
         let support = execution.and_then(|execution| execution.text("taskSupport"));
@@ -68,12 +68,12 @@ impl Facts {
 
     /// Returns true if a legacy server is to run this tool as a task: it supports no other way, or it
     /// supports tasks and the caller follows them itself.
-    pub(crate) fn as_task(&self, tool: &str, wanted: Tasks) -> bool {
+    pub(crate) fn as_task(&self, tool: &str, wanted: TaskHandling) -> bool {
         let support = self.0.get(tool).map_or(TaskSupport::Forbidden, |fact| fact.tasks);
         match wanted {
-            Tasks::Never => false,
-            Tasks::Follow => support == TaskSupport::Required,
-            Tasks::Return => support != TaskSupport::Forbidden,
+            TaskHandling::Never => false,
+            TaskHandling::Follow => support == TaskSupport::Required,
+            TaskHandling::Return => support != TaskSupport::Forbidden,
         }
     }
 }
@@ -83,15 +83,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn note(properties: &serde_json::Value) -> Result<Facts, String> {
-        let mut facts = Facts::default();
+    fn note(properties: &serde_json::Value) -> Result<ToolRequirements, String> {
+        let mut facts = ToolRequirements::default();
         let tool = Json::from(
             json!({ "name": "t", "inputSchema": { "type": "object", "properties": properties } }),
         );
         facts.note("t", &tool.to_object().unwrap()).map(|()| facts)
     }
 
-    fn mirrored(facts: &Facts, arguments: serde_json::Value) -> Vec<(String, String)> {
+    fn mirrored(facts: &ToolRequirements, arguments: serde_json::Value) -> Vec<(String, String)> {
         let headers = facts.mirrored("t", &arguments.into());
         headers.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
@@ -145,11 +145,13 @@ mod tests {
 
     #[test]
     fn a_tool_may_run_only_as_a_task() {
-        let mut facts = Facts::default();
+        let mut facts = ToolRequirements::default();
         let tool = Json::from(json!({ "name": "t", "execution": { "taskSupport": "required" } }));
         facts.note("t", &tool.to_object().unwrap()).unwrap();
-        assert!(facts.as_task("t", Tasks::Follow) && facts.as_task("t", Tasks::Return));
-        assert!(!facts.as_task("t", Tasks::Never));
-        assert!(!facts.as_task("u", Tasks::Follow));
+        assert!(
+            facts.as_task("t", TaskHandling::Follow) && facts.as_task("t", TaskHandling::Return)
+        );
+        assert!(!facts.as_task("t", TaskHandling::Never));
+        assert!(!facts.as_task("u", TaskHandling::Follow));
     }
 }

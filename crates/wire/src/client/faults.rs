@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// Errors of a server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
+pub struct FaultCounts {
     /// Messages that could not be read.
     pub malformed: u64,
     /// Messages larger than the limit.
@@ -23,7 +23,7 @@ pub struct Faults {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct FaultCounters {
     malformed: AtomicU64,
     oversized: AtomicU64,
     stray: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct Counts {
     window: Mutex<Option<(Instant, u32)>>,
 }
 
-impl Counts {
+impl FaultCounters {
     /// Counts a malformed message. Returns true if there were too many within the window.
     pub(crate) fn malformed(&self, most: u32) -> bool {
         self.malformed.fetch_add(1, Ordering::Relaxed);
@@ -55,9 +55,9 @@ impl Counts {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn faults(&self) -> Faults {
+    pub(crate) fn faults(&self) -> FaultCounts {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Faults {
+        FaultCounts {
             malformed: load(&self.malformed),
             oversized: load(&self.oversized),
             stray: load(&self.stray),

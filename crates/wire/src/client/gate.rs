@@ -11,46 +11,46 @@ use crate::shares::TurnQueue;
 
 /// Places for calls in flight, and a bounded queue for them. Waiting identities take turns.
 #[derive(Debug)]
-pub(crate) struct Gate {
-    places: Arc<Places>,
+pub(crate) struct CallGate {
+    places: Arc<GatePlaces>,
     most_waiting: usize,
     patience: Duration,
     late: LateTimes,
 }
 
 #[derive(Debug)]
-struct Places(Mutex<GateState>);
+struct GatePlaces(Mutex<GateState>);
 
 #[derive(Debug)]
 struct GateState {
     free: usize,
     /// Waiting calls, by identity.
-    waiting: TurnQueue<Option<Arc<str>>, oneshot::Sender<Place>>,
+    waiting: TurnQueue<Option<Arc<str>>, oneshot::Sender<CallPermit>>,
 }
 
 /// A place among the calls in flight. Dropping it passes it to the next call in the queue.
 #[derive(Debug)]
-pub(crate) struct Place(Option<Arc<Places>>);
+pub(crate) struct CallPermit(Option<Arc<GatePlaces>>);
 
-impl Gate {
+impl CallGate {
     pub(crate) fn new(places: usize, most_waiting: usize, times: &Times) -> Self {
         let state = GateState { free: places, waiting: TurnQueue::default() };
         let (patience, late) = (times.queue, times.late);
-        Self { places: Arc::new(Places(Mutex::new(state))), most_waiting, patience, late }
+        Self { places: Arc::new(GatePlaces(Mutex::new(state))), most_waiting, patience, late }
     }
 
     /// Returns a place if one is free and no call waits.
-    pub(crate) fn try_enter(&self) -> Option<Place> {
+    pub(crate) fn try_enter(&self) -> Option<CallPermit> {
         let mut state = self.places.lock();
         if state.free == 0 {
             return None;
         }
         state.free -= 1;
-        Some(Place(Some(Arc::clone(&self.places))))
+        Some(CallPermit(Some(Arc::clone(&self.places))))
     }
 
     /// Waits for a place within the time limit. Refuses at once only if the queue is full.
-    pub(crate) async fn enter(&self, identity: Option<&Arc<str>>) -> Result<Place, NotSent> {
+    pub(crate) async fn enter(&self, identity: Option<&Arc<str>>) -> Result<CallPermit, NotSent> {
         if let Some(place) = self.try_enter() {
             return Ok(place);
         }
@@ -62,7 +62,7 @@ impl Gate {
             }
             state.waiting.join(identity.cloned(), sender)
         };
-        let _waiting = Waiting { places: &self.places, identity, ticket };
+        let _waiting = QueuedCall { places: &self.places, identity, ticket };
         // A place that became free in between is not waited for.
         self.places.serve();
         match crate::late::timeout(self.patience, self.late, granted).await {
@@ -72,7 +72,7 @@ impl Gate {
     }
 }
 
-impl Places {
+impl GatePlaces {
     fn lock(&self) -> MutexGuard<'_, GateState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,7 +83,7 @@ impl Places {
         while state.free > 0 {
             let Some(next) = state.waiting.next() else { return };
             state.free -= 1;
-            if let Err(mut place) = next.send(Place(Some(Arc::clone(self)))) {
+            if let Err(mut place) = next.send(CallPermit(Some(Arc::clone(self)))) {
                 // It left. Dropped with its owner, the place would ask for the lock that is held here.
                 place.0 = None;
                 state.free += 1;
@@ -92,7 +92,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         if let Some(places) = self.0.take() {
             places.lock().free += 1;
@@ -102,13 +102,13 @@ impl Drop for Place {
 }
 
 /// A waiting call. Dropping it removes it from the queue.
-struct Waiting<'a> {
-    places: &'a Arc<Places>,
+struct QueuedCall<'a> {
+    places: &'a Arc<GatePlaces>,
     identity: Option<&'a Arc<str>>,
     ticket: u64,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedCall<'_> {
     fn drop(&mut self) {
         self.places.lock().waiting.leave(&self.identity.cloned(), self.ticket);
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn beyond_its_places_a_gate_lets_few_wait_and_not_for_ever() {
-        let gate = Gate::new(1, 1, &queue(Duration::from_secs(3)));
+        let gate = CallGate::new(1, 1, &queue(Duration::from_secs(3)));
         let place = gate.enter(None).await.unwrap();
         let (second, third) = tokio::join!(gate.enter(None), gate.enter(None));
         assert_eq!(second.unwrap_err(), NotSent::Busy { limit: Duration::from_secs(3) });
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn identities_that_wait_take_turns() {
-        let gate = Arc::new(Gate::new(1, 1000, &queue(Duration::from_hours(1))));
+        let gate = Arc::new(CallGate::new(1, 1000, &queue(Duration::from_hours(1))));
         let first = gate.enter(None).await.unwrap();
         let (mut calls, order) = (JoinSet::new(), Arc::new(Mutex::new(Vec::new())));
         for (name, count) in [("ada", 5), ("bob", 2), ("eve", 1)] {
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_leaves_the_queue_takes_no_place_with_it() {
-        let gate = Arc::new(Gate::new(1, 100, &queue(Duration::from_secs(5))));
+        let gate = Arc::new(CallGate::new(1, 100, &queue(Duration::from_secs(5))));
         let place = gate.enter(None).await.unwrap();
         for _ in 0..10 {
             let left = tokio::time::timeout(Duration::from_millis(10), gate.enter(None)).await;

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::ask::{Offers, Refusal};
+use crate::ask::{ClientCapabilities, RequestRefusal};
 use crate::client::call::CallId;
 use crate::json::{Json, Object};
 
@@ -32,10 +32,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     }
 /// }
 /// ```
-pub trait Host: Send + Sync + 'static {
+pub trait ClientHandler: Send + Sync + 'static {
     /// Client capabilities. Only their requests are declared and reach [`answer`](Host::answer).
-    fn offers(&self) -> Offers {
-        Offers::default()
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities::default()
     }
 
     /// Called when the server sends a request on a channel that its calls share, so that only the calls in
@@ -43,37 +43,37 @@ pub trait Host: Send + Sync + 'static {
     fn asked_outside_calls(&self) {}
 
     /// Answers one request with the result that the protocol defines.
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>>;
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>>;
 }
 
 /// A handler that declares no capabilities and answers nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct SilentHandler;
 
-impl Host for Silent {
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
-        Box::pin(async move { Err(Refusal::not_offered(&question.method)) })
+impl ClientHandler for SilentHandler {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
+        Box::pin(async move { Err(RequestRefusal::not_offered(&question.method)) })
     }
 }
 
 /// The handler of a connection whose calls answer for themselves: it only declares their capabilities.
 #[derive(Clone, Debug, Default)]
-pub struct Declared(pub Offers);
+pub struct DeclaringHandler(pub ClientCapabilities);
 
-impl Host for Declared {
-    fn offers(&self) -> Offers {
+impl ClientHandler for DeclaringHandler {
+    fn offers(&self) -> ClientCapabilities {
         self.0.clone()
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         let message = format!("no call is open that {} could belong to", question.method);
-        Box::pin(async move { Err(Refusal { code: -32603, message }) })
+        Box::pin(async move { Err(RequestRefusal { code: -32603, message }) })
     }
 }
 
 /// A server's request to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct ServerRequest {
     /// The call it belongs to: the one on whose own stream it came or, on a shared channel, the only one in
     /// flight. Servers may also send requests that belong to no call.
     pub call: Option<CallId>,

@@ -8,23 +8,23 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::budget::Reservation;
-use crate::client::Settings;
-use crate::client::about::About;
-use crate::client::calls::Calls;
-use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed};
-use crate::client::facts::Facts;
-use crate::client::faults::Counts;
-use crate::client::gate::Gate;
-use crate::client::mailbox::Arrival;
-use crate::client::notices::{Notice, NoticeSender};
+use crate::budget::MemoryReservation;
+use crate::client::ClientSettings;
+use crate::client::about::ServerDescription;
+use crate::client::calls::InFlightCalls;
+use crate::client::dialect::RequestDialect;
+use crate::client::error::{ClientCallError, CloseReason};
+use crate::client::facts::ToolRequirements;
+use crate::client::faults::FaultCounters;
+use crate::client::gate::CallGate;
+use crate::client::mailbox::MailboxItem;
+use crate::client::notices::{ConnectionNotice, NoticeSender};
 use crate::client::questions::OpenQuestions;
-use crate::json::{Json, Problem};
-use crate::message::{Id, Message, MessageError, Notification};
+use crate::json::{Json, JsonErrorKind};
+use crate::message::{JsonRpcMessage, MessageError, Notification, RequestId};
 use crate::revision::Revision;
-use crate::splice::{self, Writer};
-use crate::transport::{Ticket, Transport};
+use crate::splice::{self, ObjectWriter};
+use crate::transport::{SendPermit, Transport};
 use crate::unreadable::answered_ids;
 
 /// The member of `_meta` that identifies the subscription of a notification.
@@ -32,21 +32,21 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// State that all calls to one server share.
 #[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) settings: Settings,
+pub(crate) struct SharedConnection {
+    pub(crate) settings: ClientSettings,
     pub(crate) transport: Transport,
-    pub(crate) calls: Calls,
-    pub(crate) gate: Gate,
-    pub(crate) counts: Counts,
+    pub(crate) calls: InFlightCalls,
+    pub(crate) gate: CallGate,
+    pub(crate) counts: FaultCounters,
     pub(crate) notices: NoticeSender,
     pub(crate) stop: CancellationToken,
     pub(crate) crew: TaskTracker,
     ids: AtomicU64,
-    dialect: RwLock<Arc<Dialect>>,
-    about: RwLock<Arc<About>>,
-    facts: RwLock<Arc<Facts>>,
+    dialect: RwLock<Arc<RequestDialect>>,
+    about: RwLock<Arc<ServerDescription>>,
+    facts: RwLock<Arc<ToolRequirements>>,
     /// Facts of tools that only clients with other capabilities are listed.
-    variant_facts: RwLock<Facts>,
+    variant_facts: RwLock<ToolRequirements>,
     /// Requests of the server that wait for an answer.
     pub(crate) questions: OpenQuestions,
     /// True if the operator was informed that log messages are sent to no caller.
@@ -57,30 +57,30 @@ pub(crate) struct Link {
 
 /// Origin of a message, which limits the calls that it can belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum MessageOrigin {
     /// The one channel of stdio and HTTP+SSE, or the common stream of Streamable HTTP.
     Pipe,
     /// The response stream of this call.
     Call(u64),
 }
 
-impl Link {
-    pub(crate) fn new(settings: Settings, transport: Transport) -> Arc<Self> {
+impl SharedConnection {
+    pub(crate) fn new(settings: ClientSettings, transport: Transport) -> Arc<Self> {
         let limits = &settings.limits;
         let places = match transport {
             Transport::Http(_) => limits.http_calls,
             Transport::Stdio(_) | Transport::Sse(_) => limits.pipe_calls,
         };
-        let gate = Gate::new(places, limits.queued_calls, &settings.times);
+        let gate = CallGate::new(places, limits.queued_calls, &settings.times);
         let dialect =
-            Dialect::new(Revision::NEWEST_MODERN, &settings.client, &settings.host.offers());
+            RequestDialect::new(Revision::NEWEST_MODERN, &settings.client, &settings.host.offers());
         Arc::new(Self {
             gate,
             notices: NoticeSender::new(limits.notices),
             settings,
             transport,
-            calls: Calls::default(),
-            counts: Counts::default(),
+            calls: InFlightCalls::default(),
+            counts: FaultCounters::default(),
             stop: CancellationToken::new(),
             crew: TaskTracker::new(),
             ids: AtomicU64::new(1),
@@ -99,46 +99,47 @@ impl Link {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn dialect(&self) -> Arc<Dialect> {
+    pub(crate) fn dialect(&self) -> Arc<RequestDialect> {
         Arc::clone(&self.dialect.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Switches to this revision.
     pub(crate) fn speak(&self, revision: Revision) {
-        let dialect = Dialect::new(revision, &self.settings.client, &self.settings.host.offers());
+        let dialect =
+            RequestDialect::new(revision, &self.settings.client, &self.settings.host.offers());
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
     }
 
-    pub(crate) fn about(&self) -> Arc<About> {
+    pub(crate) fn about(&self) -> Arc<ServerDescription> {
         Arc::clone(&self.about.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn introduce(&self, about: About) {
+    pub(crate) fn introduce(&self, about: ServerDescription) {
         *self.about.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(about);
     }
 
-    pub(crate) fn facts(&self) -> Arc<Facts> {
+    pub(crate) fn facts(&self) -> Arc<ToolRequirements> {
         Arc::clone(&self.facts.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn learn(&self, mut facts: Facts) {
+    pub(crate) fn learn(&self, mut facts: ToolRequirements) {
         facts.add(&self.variant_facts.read().unwrap_or_else(PoisonError::into_inner));
         *self.facts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(facts);
     }
 
     /// Learns from a list that a client with other capabilities gets. As many tools are kept as a list may have.
-    pub(crate) fn learn_variant(&self, mut facts: Facts) {
+    pub(crate) fn learn_variant(&self, mut facts: ToolRequirements) {
         let mut known = self.variant_facts.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() + facts.len() <= self.settings.limits.items {
             facts.add(&known);
         }
         *known = facts;
         drop(known);
-        self.learn(Facts::clone(&self.facts()));
+        self.learn(ToolRequirements::clone(&self.facts()));
     }
 
     /// Closes the connection and ends its calls.
-    pub(crate) fn close(&self, closed: &Closed) {
+    pub(crate) fn close(&self, closed: &CloseReason) {
         if self.calls.close(closed) {
             tracing::debug!(reason = %closed, "connection closed");
         }
@@ -154,11 +155,13 @@ impl Link {
     }
 
     /// Sends a notification or a response.
-    pub(crate) async fn send(self: &Arc<Self>, bytes: Bytes) -> Result<(), CallError> {
+    pub(crate) async fn send(self: &Arc<Self>, bytes: Bytes) -> Result<(), ClientCallError> {
         match &self.transport {
             Transport::Stdio(stdio) => Ok(stdio.send(bytes, None).await?),
-            Transport::Http(http) => http.send(&self.dialect(), bytes, &Ticket::default()).await,
-            Transport::Sse(sse) => sse.send(&self.dialect(), bytes, &Ticket::default()).await,
+            Transport::Http(http) => {
+                http.send(&self.dialect(), bytes, &SendPermit::default()).await
+            }
+            Transport::Sse(sse) => sse.send(&self.dialect(), bytes, &SendPermit::default()).await,
         }
     }
 
@@ -178,7 +181,7 @@ impl Link {
 
     /// Cancels a request at the server.
     pub(crate) fn cancel(self: &Arc<Self>, id: u64, reason: &str) {
-        let mut params = Writer::new();
+        let mut params = ObjectWriter::new();
         params.number("requestId", id);
         params.text("reason", reason);
         self.send_later(splice::notification("notifications/cancelled", Some(&params.finish())));
@@ -204,21 +207,25 @@ impl Link {
     pub(crate) fn receive_shared(
         self: &Arc<Self>,
         bytes: Bytes,
-        room: &mut Reservation,
-    ) -> Result<(), Closed> {
-        if Reservation::is_charged(bytes.len()) {
+        room: &mut MemoryReservation,
+    ) -> Result<(), CloseReason> {
+        if MemoryReservation::is_charged(bytes.len()) {
             room.assign(&self.calls.holder(|| answered_ids(&bytes).first().copied()));
         }
-        self.receive(&room.attach(bytes), Origin::Pipe)
+        self.receive(&room.attach(bytes), MessageOrigin::Pipe)
     }
 
     /// Dispatches a message. An error ends the connection.
-    pub(crate) fn receive(self: &Arc<Self>, bytes: &Bytes, origin: Origin) -> Result<(), Closed> {
+    pub(crate) fn receive(
+        self: &Arc<Self>,
+        bytes: &Bytes,
+        origin: MessageOrigin,
+    ) -> Result<(), CloseReason> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
         if self.dialect().revision.has_batches() {
-            return match Message::batch_items(bytes.clone()) {
+            return match JsonRpcMessage::batch_items(bytes.clone()) {
                 Ok(items) => items.into_iter().try_for_each(|item| self.receive_one(&item, origin)),
                 Err(error) => self.malformed(&error, bytes, origin),
             };
@@ -226,8 +233,12 @@ impl Link {
         self.receive_one(bytes, origin)
     }
 
-    fn receive_one(self: &Arc<Self>, bytes: &Bytes, origin: Origin) -> Result<(), Closed> {
-        match Message::parse(bytes.clone()) {
+    fn receive_one(
+        self: &Arc<Self>,
+        bytes: &Bytes,
+        origin: MessageOrigin,
+    ) -> Result<(), CloseReason> {
+        match JsonRpcMessage::parse(bytes.clone()) {
             Ok(message) => {
                 self.sort(message, origin);
                 Ok(())
@@ -238,54 +249,65 @@ impl Link {
 
     /// Ignores an unreadable message. If it is only nested too deep, the calls that it answers end, as nothing else
     /// will answer them. An error ends the connection.
-    fn malformed(&self, error: &MessageError, bytes: &[u8], origin: Origin) -> Result<(), Closed> {
+    fn malformed(
+        &self,
+        error: &MessageError,
+        bytes: &[u8],
+        origin: MessageOrigin,
+    ) -> Result<(), CloseReason> {
         tracing::debug!(%error, "a malformed message was ignored");
-        if matches!(error, MessageError::Json(json) if json.problem() == Problem::Depth) {
+        if matches!(error, MessageError::Json(json) if json.problem() == JsonErrorKind::Depth) {
             let ids = answered_ids(bytes).into_iter();
-            for id in ids.filter(|id| origin == Origin::Pipe || origin == Origin::Call(*id)) {
-                self.calls.deliver(id, Arrival::TooDeep);
+            for id in
+                ids.filter(|id| origin == MessageOrigin::Pipe || origin == MessageOrigin::Call(*id))
+            {
+                self.calls.deliver(id, MailboxItem::TooDeep);
             }
         }
         if self.counts.malformed(self.settings.limits.malformed_messages) {
-            return Err(Closed::Malformed);
+            return Err(CloseReason::Malformed);
         }
         Ok(())
     }
 
     /// Handles an oversized message, which was skipped. An error ends the connection.
-    pub(crate) fn oversized(&self, id: Option<u64>) -> Result<(), Closed> {
+    pub(crate) fn oversized(&self, id: Option<u64>) -> Result<(), CloseReason> {
         self.counts.oversized();
         match id {
-            Some(id) if self.calls.deliver(id, Arrival::TooLarge) => Ok(()),
-            _ => Err(Closed::Oversized),
+            Some(id) if self.calls.deliver(id, MailboxItem::TooLarge) => Ok(()),
+            _ => Err(CloseReason::Oversized),
         }
     }
 
     /// Handles a large message that got no memory in time and was skipped. Only the call that it answers ends.
     pub(crate) fn no_room(&self, id: Option<u64>) {
         self.counts.oversized();
-        let delivered = id.is_some_and(|id| self.calls.deliver(id, Arrival::NoRoom));
+        let delivered = id.is_some_and(|id| self.calls.deliver(id, MailboxItem::NoRoom));
         tracing::debug!(delivered, "a large message was skipped for lack of memory");
     }
 
-    fn sort(self: &Arc<Self>, message: Message, origin: Origin) {
+    fn sort(self: &Arc<Self>, message: JsonRpcMessage, origin: MessageOrigin) {
         let delivered = match message {
-            Message::Response { ref id, .. } | Message::Error { id: Some(ref id), .. } => {
+            JsonRpcMessage::Response { ref id, .. }
+            | JsonRpcMessage::Error { id: Some(ref id), .. } => {
                 // On a call's own stream, nobody else is answered.
-                let id =
-                    id.number().filter(|id| origin == Origin::Pipe || origin == Origin::Call(*id));
+                let id = id.number().filter(|id| {
+                    origin == MessageOrigin::Pipe || origin == MessageOrigin::Call(*id)
+                });
                 id.is_some_and(|id| {
-                    let delivered = self.calls.deliver(id, Arrival::Message(message));
+                    let delivered = self.calls.deliver(id, MailboxItem::Message(message));
                     self.call_ended(id);
                     delivered
                 })
             }
-            Message::Error { id: None, error } => {
+            JsonRpcMessage::Error { id: None, error } => {
                 tracing::debug!(%error, "an error that answers nothing");
                 false
             }
-            Message::Notification(notification) => self.sort_notification(notification, origin),
-            Message::Request { id, body } => {
+            JsonRpcMessage::Notification(notification) => {
+                self.sort_notification(notification, origin)
+            }
+            JsonRpcMessage::Request { id, body } => {
                 self.ask(&id, body, origin);
                 true
             }
@@ -295,7 +317,11 @@ impl Link {
         }
     }
 
-    fn sort_notification(self: &Arc<Self>, notification: Notification, origin: Origin) -> bool {
+    fn sort_notification(
+        self: &Arc<Self>,
+        notification: Notification,
+        origin: MessageOrigin,
+    ) -> bool {
         let number = |json: Option<Json>| {
             json.and_then(|json| json.integer()).and_then(|id| u64::try_from(id).ok())
         };
@@ -306,22 +332,22 @@ impl Link {
                 None => return false,
             },
             "notifications/message" => match origin {
-                Origin::Call(id) => Some(id),
-                Origin::Pipe => return self.sort_log(notification),
+                MessageOrigin::Call(id) => Some(id),
+                MessageOrigin::Pipe => return self.sort_log(notification),
             },
             // A modern stream carries nothing that is not about its request; a legacy one may.
             _ => match (number(notification.meta(SUBSCRIPTION)), origin) {
-                (None, Origin::Call(id)) if self.dialect().is_modern() => Some(id),
+                (None, MessageOrigin::Call(id)) if self.dialect().is_modern() => Some(id),
                 (subscription, _) => subscription,
             },
         };
         match call {
-            Some(call) => {
-                self.calls.deliver(call, Arrival::Message(Message::Notification(notification)))
-            }
+            Some(call) => self
+                .calls
+                .deliver(call, MailboxItem::Message(JsonRpcMessage::Notification(notification))),
             None => {
                 // No reader is no loss: nobody asked.
-                self.notices.send(Notice::Notification(notification));
+                self.notices.send(ConnectionNotice::Notification(notification));
                 true
             }
         }
@@ -332,11 +358,11 @@ impl Link {
         let Some(request) = notification.params.get("requestId") else {
             return false;
         };
-        let id = Id::from_json(request.clone());
+        let id = RequestId::from_json(request.clone());
         if id.is_some_and(|id| self.questions.withdraw(&id)) {
             return true;
         }
         let id = request.integer().and_then(|id| u64::try_from(id).ok());
-        id.is_some_and(|id| self.calls.deliver(id, Arrival::Ended))
+        id.is_some_and(|id| self.calls.deliver(id, MailboxItem::Ended))
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ask::Tasks;
-use crate::client::error::CallError;
-use crate::client::facts::Facts;
+use crate::ask::TaskHandling;
+use crate::client::error::ClientCallError;
+use crate::client::facts::ToolRequirements;
 use crate::client::host::BoxFuture;
-use crate::client::link::Link;
-use crate::client::request::Request;
+use crate::client::link::SharedConnection;
+use crate::client::request::OutgoingRequest;
 use crate::client::run;
 use crate::json::{Json, Object};
-use crate::shelf::ShelfKind;
+use crate::shelf::PrimitiveKind;
 use crate::transport::Transport;
 
 /// The parameters are invalid: for a page, its cursor has expired.
@@ -22,9 +22,9 @@ const METHOD_NOT_FOUND: i64 = -32601;
 
 /// A complete list.
 #[derive(Clone, Debug)]
-pub struct Listing {
+pub struct ServerList {
     /// The items, in the server's order.
-    pub items: Vec<Item>,
+    pub items: Vec<ServerListItem>,
     /// Items left out, with the reasons.
     pub left_out: Vec<LeftOut>,
     /// Time for which it may be cached; zero if the server does not say.
@@ -40,7 +40,7 @@ pub const PARTIAL_LIST: &str = "consort/partial";
 
 /// One listed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct ServerListItem {
     /// The tool's or prompt's name, the resource's URI, the template's URI pattern.
     pub name: String,
     /// The definition as the server wrote it.
@@ -62,7 +62,7 @@ pub struct LeftOut {
 pub enum ListError {
     /// A page could not be read.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] ClientCallError),
     /// A page violates the protocol.
     #[error("the server's list makes no sense: {0}")]
     Malformed(&'static str),
@@ -82,7 +82,7 @@ pub enum ListError {
     },
 }
 
-impl Listing {
+impl ServerList {
     /// Returns a list before its first page.
     fn begun() -> Self {
         let (items, left_out) = (Vec::new(), Vec::new());
@@ -99,11 +99,11 @@ fn is_partial(page: &Object) -> bool {
 /// Reads a complete list, or returns an error. With capabilities it is the list that a modern server gives a client
 /// that declares those.
 pub(crate) async fn list(
-    link: &Arc<Link>,
-    shelf: ShelfKind,
+    link: &Arc<SharedConnection>,
+    shelf: PrimitiveKind,
     capabilities: Option<&Json>,
-) -> Result<Listing, ListError> {
-    let empty = Listing { fresh: Duration::ZERO, public: false, ..Listing::begun() };
+) -> Result<ServerList, ListError> {
+    let empty = ServerList { fresh: Duration::ZERO, public: false, ..ServerList::begun() };
     if !link.about().offers(shelf.capability()) {
         return Ok(empty);
     }
@@ -111,18 +111,16 @@ pub(crate) async fn list(
     let reading = async {
         match pages(link, shelf, capabilities).await {
             // A cursor that expired between two pages: once more, from the start.
-            Err(Page { first: false, error: ListError::Call(CallError::Refused(error)) })
-                if error.code == INVALID_PARAMS =>
-            {
-                pages(link, shelf, capabilities).await
-            }
+            Err(UnreadablePage {
+                first: false,
+                error: ListError::Call(ClientCallError::Refused(error)),
+            }) if error.code == INVALID_PARAMS => pages(link, shelf, capabilities).await,
             // A capability covers several methods, such as lists of resources and of templates, and a
             // server need not have them all.
-            Err(Page { first: true, error: ListError::Call(CallError::Refused(error)) })
-                if error.code == METHOD_NOT_FOUND =>
-            {
-                Ok(empty)
-            }
+            Err(UnreadablePage {
+                first: true,
+                error: ListError::Call(ClientCallError::Refused(error)),
+            }) if error.code == METHOD_NOT_FOUND => Ok(empty),
             other => other,
         }
     };
@@ -134,30 +132,30 @@ pub(crate) async fn list(
 
 /// Lists the tools once more, to update their requirements on callers. Returns true on success. Boxed,
 /// as calls use it and it makes calls itself.
-pub(crate) fn tools_again(link: &Arc<Link>) -> BoxFuture<'_, bool> {
-    Box::pin(async { list(link, ShelfKind::Tools, None).await.is_ok() })
+pub(crate) fn tools_again(link: &Arc<SharedConnection>) -> BoxFuture<'_, bool> {
+    Box::pin(async { list(link, PrimitiveKind::Tools, None).await.is_ok() })
 }
 
 /// A page that could not be read.
-struct Page {
+struct UnreadablePage {
     first: bool,
     error: ListError,
 }
 
 async fn pages(
-    link: &Arc<Link>,
-    shelf: ShelfKind,
+    link: &Arc<SharedConnection>,
+    shelf: PrimitiveKind,
     capabilities: Option<&Json>,
-) -> Result<Listing, Page> {
+) -> Result<ServerList, UnreadablePage> {
     let limits = &link.settings.limits;
-    let mut listing = Listing::begun();
-    let mut facts = Facts::default();
+    let mut listing = ServerList::begun();
+    let mut facts = ToolRequirements::default();
     let mut bytes = 0;
     let mut cursors: Vec<Json> = Vec::new();
     loop {
         let first = cursors.is_empty();
-        let failed = |error: ListError| Page { first, error };
-        let mut request = Request::new(shelf.method()).tasks(Tasks::Never);
+        let failed = |error: ListError| UnreadablePage { first, error };
+        let mut request = OutgoingRequest::new(shelf.method()).tasks(TaskHandling::Never);
         if let Some(capabilities) = capabilities {
             request = request.capabilities(capabilities.clone());
         }
@@ -203,7 +201,7 @@ async fn pages(
         }
     }
     match capabilities {
-        _ if shelf != ShelfKind::Tools => {}
+        _ if shelf != PrimitiveKind::Tools => {}
         Some(_) => link.learn_variant(facts),
         None => link.learn(facts),
     }
@@ -211,7 +209,12 @@ async fn pages(
 }
 
 /// Checks that an item is usable.
-fn check(link: &Link, shelf: ShelfKind, item: &Json, facts: &mut Facts) -> Result<Item, LeftOut> {
+fn check(
+    link: &SharedConnection,
+    shelf: PrimitiveKind,
+    item: &Json,
+    facts: &mut ToolRequirements,
+) -> Result<ServerListItem, LeftOut> {
     let left_out = |name: &str, reason: String| LeftOut { name: name.to_owned(), reason };
     let Some(definition) = item.to_object() else {
         return Err(left_out("", "it is not an object".to_owned()));
@@ -223,7 +226,7 @@ fn check(link: &Link, shelf: ShelfKind, item: &Json, facts: &mut Facts) -> Resul
     if definition.as_bytes().len() > limit {
         return Err(left_out(&name, format!("its definition is larger than {limit} bytes")));
     }
-    if shelf == ShelfKind::Tools {
+    if shelf == PrimitiveKind::Tools {
         let noted = facts.note(&name, &definition);
         // Only modern Streamable HTTP has headers to get wrong.
         let mirrors = matches!(link.transport, Transport::Http(_)) && link.dialect().is_modern();
@@ -231,5 +234,5 @@ fn check(link: &Link, shelf: ShelfKind, item: &Json, facts: &mut Facts) -> Resul
             return Err(left_out(&name, reason));
         }
     }
-    Ok(Item { name, definition })
+    Ok(ServerListItem { name, definition })
 }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Tasks;
+use crate::ask::TaskHandling;
 use crate::client::Client;
-use crate::client::call::{Call, Event};
-use crate::client::error::{CallError, Limit};
-use crate::client::notices::{Notice, Notices};
-use crate::client::request::Request;
+use crate::client::call::{PendingCall, PendingCallEvent};
+use crate::client::error::{ClientCallError, TimeLimitKind};
+use crate::client::notices::{ConnectionNotice, NoticeReceiver};
+use crate::client::request::OutgoingRequest;
 use crate::json::Json;
 use crate::message::Notification;
 
@@ -16,7 +16,7 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// Subscription filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Filter {
+pub struct SubscriptionFilter {
     /// Notifies of changes of the list of tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tools_list_changed: bool,
@@ -34,7 +34,7 @@ pub struct Filter {
     pub task_ids: Vec<String>,
 }
 
-impl Filter {
+impl SubscriptionFilter {
     /// A filter for changes of all lists.
     pub fn lists() -> Self {
         Self {
@@ -62,91 +62,107 @@ impl Filter {
 /// A subscription to changes. Dropping it ends it at a modern server; at a legacy server,
 /// [`end`](Subscription::end) does.
 #[derive(Debug)]
-pub struct Subscription {
-    source: Source,
+pub struct ChangeSubscription {
+    source: SubscriptionSource,
     client: Client,
-    accepted: Filter,
+    accepted: SubscriptionFilter,
 }
 
 #[derive(Debug)]
-enum Source {
-    Modern(Box<Call>),
-    Legacy(Notices),
+enum SubscriptionSource {
+    Modern(Box<PendingCall>),
+    Legacy(NoticeReceiver),
 }
 
-pub(crate) async fn listen(client: &Client, filter: Filter) -> Result<Subscription, CallError> {
+pub(crate) async fn listen(
+    client: &Client,
+    filter: SubscriptionFilter,
+) -> Result<ChangeSubscription, ClientCallError> {
     if !client.link.dialect().is_modern() {
         return legacy(client, filter).await;
     }
     let notifications = Json::from_value(&filter).expect("a filter always serialises");
-    let tasks = if filter.task_ids.is_empty() { Tasks::Never } else { Tasks::Follow };
-    let request =
-        Request::new("subscriptions/listen").with("notifications", notifications).tasks(tasks);
+    let tasks = if filter.task_ids.is_empty() { TaskHandling::Never } else { TaskHandling::Follow };
+    let request = OutgoingRequest::new("subscriptions/listen")
+        .with("notifications", notifications)
+        .tasks(tasks);
     let mut call = client.subscribe(request);
     let times = &client.link.settings.times;
     let limit = times.idle;
     let Ok(first) = crate::late::timeout(limit, times.late, call.next()).await else {
-        return Err(CallError::TimedOut { kind: Limit::Idle, limit, sent: true });
+        return Err(ClientCallError::TimedOut { kind: TimeLimitKind::Idle, limit, sent: true });
     };
     match first {
-        Some(Event::Notification(notification)) if notification.method == ACKNOWLEDGED => {
+        Some(PendingCallEvent::Notification(notification))
+            if notification.method == ACKNOWLEDGED =>
+        {
             let accepted =
                 notification.params.get("notifications").and_then(|filter| filter.read().ok());
             let accepted = accepted.unwrap_or_default();
-            Ok(Subscription {
-                source: Source::Modern(Box::new(call)),
+            Ok(ChangeSubscription {
+                source: SubscriptionSource::Modern(Box::new(call)),
                 client: client.clone(),
                 accepted,
             })
         }
-        Some(Event::End(Err(error))) => Err(error),
-        _ => Err(CallError::Malformed("it does not acknowledge the subscription".to_owned())),
+        Some(PendingCallEvent::End(Err(error))) => Err(error),
+        _ => Err(ClientCallError::Malformed("it does not acknowledge the subscription".to_owned())),
     }
 }
 
 /// Subscribes at a legacy server, which notifies of its lists anyway, and of resources one by one.
-async fn legacy(client: &Client, filter: Filter) -> Result<Subscription, CallError> {
+async fn legacy(
+    client: &Client,
+    filter: SubscriptionFilter,
+) -> Result<ChangeSubscription, ClientCallError> {
     let notices = client.notices();
     let about = client.about();
-    let mut accepted = Filter {
+    let mut accepted = SubscriptionFilter {
         tools_list_changed: filter.tools_list_changed && about.offers("tools.listChanged"),
         prompts_list_changed: filter.prompts_list_changed && about.offers("prompts.listChanged"),
         resources_list_changed: filter.resources_list_changed
             && about.offers("resources.listChanged"),
-        ..Filter::default()
+        ..SubscriptionFilter::default()
     };
     if about.offers("resources.subscribe") {
         for uri in filter.resource_subscriptions {
             client
-                .request(Request::new("resources/subscribe").with("uri", Json::string(&uri)))
+                .request(
+                    OutgoingRequest::new("resources/subscribe").with("uri", Json::string(&uri)),
+                )
                 .await?;
             accepted.resource_subscriptions.push(uri);
         }
     }
-    Ok(Subscription { source: Source::Legacy(notices), client: client.clone(), accepted })
+    Ok(ChangeSubscription {
+        source: SubscriptionSource::Legacy(notices),
+        client: client.clone(),
+        accepted,
+    })
 }
 
-impl Subscription {
+impl ChangeSubscription {
     /// The filter that the server accepted.
-    pub fn accepted(&self) -> &Filter {
+    pub fn accepted(&self) -> &SubscriptionFilter {
         &self.accepted
     }
 
     /// Returns the next change, `None` when the subscription is over: the server ended it, or the
     /// connection broke.
-    pub async fn next(&mut self) -> Option<Notice> {
+    pub async fn next(&mut self) -> Option<ConnectionNotice> {
         loop {
             match &mut self.source {
-                Source::Modern(call) => match call.next().await? {
-                    Event::Notification(notification) => {
-                        return Some(Notice::Notification(notification));
+                SubscriptionSource::Modern(call) => match call.next().await? {
+                    PendingCallEvent::Notification(notification) => {
+                        return Some(ConnectionNotice::Notification(notification));
                     }
-                    Event::Skipped(count) => return Some(Notice::Lost(count)),
-                    Event::End(_) => return None,
+                    PendingCallEvent::Skipped(count) => return Some(ConnectionNotice::Lost(count)),
+                    PendingCallEvent::End(_) => return None,
                     _ => {}
                 },
-                Source::Legacy(notices) => match notices.next().await? {
-                    Notice::Notification(notification) if !self.accepted.wants(&notification) => {}
+                SubscriptionSource::Legacy(notices) => match notices.next().await? {
+                    ConnectionNotice::Notification(notification)
+                        if !self.accepted.wants(&notification) => {}
                     notice => return Some(notice),
                 },
             }
@@ -155,9 +171,10 @@ impl Subscription {
 
     /// Ends it.
     pub async fn end(self) {
-        if let Source::Legacy(_) = self.source {
+        if let SubscriptionSource::Legacy(_) = self.source {
             for uri in &self.accepted.resource_subscriptions {
-                let request = Request::new("resources/unsubscribe").with("uri", Json::string(uri));
+                let request =
+                    OutgoingRequest::new("resources/unsubscribe").with("uri", Json::string(uri));
                 let _ = self.client.request(request).await;
             }
         }

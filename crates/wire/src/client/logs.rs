@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 
 use crate::ask::LogLevel;
 use crate::client::calls::LogRecipients;
-use crate::client::link::Link;
-use crate::client::mailbox::Arrival;
-use crate::client::notices::Notice;
+use crate::client::link::SharedConnection;
+use crate::client::mailbox::MailboxItem;
+use crate::client::notices::ConnectionNotice;
 use crate::client::owner::CallOwner;
-use crate::message::{Message, Notification};
+use crate::message::{JsonRpcMessage, Notification};
 use crate::operator::{OperatorText, SERVER_OUTPUT};
 
 /// The member of `_meta` that identifies the task of 2025-11-25 of a message.
@@ -19,7 +19,7 @@ pub(crate) fn related_task(message: &Notification) -> Option<String> {
     message.meta(RELATED_TASK)?.to_object()?.text("taskId")
 }
 
-impl Link {
+impl SharedConnection {
     /// Delivers a log message from a channel that all calls share. It names no call: it belongs to a call
     /// that requested its level, or waits for its task. All such calls of one identity receive it, but text
     /// of one identity never reaches another.
@@ -37,18 +37,18 @@ impl Link {
             });
         match recipients {
             LogRecipients::Calls(calls) if calls.len() == 1 => {
-                let message = Message::Notification(notification);
-                return self.calls.deliver(calls[0], Arrival::Message(message));
+                let message = JsonRpcMessage::Notification(notification);
+                return self.calls.deliver(calls[0], MailboxItem::Message(message));
             }
             LogRecipients::Calls(calls) => {
                 let deliver =
-                    |call| self.calls.deliver(call, Arrival::SharedLog(notification.clone()));
+                    |call| self.calls.deliver(call, MailboxItem::SharedLog(notification.clone()));
                 return calls.into_iter().filter(|call| deliver(*call)).count() > 0;
             }
             LogRecipients::SeveralIdentities => self.log_for_operator(&notification),
             LogRecipients::Nobody => {}
         }
-        self.notices.send(Notice::Notification(notification));
+        self.notices.send(ConnectionNotice::Notification(notification));
         true
     }
 

@@ -5,22 +5,22 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use crate::ask::Asked;
-use crate::client::error::Closed;
+use crate::ask::PendingServerRequest;
+use crate::client::error::CloseReason;
 use crate::client::owner::CallOwner;
-use crate::client::pulse::Pulse;
+use crate::client::pulse::CallTimer;
 use crate::limits::Limits;
-use crate::message::{Message, Notification};
+use crate::message::{JsonRpcMessage, Notification};
 
 /// An arrival for a call.
 #[derive(Debug)]
-pub(crate) enum Arrival {
+pub(crate) enum MailboxItem {
     /// Its answer, or a notification that belongs to it.
-    Message(Message),
+    Message(JsonRpcMessage),
     /// A log message that belongs to this call or to another one of the same identity.
     SharedLog(Notification),
     /// A server's request that the call answers itself.
-    Asked(Asked),
+    Asked(PendingServerRequest),
     /// This many notifications were dropped here because the reader was too slow.
     Skipped(u64),
     /// Its answer was too large to keep.
@@ -32,14 +32,14 @@ pub(crate) enum Arrival {
     /// The server ended it: a subscription.
     Ended,
     /// The connection is closed.
-    Closed(Closed),
+    Closed(CloseReason),
 }
 
 /// The mailbox of one call.
 #[derive(Debug)]
-pub(crate) struct Mailbox {
+pub(crate) struct CallMailbox {
     inner: Mutex<Inner>,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) pulse: Arc<CallTimer>,
     pub(super) owner: CallOwner,
     most: usize,
     most_bytes: usize,
@@ -47,9 +47,9 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Inner {
-    queue: VecDeque<Arrival>,
+    queue: VecDeque<MailboxItem>,
     /// The last arrival, after the queue.
-    end: Option<Arrival>,
+    end: Option<MailboxItem>,
     /// Notifications in the queue, and their bytes.
     waiting: usize,
     bytes: usize,
@@ -57,11 +57,11 @@ struct Inner {
     reader: Option<Waker>,
 }
 
-impl Arrival {
+impl MailboxItem {
     /// Returns true if the server answered the request.
     pub(super) fn is_answer(&self) -> bool {
         match self {
-            Self::Message(message) => !matches!(message, Message::Notification(_)),
+            Self::Message(message) => !matches!(message, JsonRpcMessage::Notification(_)),
             Self::TooLarge | Self::NoRoom | Self::TooDeep => true,
             _ => false,
         }
@@ -70,16 +70,15 @@ impl Arrival {
     /// Returns the notification, if it is one.
     pub(super) fn notification(&self) -> Option<&Notification> {
         match self {
-            Self::Message(Message::Notification(notification)) | Self::SharedLog(notification) => {
-                Some(notification)
-            }
+            Self::Message(JsonRpcMessage::Notification(notification))
+            | Self::SharedLog(notification) => Some(notification),
             _ => None,
         }
     }
 }
 
-impl Mailbox {
-    pub(super) fn new(limits: &Limits, pulse: Arc<Pulse>, owner: CallOwner) -> Self {
+impl CallMailbox {
+    pub(super) fn new(limits: &Limits, pulse: Arc<CallTimer>, owner: CallOwner) -> Self {
         Self {
             inner: Mutex::default(),
             pulse,
@@ -90,7 +89,7 @@ impl Mailbox {
     }
 
     /// Adds a notification; beyond the limit, the oldest one is dropped, one that may be another call's first.
-    pub(super) fn put(&self, arrival: Arrival) {
+    pub(super) fn put(&self, arrival: MailboxItem) {
         let mut inner = self.lock();
         inner.waiting += 1;
         inner.bytes += arrival.notification().map_or(0, size);
@@ -102,14 +101,14 @@ impl Mailbox {
     }
 
     /// Adds a server's request. Their number has a limit of its own.
-    pub(super) fn ask(&self, asked: Asked) {
+    pub(super) fn ask(&self, asked: PendingServerRequest) {
         let mut inner = self.lock();
-        inner.queue.push_back(Arrival::Asked(asked));
+        inner.queue.push_back(MailboxItem::Asked(asked));
         inner.wake();
     }
 
     /// Sets the end. Returns false if there was one already.
-    pub(super) fn end(&self, arrival: Arrival) -> bool {
+    pub(super) fn end(&self, arrival: MailboxItem) -> bool {
         let mut inner = self.lock();
         if std::mem::replace(&mut inner.answered, true) {
             return false;
@@ -120,7 +119,7 @@ impl Mailbox {
     }
 
     /// The next arrival. One reader at a time.
-    pub(crate) async fn next(&self) -> Arrival {
+    pub(crate) async fn next(&self) -> MailboxItem {
         poll_fn(|cx| {
             let mut inner = self.lock();
             match inner.take() {
@@ -140,7 +139,7 @@ impl Mailbox {
     }
 
     /// The next arrival, if there is one.
-    pub(crate) fn try_next(&self) -> Option<Arrival> {
+    pub(crate) fn try_next(&self) -> Option<MailboxItem> {
         self.lock().take()
     }
 
@@ -150,7 +149,7 @@ impl Mailbox {
 }
 
 impl Inner {
-    fn take(&mut self) -> Option<Arrival> {
+    fn take(&mut self) -> Option<MailboxItem> {
         let Some(arrival) = self.queue.pop_front() else { return self.end.take() };
         if let Some(notification) = arrival.notification() {
             self.waiting -= 1;
@@ -160,7 +159,7 @@ impl Inner {
     }
 
     fn drop_oldest(&mut self) {
-        let shared = self.queue.iter().position(|a| matches!(a, Arrival::SharedLog(_)));
+        let shared = self.queue.iter().position(|a| matches!(a, MailboxItem::SharedLog(_)));
         let any = || self.queue.iter().position(|arrival| arrival.notification().is_some());
         let Some(oldest) = shared.or_else(any) else {
             return;
@@ -171,11 +170,11 @@ impl Inner {
         }
         // The count stands where the first loss was, so the reader sees it in order.
         match oldest.checked_sub(1).map(|before| &mut self.queue[before]) {
-            Some(Arrival::Skipped(count)) => {
+            Some(MailboxItem::Skipped(count)) => {
                 *count += 1;
                 self.queue.remove(oldest);
             }
-            _ => self.queue[oldest] = Arrival::Skipped(1),
+            _ => self.queue[oldest] = MailboxItem::Skipped(1),
         }
     }
 

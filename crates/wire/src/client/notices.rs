@@ -11,7 +11,7 @@ use crate::message::Notification;
 
 /// A notification that belongs to no call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum ConnectionNotice {
     /// For example `notifications/tools/list_changed`.
     Notification(Notification),
     /// This many were lost because the reader was behind by more than
@@ -33,7 +33,7 @@ pub enum Notice {
 pub(crate) struct NoticeSender {
     capacity: usize,
     list_changes: Arc<ChangeCounters>,
-    channel: OnceLock<broadcast::Sender<Notice>>,
+    channel: OnceLock<broadcast::Sender<ConnectionNotice>>,
 }
 
 impl NoticeSender {
@@ -43,7 +43,7 @@ impl NoticeSender {
     }
 
     /// Sends a notice to all readers there are.
-    pub(crate) fn send(&self, notice: Notice) {
+    pub(crate) fn send(&self, notice: ConnectionNotice) {
         self.list_changes.count(&notice);
         if let Some(channel) = self.channel.get() {
             // Without a reader it is lost, as it should be.
@@ -57,21 +57,21 @@ impl NoticeSender {
     }
 
     /// Returns a receiver of the notifications from now on.
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<ConnectionNotice> {
         self.channel.get_or_init(|| broadcast::Sender::new(self.capacity)).subscribe()
     }
 }
 
 /// Receiver of the notifications of one connection, from its creation on.
 #[derive(Debug)]
-pub struct Notices {
-    pub(crate) received: broadcast::Receiver<Notice>,
+pub struct NoticeReceiver {
+    pub(crate) received: broadcast::Receiver<ConnectionNotice>,
     pub(crate) stop: CancellationToken,
 }
 
-impl Notices {
+impl NoticeReceiver {
     /// Returns the next notification, `None` when the connection is over.
-    pub async fn next(&mut self) -> Option<Notice> {
+    pub async fn next(&mut self) -> Option<ConnectionNotice> {
         let notice = tokio::select! {
             biased;
             notice = self.received.recv() => notice,
@@ -79,7 +79,7 @@ impl Notices {
         };
         match notice {
             Ok(notice) => Some(notice),
-            Err(RecvError::Lagged(count)) => Some(Notice::Lost(count)),
+            Err(RecvError::Lagged(count)) => Some(ConnectionNotice::Lost(count)),
             Err(RecvError::Closed) => None,
         }
     }
@@ -92,17 +92,17 @@ mod tests {
     #[tokio::test]
     async fn memory_for_notices_is_allocated_for_the_first_reader_only() {
         let sender = NoticeSender::new(2);
-        sender.send(Notice::Renewed);
+        sender.send(ConnectionNotice::Renewed);
         let _lists = sender.list_changes(CancellationToken::new());
         assert!(sender.channel.get().is_none(), "nobody reads more than the lists");
         let (mut first, stop) = (sender.subscribe(), CancellationToken::new());
-        sender.send(Notice::Reopened);
-        let mut second = Notices { received: sender.subscribe(), stop: stop.clone() };
+        sender.send(ConnectionNotice::Reopened);
+        let mut second = NoticeReceiver { received: sender.subscribe(), stop: stop.clone() };
         for _ in 0..3 {
-            sender.send(Notice::Renewed);
+            sender.send(ConnectionNotice::Renewed);
         }
         assert_eq!(first.recv().await, Err(RecvError::Lagged(2)), "from the first on");
-        assert_eq!(second.next().await, Some(Notice::Lost(1)));
-        assert_eq!(second.next().await, Some(Notice::Renewed));
+        assert_eq!(second.next().await, Some(ConnectionNotice::Lost(1)));
+        assert_eq!(second.next().await, Some(ConnectionNotice::Renewed));
     }
 }

@@ -7,7 +7,7 @@ use crate::budget::MemoryHolder;
 
 /// The party on whose behalf a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum RequestOwner {
     /// A caller.
     Caller,
     /// A caller that answers the server's requests itself.
@@ -19,7 +19,7 @@ pub(crate) enum Whose {
 /// The owner of a request, by which messages are dispatched.
 #[derive(Clone, Debug)]
 pub(crate) struct CallOwner {
-    pub(crate) whose: Whose,
+    pub(crate) whose: RequestOwner,
     /// The caller's identity. Calls without one count as calls of one identity.
     pub(crate) identity: Option<Arc<str>>,
     /// True if it is made for the owner.
@@ -73,15 +73,15 @@ impl CallOwner {
     /// Returns the client that makes the call with this id.
     pub(crate) fn client(&self, id: u64) -> CallClient {
         match (self.whose, self.session) {
-            (Whose::Caller, _) => CallClient::Handler,
+            (RequestOwner::Caller, _) => CallClient::Handler,
             (_, Some(session)) => CallClient::Session(session),
             (_, None) => CallClient::Call(id),
         }
     }
 }
 
-impl From<Whose> for CallOwner {
-    fn from(whose: Whose) -> Self {
+impl From<RequestOwner> for CallOwner {
+    fn from(whose: RequestOwner) -> Self {
         Self {
             whose,
             identity: None,

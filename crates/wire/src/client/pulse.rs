@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::client::error::Limit;
+use crate::client::error::TimeLimitKind;
 use crate::late::is_late;
 use crate::limits::LateTimes;
 
@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Start of a call and time of the server's last message.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct CallTimer {
     begun: Instant,
     /// Microseconds since `begun`.
     heard: AtomicU64,
@@ -26,7 +26,7 @@ pub(crate) struct Pulse {
     waited: AtomicU64,
 }
 
-impl Default for Pulse {
+impl Default for CallTimer {
     fn default() -> Self {
         Self {
             begun: Instant::now(),
@@ -38,7 +38,7 @@ impl Default for Pulse {
     }
 }
 
-impl Pulse {
+impl CallTimer {
     /// Records a message of the server.
     pub(crate) fn beat(&self) {
         self.heard.store(self.now(), Ordering::Relaxed);
@@ -72,7 +72,12 @@ impl Pulse {
     ///
     /// A limit that fires late is checked again after there was time to read what arrived: while the process was
     /// stopped or the computer slept, an answer may have come.
-    pub(crate) async fn stopped(&self, idle: Duration, total: Duration, late: LateTimes) -> Limit {
+    pub(crate) async fn stopped(
+        &self,
+        idle: Duration,
+        total: Duration,
+        late: LateTimes,
+    ) -> TimeLimitKind {
         let mut judged = None;
         loop {
             let (limit, due) = self.reached(idle, total).await;
@@ -85,19 +90,19 @@ impl Pulse {
     }
 
     /// Waits until a limit is reached. Returns it, and its due time.
-    async fn reached(&self, idle: Duration, total: Duration) -> (Limit, Instant) {
+    async fn reached(&self, idle: Duration, total: Duration) -> (TimeLimitKind, Instant) {
         loop {
             let heard = self.begun + Duration::from_micros(self.heard.load(Ordering::Relaxed));
             let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));
             let end = self.begun + total + waited;
             let now = Instant::now();
             if now >= end && self.asked.load(Ordering::Relaxed) == 0 {
-                return (Limit::Total, end);
+                return (TimeLimitKind::Total, end);
             }
             let end = if now < end { end } else { now + LOOK };
             if now >= heard + idle {
                 if self.asked.load(Ordering::Relaxed) == 0 {
-                    return (Limit::Idle, heard + idle);
+                    return (TimeLimitKind::Idle, heard + idle);
                 }
                 self.beat();
                 continue;
@@ -108,7 +113,7 @@ impl Pulse {
 }
 
 /// Guard of a request that is being answered.
-pub(crate) struct WaitForUs(Arc<Pulse>);
+pub(crate) struct WaitForUs(Arc<CallTimer>);
 
 impl Drop for WaitForUs {
     fn drop(&mut self) {
@@ -129,14 +134,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_a_call_after_the_idle_limit() {
-        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
-        assert_eq!(pulse.stopped(IDLE, TOTAL, LateTimes::default()).await, Limit::Idle);
+        let (begun, pulse) = (Instant::now(), Arc::new(CallTimer::default()));
+        assert_eq!(pulse.stopped(IDLE, TOTAL, LateTimes::default()).await, TimeLimitKind::Idle);
         assert_eq!(begun.elapsed().as_secs(), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_limit_that_fires_late_counts_only_if_nothing_had_arrived() {
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(CallTimer::default());
         let frozen = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             tokio::time::advance(Duration::from_mins(1)).await;
@@ -147,7 +152,7 @@ mod tests {
         let total = Duration::from_mins(10);
         let begun = Instant::now();
         tokio::select! {
-            limit = pulse.stopped(IDLE, total, LateTimes::default()) => assert_eq!(limit, Limit::Idle),
+            limit = pulse.stopped(IDLE, total, LateTimes::default()) => assert_eq!(limit, TimeLimitKind::Idle),
             () = frozen => {}
         }
         assert_eq!(
@@ -155,16 +160,16 @@ mod tests {
             Duration::from_secs(61) + LateTimes::default().grace / 2 + IDLE
         );
 
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(CallTimer::default());
         let begun = Instant::now();
         tokio::time::advance(Duration::from_mins(1)).await;
-        assert_eq!(pulse.stopped(IDLE, total, LateTimes::default()).await, Limit::Idle);
+        assert_eq!(pulse.stopped(IDLE, total, LateTimes::default()).await, TimeLimitKind::Idle);
         assert_eq!(begun.elapsed(), Duration::from_mins(1) + LateTimes::default().grace);
     }
 
     #[tokio::test(start_paused = true)]
     async fn progress_renews_it_but_not_beyond_the_total() {
-        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
+        let (begun, pulse) = (Instant::now(), Arc::new(CallTimer::default()));
         let progress = async {
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -172,7 +177,7 @@ mod tests {
             }
         };
         tokio::select! {
-            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, Limit::Total),
+            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, TimeLimitKind::Total),
             () = progress => {}
         }
         assert_eq!(begun.elapsed().as_secs(), 5);
@@ -180,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_total_is_not_overrun_by_whoever_is_heard_shortly_before() {
-        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
+        let (begun, pulse) = (Instant::now(), Arc::new(CallTimer::default()));
         let heard = async {
             for pause in [1000, 1950, 1050] {
                 tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -189,7 +194,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, Limit::Total),
+            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, TimeLimitKind::Total),
             () = heard => {}
         }
         assert_eq!(begun.elapsed(), TOTAL);
@@ -197,7 +202,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_time_a_person_takes_to_answer_is_not_the_servers() {
-        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
+        let (begun, pulse) = (Instant::now(), Arc::new(CallTimer::default()));
         let person = async {
             let waiting = pulse.wait_for_us();
             tokio::time::sleep(Duration::from_secs(10)).await;
@@ -205,7 +210,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, Limit::Idle),
+            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, TimeLimitKind::Idle),
             () = person => {}
         }
         assert_eq!(begun.elapsed().as_secs(), 12);

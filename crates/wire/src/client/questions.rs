@@ -10,34 +10,34 @@ mod table;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ask::{Asked, Refusal, Reply};
+use crate::ask::{PendingServerRequest, RequestRefusal, RequestResponder};
 use crate::client::calls::{AnsweringCall, AskingCalls};
-use crate::client::host::Question;
-use crate::client::link::{Link, Origin};
+use crate::client::host::ServerRequest;
+use crate::client::link::{MessageOrigin, SharedConnection};
 use crate::client::logs::related_task;
-use crate::client::mailbox::Arrival;
-use crate::client::pulse::Pulse;
+use crate::client::mailbox::MailboxItem;
+use crate::client::pulse::CallTimer;
 use crate::json::Json;
-use crate::message::{Id, Message, Notification};
+use crate::message::{JsonRpcMessage, Notification, RequestId};
 use crate::splice;
 pub(crate) use table::OpenQuestions;
-use table::{Place, Step};
+use table::{AnsweringParty, QuestionStep};
 
 /// The time for which calls may still be answered once there are as many requests as clients that may be meant.
 const SETTLE: Duration = Duration::from_millis(500);
 
-impl Link {
+impl SharedConnection {
     /// Answers a request of the server, through its handler or a call, if it is allowed.
-    pub(crate) fn ask(self: &Arc<Self>, id: &Id, body: Notification, origin: Origin) {
+    pub(crate) fn ask(self: &Arc<Self>, id: &RequestId, body: Notification, origin: MessageOrigin) {
         if body.method == "ping" {
             let pong = Json::from(serde_json::json!({}));
             return self.send_later(splice::response(id, &pong));
         }
         if !self.settings.host.offers().allow(&body.method, &body.params) {
             self.counts.refused();
-            return self.refuse(id, &Refusal::not_offered(&body.method));
+            return self.refuse(id, &RequestRefusal::not_offered(&body.method));
         }
-        if origin == Origin::Pipe {
+        if origin == MessageOrigin::Pipe {
             self.settings.host.asked_outside_calls();
         }
         // A question that nobody answers must not keep others from being asked.
@@ -47,25 +47,29 @@ impl Link {
         {
             self.counts.refused();
             let message = "too many questions are open, and this one is the oldest".to_owned();
-            self.refuse(&oldest, &Refusal { code: -32603, message });
+            self.refuse(&oldest, &RequestRefusal { code: -32603, message });
         }
         self.keep_question(id, body, origin);
         match origin {
-            Origin::Call(call) if self.calls.answers(call) => self.hand_over(id, call),
-            Origin::Call(call) => self.put_to_host(id, Some(call)),
-            Origin::Pipe => self.place(id),
+            MessageOrigin::Call(call) if self.calls.answers(call) => self.hand_over(id, call),
+            MessageOrigin::Call(call) => self.put_to_host(id, Some(call)),
+            MessageOrigin::Pipe => self.place(id),
         }
     }
 
-    fn keep_question(&self, id: &Id, body: Notification, origin: Origin) {
+    fn keep_question(&self, id: &RequestId, body: Notification, origin: MessageOrigin) {
         let calls = match (origin, related_task(&body)) {
-            (Origin::Pipe, Some(task)) => self.calls.asking_about(&task),
-            (Origin::Pipe, None) => self.calls.asking(),
-            (Origin::Call(_), _) => AskingCalls::default(),
+            (MessageOrigin::Pipe, Some(task)) => self.calls.asking_about(&task),
+            (MessageOrigin::Pipe, None) => self.calls.asking(),
+            (MessageOrigin::Call(_), _) => AskingCalls::default(),
         };
         let in_flight = calls.in_flight.iter().map(|call| (call.id, call.client));
         let candidates = in_flight.chain(calls.abandoned).collect();
-        let place = if origin == Origin::Pipe { Place::Held } else { Place::OwnStream };
+        let place = if origin == MessageOrigin::Pipe {
+            AnsweringParty::Held
+        } else {
+            AnsweringParty::OwnStream
+        };
         self.questions.add(id, body, candidates, place);
     }
 
@@ -77,7 +81,7 @@ impl Link {
         }
         let mut moved = Vec::new();
         for (id, question) in &mut self.questions.lock().open {
-            if matches!(question.place, Place::Call(asked) if asked == call) {
+            if matches!(question.place, AnsweringParty::Call(asked) if asked == call) {
                 question.pass(call);
                 moved.push((question.number, id.clone()));
             }
@@ -90,28 +94,28 @@ impl Link {
     }
 
     /// Finds the party that is to answer a request from a shared channel.
-    fn place(self: &Arc<Self>, id: &Id) {
+    fn place(self: &Arc<Self>, id: &RequestId) {
         let calls = self.calls.asking();
         let step = {
             let mut table = self.questions.lock();
             let Some(question) = table.open.get_mut(id) else { return };
             let step = question.next_step(&calls);
-            if matches!(step, Step::Hold) {
-                question.place = Place::Held;
+            if matches!(step, QuestionStep::Hold) {
+                question.place = AnsweringParty::Held;
                 question.turn += 1;
             }
             step
         };
         match step {
-            Step::Hand(call) => self.hand_to(id, call),
-            Step::AskHost => self.put_to_host(id, self.calls.only()),
-            Step::Hold => self.watch_held(),
-            Step::Refuse => self.give_up(id, &Refusal::unanswered()),
+            QuestionStep::Hand(call) => self.hand_to(id, call),
+            QuestionStep::AskHost => self.put_to_host(id, self.calls.only()),
+            QuestionStep::Hold => self.watch_held(),
+            QuestionStep::Refuse => self.give_up(id, &RequestRefusal::unanswered()),
         }
     }
 
     /// Refuses a request that no call answers.
-    fn give_up(self: &Arc<Self>, id: &Id, refusal: &Refusal) {
+    fn give_up(self: &Arc<Self>, id: &RequestId, refusal: &RequestRefusal) {
         if self.questions.take(id).is_some() {
             self.counts.refused();
             self.refuse(id, refusal);
@@ -127,13 +131,13 @@ impl Link {
                 server = self.settings.label,
                 "a request of the server was refused: calls of several clients wait on its connection"
             );
-            self.give_up(&id, &Refusal::ambiguous());
+            self.give_up(&id, &RequestRefusal::ambiguous());
         }
         !self.questions.held().is_empty()
     }
 
     /// Assigns a request to a client, by one of its calls.
-    fn hand_to(self: &Arc<Self>, id: &Id, call: AnsweringCall) {
+    fn hand_to(self: &Arc<Self>, id: &RequestId, call: AnsweringCall) {
         if let Some(question) = self.questions.lock().open.get_mut(id) {
             question.client = Some(call.client);
         }
@@ -162,28 +166,31 @@ impl Link {
     }
 
     /// Hands a request to a call, with a reply handle.
-    fn hand_over(self: &Arc<Self>, id: &Id, call: u64) {
+    fn hand_over(self: &Arc<Self>, id: &RequestId, call: u64) {
         let (turn, Notification { method, params }) = {
             let mut table = self.questions.lock();
             let Some(question) = table.open.get_mut(id) else { return };
             question.turn += 1;
-            if !matches!(question.place, Place::OwnStream) {
-                question.place = Place::Call(call);
+            if !matches!(question.place, AnsweringParty::OwnStream) {
+                question.place = AnsweringParty::Call(call);
             }
             (question.turn, question.body.clone())
         };
         let (link, asked) = (Arc::clone(self), id.clone());
-        let waiting = self.calls.pulse(call).as_ref().map(Pulse::wait_for_us);
-        let reply = Reply::new(move |answer| {
+        let waiting = self.calls.pulse(call).as_ref().map(CallTimer::wait_for_us);
+        let reply = RequestResponder::new(move |answer| {
             drop(waiting);
             link.answered(&asked, turn, answer);
         });
         // A call that ended meanwhile drops it unanswered.
-        self.calls.deliver(call, Arrival::Asked(Asked { method, params, reply: Some(reply) }));
+        self.calls.deliver(
+            call,
+            MailboxItem::Asked(PendingServerRequest { method, params, reply: Some(reply) }),
+        );
     }
 
     /// Handles the answer of the party that a request was assigned to.
-    fn answered(self: &Arc<Self>, id: &Id, turn: u32, answer: Result<Json, Refusal>) {
+    fn answered(self: &Arc<Self>, id: &RequestId, turn: u32, answer: Result<Json, RequestRefusal>) {
         {
             let mut table = self.questions.lock();
             // The server may have taken it back, or somebody else was asked since.
@@ -191,7 +198,7 @@ impl Link {
             else {
                 return;
             };
-            if let (Place::Call(call), Err(refusal)) = (&question.place, &answer)
+            if let (AnsweringParty::Call(call), Err(refusal)) = (&question.place, &answer)
                 && refusal.is_unanswered()
             {
                 let call = *call;
@@ -208,23 +215,23 @@ impl Link {
         }
     }
 
-    fn refuse(self: &Arc<Self>, id: &Id, refusal: &Refusal) {
+    fn refuse(self: &Arc<Self>, id: &RequestId, refusal: &RequestRefusal) {
         self.send_later(splice::error(Some(id), refusal.code, &refusal.message, None));
     }
 
     /// Passes a request to the handler, and notifies the call that it may belong to.
-    fn put_to_host(self: &Arc<Self>, id: &Id, call: Option<u64>) {
+    fn put_to_host(self: &Arc<Self>, id: &RequestId, call: Option<u64>) {
         let (link, answered) = (Arc::clone(self), id.clone());
         let pulse = call.and_then(|call| self.calls.pulse(call));
         // Held until the handle is in its place, so that the task cannot remove the question before.
         let mut table = self.questions.lock();
         let Some(question) = table.open.get_mut(id) else { return };
         let body = question.body.clone();
-        let announced = Message::Notification(body.clone());
+        let announced = JsonRpcMessage::Notification(body.clone());
         let Notification { method, params } = body;
-        let asked = Question { call: call.map(Into::into), method, params };
+        let asked = ServerRequest { call: call.map(Into::into), method, params };
         let task = self.spawn(async move {
-            let _waiting = pulse.as_ref().map(Pulse::wait_for_us);
+            let _waiting = pulse.as_ref().map(CallTimer::wait_for_us);
             let bytes = match link.settings.host.answer(asked).await {
                 Ok(result) => splice::response(&answered, &result),
                 Err(refusal) => {
@@ -236,10 +243,10 @@ impl Link {
                 tracing::debug!(%error, "an answer was not delivered");
             }
         });
-        question.place = Place::Host(task);
+        question.place = AnsweringParty::Host(task);
         drop(table);
         if let Some(call) = call {
-            self.calls.deliver(call, Arrival::Message(announced));
+            self.calls.deliver(call, MailboxItem::Message(announced));
         }
     }
 }

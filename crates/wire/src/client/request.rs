@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{LogLevel, Postmark, Questions, Tasks};
+use crate::ask::{LogLevel, SendObserver, ServerRequestHandling, TaskHandling};
 use crate::budget::MemoryHolder;
-use crate::client::dialect::Dialect;
+use crate::client::dialect::RequestDialect;
 use crate::json::{Json, Object};
 use crate::splice;
 
@@ -24,7 +24,7 @@ use crate::splice;
 /// # Ok::<(), consort_wire::JsonError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct OutgoingRequest {
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: Vec<(Cow<'static, str>, Json)>,
     pub(crate) meta: Option<Arc<Object>>,
@@ -35,19 +35,19 @@ pub struct Request {
     pub(crate) is_owner: bool,
     pub(crate) session: Option<u64>,
     pub(crate) capabilities: Option<Json>,
-    pub(crate) questions: Questions,
-    pub(crate) tasks: Tasks,
-    pub(crate) cancel: Option<Cancel>,
-    pub(crate) postmark: Option<Arc<dyn Postmark>>,
+    pub(crate) questions: ServerRequestHandling,
+    pub(crate) tasks: TaskHandling,
+    pub(crate) cancel: Option<CancelHandle>,
+    pub(crate) postmark: Option<Arc<dyn SendObserver>>,
     /// True if the client repeats it after fixing the cause of the server's refusal.
     pub(crate) repeats: bool,
 }
 
 /// Handle that cancels calls from elsewhere. Clones cancel together.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(CancellationToken);
+pub struct CancelHandle(CancellationToken);
 
-impl Cancel {
+impl CancelHandle {
     /// Creates a handle.
     pub fn new() -> Self {
         Self::default()
@@ -62,13 +62,13 @@ impl Cancel {
 
 /// Parameters that a further round of a call adds.
 #[derive(Clone, Debug)]
-pub(crate) struct Round {
+pub(crate) struct FollowUpRound {
     pub(crate) responses: Option<Json>,
     /// Exactly as the server sent it.
     pub(crate) state: Option<Json>,
 }
 
-impl Request {
+impl OutgoingRequest {
     /// Creates a request without parameters.
     pub fn new(method: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -82,8 +82,8 @@ impl Request {
             is_owner: false,
             session: None,
             capabilities: None,
-            questions: Questions::default(),
-            tasks: Tasks::default(),
+            questions: ServerRequestHandling::default(),
+            tasks: TaskHandling::default(),
             cancel: None,
             postmark: None,
             repeats: true,
@@ -156,7 +156,7 @@ impl Request {
 
     /// Sets an observer of its sending.
     #[must_use]
-    pub fn postmark(mut self, postmark: Option<Arc<dyn Postmark>>) -> Self {
+    pub fn postmark(mut self, postmark: Option<Arc<dyn SendObserver>>) -> Self {
         self.postmark = postmark;
         self
     }
@@ -228,21 +228,21 @@ impl Request {
 
     /// Sets the handling of the server's requests.
     #[must_use]
-    pub fn questions(mut self, questions: Questions) -> Self {
+    pub fn questions(mut self, questions: ServerRequestHandling) -> Self {
         self.questions = questions;
         self
     }
 
     /// Sets the handling of tasks.
     #[must_use]
-    pub fn tasks(mut self, tasks: Tasks) -> Self {
+    pub fn tasks(mut self, tasks: TaskHandling) -> Self {
         self.tasks = tasks;
         self
     }
 
     /// Lets `cancel` end the call.
     #[must_use]
-    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+    pub fn cancelled_by(mut self, cancel: &CancelHandle) -> Self {
         self.cancel = Some(cancel.clone());
         self
     }
@@ -292,8 +292,8 @@ impl Request {
     pub(crate) fn write(
         &self,
         id: u64,
-        dialect: &Dialect,
-        round: Option<&Round>,
+        dialect: &RequestDialect,
+        round: Option<&FollowUpRound>,
         task: bool,
     ) -> Bytes {
         let size = self
@@ -318,7 +318,7 @@ impl Request {
             if progress || self.meta.is_some() || dialect.is_modern() {
                 params.object("_meta", |meta| {
                     if let Some(own) = &self.meta {
-                        meta.members(own, &Dialect::RESERVED);
+                        meta.members(own, &RequestDialect::RESERVED);
                     }
                     if progress {
                         meta.number("progressToken", id);

@@ -4,31 +4,33 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::ask::Refusal;
-use crate::ask::{Asked, Postmark, Questions, Reply, Tasks};
-use crate::client::call::{Answer, Event, Events};
-use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed, Limit, NotSent};
-use crate::client::gate::Place;
-use crate::client::host::Question;
-use crate::client::link::Link;
-use crate::client::pulse::Pulse;
-use crate::client::request::{Request, Round};
+use crate::ask::RequestRefusal;
+use crate::ask::{
+    PendingServerRequest, RequestResponder, SendObserver, ServerRequestHandling, TaskHandling,
+};
+use crate::client::call::{CallEventSender, PendingCallEvent, ServerAnswer};
+use crate::client::dialect::RequestDialect;
+use crate::client::error::{ClientCallError, CloseReason, NotSent, TimeLimitKind};
+use crate::client::gate::CallPermit;
+use crate::client::host::ServerRequest;
+use crate::client::link::SharedConnection;
+use crate::client::pulse::CallTimer;
+use crate::client::request::{FollowUpRound, OutgoingRequest};
 use crate::client::{list, session, task};
 use crate::json::{Json, Object};
-use crate::splice::Writer;
-use crate::transport::{Ticket, Transport};
+use crate::splice::ObjectWriter;
+use crate::transport::{SendPermit, Transport};
 
 /// The most characters of a server's text that an error quotes.
 const QUOTED: usize = 64;
 
 /// Runs a call to its end, within its limits.
 pub(crate) async fn run(
-    link: &Arc<Link>,
+    link: &Arc<SharedConnection>,
     id: u64,
-    request: &Request,
-    events: &Events,
-) -> Result<Answer, CallError> {
+    request: &OutgoingRequest,
+    events: &CallEventSender,
+) -> Result<ServerAnswer, ClientCallError> {
     let settings = &link.settings;
     let tool = request
         .tool_name()
@@ -36,9 +38,14 @@ pub(crate) async fn run(
         .unwrap_or_default();
     let idle = request.idle.or(tool.idle).unwrap_or(settings.times.idle);
     let total = request.total.or(tool.total).unwrap_or(settings.times.total);
-    let pulse = Arc::new(Pulse::default());
-    let run =
-        Run { link, request, events: Some(events), pulse: &pulse, tickets: Tickets::default() };
+    let pulse = Arc::new(CallTimer::default());
+    let run = CallExecution {
+        link,
+        request,
+        events: Some(events),
+        pulse: &pulse,
+        tickets: SendPermits::default(),
+    };
     // In place: a future that is named first and awaited later is kept twice.
     let mut work = pin!(async {
         let _place = match link.gate.try_enter() {
@@ -52,25 +59,25 @@ pub(crate) async fn run(
     tokio::select! {
         biased;
         end = &mut work => end,
-        () = request.cancelled() => Err(CallError::Cancelled { sent: run.tickets.left() }),
+        () = request.cancelled() => Err(ClientCallError::Cancelled { sent: run.tickets.left() }),
         () = link.stop.cancelled() => {
-            let closed = link.calls.closed().unwrap_or(Closed::Ours);
-            Err(CallError::closed(closed, run.tickets.left()))
+            let closed = link.calls.closed().unwrap_or(CloseReason::Ours);
+            Err(ClientCallError::closed(closed, run.tickets.left()))
         }
         kind = pulse.stopped(idle, total, link.settings.times.late) => {
-            let limit = if kind == Limit::Idle { idle } else { total };
-            Err(CallError::TimedOut { kind, limit, sent: run.tickets.left() })
+            let limit = if kind == TimeLimitKind::Idle { idle } else { total };
+            Err(ClientCallError::TimedOut { kind, limit, sent: run.tickets.left() })
         }
     }
 }
 
 /// Waits for a place among the calls in flight. Time in the queue does not count as idle time.
 async fn enter(
-    link: &Link,
-    request: &Request,
-    pulse: &Pulse,
+    link: &SharedConnection,
+    request: &OutgoingRequest,
+    pulse: &CallTimer,
     idle: Duration,
-) -> Result<Place, NotSent> {
+) -> Result<CallPermit, NotSent> {
     let mut entering = pin!(link.gate.enter(request.identity.as_ref()));
     loop {
         tokio::select! {
@@ -83,110 +90,129 @@ async fn enter(
 
 /// Runs a subscription, which has no limits but the connection's.
 pub(crate) async fn endless(
-    link: &Arc<Link>,
+    link: &Arc<SharedConnection>,
     id: u64,
-    request: &Request,
-    events: &Events,
-) -> Result<Answer, CallError> {
-    let run = Run {
+    request: &OutgoingRequest,
+    events: &CallEventSender,
+) -> Result<ServerAnswer, ClientCallError> {
+    let run = CallExecution {
         link,
         request,
         events: Some(events),
         pulse: &Arc::default(),
-        tickets: Tickets::default(),
+        tickets: SendPermits::default(),
     };
     let dialect = link.dialect();
     tokio::select! {
         biased;
-        end = run.exchange(id, &dialect, None) => end.map(Answer::Complete),
+        end = run.exchange(id, &dialect, None) => end.map(ServerAnswer::Complete),
         () = link.stop.cancelled() => {
-            Err(CallError::closed(link.calls.closed().unwrap_or(Closed::Ours), run.tickets.left()))
+            Err(ClientCallError::closed(link.calls.closed().unwrap_or(CloseReason::Ours), run.tickets.left()))
         }
     }
 }
 
 /// Makes one request of the client's own, without events or rounds. The caller sets the limits.
 pub(crate) async fn ask(
-    link: &Arc<Link>,
-    dialect: &Dialect,
-    request: &Request,
-) -> Result<Object, CallError> {
-    let run =
-        Run { link, request, events: None, pulse: &Arc::default(), tickets: Tickets::default() };
+    link: &Arc<SharedConnection>,
+    dialect: &RequestDialect,
+    request: &OutgoingRequest,
+) -> Result<Object, ClientCallError> {
+    let run = CallExecution {
+        link,
+        request,
+        events: None,
+        pulse: &Arc::default(),
+        tickets: SendPermits::default(),
+    };
     run.exchange(link.next_id(), dialect, None).await
 }
 
 /// The same, repeated where a session was lost.
-pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Object, CallError> {
-    let run =
-        Run { link, request, events: None, pulse: &Arc::default(), tickets: Tickets::default() };
+pub(crate) async fn request(
+    link: &Arc<SharedConnection>,
+    request: &OutgoingRequest,
+) -> Result<Object, ClientCallError> {
+    let run = CallExecution {
+        link,
+        request,
+        events: None,
+        pulse: &Arc::default(),
+        tickets: SendPermits::default(),
+    };
     run.attempt(link.next_id(), None).await.map(|(_, result)| result)
 }
 
 /// Context of one call.
-pub(crate) struct Run<'a> {
-    pub(crate) link: &'a Arc<Link>,
-    pub(crate) request: &'a Request,
+pub(crate) struct CallExecution<'a> {
+    pub(crate) link: &'a Arc<SharedConnection>,
+    pub(crate) request: &'a OutgoingRequest,
     /// Sender of the call's events. The client's own requests have none.
-    pub(crate) events: Option<&'a Events>,
-    pub(crate) pulse: &'a Arc<Pulse>,
-    pub(crate) tickets: Tickets,
+    pub(crate) events: Option<&'a CallEventSender>,
+    pub(crate) pulse: &'a Arc<CallTimer>,
+    pub(crate) tickets: SendPermits,
 }
 
-impl<'a> Run<'a> {
+impl<'a> CallExecution<'a> {
     /// Another request on behalf of the same call.
-    pub(crate) fn with<'b>(&self, request: &'b Request) -> Run<'b>
+    pub(crate) fn with<'b>(&self, request: &'b OutgoingRequest) -> CallExecution<'b>
     where
         'a: 'b,
     {
-        Run {
+        CallExecution {
             link: self.link,
             request,
             events: self.events,
             pulse: self.pulse,
-            tickets: Tickets::default(),
+            tickets: SendPermits::default(),
         }
     }
 
     /// Emits an event and waits until it was received, if there is a receiver.
-    pub(crate) async fn emit(&self, event: Event) {
+    pub(crate) async fn emit(&self, event: PendingCallEvent) {
         if let Some(events) = self.events {
             events.emit(event).await;
         }
     }
 
-    async fn rounds(&self, first: u64) -> Result<Answer, CallError> {
+    async fn rounds(&self, first: u64) -> Result<ServerAnswer, ClientCallError> {
         let limit = self.link.settings.limits.rounds;
         let (mut id, mut round) = (first, None);
         for _ in 0..=limit {
             let (dialect, result) = self.attempt(id, round.as_ref()).await?;
             match kind(&dialect, &result) {
-                Kind::Complete => return Ok(Answer::Complete(result)),
-                Kind::Task if self.request.tasks == Tasks::Follow => {
+                ResultKind::Complete => return Ok(ServerAnswer::Complete(result)),
+                ResultKind::Task if self.request.tasks == TaskHandling::Follow => {
                     return Box::pin(task::follow(self, &dialect, id, result)).await;
                 }
-                Kind::Task => return Ok(Answer::Task(result)),
-                Kind::InputRequired if self.request.questions == Questions::Return => {
-                    return Ok(Answer::InputRequired(result));
+                ResultKind::Task => return Ok(ServerAnswer::Task(result)),
+                ResultKind::InputRequired
+                    if self.request.questions == ServerRequestHandling::Return =>
+                {
+                    return Ok(ServerAnswer::InputRequired(result));
                 }
-                Kind::InputRequired => round = Some(Box::pin(self.answers(first, &result)).await?),
-                Kind::Unknown(kind) => {
+                ResultKind::InputRequired => {
+                    round = Some(Box::pin(self.answers(first, &result)).await?)
+                }
+                ResultKind::Unknown(kind) => {
                     let kind: String = kind.chars().take(QUOTED).collect();
                     let kind = kind.escape_debug();
-                    return Err(CallError::Malformed(format!("a result of unknown kind `{kind}`")));
+                    return Err(ClientCallError::Malformed(format!(
+                        "a result of unknown kind `{kind}`"
+                    )));
                 }
             }
             id = self.link.next_id();
         }
-        Err(CallError::Rounds { rounds: limit })
+        Err(ClientCallError::Rounds { rounds: limit })
     }
 
     /// Makes one exchange, repeated once if the cause of its failure can be fixed.
     async fn attempt(
         &self,
         id: u64,
-        round: Option<&Round>,
-    ) -> Result<(Arc<Dialect>, Object), CallError> {
+        round: Option<&FollowUpRound>,
+    ) -> Result<(Arc<RequestDialect>, Object), ClientCallError> {
         let dialect = self.link.dialect();
         let session = session::current(self.link);
         // Boxed: a future is moved once for each that it is within, and this one is large.
@@ -205,7 +231,7 @@ impl<'a> Run<'a> {
     }
 
     /// Fixes the cause of a refusal, if possible. Returns true if the request may then be repeated.
-    async fn mends(&self, dialect: &Dialect, error: &CallError, session: u64) -> bool {
+    async fn mends(&self, dialect: &RequestDialect, error: &ClientCallError, session: u64) -> bool {
         let Transport::Http(http) = &self.link.transport else {
             return false;
         };
@@ -215,7 +241,7 @@ impl<'a> Run<'a> {
                 self.request.tool_name().is_some() && list::tools_again(self.link).await
             }
             // A server that refuses the session has not looked at the request.
-            CallError::NotSent(NotSent::SessionRefused) => {
+            ClientCallError::NotSent(NotSent::SessionRefused) => {
                 session::renew(self.link, http, session).await.is_ok()
             }
             _ => false,
@@ -223,18 +249,20 @@ impl<'a> Run<'a> {
     }
 
     /// Lets the handler answer the server's input requests.
-    async fn answers(&self, call: u64, result: &Object) -> Result<Round, CallError> {
+    async fn answers(&self, call: u64, result: &Object) -> Result<FollowUpRound, ClientCallError> {
         let _waiting = self.pulse.wait_for_us();
         let state = result.get("requestState");
         let requests = result.get("inputRequests").and_then(|requests| requests.to_object());
         if state.is_none() && requests.is_none() {
-            return Err(CallError::Malformed("it asks for input without saying which".to_owned()));
+            return Err(ClientCallError::Malformed(
+                "it asks for input without saying which".to_owned(),
+            ));
         }
         let responses = match requests {
             Some(requests) => Some(self.put(call, &requests, |_| true).await?),
             None => None,
         };
-        Ok(Round { responses, state })
+        Ok(FollowUpRound { responses, state })
     }
 
     /// Passes requests to the handler, one after the other, as a person would want them.
@@ -243,13 +271,13 @@ impl<'a> Run<'a> {
         call: u64,
         requests: &Object,
         wanted: impl Fn(&str) -> bool,
-    ) -> Result<Json, CallError> {
-        if self.request.questions == Questions::Hand {
+    ) -> Result<Json, ClientCallError> {
+        if self.request.questions == ServerRequestHandling::Hand {
             return self.hand(requests, wanted).await;
         }
         let host = &self.link.settings.host;
         let offers = host.offers();
-        let mut responses = Writer::new();
+        let mut responses = ObjectWriter::new();
         for (key, request) in requests.members().filter(|(key, _)| wanted(key)) {
             let request = request.to_object().unwrap_or_else(Object::empty);
             let method = request.text("method").unwrap_or_default();
@@ -261,16 +289,20 @@ impl<'a> Run<'a> {
                 self.link.counts.refused();
                 let method: String = method.chars().take(QUOTED).collect();
                 let method = method.escape_debug();
-                return Err(CallError::Malformed(format!(
+                return Err(ClientCallError::Malformed(format!(
                     "it asks for `{method}`, which was not offered"
                 )));
             }
-            let asked = Asked { method: method.clone(), params: params.clone(), reply: None };
-            self.emit(Event::Question(asked)).await;
-            match host.answer(Question { call: Some(call.into()), method, params }).await {
+            let asked = PendingServerRequest {
+                method: method.clone(),
+                params: params.clone(),
+                reply: None,
+            };
+            self.emit(PendingCallEvent::Question(asked)).await;
+            match host.answer(ServerRequest { call: Some(call.into()), method, params }).await {
                 Ok(answer) => responses.written(key, answer.as_bytes()),
-                Err(Refusal { message, .. }) => {
-                    return Err(CallError::Malformed(format!(
+                Err(RequestRefusal { message, .. }) => {
+                    return Err(ClientCallError::Malformed(format!(
                         "its question found no answer: {message}"
                     )));
                 }
@@ -280,35 +312,35 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Run<'_> {
+impl CallExecution<'_> {
     /// Passes requests to the caller, all at once, and waits until each was answered.
     async fn hand(
         &self,
         requests: &Object,
         wanted: impl Fn(&str) -> bool,
-    ) -> Result<Json, CallError> {
+    ) -> Result<Json, ClientCallError> {
         let mut answers = Vec::new();
         for (key, request) in requests.members().filter(|(key, _)| wanted(key)) {
             let request = request.to_object().unwrap_or_else(Object::empty);
             let (sender, answer) = tokio::sync::oneshot::channel();
-            let reply = Reply::new(move |answer| {
+            let reply = RequestResponder::new(move |answer| {
                 let _ = sender.send(answer);
             });
             let params = request.get("params").and_then(|params| params.to_object());
-            let asked = Asked {
+            let asked = PendingServerRequest {
                 method: request.text("method").unwrap_or_default(),
                 params: params.unwrap_or_else(Object::empty),
                 reply: Some(reply),
             };
-            self.emit(Event::Question(asked)).await;
+            self.emit(PendingCallEvent::Question(asked)).await;
             answers.push((key.to_owned(), answer));
         }
-        let mut responses = Writer::new();
+        let mut responses = ObjectWriter::new();
         for (key, answer) in answers {
             match answer.await {
                 Ok(Ok(answer)) => responses.written(&key, answer.as_bytes()),
-                Ok(Err(Refusal { message, .. })) => {
-                    return Err(CallError::Malformed(format!(
+                Ok(Err(RequestRefusal { message, .. })) => {
+                    return Err(ClientCallError::Malformed(format!(
                         "its question found no answer: {message}"
                     )));
                 }
@@ -320,14 +352,14 @@ impl Run<'_> {
 }
 
 /// Kind of a result.
-enum Kind {
+enum ResultKind {
     Complete,
     InputRequired,
     Task,
     Unknown(String),
 }
 
-fn kind(dialect: &Dialect, result: &Object) -> Kind {
+fn kind(dialect: &RequestDialect, result: &Object) -> ResultKind {
     if !dialect.is_modern() {
         let created = || {
             result
@@ -336,26 +368,26 @@ fn kind(dialect: &Dialect, result: &Object) -> Kind {
                 .is_some_and(|task| task.get("taskId").is_some())
         };
         return if result.get("content").is_none() && created() {
-            Kind::Task
+            ResultKind::Task
         } else {
-            Kind::Complete
+            ResultKind::Complete
         };
     }
     match result.text("resultType").as_deref() {
-        None | Some("complete") => Kind::Complete,
-        Some("input_required") => Kind::InputRequired,
-        Some("task") => Kind::Task,
-        Some(other) => Kind::Unknown(other.chars().take(40).collect()),
+        None | Some("complete") => ResultKind::Complete,
+        Some("input_required") => ResultKind::InputRequired,
+        Some("task") => ResultKind::Task,
+        Some(other) => ResultKind::Unknown(other.chars().take(40).collect()),
     }
 }
 
 /// The send permits of a call's requests, one for each round.
 #[derive(Default)]
-pub(crate) struct Tickets(Mutex<Vec<Arc<Ticket>>>);
+pub(crate) struct SendPermits(Mutex<Vec<Arc<SendPermit>>>);
 
-impl Tickets {
-    pub(crate) fn issue(&self, postmark: Option<Arc<dyn Postmark>>) -> Arc<Ticket> {
-        let ticket = Arc::new(Ticket::new(postmark));
+impl SendPermits {
+    pub(crate) fn issue(&self, postmark: Option<Arc<dyn SendObserver>>) -> Arc<SendPermit> {
+        let ticket = Arc::new(SendPermit::new(postmark));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&ticket));
         ticket
     }

@@ -8,21 +8,21 @@ use std::time::Duration;
 use ::http::StatusCode;
 use tokio::sync::oneshot;
 
-use crate::client::about::Way;
+use crate::client::about::UpstreamTransport;
 use crate::client::connect::initialize;
-use crate::client::error::{CallError, Closed, ConnectError};
-use crate::client::link::{Link, Origin};
-use crate::client::notices::Notice;
-use crate::sse::Events;
+use crate::client::error::{ClientCallError, CloseReason, ConnectError};
+use crate::client::link::{MessageOrigin, SharedConnection};
+use crate::client::notices::ConnectionNotice;
+use crate::sse::SseDecoder;
 use crate::transport::Transport;
-use crate::transport::http::{self, Content, Http};
-use crate::transport::pool::Reply;
+use crate::transport::http::{self, HttpTransport, ReplyContentType};
+use crate::transport::pool::PooledResponse;
 
 /// The TypeScript SDK's code for an unknown session.
 const SESSION_NOT_FOUND: i64 = -32001;
 
 /// The number of the current session.
-pub(crate) fn current(link: &Link) -> u64 {
+pub(crate) fn current(link: &SharedConnection) -> u64 {
     match &link.transport {
         Transport::Http(http) => http.session_number(),
         Transport::Stdio(_) | Transport::Sse(_) => 0,
@@ -31,43 +31,47 @@ pub(crate) fn current(link: &Link) -> u64 {
 
 /// Returns true if a refusal concerns the session of the request: the status that the specification requires,
 /// or a bad request that says so, as servers of the TypeScript and Python SDKs answer after a restart.
-pub(crate) fn is_refused(status: StatusCode, error: &CallError) -> bool {
+pub(crate) fn is_refused(status: StatusCode, error: &ClientCallError) -> bool {
     let names_session = |text: &str| {
         let text = text.to_ascii_lowercase();
         text.contains("session") || text.contains("not initialized")
     };
     match (status, error) {
         (StatusCode::NOT_FOUND, _) => true,
-        (StatusCode::BAD_REQUEST, CallError::Refused(error)) => {
+        (StatusCode::BAD_REQUEST, ClientCallError::Refused(error)) => {
             error.code == SESSION_NOT_FOUND || names_session(&error.message)
         }
-        (StatusCode::BAD_REQUEST, CallError::Status { body, .. }) => names_session(body),
+        (StatusCode::BAD_REQUEST, ClientCallError::Status { body, .. }) => names_session(body),
         _ => false,
     }
 }
 
 /// Replaces a session that the server lost, once for all concurrent calls.
-pub(crate) async fn renew(link: &Arc<Link>, http: &Http, lost: u64) -> Result<(), ConnectError> {
+pub(crate) async fn renew(
+    link: &Arc<SharedConnection>,
+    http: &HttpTransport,
+    lost: u64,
+) -> Result<(), ConnectError> {
     let _renewing = http.renewing.lock().await;
     if http.session_number() != lost {
         return Ok(());
     }
-    initialize(link, Way::Http).await?;
-    link.notices.send(Notice::Renewed);
+    initialize(link, UpstreamTransport::Http).await?;
+    link.notices.send(ConnectionNotice::Renewed);
     Ok(())
 }
 
 /// Opens the common stream of a legacy session and keeps it open: it carries messages of the server that name
 /// no call. Returns when the stream is open, or known not to be, or slow to come: before that, messages on it
 /// may be lost.
-pub(crate) async fn listen(link: &Arc<Link>) {
+pub(crate) async fn listen(link: &Arc<SharedConnection>) {
     let (opened, open) = oneshot::channel();
     let (listening, session) = (Arc::clone(link), current(link));
     link.spawn(async move { keep(&listening, session, opened).await });
     let _ = tokio::time::timeout(link.settings.times.listen, open).await;
 }
 
-async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
+async fn keep(link: &Arc<SharedConnection>, session: u64, opened: oneshot::Sender<()>) {
     let Transport::Http(http) = &link.transport else {
         return;
     };
@@ -80,7 +84,7 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
     let mut has_lived;
     // A session that was replaced has a stream of its own.
     while current(link) == session {
-        let mut events = Events::new(link.settings.limits.message_bytes);
+        let mut events = SseDecoder::new(link.settings.limits.message_bytes);
         has_lived = false;
         let reply = http.listen(&link.dialect(), last.as_deref()).await;
         if matches!(&reply, Ok(reply) if reply.status.is_success()) {
@@ -90,10 +94,10 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
         match reply {
             Ok(reply)
                 if reply.status.is_success()
-                    && http::content(&reply.headers) == Content::Events =>
+                    && http::content(&reply.headers) == ReplyContentType::Events =>
             {
                 if was_open && last.is_none() {
-                    link.notices.send(Notice::Reopened);
+                    link.notices.send(ConnectionNotice::Reopened);
                 }
                 was_open = true;
                 let begun = tokio::time::Instant::now();
@@ -143,19 +147,23 @@ fn is_passing(status: StatusCode) -> bool {
 
 /// The same as [`renew`], boxed, for the stream that it starts.
 fn renewed<'a>(
-    link: &'a Arc<Link>,
-    http: &'a Http,
+    link: &'a Arc<SharedConnection>,
+    http: &'a HttpTransport,
     lost: u64,
 ) -> Pin<Box<dyn Future<Output = Result<(), ConnectError>> + Send + 'a>> {
     Box::pin(renew(link, http, lost))
 }
 
-async fn follow(link: &Arc<Link>, mut reply: Reply, events: &mut Events) -> Result<(), Closed> {
+async fn follow(
+    link: &Arc<SharedConnection>,
+    mut reply: PooledResponse,
+    events: &mut SseDecoder,
+) -> Result<(), CloseReason> {
     while let Some(Ok(bytes)) = reply.chunk().await {
         events.push(&bytes);
-        while let Some(event) = events.next_event().map_err(|_| Closed::Oversized)? {
+        while let Some(event) = events.next_event().map_err(|_| CloseReason::Oversized)? {
             if event.kind == "message" {
-                link.receive(&event.data, Origin::Pipe)?;
+                link.receive(&event.data, MessageOrigin::Pipe)?;
             }
         }
     }
@@ -165,22 +173,24 @@ async fn follow(link: &Arc<Link>, mut reply: Reply, events: &mut Events) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Message;
+    use crate::JsonRpcMessage;
 
-    fn error(code: i64, message: &str) -> CallError {
+    fn error(code: i64, message: &str) -> ClientCallError {
         let text = format!(
             r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":"{message}"}},"id":null}}"#
         );
-        let Ok(Message::Error { error, .. }) = Message::parse(bytes::Bytes::from(text)) else {
+        let Ok(JsonRpcMessage::Error { error, .. }) =
+            JsonRpcMessage::parse(bytes::Bytes::from(text))
+        else {
             panic!()
         };
-        CallError::Refused(error)
+        ClientCallError::Refused(error)
     }
 
     #[test]
     fn a_refusal_that_names_the_session_is_about_the_session() {
         let bad = StatusCode::BAD_REQUEST;
-        let body = |body: &str| CallError::Status {
+        let body = |body: &str| ClientCallError::Status {
             status: 400,
             retry_after: None,
             body: body.to_owned(),

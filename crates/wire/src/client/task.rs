@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::client::call::{Answer, Event};
-use crate::client::dialect::Dialect;
-use crate::client::error::CallError;
-use crate::client::link::Link;
+use crate::client::call::{PendingCallEvent, ServerAnswer};
+use crate::client::dialect::RequestDialect;
+use crate::client::error::ClientCallError;
+use crate::client::link::SharedConnection;
 use crate::client::owner::{CallOwner, CallTask};
-use crate::client::request::Request;
-use crate::client::run::{self, Run};
+use crate::client::request::OutgoingRequest;
+use crate::client::run::{self, CallExecution};
 use crate::json::{Json, Object};
 use crate::message::ServerError;
 
@@ -25,21 +25,22 @@ const POLL_MOST: Duration = Duration::from_mins(1);
 
 /// Follows the task that `created` describes.
 pub(crate) async fn follow(
-    run: &Run<'_>,
-    dialect: &Arc<Dialect>,
+    run: &CallExecution<'_>,
+    dialect: &Arc<RequestDialect>,
     id: u64,
     created: Object,
-) -> Result<Answer, CallError> {
+) -> Result<ServerAnswer, ClientCallError> {
     let state = if dialect.is_modern() {
         Some(created)
     } else {
         created.get("task").and_then(|task| task.to_object())
     };
-    let state = state.ok_or_else(|| CallError::Malformed("a task without a state".to_owned()))?;
+    let state =
+        state.ok_or_else(|| ClientCallError::Malformed("a task without a state".to_owned()))?;
     let Some(task) = state.get("taskId") else {
-        return Err(CallError::Malformed("a task without an id".to_owned()));
+        return Err(ClientCallError::Malformed("a task without an id".to_owned()));
     };
-    let mut guard = Guard { link: run.link, dialect, task: &task, ended: false };
+    let mut guard = TaskGuard { link: run.link, dialect, task: &task, ended: false };
     let end = if dialect.is_modern() {
         modern(run, dialect, id, &task, state).await
     } else {
@@ -51,24 +52,24 @@ pub(crate) async fn follow(
 
 /// The tasks extension: the state carries the questions and, at the end, the result.
 async fn modern(
-    run: &Run<'_>,
-    dialect: &Dialect,
+    run: &CallExecution<'_>,
+    dialect: &RequestDialect,
     id: u64,
     task: &Json,
     mut state: Object,
-) -> Result<Answer, CallError> {
+) -> Result<ServerAnswer, ClientCallError> {
     let mut answered = HashSet::new();
     loop {
-        run.emit(Event::Task(state.clone())).await;
+        run.emit(PendingCallEvent::Task(state.clone())).await;
         match state.text("status").as_deref() {
             Some("completed") => {
                 let result = state.get("result").and_then(|result| result.to_object());
-                return result.map(Answer::Complete).ok_or_else(|| {
-                    CallError::Malformed("a completed task without a result".to_owned())
+                return result.map(ServerAnswer::Complete).ok_or_else(|| {
+                    ClientCallError::Malformed("a completed task without a result".to_owned())
                 });
             }
-            Some("failed") => return Err(CallError::Refused(failure(&state))),
-            Some("cancelled") => return Err(CallError::Cancelled { sent: true }),
+            Some("failed") => return Err(ClientCallError::Refused(failure(&state))),
+            Some("cancelled") => return Err(ClientCallError::Cancelled { sent: true }),
             Some("input_required") => {
                 let requests = state.get("inputRequests").and_then(|requests| requests.to_object());
                 let requests = requests.unwrap_or_else(Object::empty);
@@ -97,12 +98,12 @@ async fn modern(
 /// The tasks of 2025-11-25: the result is fetched by a request that waits for it, and on whose
 /// stream questions may come.
 async fn legacy(
-    run: &Run<'_>,
-    dialect: &Dialect,
+    run: &CallExecution<'_>,
+    dialect: &RequestDialect,
     id: u64,
     task: &Json,
     mut state: Object,
-) -> Result<Answer, CallError> {
+) -> Result<ServerAnswer, ClientCallError> {
     let named = task.text().map(|task| CallTask::Named(task.as_ref().into()));
     let owner = CallOwner { task: named.unwrap_or_default(), ..run.owner() };
     // The token of the first request stays valid, so its progress still has to find us.
@@ -110,31 +111,34 @@ async fn legacy(
         .link
         .calls
         .open(id, &run.link.settings.limits, run.pulse, owner)
-        .map_err(|closed| CallError::closed(closed, true))?;
+        .map_err(|closed| ClientCallError::closed(closed, true))?;
     let mut open = OpenTask { link: run.link, id, ended: false };
     let end = async {
-        run.emit(Event::Task(state.clone())).await;
+        run.emit(PendingCallEvent::Task(state.clone())).await;
         while state.text("status").as_deref() == Some("working") {
             sleep(poll(&state, "pollInterval")).await;
             let next = look(run, dialect, task).await?;
             if next.text("status") != state.text("status")
                 || next.text("statusMessage") != state.text("statusMessage")
             {
-                run.emit(Event::Task(next.clone())).await;
+                run.emit(PendingCallEvent::Task(next.clone())).await;
             }
             state = next;
         }
         if state.text("status").as_deref() == Some("cancelled") {
-            return Err(CallError::Cancelled { sent: true });
+            return Err(ClientCallError::Cancelled { sent: true });
         }
         let mut result = about("tasks/result", task);
         result.identity.clone_from(&run.request.identity);
-        run.with(&result).exchange(run.link.next_id(), dialect, None).await.map(Answer::Complete)
+        run.with(&result)
+            .exchange(run.link.next_id(), dialect, None)
+            .await
+            .map(ServerAnswer::Complete)
     };
     let end = tokio::select! {
         end = end => end,
         // Progress is emitted on the way; only a lost connection ends this wait.
-        end = run.wait(&mailbox) => end.map(Answer::Complete),
+        end = run.wait(&mailbox) => end.map(ServerAnswer::Complete),
     };
     open.ended = true;
     end
@@ -142,7 +146,7 @@ async fn legacy(
 
 /// The mailbox of a task that is followed. Dropping it before the end abandons the call.
 struct OpenTask<'a> {
-    link: &'a Arc<Link>,
+    link: &'a Arc<SharedConnection>,
     id: u64,
     ended: bool,
 }
@@ -159,7 +163,11 @@ impl Drop for OpenTask<'_> {
 }
 
 /// Queries the state of the task. Querying is harmless, so a failure is retried.
-async fn look(run: &Run<'_>, dialect: &Dialect, task: &Json) -> Result<Object, CallError> {
+async fn look(
+    run: &CallExecution<'_>,
+    dialect: &RequestDialect,
+    task: &Json,
+) -> Result<Object, ClientCallError> {
     let mut attempt = 1;
     loop {
         match run::ask(run.link, dialect, &about("tasks/get", task)).await {
@@ -167,7 +175,7 @@ async fn look(run: &Run<'_>, dialect: &Dialect, task: &Json) -> Result<Object, C
                 run.pulse.beat();
                 return Ok(state);
             }
-            Err(error @ CallError::Refused(_)) => return Err(error),
+            Err(error @ ClientCallError::Refused(_)) => return Err(error),
             Err(error)
                 if attempt >= run.link.settings.limits.task_attempts
                     || run.link.calls.closed().is_some() =>
@@ -180,8 +188,8 @@ async fn look(run: &Run<'_>, dialect: &Dialect, task: &Json) -> Result<Object, C
     }
 }
 
-fn about(method: &'static str, task: &Json) -> Request {
-    Request::new(method).with("taskId", task.clone())
+fn about(method: &'static str, task: &Json) -> OutgoingRequest {
+    OutgoingRequest::new(method).with("taskId", task.clone())
 }
 
 fn poll(state: &Object, name: &str) -> Duration {
@@ -202,14 +210,14 @@ fn failure(state: &Object) -> ServerError {
 }
 
 /// A task in progress. Dropping it before its end cancels it at the server.
-struct Guard<'a> {
-    link: &'a Arc<Link>,
-    dialect: &'a Arc<Dialect>,
+struct TaskGuard<'a> {
+    link: &'a Arc<SharedConnection>,
+    dialect: &'a Arc<RequestDialect>,
     task: &'a Json,
     ended: bool,
 }
 
-impl Drop for Guard<'_> {
+impl Drop for TaskGuard<'_> {
     fn drop(&mut self) {
         if self.ended || self.link.calls.closed().is_some() {
             return;

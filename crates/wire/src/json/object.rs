@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::{Json, JsonError, Problem, folds_to, scan, unescaped};
+use super::{Json, JsonError, JsonErrorKind, folds_to, scan, unescaped};
 
 /// A JSON object with the positions of its members.
 pub struct Object {
@@ -21,21 +21,21 @@ pub struct Object {
 }
 
 /// Few objects on the path of a call have more members.
-type Members = SmallVec<[Member; 5]>;
+type Members = SmallVec<[MemberSpan; 5]>;
 
 /// The members of an object, and true if a key has escapes.
 type ScannedMembers = (Members, bool);
 
 /// Positions of a member's key (without quotes) and value. A message is far below 4 GiB.
 #[derive(Clone, Copy)]
-struct Member {
+struct MemberSpan {
     key: (u32, u32),
     value: (u32, u32),
 }
 
 /// Handling of duplicate members.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Duplicates {
+pub(crate) enum DuplicateMembers {
     Keep,
     Refuse,
 }
@@ -68,12 +68,12 @@ impl Object {
         bytes: &Bytes,
         at: usize,
         depth: u32,
-        duplicates: Duplicates,
+        duplicates: DuplicateMembers,
     ) -> Result<(Self, usize), JsonError> {
         let at_place = |error: JsonError| JsonError::new(error.problem(), at + error.at());
         let (members, end) = members(&bytes[at..], depth).map_err(at_place)?;
         let object = Self::new(Json(bytes.slice(at..at + end)), members);
-        if duplicates == Duplicates::Refuse {
+        if duplicates == DuplicateMembers::Refuse {
             object.refuse_duplicates().map_err(at_place)?;
         }
         Ok((object, at + end))
@@ -91,7 +91,9 @@ impl Object {
         };
         match twice {
             None => Ok(()),
-            Some(n) => Err(JsonError::new(Problem::Duplicate, self.members[n].key.0 as usize)),
+            Some(n) => {
+                Err(JsonError::new(JsonErrorKind::Duplicate, self.members[n].key.0 as usize))
+            }
         }
     }
 
@@ -145,7 +147,7 @@ impl Object {
 
     /// The same as bytes.
     pub(crate) fn raw_members(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let value = |member: &Member| &self.as_bytes()[range(member.value)];
+        let value = |member: &MemberSpan| &self.as_bytes()[range(member.value)];
         self.members.iter().map(move |member| (self.key(member), value(member)))
     }
 
@@ -182,7 +184,7 @@ impl Object {
         self.json.as_bytes()
     }
 
-    fn find(&self, name: &str) -> Option<&Member> {
+    fn find(&self, name: &str) -> Option<&MemberSpan> {
         self.members.iter().rev().find(|member| {
             let key = self.key(member);
             key == name.as_bytes()
@@ -190,7 +192,7 @@ impl Object {
         })
     }
 
-    fn key(&self, member: &Member) -> &[u8] {
+    fn key(&self, member: &MemberSpan) -> &[u8] {
         &self.as_bytes()[range(member.key)]
     }
 
@@ -232,7 +234,7 @@ fn range((start, end): (u32, u32)) -> std::ops::Range<usize> {
 /// Checks the object at the start of `bytes` and returns the positions of its members and of its end.
 fn members(bytes: &[u8], depth: u32) -> Result<(ScannedMembers, usize), JsonError> {
     if bytes.first() != Some(&b'{') {
-        return Err(JsonError::new(Problem::NotAnObject, 0));
+        return Err(JsonError::new(JsonErrorKind::NotAnObject, 0));
     }
     let place = |at: usize| u32::try_from(at).expect("a message is below 4 GiB");
     let (mut members, mut has_escapes) = (Members::new(), false);
@@ -245,7 +247,7 @@ fn members(bytes: &[u8], depth: u32) -> Result<(ScannedMembers, usize), JsonErro
         has_escapes =
             has_escapes || scan::short(bytes, at).is_none() && bytes[at..key_end].contains(&b'\\');
         let (start, end) = scan::value(bytes, behind, depth + 1)?;
-        members.push(Member {
+        members.push(MemberSpan {
             key: (place(at + 1), place(key_end - 1)),
             value: (place(start), place(end)),
         });
@@ -253,8 +255,8 @@ fn members(bytes: &[u8], depth: u32) -> Result<(ScannedMembers, usize), JsonErro
         match bytes.get(at) {
             Some(b',') => at = scan::space(bytes, at + 1),
             Some(b'}') => return Ok(((members, has_escapes), at + 1)),
-            Some(_) => return Err(JsonError::new(Problem::Syntax, at)),
-            None => return Err(JsonError::new(Problem::End, at)),
+            Some(_) => return Err(JsonError::new(JsonErrorKind::Syntax, at)),
+            None => return Err(JsonError::new(JsonErrorKind::End, at)),
         }
     }
 }
@@ -329,17 +331,17 @@ mod tests {
     fn a_duplicate_is_seen_through_escapes_and_among_many() {
         let read = |text: String| {
             let bytes = Bytes::from(format!("  {text}"));
-            let read = Object::read(&bytes, 2, 0, Duplicates::Refuse);
+            let read = Object::read(&bytes, 2, 0, DuplicateMembers::Refuse);
             read.map(|_| ()).map_err(|error| (error.problem(), error.at()))
         };
         assert_eq!(read(r#"{"a":1,"b":2}"#.into()), Ok(()));
-        assert_eq!(read(r#"{"a":1,"a":2}"#.into()), Err((Problem::Duplicate, 10)));
-        assert_eq!(read(r#"{"a":1,"\u0061":2}"#.into()), Err((Problem::Duplicate, 10)));
+        assert_eq!(read(r#"{"a":1,"a":2}"#.into()), Err((JsonErrorKind::Duplicate, 10)));
+        assert_eq!(read(r#"{"a":1,"\u0061":2}"#.into()), Err((JsonErrorKind::Duplicate, 10)));
         let many = |last: usize| {
             let members = (0..1000).chain([last]).map(|n| format!("\"k{n}\":{n}"));
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         };
         assert_eq!(read(many(1000)), Ok(()));
-        assert_eq!(read(many(500)).unwrap_err().0, Problem::Duplicate);
+        assert_eq!(read(many(500)).unwrap_err().0, JsonErrorKind::Duplicate);
     }
 }

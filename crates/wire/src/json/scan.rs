@@ -2,7 +2,7 @@
 
 use wide::{i8x32, u8x32};
 
-use super::{JsonError, Problem};
+use super::{JsonError, JsonErrorKind};
 
 /// The deepest nesting of a JSON value. The scan keeps one bit a level, so this is also its hard limit.
 pub const DEPTH: u32 = 128;
@@ -122,7 +122,7 @@ fn long(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     // How far characters of several bytes are checked.
     let mut checked = at;
     while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
-        let block = Block::new(block);
+        let block = ScanBlock::new(block);
         if escaping == 0 && block.is_plain() {
             at += 64;
             continue;
@@ -162,15 +162,15 @@ fn slow(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
             Some(b'\\') => escape(bytes, at)?,
             Some(b' '..=0x7f) => at + 1,
             Some(_) => several(bytes, at)?,
-            None => return Err(JsonError::new(Problem::End, at)),
+            None => return Err(JsonError::new(JsonErrorKind::End, at)),
         };
     }
 }
 
 /// A block of characters that are examined together; results have a bit for each.
-struct Block([u8x32; 2]);
+struct ScanBlock([u8x32; 2]);
 
-impl Block {
+impl ScanBlock {
     #[inline]
     fn new(bytes: &[u8; 64]) -> Self {
         let half = |at: usize| bytes[at..].first_chunk::<32>().expect("there are 64");
@@ -244,7 +244,7 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
         Some(b'u') if is_code(bytes, at + 1) => Ok(at + 6),
-        _ => Err(JsonError::new(Problem::Escape, at)),
+        _ => Err(JsonError::new(JsonErrorKind::Escape, at)),
     }
 }
 
@@ -256,7 +256,7 @@ fn is_code(bytes: &[u8], at: usize) -> bool {
 /// Checks the run of multi-byte characters that starts at `at`.
 fn several(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     if bytes[at] < 0x20 {
-        return Err(JsonError::new(Problem::Control, at));
+        return Err(JsonError::new(JsonErrorKind::Control, at));
     }
     loop {
         let next = |n: usize| bytes.get(at + n).copied().unwrap_or(0);
@@ -265,10 +265,10 @@ fn several(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
             (0xc2..=0xdf, _) => 2,
             (0xe0, 0xa0..=0xbf) | (0xe1..=0xec | 0xee..=0xef, _) | (0xed, 0x80..=0x9f) => 3,
             (0xf0, 0x90..=0xbf) | (0xf1..=0xf3, _) | (0xf4, 0x80..=0x8f) => 4,
-            _ => return Err(JsonError::new(Problem::Utf8, at)),
+            _ => return Err(JsonError::new(JsonErrorKind::Utf8, at)),
         };
         if !(1..length).all(tail) {
-            return Err(JsonError::new(Problem::Utf8, at));
+            return Err(JsonError::new(JsonErrorKind::Utf8, at));
         }
         at += length;
         if bytes.get(at).is_none_or(|&byte| byte < 0x80) {
@@ -283,12 +283,12 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
         while bytes.get(at).is_some_and(u8::is_ascii_digit) {
             at += 1;
         }
-        if at == start { Err(JsonError::new(Problem::Number, at)) } else { Ok(at) }
+        if at == start { Err(JsonError::new(JsonErrorKind::Number, at)) } else { Ok(at) }
     };
     let whole = at + usize::from(bytes.get(at) == Some(&b'-'));
     let mut at = digits(whole)?;
     if bytes[whole] == b'0' && at > whole + 1 {
-        return Err(JsonError::new(Problem::Number, whole));
+        return Err(JsonError::new(JsonErrorKind::Number, whole));
     }
     if bytes.get(at) == Some(&b'.') {
         at = digits(at + 1)?;
@@ -306,14 +306,14 @@ fn literal(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, JsonError> {
     if bytes.get(at..end) == Some(word) {
         Ok(end)
     } else {
-        Err(JsonError::new(Problem::Syntax, at))
+        Err(JsonError::new(JsonErrorKind::Syntax, at))
     }
 }
 
 fn deeper(level: u32, at: usize) -> Result<u32, JsonError> {
-    if level < DEPTH { Ok(level + 1) } else { Err(JsonError::new(Problem::Depth, at)) }
+    if level < DEPTH { Ok(level + 1) } else { Err(JsonError::new(JsonErrorKind::Depth, at)) }
 }
 
 fn unexpected(bytes: &[u8], at: usize) -> JsonError {
-    JsonError::new(if at < bytes.len() { Problem::Syntax } else { Problem::End }, at)
+    JsonError::new(if at < bytes.len() { JsonErrorKind::Syntax } else { JsonErrorKind::End }, at)
 }

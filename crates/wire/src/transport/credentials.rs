@@ -15,7 +15,7 @@ pub trait Credentials: Send + Sync + Debug {
     fn authorization(&self) -> BoxFuture<'_, Option<HeaderValue>>;
 
     /// Handles a refused request. `Ok` if it is worth another try now; else advice for a person.
-    fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>>;
+    fn refused(&self, refused: RefusedRequest) -> BoxFuture<'_, Result<(), String>>;
 
     /// Number of the login that the credentials come from. It changes when another login replaces it, and not when its
     /// token is refreshed. What was connected with an earlier one serves no new calls.
@@ -31,7 +31,7 @@ pub trait Credentials: Send + Sync + Debug {
 
 /// A server's refusal of a request, before it was processed.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RefusedRequest {
     /// 401 or 403.
     pub status: u16,
     /// The `WWW-Authenticate` headers.

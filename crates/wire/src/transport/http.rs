@@ -11,15 +11,15 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest,
 use bytes::Bytes;
 use http_body_util::Full;
 
-use super::Ticket;
-use super::credentials::{Credentials, Refused};
-use super::letter::Letter;
-use super::pool::{Failure, Pool, Reply};
-use super::url::Endpoint;
-use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed, NotSent};
-use crate::client::facts::Facts;
-use crate::client::request::Request;
+use super::SendPermit;
+use super::credentials::{Credentials, RefusedRequest};
+use super::letter::RequestBody;
+use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
+use super::url::ServerUrl;
+use crate::client::dialect::RequestDialect;
+use crate::client::error::{ClientCallError, CloseReason, NotSent};
+use crate::client::facts::ToolRequirements;
+use crate::client::request::OutgoingRequest;
 use crate::headers::encode;
 use crate::limits::{Limits, Times};
 
@@ -31,35 +31,35 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The transport to a Streamable HTTP server.
 #[derive(Debug)]
-pub(crate) struct Http {
-    pool: Pool,
+pub(crate) struct HttpTransport {
+    pool: HttpConnectionPool,
     redirects: u32,
     headers: Vec<(HeaderName, HeaderValue)>,
     meta_headers: Vec<(HeaderName, String)>,
     credentials: Option<Arc<dyn Credentials>>,
     path: RwLock<PathAndQuery>,
-    session: RwLock<Session>,
+    session: RwLock<UpstreamSession>,
     /// Held while a lost session is being replaced.
     pub(crate) renewing: tokio::sync::Mutex<()>,
 }
 
 /// The session of a legacy server. A server may reuse a session id, so sessions are distinguished by number.
 #[derive(Debug, Default)]
-struct Session {
+struct UpstreamSession {
     number: u64,
     id: Option<HeaderValue>,
 }
 
 /// Content type of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum ReplyContentType {
     Json,
     Events,
     Other,
 }
 
-impl Http {
-    pub(crate) fn new(endpoint: &Endpoint, limits: &Limits, times: &Times) -> Self {
+impl HttpTransport {
+    pub(crate) fn new(endpoint: &ServerUrl, limits: &Limits, times: &Times) -> Self {
         let url = endpoint.url.clone();
         let agent = concat!("consort/", env!("CARGO_PKG_VERSION"));
         let authority =
@@ -74,25 +74,25 @@ impl Http {
             path: RwLock::new(url.path.clone()),
             session: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
-            pool: Pool::new(url, endpoint.network.clone(), limits, times),
+            pool: HttpConnectionPool::new(url, endpoint.network.clone(), limits, times),
         }
     }
 
     /// Posts a request; the reply is its answer, or the start of it.
     pub(crate) async fn post(
         &self,
-        dialect: &Dialect,
-        request: &Request,
-        facts: &Facts,
+        dialect: &RequestDialect,
+        request: &OutgoingRequest,
+        facts: &ToolRequirements,
         bytes: Bytes,
-        ticket: &Ticket,
-    ) -> Result<Reply, CallError> {
+        ticket: &SendPermit,
+    ) -> Result<PooledResponse, ClientCallError> {
         let headers = || self.request_headers(dialect, request, facts);
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if request.method == "initialize" && reply.status.is_success() {
             let id = reply.headers.get(SESSION).map(detached);
             let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
-            *session = Session { number: session.number + 1, id };
+            *session = UpstreamSession { number: session.number + 1, id };
         }
         Ok(reply)
     }
@@ -100,10 +100,10 @@ impl Http {
     /// Posts a notification, or a response to the server.
     pub(crate) async fn send(
         &self,
-        dialect: &Dialect,
+        dialect: &RequestDialect,
         bytes: Bytes,
-        ticket: &Ticket,
-    ) -> Result<(), CallError> {
+        ticket: &SendPermit,
+    ) -> Result<(), ClientCallError> {
         let headers = || self.message_headers(dialect);
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if reply.status.is_success() {
@@ -117,9 +117,9 @@ impl Http {
     /// Opens the common SSE stream, or resumes a broken one after `last_id`.
     pub(crate) async fn listen(
         &self,
-        dialect: &Dialect,
+        dialect: &RequestDialect,
         last_id: Option<&str>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<PooledResponse, ClientCallError> {
         let headers = || {
             let mut headers = self.message_headers(dialect);
             headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -129,14 +129,15 @@ impl Http {
             }
             headers
         };
-        self.exchange(Method::GET, headers, Bytes::new(), &Ticket::default()).await
+        self.exchange(Method::GET, headers, Bytes::new(), &SendPermit::default()).await
     }
 
     /// Ends the session at the server. It is a courtesy, and its failure is ignored.
-    pub(crate) async fn leave(&self, dialect: &Dialect) {
+    pub(crate) async fn leave(&self, dialect: &RequestDialect) {
         if self.session().is_some() {
             let headers = || self.message_headers(dialect);
-            let _ = self.exchange(Method::DELETE, headers, Bytes::new(), &Ticket::default()).await;
+            let _ =
+                self.exchange(Method::DELETE, headers, Bytes::new(), &SendPermit::default()).await;
         }
     }
 
@@ -159,7 +160,12 @@ impl Http {
     }
 
     /// Returns the headers of a request.
-    fn request_headers(&self, dialect: &Dialect, request: &Request, facts: &Facts) -> HeaderMap {
+    fn request_headers(
+        &self,
+        dialect: &RequestDialect,
+        request: &OutgoingRequest,
+        facts: &ToolRequirements,
+    ) -> HeaderMap {
         let mut headers = self.message_headers(dialect);
         for (name, member) in &self.meta_headers {
             if let Some(text) = request.meta.as_ref().and_then(|meta| meta.text(member)) {
@@ -188,7 +194,7 @@ impl Http {
         headers
     }
 
-    fn message_headers(&self, dialect: &Dialect) -> HeaderMap {
+    fn message_headers(&self, dialect: &RequestDialect) -> HeaderMap {
         // Room for all of them: a map that grows is made twice.
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 8);
         for (name, value) in &self.headers {
@@ -212,11 +218,11 @@ impl Http {
         method: Method,
         headers: impl Fn() -> HeaderMap,
         bytes: Bytes,
-        ticket: &Ticket,
-    ) -> Result<Reply, CallError> {
+        ticket: &SendPermit,
+    ) -> Result<PooledResponse, ClientCallError> {
         for _ in 0..=self.redirects {
             let path = self.path.read().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut request = HttpRequest::new(Full::new(Letter::new(bytes.clone(), ticket)));
+            let mut request = HttpRequest::new(Full::new(RequestBody::new(bytes.clone(), ticket)));
             *request.method_mut() = method.clone();
             *request.uri_mut() = path.into();
             *request.headers_mut() = headers();
@@ -234,10 +240,10 @@ impl Http {
             {
                 let (status, challenge) = (reply.status.as_u16(), challenge(&reply.headers));
                 drop(reply);
-                let refused = Refused { status, challenge: challenge.clone(), shown };
+                let refused = RefusedRequest { status, challenge: challenge.clone(), shown };
                 if let Err(advice) = credentials.refused(refused).await {
                     let advice = Some(advice);
-                    return Err(CallError::Unauthorized { status, challenge, advice });
+                    return Err(ClientCallError::Unauthorized { status, challenge, advice });
                 }
                 // Whoever is not let in has had nothing done.
                 ticket.stay();
@@ -253,7 +259,7 @@ impl Http {
             if !location.is_some_and(|location| self.redirect(location)) {
                 let body =
                     "it sends us to another origin, where our credentials do not belong".to_owned();
-                return Err(CallError::Status {
+                return Err(ClientCallError::Status {
                     status: reply.status.as_u16(),
                     retry_after: None,
                     body,
@@ -262,37 +268,39 @@ impl Http {
             // Whoever redirects has not done anything.
             ticket.stay();
         }
-        Err(CallError::Malformed("it sends us in circles".to_owned()))
+        Err(ClientCallError::Malformed("it sends us in circles".to_owned()))
     }
 
-    fn failed(&self, failure: Failure) -> CallError {
+    fn failed(&self, failure: ExchangeFailure) -> ClientCallError {
         match failure {
-            Failure::Unreachable(error) => {
+            ExchangeFailure::Unreachable(error) => {
                 let host = self.pool.url().authority().to_owned();
                 NotSent::Unreachable { host, reason: error.to_string() }.into()
             }
-            Failure::Broken(reason) => CallError::Unknown(Closed::Broken(reason)),
+            ExchangeFailure::Broken(reason) => {
+                ClientCallError::Unknown(CloseReason::Broken(reason))
+            }
         }
     }
 }
 
 /// Returns the content type of a reply, by its headers.
-pub(crate) fn content(headers: &HeaderMap) -> Content {
+pub(crate) fn content(headers: &HeaderMap) -> ReplyContentType {
     if headers.contains_key(CONTENT_ENCODING) {
         // We offered none, and a small body could unpack to a large one.
-        return Content::Other;
+        return ReplyContentType::Other;
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if kind == "application/json" {
-        return Content::Json;
+        return ReplyContentType::Json;
     }
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
-        Content::Json
+        ReplyContentType::Json
     } else if essence.eq_ignore_ascii_case("text/event-stream") {
-        Content::Events
+        ReplyContentType::Events
     } else {
-        Content::Other
+        ReplyContentType::Other
     }
 }
 
@@ -304,27 +312,27 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Returns the error of a reply other than success.
-pub(crate) async fn refused(reply: Reply) -> CallError {
+pub(crate) async fn refused(reply: PooledResponse) -> ClientCallError {
     let text = |name: &str| {
         reply.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
     };
     let status = reply.status.as_u16();
     if matches!(status, 401 | 403) {
         let challenge = challenge(&reply.headers);
-        return CallError::Unauthorized { status, challenge, advice: None };
+        return ClientCallError::Unauthorized { status, challenge, advice: None };
     }
     let retry_after = text("retry-after");
     let proxy = reply.gateway_proxy();
     let body = reply.collect_short().await;
-    match crate::Message::parse(body.clone()) {
-        Ok(crate::Message::Error { error, .. }) => CallError::Refused(error),
+    match crate::JsonRpcMessage::parse(body.clone()) {
+        Ok(crate::JsonRpcMessage::Error { error, .. }) => ClientCallError::Refused(error),
         _ => {
             let mut body: String = String::from_utf8_lossy(&body).chars().take(400).collect();
             if let Some(proxy) = proxy {
                 // Behind it: of a long text the end is shown.
                 body = format!("{} (perhaps said by the proxy `{proxy}`)", body.trim_end());
             }
-            CallError::Status { status, retry_after, body }
+            ClientCallError::Status { status, retry_after, body }
         }
     }
 }
@@ -353,9 +361,9 @@ mod tests {
         let told = |kind: &'static str| {
             content(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]))
         };
-        assert_eq!(told("application/json; charset=utf-8"), Content::Json);
-        assert_eq!(told("Text/Event-Stream"), Content::Events);
-        assert_eq!(told("text/html"), Content::Other);
-        assert_eq!(content(&HeaderMap::new()), Content::Other);
+        assert_eq!(told("application/json; charset=utf-8"), ReplyContentType::Json);
+        assert_eq!(told("Text/Event-Stream"), ReplyContentType::Events);
+        assert_eq!(told("text/html"), ReplyContentType::Other);
+        assert_eq!(content(&HeaderMap::new()), ReplyContentType::Other);
     }
 }

@@ -123,16 +123,16 @@ fn keepers() -> MutexGuard<'static, KeeperPool> {
 /// The running keeper, and those that were killed and are still ending their servers.
 #[derive(Debug)]
 struct KeeperPool {
-    running: Option<Keeper>,
+    running: Option<KeeperHandle>,
     retired: Vec<Child>,
 }
 
 impl KeeperPool {
-    fn running(&mut self, argument: &OsStr) -> io::Result<&mut Keeper> {
+    fn running(&mut self, argument: &OsStr) -> io::Result<&mut KeeperHandle> {
         self.reap_ended();
         let running = match self.running.take() {
             Some(running) => running,
-            None => Keeper::start(argument)?,
+            None => KeeperHandle::start(argument)?,
         };
         Ok(self.running.insert(running))
     }
@@ -150,12 +150,12 @@ impl KeeperPool {
 
 /// This program's side of a running keeper. The keeper ends everything when `control` closes.
 #[derive(Debug)]
-struct Keeper {
+struct KeeperHandle {
     process: Child,
     control: UnixStream,
 }
 
-impl Keeper {
+impl KeeperHandle {
     fn start(argument: &OsStr) -> io::Result<Self> {
         let (control, theirs) = UnixStream::pair()?;
         control.set_nonblocking(true)?;

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
-use super::Ticket;
-use crate::ask::Postmark;
+use super::SendPermit;
+use crate::ask::SendObserver;
 
 /// A request body.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct RequestBody {
     bytes: Bytes,
-    postmark: Option<Arc<dyn Postmark>>,
+    postmark: Option<Arc<dyn SendObserver>>,
 }
 
-impl Letter {
-    pub(crate) fn new(bytes: Bytes, ticket: &Ticket) -> Self {
+impl RequestBody {
+    pub(crate) fn new(bytes: Bytes, ticket: &SendPermit) -> Self {
         Self { bytes, postmark: ticket.postmark().cloned() }
     }
 }
 
-impl Buf for Letter {
+impl Buf for RequestBody {
     fn remaining(&self) -> usize {
         self.bytes.remaining()
     }

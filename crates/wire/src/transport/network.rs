@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::addresses::AllowedAddresses;
 use super::proxy::{ProxyEnvironment, ProxyUrl};
-use super::url::Url;
+use super::url::HttpUrl;
 
 /// Settings of the connections to one origin.
 ///
@@ -72,7 +72,7 @@ impl NetworkSettings {
     }
 
     /// The proxy for a URL, if there is one.
-    pub(super) fn proxy(&self, url: &Url) -> io::Result<Option<&ProxyUrl>> {
+    pub(super) fn proxy(&self, url: &HttpUrl) -> io::Result<Option<&ProxyUrl>> {
         match &self.proxy {
             ProxyChoice::Direct => Ok(None),
             ProxyChoice::Url(proxy) => Ok(Some(proxy)),

@@ -7,11 +7,11 @@ use ::http::{HeaderMap, Request};
 use bytes::Bytes;
 use http_body_util::Full;
 
-use super::Ticket;
-use super::letter::Letter;
+use super::SendPermit;
+use super::letter::RequestBody;
 use super::network::NetworkSettings;
-use super::pool::{Failure, Pool, Reply};
-use super::url::Url;
+use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
+use super::url::HttpUrl;
 use crate::client::error::ConnectError;
 use crate::limits::{Limits, Times};
 
@@ -32,12 +32,12 @@ use crate::limits::{Limits, Times};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Origin {
-    pool: Pool,
+pub struct HttpOrigin {
+    pool: HttpConnectionPool,
     host: HeaderValue,
 }
 
-impl Origin {
+impl HttpOrigin {
     /// The origin of this URL; its path is ignored. Of the limits and times, those of connections apply.
     pub fn new(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
         Self::with_network(url, NetworkSettings::default(), limits, times)
@@ -50,9 +50,9 @@ impl Origin {
         limits: &Limits,
         times: &Times,
     ) -> Result<Self, ConnectError> {
-        let url = Url::parse(url)?;
+        let url = HttpUrl::parse(url)?;
         let host = HeaderValue::try_from(url.authority()).expect("an authority is a header value");
-        Ok(Self { pool: Pool::new(url, network, limits, times), host })
+        Ok(Self { pool: HttpConnectionPool::new(url, network, limits, times), host })
     }
 
     /// Host and port, as written.
@@ -77,29 +77,30 @@ impl Origin {
 
     /// Sends a request for a path of this origin, and waits for the head of the response. The headers
     /// `host` and `user-agent` are added. Dropping it, or the response, closes the connection.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<Response, Unanswered> {
-        let mut request = request.map(|bytes| Full::new(Letter::new(bytes, &Ticket::default())));
+    pub async fn send(&self, request: Request<Bytes>) -> Result<HttpResponse, HttpRequestError> {
+        let mut request =
+            request.map(|bytes| Full::new(RequestBody::new(bytes, &SendPermit::default())));
         let headers = request.headers_mut();
         headers.insert(HOST, self.host.clone());
         let agent = HeaderValue::from_static(concat!("consort/", env!("CARGO_PKG_VERSION")));
         headers.entry(USER_AGENT).or_insert(agent);
-        match self.pool.send(request, &Ticket::default()).await {
-            Ok(reply) => Ok(Response(reply)),
-            Err(Failure::Unreachable(source)) => Err(Unanswered::Unreachable {
+        match self.pool.send(request, &SendPermit::default()).await {
+            Ok(reply) => Ok(HttpResponse(reply)),
+            Err(ExchangeFailure::Unreachable(source)) => Err(HttpRequestError::Unreachable {
                 host: self.host().to_owned(),
-                barrier: Barrier::of(&source),
+                barrier: OriginConnectError::of(&source),
                 source,
             }),
-            Err(Failure::Broken(reason)) => Err(Unanswered::Broken(reason)),
+            Err(ExchangeFailure::Broken(reason)) => Err(HttpRequestError::Broken(reason)),
         }
     }
 }
 
 /// A response whose body is still to be read.
 #[derive(Debug)]
-pub struct Response(Reply);
+pub struct HttpResponse(PooledResponse);
 
-impl Response {
+impl HttpResponse {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         self.0.status.as_u16()
@@ -112,21 +113,21 @@ impl Response {
 
     /// Returns the next chunk of the body, `None` at its end. Reading to the end frees the connection
     /// for the next request.
-    pub async fn chunk(&mut self) -> Option<Result<Bytes, Unanswered>> {
-        Some(self.0.chunk().await?.map_err(Unanswered::Broken))
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, HttpRequestError>> {
+        Some(self.0.chunk().await?.map_err(HttpRequestError::Broken))
     }
 }
 
 /// Reason for which there is no response, or not all of it.
 #[derive(Debug, thiserror::Error)]
-pub enum Unanswered {
+pub enum HttpRequestError {
     /// No connection: the request was not sent.
     #[error("cannot reach `{host}`")]
     Unreachable {
         /// Host and port.
         host: String,
         /// The cause.
-        barrier: Barrier,
+        barrier: OriginConnectError,
         /// Error of the operating system.
         source: io::Error,
     },
@@ -138,7 +139,7 @@ pub enum Unanswered {
 /// Cause of a failed connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Barrier {
+pub enum OriginConnectError {
     /// The host's name does not resolve.
     Name,
     /// The connection was refused.
@@ -151,7 +152,7 @@ pub enum Barrier {
     Other,
 }
 
-impl Barrier {
+impl OriginConnectError {
     fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Name,

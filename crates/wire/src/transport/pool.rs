@@ -21,27 +21,27 @@ use hyper_util::rt::TokioIo;
 use tokio::runtime::{self, Handle};
 use tokio::task::JoinHandle;
 
-use super::Ticket;
-use super::letter::Letter;
+use super::SendPermit;
+use super::letter::RequestBody;
 use super::network::NetworkSettings;
-use super::reach::Route;
+use super::reach::OriginRoute;
 use super::resume::{KeepAlive, has_slept, slept};
-use super::stream::Stream;
-use super::url::Url;
+use super::stream::OriginStream;
+use super::url::HttpUrl;
 use crate::limits::{Limits, Times};
 
 mod reply;
 
-pub(crate) use reply::{BodyError, Reply};
+pub(crate) use reply::{BodyError, PooledResponse};
 
 /// The connections to one origin.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool(Arc<Origin>);
+pub(crate) struct HttpConnectionPool(Arc<PoolOrigin>);
 
 #[derive(Debug)]
-struct Origin {
-    route: Route,
-    idle: Mutex<Idle>,
+struct PoolOrigin {
+    route: OriginRoute,
+    idle: Mutex<IdleConnections>,
     most_idle: usize,
     longest_idle: Duration,
     head_bytes: usize,
@@ -51,13 +51,13 @@ struct Origin {
 
 /// Idle connections, the longest idle first.
 #[derive(Debug, Default)]
-struct Idle {
-    connections: VecDeque<Connection>,
+struct IdleConnections {
+    connections: VecDeque<HttpPoolConnection>,
     /// Task that closes them when their time is up; it exists while there are any.
     sweeper: Option<JoinHandle<()>>,
 }
 
-impl Drop for Idle {
+impl Drop for IdleConnections {
     fn drop(&mut self) {
         if let Some(sweeper) = &self.sweeper {
             sweeper.abort();
@@ -67,17 +67,22 @@ impl Drop for Idle {
 
 /// Reason for which there is no answer.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum ExchangeFailure {
     /// No connection: the request was not sent.
     Unreachable(io::Error),
     /// The request was sent, or part of it.
     Broken(String),
 }
 
-impl Pool {
-    pub(crate) fn new(url: Url, network: NetworkSettings, limits: &Limits, times: &Times) -> Self {
-        Self(Arc::new(Origin {
-            route: Route::new(url, network),
+impl HttpConnectionPool {
+    pub(crate) fn new(
+        url: HttpUrl,
+        network: NetworkSettings,
+        limits: &Limits,
+        times: &Times,
+    ) -> Self {
+        Self(Arc::new(PoolOrigin {
+            route: OriginRoute::new(url, network),
             idle: Mutex::default(),
             most_idle: limits.idle_connections,
             longest_idle: times.idle_connection,
@@ -87,7 +92,7 @@ impl Pool {
         }))
     }
 
-    pub(crate) fn url(&self) -> &Url {
+    pub(crate) fn url(&self) -> &HttpUrl {
         &self.0.route.url
     }
 
@@ -95,9 +100,9 @@ impl Pool {
     /// request was sent is replaced.
     pub(crate) async fn send(
         &self,
-        mut request: Request<Full<Letter>>,
-        ticket: &Ticket,
-    ) -> Result<Reply, Failure> {
+        mut request: Request<Full<RequestBody>>,
+        ticket: &SendPermit,
+    ) -> Result<PooledResponse, ExchangeFailure> {
         let proxy = self.0.route.forward_proxy();
         if let Some(proxy) = proxy {
             proxy.address(&mut request, self.url());
@@ -106,10 +111,12 @@ impl Pool {
             let mut connection = match self.take() {
                 Some(connection) => connection,
                 // Boxed: it is rare, and large beside the rest of a call.
-                None => Box::pin(self.connect()).await.map_err(Failure::Unreachable)?,
+                None => Box::pin(self.connect()).await.map_err(ExchangeFailure::Unreachable)?,
             };
             if !ticket.leave() {
-                return Err(Failure::Unreachable(io::Error::from(io::ErrorKind::Interrupted)));
+                return Err(ExchangeFailure::Unreachable(io::Error::from(
+                    io::ErrorKind::Interrupted,
+                )));
             }
             match connection.exchange(request).await {
                 Ok(response)
@@ -117,12 +124,12 @@ impl Pool {
                         proxy.and_then(|proxy| proxy.refusal(response.status())) =>
                 {
                     ticket.stay();
-                    return Err(Failure::Unreachable(refusal));
+                    return Err(ExchangeFailure::Unreachable(refusal));
                 }
                 Ok(response) => {
                     let (parts, body) = response.into_parts();
                     let (status, headers) = (parts.status, parts.headers);
-                    return Ok(Reply {
+                    return Ok(PooledResponse {
                         status,
                         headers,
                         body,
@@ -136,14 +143,14 @@ impl Pool {
                 }
                 Err((error, Some(_))) => {
                     ticket.stay();
-                    return Err(Failure::Unreachable(error));
+                    return Err(ExchangeFailure::Unreachable(error));
                 }
-                Err((error, None)) => return Err(Failure::Broken(error.to_string())),
+                Err((error, None)) => return Err(ExchangeFailure::Broken(error.to_string())),
             }
         }
     }
 
-    fn take(&self) -> Option<Connection> {
+    fn take(&self) -> Option<HttpPoolConnection> {
         let mut idle = self.0.idle();
         // The sweeper may be late, and what nobody used while the computer slept may be dead.
         let _overdue = self.0.overdue(&mut idle);
@@ -153,7 +160,7 @@ impl Pool {
         idle.connections.remove(at)
     }
 
-    fn keep(&self, mut connection: Connection) {
+    fn keep(&self, mut connection: HttpPoolConnection) {
         connection.since = Instant::now();
         connection.slept = slept();
         connection.used = true;
@@ -166,7 +173,7 @@ impl Pool {
         }
     }
 
-    async fn connect(&self) -> io::Result<Connection> {
+    async fn connect(&self) -> io::Result<HttpPoolConnection> {
         let origin = &self.0;
         let connecting = async {
             let stream = origin.route.open(origin.connect, origin.keep_alive).await?;
@@ -174,7 +181,7 @@ impl Pool {
             builder.max_buf_size(origin.head_bytes.max(8 << 10));
             let (sender, driver) =
                 builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-            Ok(Connection {
+            Ok(HttpPoolConnection {
                 sender,
                 driver: Box::new(driver),
                 end: None,
@@ -191,14 +198,14 @@ impl Pool {
     }
 }
 
-impl Origin {
-    fn idle(&self) -> MutexGuard<'_, Idle> {
+impl PoolOrigin {
+    fn idle(&self) -> MutexGuard<'_, IdleConnections> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the connections whose time is up.
-    fn overdue(&self, idle: &mut Idle) -> VecDeque<Connection> {
-        let due = |connection: &Connection| {
+    fn overdue(&self, idle: &mut IdleConnections) -> VecDeque<HttpPoolConnection> {
+        let due = |connection: &HttpPoolConnection| {
             connection.since.elapsed() >= self.longest_idle || has_slept(connection.slept)
         };
         let count = idle.connections.iter().take_while(|connection| due(connection)).count();
@@ -207,7 +214,7 @@ impl Origin {
 }
 
 /// Closes idle connections when their time is up, until there are none.
-async fn sweep(origin: Weak<Origin>) {
+async fn sweep(origin: Weak<PoolOrigin>) {
     loop {
         let pause = {
             let Some(origin) = origin.upgrade() else { return };
@@ -244,10 +251,10 @@ fn described(error: &dyn std::error::Error) -> String {
 }
 
 /// Future that drives the I/O of a connection.
-type Driver = Box<http1::Connection<TokioIo<Stream>, Full<Letter>>>;
+type ConnectionDriver = Box<http1::Connection<TokioIo<OriginStream>, Full<RequestBody>>>;
 
 /// Drives the I/O, and records the end of the connection.
-fn drive(driver: &mut Driver, end: &mut Option<ConnectionEnd>, cx: &mut Context<'_>) {
+fn drive(driver: &mut ConnectionDriver, end: &mut Option<ConnectionEnd>, cx: &mut Context<'_>) {
     // How it ended reaches whoever waits for the response or its body, and whoever comes too late to send.
     if end.is_none()
         && let Poll::Ready(result) = Pin::new(&mut **driver).poll(cx)
@@ -269,9 +276,9 @@ impl From<&ConnectionEnd> for io::Error {
 }
 
 /// One connection and the future that drives its I/O.
-struct Connection {
-    sender: SendRequest<Full<Letter>>,
-    driver: Driver,
+struct HttpPoolConnection {
+    sender: SendRequest<Full<RequestBody>>,
+    driver: ConnectionDriver,
     end: Option<ConnectionEnd>,
     since: Instant,
     /// Time that the computer had slept at `since`.
@@ -282,13 +289,13 @@ struct Connection {
     used: bool,
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for HttpPoolConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("used", &self.used).finish_non_exhaustive()
     }
 }
 
-impl Connection {
+impl HttpPoolConnection {
     fn drive(&mut self, cx: &mut Context<'_>) {
         drive(&mut self.driver, &mut self.end, cx);
     }
@@ -297,8 +304,8 @@ impl Connection {
     /// not sent.
     async fn exchange(
         &mut self,
-        request: Request<Full<Letter>>,
-    ) -> Result<::http::Response<Incoming>, (io::Error, Option<Request<Full<Letter>>>)> {
+        request: Request<Full<RequestBody>>,
+    ) -> Result<::http::Response<Incoming>, (io::Error, Option<Request<Full<RequestBody>>>)> {
         // A peer that closed while the connection was idle is noticed here, before anything is sent.
         poll_fn(|cx| {
             self.drive(cx);

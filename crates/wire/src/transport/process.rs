@@ -45,7 +45,7 @@ const OUTLIVED: Duration = Duration::from_secs(1);
 /// assert_eq!(format!("{command:?}"), r#"npx -y @modelcontextprotocol/server-memory (MEMORY_FILE_PATH)"#);
 /// ```
 #[derive(Clone)]
-pub struct Command {
+pub struct ServerCommand {
     program: OsString,
     arguments: Vec<OsString>,
     variables: Vec<(String, SecretString)>,
@@ -54,7 +54,7 @@ pub struct Command {
 }
 
 /// Commands are compared with their secrets.
-impl PartialEq for Command {
+impl PartialEq for ServerCommand {
     fn eq(&self, other: &Self) -> bool {
         let variable = |(name, value): &(String, SecretString)| {
             (name.clone(), value.expose_secret().to_owned())
@@ -68,7 +68,7 @@ impl PartialEq for Command {
     }
 }
 
-impl Command {
+impl ServerCommand {
     /// The program to start, looked up on the `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Command {
     pub(crate) async fn start(
         &self,
         stderr_bytes: usize,
-    ) -> io::Result<(Process, ChildStdin, ChildStdout, ChildStderr)> {
+    ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout, ChildStderr)> {
         #[cfg(target_os = "linux")]
         if keeper::is_available() {
             return self.start_kept(stderr_bytes).await;
@@ -149,14 +149,14 @@ impl Command {
             return Err(io::Error::other("a pipe is missing"));
         };
         let running = RunningServer::Own(OwnChild { child, group });
-        Ok((Process::new(self, running, stderr_bytes), stdin, stdout, stderr))
+        Ok((ServerProcess::new(self, running, stderr_bytes), stdin, stdout, stderr))
     }
 
     #[cfg(target_os = "linux")]
     async fn start_kept(
         &self,
         stderr_bytes: usize,
-    ) -> io::Result<(Process, ChildStdin, ChildStdout, ChildStderr)> {
+    ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout, ChildStderr)> {
         let (stdin, our_stdin) = io::pipe()?;
         let (our_stdout, stdout) = io::pipe()?;
         let (our_stderr, stderr) = io::pipe()?;
@@ -170,7 +170,7 @@ impl Command {
         };
         let channel =
             ServerChannel::start(&request, &[stdin.into(), stdout.into(), stderr.into()]).await?;
-        let process = Process::new(self, RunningServer::Kept(channel), stderr_bytes);
+        let process = ServerProcess::new(self, RunningServer::Kept(channel), stderr_bytes);
         Ok((
             process,
             ChildStdin::from_std(OwnedFd::from(our_stdin).into())?,
@@ -198,7 +198,7 @@ impl Command {
     }
 }
 
-impl fmt::Debug for Command {
+impl fmt::Debug for ServerCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.program.display())?;
         for argument in &self.arguments {
@@ -213,11 +213,11 @@ impl fmt::Debug for Command {
 
 /// A running child with all its descendants.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ServerProcess {
     program: String,
     running: RunningServer,
-    launcher: Launcher,
-    pub(crate) tail: Tail,
+    launcher: LauncherWarning,
+    pub(crate) tail: StderrTail,
 }
 
 /// A server's process, by its parent.
@@ -230,15 +230,15 @@ enum RunningServer {
 
 /// State of the warning that the started process ended before its children.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Launcher {
+enum LauncherWarning {
     Unreported,
     Reported,
 }
 
-impl Process {
-    fn new(command: &Command, running: RunningServer, stderr_bytes: usize) -> Self {
-        let tail = Tail::new(stderr_bytes);
-        Self { program: command.program(), running, launcher: Launcher::Unreported, tail }
+impl ServerProcess {
+    fn new(command: &ServerCommand, running: RunningServer, stderr_bytes: usize) -> Self {
+        let tail = StderrTail::new(stderr_bytes);
+        Self { program: command.program(), running, launcher: LauncherWarning::Unreported, tail }
     }
 
     /// Returns true if it was started by the keeper.
@@ -259,9 +259,9 @@ impl Process {
     /// its pipes. Cancel safe.
     pub(crate) async fn lost(&mut self) {
         if let Ok(status) = self.ended().await {
-            if self.launcher == Launcher::Unreported {
+            if self.launcher == LauncherWarning::Unreported {
                 tokio::time::sleep(OUTLIVED).await;
-                self.launcher = Launcher::Reported;
+                self.launcher = LauncherWarning::Reported;
                 let program = &self.program;
                 tracing::warn!(%program, %status, "the program of a server has ended; a process it started goes on in its place");
             }
@@ -332,12 +332,12 @@ impl Drop for OwnChild {
 
 /// The last output of a child to its standard error.
 #[derive(Clone, Debug)]
-pub(crate) struct Tail {
+pub(crate) struct StderrTail {
     bytes: Arc<Mutex<VecDeque<u8>>>,
     most: usize,
 }
 
-impl Tail {
+impl StderrTail {
     pub(crate) fn new(most: usize) -> Self {
         Self { bytes: Arc::default(), most }
     }
@@ -358,14 +358,14 @@ impl Tail {
 
 /// A child's standard error, until it is closed.
 #[derive(Debug)]
-pub(crate) struct Stderr {
-    pub(crate) tail: Tail,
+pub(crate) struct StderrReader {
+    pub(crate) tail: StderrTail,
     pipe: Option<ChildStderr>,
     live: LiveLog,
 }
 
-impl Stderr {
-    pub(crate) fn new(server: &str, tail: Tail, pipe: ChildStderr, limits: &Limits) -> Self {
+impl StderrReader {
+    pub(crate) fn new(server: &str, tail: StderrTail, pipe: ChildStderr, limits: &Limits) -> Self {
         Self { tail, pipe: Some(pipe), live: LiveLog::new(server, limits) }
     }
 

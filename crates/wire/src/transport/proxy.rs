@@ -11,7 +11,7 @@ use ::http::{HeaderValue, Request, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::url::Url;
+use super::url::HttpUrl;
 
 /// The URL of an HTTP proxy, as in `http://user:password@proxy.example:3128`. Its credentials are not printed.
 ///
@@ -24,29 +24,29 @@ use super::url::Url;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyUrl {
-    pub(super) url: Url,
+    pub(super) url: HttpUrl,
     /// The `Proxy-Authorization` header.
     pub(super) authorization: Option<HeaderValue>,
 }
 
 impl ProxyUrl {
     /// Parses the URL of a proxy: `http` or `https`; `http` if it has no scheme.
-    pub fn parse(text: &str) -> Result<Self, InvalidProxy> {
+    pub fn parse(text: &str) -> Result<Self, InvalidProxyUrl> {
         let text = text.trim();
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let scheme = scheme.to_ascii_lowercase();
         if !matches!(scheme.as_str(), "http" | "https") {
-            return Err(InvalidProxy::scheme(&scheme));
+            return Err(InvalidProxyUrl::scheme(&scheme));
         }
         let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let (user, authority) = match rest.rsplit_once('@') {
             Some((user, authority)) => (Some(user), authority),
             None => (None, rest),
         };
-        let url = Url::parse(&format!("{scheme}://{authority}"))
+        let url = HttpUrl::parse(&format!("{scheme}://{authority}"))
             .ok()
             .filter(|url| !url.host().is_empty())
-            .ok_or(InvalidProxy("write it as `http://host:port`".into()))?;
+            .ok_or(InvalidProxyUrl("write it as `http://host:port`".into()))?;
         let authorization = user.map(|user| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             let both = [percent_decoded(name), vec![b':'], percent_decoded(password)].concat();
@@ -59,7 +59,7 @@ impl ProxyUrl {
     }
 
     /// Rewrites a request for a proxy: the absolute URL, and the credentials for the proxy.
-    pub(super) fn address<T>(&self, request: &mut Request<T>, url: &Url) {
+    pub(super) fn address<T>(&self, request: &mut Request<T>, url: &HttpUrl) {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         if let Ok(absolute) = format!("http://{}{path}", url.authority()).parse() {
             *request.uri_mut() = absolute;
@@ -97,9 +97,9 @@ impl fmt::Debug for ProxyUrl {
 /// The reason for which a URL names no proxy. It does not quote the URL, which may contain credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the URL of a proxy: {0}")]
-pub struct InvalidProxy(Cow<'static, str>);
+pub struct InvalidProxyUrl(Cow<'static, str>);
 
-impl InvalidProxy {
+impl InvalidProxyUrl {
     /// The most characters of a scheme that are quoted.
     const LONGEST: usize = 16;
 
@@ -139,14 +139,14 @@ fn percent_decoded(text: &str) -> Vec<u8> {
 pub(super) struct ProxyEnvironment {
     https: Option<NamedProxy>,
     http: Option<NamedProxy>,
-    excluded: Vec<Exclusion>,
+    excluded: Vec<ProxyExclusion>,
 }
 
 /// A proxy and the variable that names it.
 #[derive(Debug)]
 struct NamedProxy {
     variable: &'static str,
-    proxy: Result<ProxyUrl, InvalidProxy>,
+    proxy: Result<ProxyUrl, InvalidProxyUrl>,
 }
 
 impl ProxyEnvironment {
@@ -175,13 +175,13 @@ impl ProxyEnvironment {
             http: find(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
             excluded: excluded
                 .split([',', ' ', '\t', '\n'])
-                .filter_map(|entry| Exclusion::parse(entry.trim()))
+                .filter_map(|entry| ProxyExclusion::parse(entry.trim()))
                 .collect(),
         }
     }
 
     /// The proxy for a URL, if there is one. A loopback address is never proxied.
-    pub(super) fn proxy(&self, url: &Url) -> io::Result<Option<&ProxyUrl>> {
+    pub(super) fn proxy(&self, url: &HttpUrl) -> io::Result<Option<&ProxyUrl>> {
         let named = if url.secure { &self.https } else { &self.http };
         let Some(named) = named else { return Ok(None) };
         if url.is_loopback() || self.excluded.iter().any(|entry| entry.covers(url)) {
@@ -199,7 +199,7 @@ impl ProxyEnvironment {
 
 /// An entry of `NO_PROXY`.
 #[derive(Debug, PartialEq, Eq)]
-enum Exclusion {
+enum ProxyExclusion {
     /// `*`.
     All,
     /// `10.0.0.0/8`, or one address.
@@ -208,7 +208,7 @@ enum Exclusion {
     Domain { name: String, port: Option<u16> },
 }
 
-impl Exclusion {
+impl ProxyExclusion {
     fn parse(entry: &str) -> Option<Self> {
         if entry == "*" {
             return Some(Self::All);
@@ -231,7 +231,7 @@ impl Exclusion {
         (!name.is_empty()).then_some(Self::Domain { name, port })
     }
 
-    fn covers(&self, url: &Url) -> bool {
+    fn covers(&self, url: &HttpUrl) -> bool {
         let (port, host) = match self {
             Self::All => return true,
             Self::Network { port, .. } | Self::Domain { port, .. } => {
@@ -287,7 +287,7 @@ mod tests {
 
     fn proxy(variables: &[(&str, &str)], url: &str) -> Option<String> {
         let environment = environment(variables);
-        environment.proxy(&Url::parse(url).unwrap()).unwrap().map(ToString::to_string)
+        environment.proxy(&HttpUrl::parse(url).unwrap()).unwrap().map(ToString::to_string)
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
             ("http://me:s3cret@a b", "http://host:port"),
         ] {
             let error = environment(&[("HTTPS_PROXY", value)])
-                .proxy(&Url::parse("https://x.example").unwrap())
+                .proxy(&HttpUrl::parse("https://x.example").unwrap())
                 .unwrap_err()
                 .to_string();
             assert!(error.contains("`HTTPS_PROXY`") && error.contains(reason), "{error}");

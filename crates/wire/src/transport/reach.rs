@@ -11,18 +11,18 @@ use super::addresses::AllowedAddresses;
 use super::network::NetworkSettings;
 use super::proxy::{NO_CREDENTIALS, ProxyUrl};
 use super::resume::{ConnectionChecks, KeepAlive};
-use super::stream::Stream;
+use super::stream::OriginStream;
 #[cfg(feature = "tls")]
 use super::tls::TlsFiles;
-use super::url::Url;
+use super::url::HttpUrl;
 
 /// Bytes of a proxy's response to `CONNECT`.
 const PROXY_HEAD: usize = 16 << 10;
 
 /// The route to one origin.
 #[derive(Debug)]
-pub(super) struct Route {
-    pub(super) url: Url,
+pub(super) struct OriginRoute {
+    pub(super) url: HttpUrl,
     network: NetworkSettings,
     #[cfg(feature = "tls")]
     tls: TlsFiles,
@@ -30,8 +30,8 @@ pub(super) struct Route {
     proxy_tls: TlsFiles,
 }
 
-impl Route {
-    pub(super) fn new(url: Url, network: NetworkSettings) -> Self {
+impl OriginRoute {
+    pub(super) fn new(url: HttpUrl, network: NetworkSettings) -> Self {
         Self {
             #[cfg(feature = "tls")]
             tls: TlsFiles::new(network.ca_file.clone(), network.client_certificate.clone()),
@@ -56,7 +56,11 @@ impl Route {
     }
 
     /// Opens a stream to the origin, or for plain HTTP to its proxy.
-    pub(super) async fn open(&self, patience: Duration, alive: KeepAlive) -> io::Result<Stream> {
+    pub(super) async fn open(
+        &self,
+        patience: Duration,
+        alive: KeepAlive,
+    ) -> io::Result<OriginStream> {
         let (url, allowed) = (&self.url, self.network.addresses);
         let stream = match self.network.proxy(url)? {
             None => {
@@ -73,7 +77,7 @@ impl Route {
         proxy: &ProxyUrl,
         patience: Duration,
         alive: KeepAlive,
-    ) -> io::Result<Stream> {
+    ) -> io::Result<OriginStream> {
         let target = target(&self.url, self.network.addresses).await?;
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot connect to the proxy `{proxy}`: {error}"))
@@ -88,18 +92,22 @@ impl Route {
     }
 
     #[cfg(feature = "tls")]
-    async fn protect(&self, stream: Stream) -> io::Result<Stream> {
+    async fn protect(&self, stream: OriginStream) -> io::Result<OriginStream> {
         secured(&self.url, stream, &self.tls).await
     }
 
     #[cfg(feature = "tls")]
-    async fn protect_proxy(&self, proxy: &ProxyUrl, stream: Stream) -> io::Result<Stream> {
+    async fn protect_proxy(
+        &self,
+        proxy: &ProxyUrl,
+        stream: OriginStream,
+    ) -> io::Result<OriginStream> {
         secured(&proxy.url, stream, &self.proxy_tls).await
     }
 
     #[cfg(not(feature = "tls"))]
     #[expect(clippy::unused_async, reason = "the same shape as with TLS")]
-    async fn protect(&self, stream: Stream) -> io::Result<Stream> {
+    async fn protect(&self, stream: OriginStream) -> io::Result<OriginStream> {
         if self.url.secure {
             return Err(io::Error::other("this build has no TLS"));
         }
@@ -108,7 +116,11 @@ impl Route {
 
     #[cfg(not(feature = "tls"))]
     #[expect(clippy::unused_async, reason = "the same shape as with TLS")]
-    async fn protect_proxy(&self, proxy: &ProxyUrl, stream: Stream) -> io::Result<Stream> {
+    async fn protect_proxy(
+        &self,
+        proxy: &ProxyUrl,
+        stream: OriginStream,
+    ) -> io::Result<OriginStream> {
         if proxy.url.secure {
             return Err(io::Error::other("this build has no TLS"));
         }
@@ -117,16 +129,20 @@ impl Route {
 }
 
 #[cfg(feature = "tls")]
-async fn secured(url: &Url, stream: Stream, files: &TlsFiles) -> io::Result<Stream> {
+async fn secured(
+    url: &HttpUrl,
+    stream: OriginStream,
+    files: &TlsFiles,
+) -> io::Result<OriginStream> {
     if !url.secure {
         return Ok(stream);
     }
     let stream = super::tls::secure(stream, url.host(), files).await?;
-    Ok(Stream::Tls(Box::new(stream)))
+    Ok(OriginStream::Tls(Box::new(stream)))
 }
 
 /// The allowed addresses of a host.
-async fn lookup(url: &Url, allowed: AllowedAddresses) -> io::Result<Vec<SocketAddr>> {
+async fn lookup(url: &HttpUrl, allowed: AllowedAddresses) -> io::Result<Vec<SocketAddr>> {
     let addresses: Vec<_> = tokio::net::lookup_host((url.host(), url.port()))
         .await
         .map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?
@@ -143,7 +159,7 @@ async fn dial(
     addresses: &[SocketAddr],
     patience: Duration,
     alive: KeepAlive,
-) -> io::Result<Stream> {
+) -> io::Result<OriginStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     let share = patience / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
@@ -151,7 +167,7 @@ async fn dial(
             Ok(Ok(stream)) => {
                 let checks = ConnectionChecks::new(&stream, alive)?;
                 stream.set_nodelay(true)?;
-                return Ok(Stream::Plain(stream, checks));
+                return Ok(OriginStream::Plain(stream, checks));
             }
             Ok(Err(error)) => last = error,
             Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no connection in time"),
@@ -162,7 +178,7 @@ async fn dial(
 
 /// The host and port to request from a proxy. The proxy resolves a host that the user named. A host from another
 /// party is resolved and checked here, and the proxy gets its address: it might resolve the name otherwise.
-async fn target(url: &Url, allowed: AllowedAddresses) -> io::Result<String> {
+async fn target(url: &HttpUrl, allowed: AllowedAddresses) -> io::Result<String> {
     if allowed == AllowedAddresses::Any {
         let host = url.host();
         let is_v6 = matches!(host.parse(), Ok(IpAddr::V6(_)));
@@ -184,7 +200,7 @@ async fn target(url: &Url, allowed: AllowedAddresses) -> io::Result<String> {
 }
 
 /// Requests a tunnel from a proxy.
-async fn tunnel(stream: &mut Stream, proxy: &ProxyUrl, target: &str) -> io::Result<()> {
+async fn tunnel(stream: &mut OriginStream, proxy: &ProxyUrl, target: &str) -> io::Result<()> {
     let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
     if let Some(authorization) = &proxy.authorization {
         request.extend_from_slice(b"Proxy-Authorization: ");

@@ -6,62 +6,67 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Ticket;
-use super::http::{self, Content, Http};
-use super::pool::Reply;
-use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed};
-use crate::client::link::Link;
-use crate::sse::Events;
+use super::SendPermit;
+use super::http::{self, HttpTransport, ReplyContentType};
+use super::pool::PooledResponse;
+use crate::client::dialect::RequestDialect;
+use crate::client::error::{ClientCallError, CloseReason};
+use crate::client::link::SharedConnection;
+use crate::sse::SseDecoder;
 
 /// Bytes from which a message needed reserved memory.
 const LARGE: usize = 64 << 10;
 
 /// The transport to an HTTP+SSE server.
 #[derive(Debug)]
-pub(crate) struct Sse {
-    http: Http,
+pub(crate) struct SseTransport {
+    http: HttpTransport,
 }
 
 /// The stream of incoming messages.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    reply: Reply,
-    events: Events,
+pub(crate) struct SseStream {
+    reply: PooledResponse,
+    events: SseDecoder,
 }
 
-impl Sse {
+impl SseTransport {
     /// Opens the stream and waits for the server's `endpoint` event.
     pub(crate) async fn open(
-        http: Http,
-        dialect: &Dialect,
+        http: HttpTransport,
+        dialect: &RequestDialect,
         limit: usize,
-    ) -> Result<(Self, Stream), CallError> {
+    ) -> Result<(Self, SseStream), ClientCallError> {
         let mut reply = http.listen(dialect, None).await?;
         if !reply.status.is_success() {
             return Err(http::refused(reply).await);
         }
-        if http::content(&reply.headers) != Content::Events {
-            return Err(CallError::Malformed("it answers with no stream of events".to_owned()));
+        if http::content(&reply.headers) != ReplyContentType::Events {
+            return Err(ClientCallError::Malformed(
+                "it answers with no stream of events".to_owned(),
+            ));
         }
-        let mut events = Events::new(limit);
+        let mut events = SseDecoder::new(limit);
         loop {
-            let event =
-                events.next_event().map_err(|error| CallError::Malformed(error.to_string()))?;
+            let event = events
+                .next_event()
+                .map_err(|error| ClientCallError::Malformed(error.to_string()))?;
             if let Some(event) = event {
                 let place = String::from_utf8_lossy(&event.data);
                 if event.kind != "endpoint" || !http.redirect(place.trim()) {
-                    return Err(CallError::Malformed(
+                    return Err(ClientCallError::Malformed(
                         "its first event names no endpoint on its own origin".to_owned(),
                     ));
                 }
-                return Ok((Self { http }, Stream { reply, events }));
+                return Ok((Self { http }, SseStream { reply, events }));
             }
             match reply.chunk().await {
                 Some(Ok(bytes)) => events.push(&bytes),
-                Some(Err(reason)) => return Err(CallError::Unknown(Closed::Broken(reason))),
+                Some(Err(reason)) => {
+                    return Err(ClientCallError::Unknown(CloseReason::Broken(reason)));
+                }
                 None => {
-                    return Err(CallError::Malformed(
+                    return Err(ClientCallError::Malformed(
                         "its stream ends before it names an endpoint".to_owned(),
                     ));
                 }
@@ -71,25 +76,25 @@ impl Sse {
 
     pub(crate) async fn send(
         &self,
-        dialect: &Dialect,
+        dialect: &RequestDialect,
         bytes: Bytes,
-        ticket: &Ticket,
-    ) -> Result<(), CallError> {
+        ticket: &SendPermit,
+    ) -> Result<(), ClientCallError> {
         self.http.send(dialect, bytes, ticket).await
     }
 }
 
-impl Stream {
+impl SseStream {
     /// Dispatches messages until the stream or the connection ends.
-    pub(crate) async fn serve(mut self, link: Arc<Link>) {
+    pub(crate) async fn serve(mut self, link: Arc<SharedConnection>) {
         let closed = tokio::select! {
             closed = self.read(&link) => closed,
-            () = link.stop.cancelled() => Closed::Ours,
+            () = link.stop.cancelled() => CloseReason::Ours,
         };
         link.close(&closed);
     }
 
-    async fn read(&mut self, link: &Arc<Link>) -> Closed {
+    async fn read(&mut self, link: &Arc<SharedConnection>) -> CloseReason {
         let mut room = link.settings.budget.reservation();
         let mut patience = link.settings.times.shared_room;
         loop {
@@ -105,7 +110,7 @@ impl Stream {
                     }
                     Ok(Some(_)) => {}
                     Ok(None) => break,
-                    Err(_) => return Closed::Oversized,
+                    Err(_) => return CloseReason::Oversized,
                 }
             }
             match self.reply.chunk().await {
@@ -124,8 +129,8 @@ impl Stream {
                     }
                     self.events.push(&bytes);
                 }
-                Some(Err(reason)) => return Closed::Broken(reason),
-                None => return Closed::Broken("its stream of events ended".to_owned()),
+                Some(Err(reason)) => return CloseReason::Broken(reason),
+                None => return CloseReason::Broken("its stream of events ended".to_owned()),
             }
         }
     }

@@ -11,13 +11,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
-use super::Ticket;
+use super::SendPermit;
 use super::live::LiveLog;
-use super::process::{Command, Process, Stderr, Tail};
-use crate::client::error::{Closed, NotSent};
-use crate::client::link::Link;
+use super::process::{ServerCommand, ServerProcess, StderrReader, StderrTail};
+use crate::client::error::{CloseReason, NotSent};
+use crate::client::link::SharedConnection;
 use crate::limits::Limits;
-use crate::line::{Line, Lines};
+use crate::line::{DecodedLine, LineDecoder};
 use crate::operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 
 /// Time to wait for a crashed server's exit status and last output before its callers get an error.
@@ -34,39 +34,39 @@ const BATCH: usize = 64 << 10;
 
 /// The client's side of the pipes.
 #[derive(Debug)]
-pub(crate) struct Stdio {
-    outgoing: mpsc::Sender<Outgoing>,
-    pub(crate) tail: Tail,
+pub(crate) struct StdioTransport {
+    outgoing: mpsc::Sender<OutgoingMessage>,
+    pub(crate) tail: StderrTail,
 }
 
 #[derive(Debug)]
-struct Outgoing {
+struct OutgoingMessage {
     bytes: Bytes,
-    ticket: Option<Arc<Ticket>>,
+    ticket: Option<Arc<SendPermit>>,
 }
 
 /// The pipes themselves, for the tasks that serve them.
 #[derive(Debug)]
-pub(crate) struct Pipes {
-    process: Process,
+pub(crate) struct StdioPipes {
+    process: ServerProcess,
     stdin: ChildStdin,
     stdout: ChildStdout,
     stderr: ChildStderr,
-    outgoing: mpsc::Receiver<Outgoing>,
+    outgoing: mpsc::Receiver<OutgoingMessage>,
 }
 
-impl Stdio {
+impl StdioTransport {
     /// Starts the program.
     pub(crate) async fn start(
-        command: &Command,
+        command: &ServerCommand,
         limits: &Limits,
-    ) -> std::io::Result<(Self, Pipes)> {
+    ) -> std::io::Result<(Self, StdioPipes)> {
         let (process, stdin, stdout, stderr) = command.start(limits.stderr_bytes).await?;
         let (stdio, outgoing) = Self::new(process.tail.clone(), limits);
-        Ok((stdio, Pipes { process, stdin, stdout, stderr, outgoing }))
+        Ok((stdio, StdioPipes { process, stdin, stdout, stderr, outgoing }))
     }
 
-    fn new(tail: Tail, limits: &Limits) -> (Self, mpsc::Receiver<Outgoing>) {
+    fn new(tail: StderrTail, limits: &Limits) -> (Self, mpsc::Receiver<OutgoingMessage>) {
         // Calls hold a place each, so the queue only has to take what comes on top of them.
         let (sender, outgoing) = mpsc::channel(limits.pipe_calls + limits.questions + 64);
         (Self { outgoing: sender, tail }, outgoing)
@@ -76,17 +76,16 @@ impl Stdio {
     pub(crate) async fn send(
         &self,
         bytes: Bytes,
-        ticket: Option<Arc<Ticket>>,
+        ticket: Option<Arc<SendPermit>>,
     ) -> Result<(), NotSent> {
-        self.outgoing
-            .send(Outgoing { bytes, ticket })
-            .await
-            .map_err(|_| NotSent::Closed(Closed::Broken("its standard input is closed".to_owned())))
+        self.outgoing.send(OutgoingMessage { bytes, ticket }).await.map_err(|_| {
+            NotSent::Closed(CloseReason::Broken("its standard input is closed".to_owned()))
+        })
     }
 
     /// Queues a message without waiting, if there is capacity.
     pub(crate) fn try_send(&self, bytes: Bytes) {
-        let _ = self.outgoing.try_send(Outgoing { bytes, ticket: None });
+        let _ = self.outgoing.try_send(OutgoingMessage { bytes, ticket: None });
     }
 }
 
@@ -118,16 +117,16 @@ impl UnreadInput {
     }
 }
 
-impl Pipes {
+impl StdioPipes {
     /// The input of the server, to check that it was read.
     pub(crate) fn unread_input(&self) -> UnreadInput {
         UnreadInput(self.stdin.as_fd().try_clone_to_owned().ok())
     }
 
     /// Serves the pipes until the server exits or the connection stops, then ends the process.
-    pub(crate) async fn serve(self, link: Arc<Link>) {
+    pub(crate) async fn serve(self, link: Arc<SharedConnection>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
-        let mut stderr = Stderr::new(
+        let mut stderr = StderrReader::new(
             link.settings.label.as_str(),
             process.tail.clone(),
             stderr,
@@ -140,13 +139,13 @@ impl Pipes {
                     biased;
                     closed = &mut carrying => break closed,
                     () = stderr.follow(), if stderr.is_open() => {}
-                    () = process.lost() => break Closed::Broken(KEEPER_LOST.to_owned()),
+                    () = process.lost() => break CloseReason::Broken(KEEPER_LOST.to_owned()),
                 }
             }
         };
         // The writer is gone, and with it the server's standard input is closed.
         link.close(&match closed {
-            Closed::Broken(reason) => {
+            CloseReason::Broken(reason) => {
                 let output = async {
                     stderr.follow().await;
                     Ok(())
@@ -155,8 +154,8 @@ impl Pipes {
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
                     Ok(Ok((status, ()))) => exited(&link, status, stderr.tail.text()),
                     // The server ends with its keeper, so its closed output may be noticed first.
-                    Ok(Err(_)) if process.is_kept() => Closed::Broken(KEEPER_LOST.to_owned()),
-                    _ => Closed::Broken(reason),
+                    Ok(Err(_)) if process.is_kept() => CloseReason::Broken(KEEPER_LOST.to_owned()),
+                    _ => CloseReason::Broken(reason),
                 }
             }
             other => other,
@@ -169,7 +168,7 @@ impl Pipes {
 }
 
 /// Logs the end of a server process, with an id that its callers receive.
-fn exited(link: &Link, status: ExitStatus, stderr: OperatorText) -> Closed {
+fn exited(link: &SharedConnection, status: ExitStatus, stderr: OperatorText) -> CloseReason {
     let (status, incident) = (status.to_string(), IncidentId::random());
     let server = link.settings.label.as_str();
     tracing::info!(server, status, %incident, "server process ended");
@@ -177,16 +176,16 @@ fn exited(link: &Link, status: ExitStatus, stderr: OperatorText) -> Closed {
     for line in stderr.lines_for_operator().filter(|_| !LiveLog::is_on()) {
         tracing::debug!(target: SERVER_OUTPUT, server, %incident, line, "standard error");
     }
-    Closed::Exited { status, incident, stderr }
+    CloseReason::Exited { status, incident, stderr }
 }
 
 /// Transports messages both ways, over any kind of pipes, until the server closes its end or the connection stops.
 async fn carry(
     stdin: impl AsyncWrite + Unpin,
     stdout: impl AsyncRead + Unpin,
-    outgoing: mpsc::Receiver<Outgoing>,
-    link: &Arc<Link>,
-) -> Closed {
+    outgoing: mpsc::Receiver<OutgoingMessage>,
+    link: &Arc<SharedConnection>,
+) -> CloseReason {
     let mut reader = pin!(read(stdout, link));
     let mut writer = pin!(write(stdin, outgoing));
     let mut writing = true;
@@ -195,20 +194,20 @@ async fn carry(
             biased;
             closed = &mut reader => return closed,
             () = &mut writer, if writing => writing = false,
-            () = link.stop.cancelled() => return Closed::Ours,
+            () = link.stop.cancelled() => return CloseReason::Ours,
         }
     }
 }
 
-async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
+async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<SharedConnection>) -> CloseReason {
     let limits = &link.settings.limits;
-    let mut lines = Lines::new(limits.message_bytes, limits.skipped_bytes);
+    let mut lines = LineDecoder::new(limits.message_bytes, limits.skipped_bytes);
     let mut room = link.settings.budget.reservation();
     let mut patience = link.settings.times.shared_room;
     loop {
         while let Some(line) = lines.next_line() {
             match line {
-                Line::Whole(line) => {
+                DecodedLine::Whole(line) => {
                     if line.len() > BATCH {
                         patience = link.settings.times.shared_room;
                     }
@@ -216,13 +215,13 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
                         return closed;
                     }
                 }
-                Line::Oversized { id } => {
+                DecodedLine::Oversized { id } => {
                     room.release();
                     if let Err(closed) = link.oversized(id) {
                         return closed;
                     }
                 }
-                Line::Endless => return Closed::Oversized,
+                DecodedLine::Endless => return CloseReason::Oversized,
             }
         }
         if !room.covers(lines.held() + BLOCK) {
@@ -238,22 +237,22 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
         }
         match stdout.read_buf(lines.buffer()).await {
             Ok(1..) => {}
-            Ok(0) => return Closed::Broken("its standard output is closed".to_owned()),
-            Err(error) => return Closed::Broken(error.to_string()),
+            Ok(0) => return CloseReason::Broken("its standard output is closed".to_owned()),
+            Err(error) => return CloseReason::Broken(error.to_string()),
         }
     }
 }
 
 /// Writes queued messages, several at once if there are. A message counts as not sent until its newline is written.
-async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Outgoing>) {
+async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<OutgoingMessage>) {
     let mut batch = Vec::new();
-    let mut tickets: Vec<(usize, Arc<Ticket>)> = Vec::new();
+    let mut tickets: Vec<(usize, Arc<SendPermit>)> = Vec::new();
     while let Some(first) = outgoing.recv().await {
         batch.clear();
         batch.shrink_to(2 * BATCH);
         tickets.clear();
         let mut next = Some(first);
-        while let Some(Outgoing { bytes, ticket }) = next {
+        while let Some(OutgoingMessage { bytes, ticket }) = next {
             if ticket.as_ref().is_none_or(|ticket| ticket.leave()) {
                 batch.extend_from_slice(&bytes);
                 batch.push(b'\n');

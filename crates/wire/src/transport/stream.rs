@@ -11,14 +11,14 @@ use super::resume::ConnectionChecks;
 
 /// A TCP stream, with or without TLS.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum OriginStream {
     Plain(TcpStream, ConnectionChecks),
     #[cfg(feature = "tls")]
     /// Over a connection to the server, or over a tunnel through an encrypted connection to a proxy.
     Tls(Box<tokio_rustls::client::TlsStream<Self>>),
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for OriginStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -35,7 +35,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for OriginStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -12,14 +12,14 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::network::ClientCertificate;
-use super::stream::Stream;
+use super::stream::OriginStream;
 
 /// Encrypts a connection, and verifies the certificate for `host`.
 pub(super) async fn secure(
-    stream: Stream,
+    stream: OriginStream,
     host: &str,
     files: &TlsFiles,
-) -> io::Result<TlsStream<Stream>> {
+) -> io::Result<TlsStream<OriginStream>> {
     let name = ServerName::try_from(host.to_owned())
         .map_err(|_| io::Error::other("not a name for TLS"))?;
     let connector = TlsConnector::from(files.config()?);

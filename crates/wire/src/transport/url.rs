@@ -22,15 +22,15 @@ use crate::client::error::ConnectError;
 /// # Ok::<(), consort_wire::ConnectError>(())
 /// ```
 #[derive(Clone)]
-pub struct Endpoint {
-    pub(crate) url: Url,
+pub struct ServerUrl {
+    pub(crate) url: HttpUrl,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) meta_headers: Vec<(HeaderName, String)>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     pub(crate) network: NetworkSettings,
 }
 
-impl PartialEq for Endpoint {
+impl PartialEq for ServerUrl {
     fn eq(&self, other: &Self) -> bool {
         let key =
             |endpoint: &Self| endpoint.credentials.as_ref().map(|known| known.key().to_owned());
@@ -42,7 +42,7 @@ impl PartialEq for Endpoint {
     }
 }
 
-impl Endpoint {
+impl ServerUrl {
     /// The server at this URL: `https`, or `http` on this machine.
     pub fn new(url: &str) -> Result<Self, ConnectError> {
         let endpoint = Self::plain(url)?;
@@ -57,7 +57,7 @@ impl Endpoint {
 
     /// The server at this URL, even without encryption.
     pub fn plain(url: &str) -> Result<Self, ConnectError> {
-        let url = Url::parse(url)?;
+        let url = HttpUrl::parse(url)?;
         Ok(Self {
             url,
             headers: Vec::new(),
@@ -122,7 +122,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.url)?;
         for (n, (name, _)) in self.headers.iter().enumerate() {
@@ -134,13 +134,13 @@ impl fmt::Debug for Endpoint {
 
 /// An absolute `http` or `https` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
+pub(crate) struct HttpUrl {
     pub(crate) secure: bool,
     authority: Authority,
     pub(crate) path: PathAndQuery,
 }
 
-impl Url {
+impl HttpUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, ConnectError> {
         let uri: Uri = text.parse().map_err(|_| address(text, "that is not a URL"))?;
         let parts = uri.into_parts();
@@ -203,7 +203,7 @@ impl Url {
     }
 }
 
-impl fmt::Display for Url {
+impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The query may hold a key.
         write!(
@@ -233,7 +233,7 @@ mod tests {
             "http://a.localhost./x",
             "https://example.com",
         ] {
-            assert!(Endpoint::new(url).is_ok(), "{url}");
+            assert!(ServerUrl::new(url).is_ok(), "{url}");
         }
         for url in [
             "http://example.com",
@@ -244,14 +244,14 @@ mod tests {
             "",
             "https://u:p@example.com",
         ] {
-            assert!(Endpoint::new(url).is_err(), "{url}");
+            assert!(ServerUrl::new(url).is_err(), "{url}");
         }
-        assert!(Endpoint::plain("http://example.com").is_ok());
+        assert!(ServerUrl::plain("http://example.com").is_ok());
     }
 
     #[test]
     fn a_reference_is_followed_only_on_its_own_origin() {
-        let base = Url::parse("http://Host:80/a/sse?x=1").unwrap();
+        let base = HttpUrl::parse("http://Host:80/a/sse?x=1").unwrap();
         let joined = |reference: &str| base.join(reference).map(|url| url.path.to_string());
         assert_eq!(joined("/m?id=1").as_deref(), Some("/m?id=1"));
         assert_eq!(joined("m").as_deref(), Some("/a/m"));

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use consort_wire::{
-    Client, Command, ConnectError, Endpoint, Found, Revision, Server, Settings, ShelfKind, Speak,
-    Way as Transport,
+    Client, ClientSettings, ConnectError, EraPreference, NegotiatedProtocol, PrimitiveKind,
+    Revision, ServerCommand, ServerLocation, ServerUrl, UpstreamTransport as Transport,
 };
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Probe, Step};
@@ -15,7 +15,7 @@ use crate::{Pair, Way, complete, quick, result};
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 fn found(pair: &Pair) -> (&'static str, Transport) {
-    let Found { revision, way } = pair.client.about().found;
+    let NegotiatedProtocol { revision, way } = pair.client.about().found;
     (revision.as_str(), way)
 }
 
@@ -58,9 +58,11 @@ async fn a_modern_server_is_asked_nothing_of_the_old_days() {
 async fn modern_http_requests_say_in_headers_what_they_are() {
     let http = Http::start(Manner::modern()).await;
     let client =
-        Client::connect(&Server::Http(Endpoint::new(&http.url()).unwrap()), quick()).await.unwrap();
+        Client::connect(&ServerLocation::Http(ServerUrl::new(&http.url()).unwrap()), quick())
+            .await
+            .unwrap();
     complete(client.request(result("{}")).await).unwrap();
-    let _ = client.request(consort_wire::Request::resource("file:///日本")).await;
+    let _ = client.request(consort_wire::OutgoingRequest::resource("file:///日本")).await;
     let requests = http.requests();
     let header = |n: usize, name: &str| requests[n].headers.get(name).cloned();
     assert_eq!(header(0, "mcp-method").as_deref(), Some("server/discover"));
@@ -97,11 +99,11 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_another_era() {
 }
 
 /// A program that records its start in a file, and becomes `program` after three seconds.
-fn delayed(file: &Path, script: &str, program: &[String]) -> Command {
+fn delayed(file: &Path, script: &str, program: &[String]) -> ServerCommand {
     let mut arguments = vec!["-c".to_owned(), format!("echo started >> \"$0\"; {script}")];
     arguments.push(file.display().to_string());
     arguments.extend_from_slice(program);
-    Command::new("/bin/sh").arguments(arguments)
+    ServerCommand::new("/bin/sh").arguments(arguments)
 }
 
 #[tokio::test]
@@ -119,10 +121,10 @@ async fn a_modern_server_that_needs_longer_than_the_probe_is_started_once() {
         ("piped", "cat | (sleep 3; exec \"$@\")", rogue),
     ] {
         let file = folder.join(name);
-        let server = Server::Command(delayed(&file, script, &program));
-        let client = Client::connect(&server, Settings::default()).await.unwrap();
+        let server = ServerLocation::Command(delayed(&file, script, &program));
+        let client = Client::connect(&server, ClientSettings::default()).await.unwrap();
         assert_eq!(client.about().found.revision.as_str(), "2026-07-28", "{name}");
-        assert!(client.list(ShelfKind::Tools).await.is_ok(), "{name}");
+        assert!(client.list(PrimitiveKind::Tools).await.is_ok(), "{name}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "started\n", "{name}");
         client.close().await;
     }
@@ -131,13 +133,16 @@ async fn a_modern_server_that_needs_longer_than_the_probe_is_started_once() {
 
 #[tokio::test]
 async fn an_era_can_be_demanded() {
-    for (speak, revision) in [(Speak::Legacy, "2025-11-25"), (Speak::Modern, "2026-07-28")] {
+    for (speak, revision) in
+        [(EraPreference::Legacy, "2025-11-25"), (EraPreference::Modern, "2026-07-28")]
+    {
         for way in [Way::Stdio, Way::Http] {
             let mut settings = quick();
             settings.speak = speak;
             let pair = Pair::with(way, Manner::default(), settings.clone()).await;
             assert_eq!(found(&pair).0, revision);
-            let other = if speak == Speak::Legacy { Manner::modern() } else { Manner::legacy() };
+            let other =
+                if speak == EraPreference::Legacy { Manner::modern() } else { Manner::legacy() };
             assert!(Pair::attempt(way, other, settings).await.is_err(), "{speak:?} {way:?}");
         }
     }
@@ -206,7 +211,7 @@ async fn a_handshake_with_an_unknown_revision_fails() {
 #[tokio::test]
 async fn a_url_that_is_only_a_stream_is_an_old_server() {
     let http = Http::start(Manner::legacy()).await;
-    let server = Server::Http(Endpoint::new(&http.sse_url()).unwrap());
+    let server = ServerLocation::Http(ServerUrl::new(&http.sse_url()).unwrap());
     let client = Client::connect(&server, quick()).await.unwrap();
     assert_eq!(client.about().found.way, Transport::Sse);
     assert!(complete(client.request(result("{}")).await).is_ok());
@@ -222,8 +227,9 @@ async fn a_url_that_is_only_a_stream_is_an_old_server() {
 async fn a_redirect_on_the_same_origin_is_followed() {
     let http = Http::start(Manner::default()).await;
     let moved = http.url().replace("/mcp", "/moved");
-    let client =
-        Client::connect(&Server::Http(Endpoint::new(&moved).unwrap()), quick()).await.unwrap();
+    let client = Client::connect(&ServerLocation::Http(ServerUrl::new(&moved).unwrap()), quick())
+        .await
+        .unwrap();
     assert!(complete(client.request(result("{}")).await).is_ok());
     let paths: Vec<_> = http.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/moved", "/mcp", "/mcp"]);
@@ -231,18 +237,19 @@ async fn a_redirect_on_the_same_origin_is_followed() {
 
 #[tokio::test]
 async fn what_is_not_there_is_said_so() {
-    let missing = Server::Command(Command::new("no-such-program-anywhere"));
+    let missing = ServerLocation::Command(ServerCommand::new("no-such-program-anywhere"));
     let error = Client::connect(&missing, quick()).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot start `no-such-program-anywhere`");
     assert_eq!(error.hint(), Some("is it installed and on the PATH?"));
 
-    let closed = Server::Http(Endpoint::new("http://127.0.0.1:9/mcp").unwrap());
+    let closed = ServerLocation::Http(ServerUrl::new("http://127.0.0.1:9/mcp").unwrap());
     let error = Client::connect(&closed, quick()).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot reach `127.0.0.1:9`");
     assert!(matches!(error, ConnectError::Unreachable { .. }));
 
     let http = Http::start(Manner::default()).await;
-    let wrong = Server::Http(Endpoint::new(&http.url().replace("/mcp", "/nothing")).unwrap());
+    let wrong =
+        ServerLocation::Http(ServerUrl::new(&http.url().replace("/mcp", "/nothing")).unwrap());
     let error = Client::connect(&wrong, quick()).await.unwrap_err();
     assert_eq!(error.to_string(), "the server answered HTTP 404");
     assert_eq!(error.detail().for_operator(), "nothing here");
@@ -252,7 +259,8 @@ async fn what_is_not_there_is_said_so() {
 async fn a_program_that_is_no_server_is_said_so() {
     let mut settings = quick();
     settings.times.handshake = Duration::from_millis(600);
-    let shell = |script: &str| Server::Command(Command::new("sh").arguments(["-c", script]));
+    let shell =
+        |script: &str| ServerLocation::Command(ServerCommand::new("sh").arguments(["-c", script]));
     let error =
         Client::connect(&shell("echo oh no >&2; exit 3"), settings.clone()).await.unwrap_err();
     let begins =

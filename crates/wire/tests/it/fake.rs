@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use consort_wire::{
-    Client, Closed, Command, ConnectError, Endpoint, Notice, Request, Server, Settings, ShelfKind,
-    Speak, Times,
+    Client, ClientSettings, CloseReason, ConnectError, ConnectionNotice, EraPreference,
+    OutgoingRequest, PrimitiveKind, ServerCommand, ServerLocation, ServerUrl, Times,
 };
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
@@ -87,8 +87,8 @@ fn body_of(kind: &'static str, body: String) -> Response<String> {
 }
 
 async fn connect(fake: &Fake, times: Times) -> Client {
-    let server = Server::Http(Endpoint::new(&fake.url("/mcp")).expect("it is a URL"));
-    let settings = Settings { times, ..Settings::default() };
+    let server = ServerLocation::Http(ServerUrl::new(&fake.url("/mcp")).expect("it is a URL"));
+    let settings = ClientSettings { times, ..ClientSettings::default() };
     let connected = Client::connect(&server, settings).await;
     connected.expect("it is a server")
 }
@@ -99,7 +99,7 @@ async fn asked_for_a_call(hesitation: Duration, patience: Duration) -> Vec<Strin
     let fake = legacy.start().await;
     let times = Times { listen: patience, ..Times::default() };
     let client = connect(&fake, times).await;
-    let request = Request::tool("any", &json!({}).into());
+    let request = OutgoingRequest::tool("any", &json!({}).into());
     client.request(request).await.expect("it has this tool");
     client.close().await;
     legacy.asked()
@@ -136,10 +136,10 @@ async fn what_a_server_says_while_it_lists_is_a_notice_and_does_not_hold_up_the_
     };
     let client = connect(&fake, times).await;
     let mut notices = client.notices();
-    let tools = client.list(ShelfKind::Tools).await.unwrap();
+    let tools = client.list(PrimitiveKind::Tools).await.unwrap();
     assert_eq!(tools.items.len(), 1);
     match notices.next().await {
-        Some(Notice::Notification(notification)) => {
+        Some(ConnectionNotice::Notification(notification)) => {
             assert_eq!(notification.params.text("data").as_deref(), Some("looking"));
         }
         other => panic!("{other:?}"),
@@ -150,10 +150,10 @@ async fn what_a_server_says_while_it_lists_is_a_notice_and_does_not_hold_up_the_
 #[tokio::test]
 async fn a_program_that_closes_its_standard_error_before_it_ends_is_seen_to_end() {
     let script = "exec 2>&-; read -r line; exit 3";
-    let server = Server::Command(Command::new("sh").arguments(["-c", script]));
-    let settings = Settings { speak: Speak::Legacy, ..Settings::default() };
+    let server = ServerLocation::Command(ServerCommand::new("sh").arguments(["-c", script]));
+    let settings = ClientSettings { speak: EraPreference::Legacy, ..ClientSettings::default() };
     match Client::connect(&server, settings).await {
-        Err(ConnectError::Closed(Closed::Exited { status, .. })) => {
+        Err(ConnectError::Closed(CloseReason::Exited { status, .. })) => {
             assert_eq!(status, "exit status: 3");
         }
         other => panic!("{other:?}"),
@@ -187,8 +187,8 @@ async fn a_connection_that_nobody_uses_is_closed_when_its_time_is_up() {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let closed = tokio::spawn(answered_until_closed(listener));
     let times = Times { idle_connection: Duration::from_millis(50), ..Times::default() };
-    let settings = Settings { times, ..Settings::default() };
-    let server = Server::Http(Endpoint::new(&url).unwrap());
+    let settings = ClientSettings { times, ..ClientSettings::default() };
+    let server = ServerLocation::Http(ServerUrl::new(&url).unwrap());
     let client = Client::connect(&server, settings).await.unwrap();
     tokio::time::timeout(Duration::from_secs(10), closed).await.unwrap().unwrap();
     client.close().await;

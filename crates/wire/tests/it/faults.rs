@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::{CallError, Closed, Effect, Event, Limit, Limits, Settings};
+use consort_wire::{
+    CallEffect, ClientCallError, ClientSettings, CloseReason, Limits, PendingCallEvent,
+    TimeLimitKind,
+};
 use serde_json::json;
 use testkit::rogue::{Manner, Step};
 
@@ -28,11 +31,17 @@ const ANSWER: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}
 
 /// Checks that the call ended by this limit, at its time.
 #[track_caller]
-fn timed_out(error: &CallError, limit: Limit, settings: &Settings, begun: Instant) {
-    let CallError::TimedOut { kind, sent: true, .. } = error else { panic!("{error}") };
+fn timed_out(
+    error: &ClientCallError,
+    limit: TimeLimitKind,
+    settings: &ClientSettings,
+    begun: Instant,
+) {
+    let ClientCallError::TimedOut { kind, sent: true, .. } = error else { panic!("{error}") };
     assert_eq!(*kind, limit);
-    assert_eq!(error.effect(), Effect::Unknown);
-    let time = if limit == Limit::Idle { settings.times.idle } else { settings.times.total };
+    assert_eq!(error.effect(), CallEffect::Unknown);
+    let time =
+        if limit == TimeLimitKind::Idle { settings.times.idle } else { settings.times.total };
     let took = begun.elapsed();
     assert!(took >= time && took < time + SLACK, "{took:?}");
 }
@@ -49,7 +58,7 @@ async fn a_call_that_hangs_ends_in_time_and_the_server_is_told() {
             let pair = Pair::new(way, manner).await;
             let begun = Instant::now();
             let error = pair.write(&[Step::Hang]).await.unwrap_err();
-            timed_out(&error, Limit::Idle, &quick(), begun);
+            timed_out(&error, TimeLimitKind::Idle, &quick(), begun);
             if way == Way::Http && modern {
                 let http = pair.http.as_ref().unwrap();
                 tokio::time::timeout(SLACK, http.gone(1)).await.expect("the stream closes");
@@ -70,7 +79,7 @@ async fn a_late_answer_reaches_nobody() {
     for way in [Way::Stdio, Way::Sse] {
         let pair = Pair::new(way, Manner::legacy()).await;
         let late = [Step::Sleep(600), Step::Message(ANSWER.to_owned())];
-        assert!(matches!(pair.write(&late).await, Err(CallError::TimedOut { .. })));
+        assert!(matches!(pair.write(&late).await, Err(ClientCallError::TimedOut { .. })));
         let next = [
             Step::Sleep(250),
             Step::Message(r#"{"jsonrpc":"2.0","id":$ID,"result":{"mine":1}}"#.to_owned()),
@@ -94,12 +103,12 @@ async fn progress_keeps_a_call_alive_but_not_for_ever() {
         let mut seen = 0;
         let error = loop {
             match call.next().await.expect("an end comes") {
-                Event::Progress(_) => seen += 1,
-                Event::End(end) => break end.unwrap_err(),
+                PendingCallEvent::Progress(_) => seen += 1,
+                PendingCallEvent::End(end) => break end.unwrap_err(),
                 other => panic!("{other:?}"),
             }
         };
-        timed_out(&error, Limit::Total, &quick(), begun);
+        timed_out(&error, TimeLimitKind::Total, &quick(), begun);
         assert!((5..=7).contains(&seen), "{way:?}: {seen}");
     }
 }
@@ -113,12 +122,12 @@ async fn bytes_that_say_nothing_do_not_keep_a_call_alive() {
         let steps: Vec<Step> = (0..50).flat_map(|_| [text(nothing), Step::Sleep(20)]).collect();
         let begun = Instant::now();
         let error = pair.write(&steps).await.unwrap_err();
-        timed_out(&error, Limit::Idle, &quick(), begun);
+        timed_out(&error, TimeLimitKind::Idle, &quick(), begun);
 
         let trickle: Vec<Step> = (0..50).flat_map(|_| [text("x"), Step::Sleep(20)]).collect();
         let begun = Instant::now();
         let error = pair.write(&trickle).await.unwrap_err();
-        timed_out(&error, Limit::Idle, &quick(), begun);
+        timed_out(&error, TimeLimitKind::Idle, &quick(), begun);
     }
 }
 
@@ -155,7 +164,9 @@ async fn a_stream_cut_anywhere_loses_the_call_unless_its_answer_was_whole() {
                     assert!(whole, "{head:?}");
                     assert_eq!(result.get("n").unwrap().integer(), Some(7));
                 }
-                Err(CallError::Unknown(Closed::Broken(_))) => assert!(!whole, "{head:?}"),
+                Err(ClientCallError::Unknown(CloseReason::Broken(_))) => {
+                    assert!(!whole, "{head:?}")
+                }
                 Err(other) => panic!("{head:?}: {other}"),
             }
         }
@@ -172,8 +183,8 @@ async fn a_server_that_dies_ends_every_call_at_once_and_says_why() {
     let begun = Instant::now();
     let error = pair.write(&[Step::Exit(7)]).await.unwrap_err();
     assert!(begun.elapsed() < SLACK);
-    assert_eq!(error.effect(), Effect::Unknown);
-    let CallError::Unknown(Closed::Exited { status, incident, stderr }) = &error else {
+    assert_eq!(error.effect(), CallEffect::Unknown);
+    let ClientCallError::Unknown(CloseReason::Exited { status, incident, stderr }) = &error else {
         panic!("{error:?}")
     };
     assert_eq!((status.as_str(), stderr.for_operator()), ("exit status: 7", ""));
@@ -185,12 +196,12 @@ async fn a_server_that_dies_ends_every_call_at_once_and_says_why() {
         )
     );
     // Whoever called it is given the same id.
-    let CallError::Unknown(other) = waiting.await.unwrap().unwrap_err() else { panic!() };
+    let ClientCallError::Unknown(other) = waiting.await.unwrap().unwrap_err() else { panic!() };
     assert_eq!(other, pair.client.closed().await);
     assert!(other.to_string().contains(&incident.to_string()), "{other}");
     // What is asked of a dead server never leaves.
     let error = pair.client.request(result("{}")).await.unwrap_err();
-    assert_eq!(error.effect(), Effect::None);
+    assert_eq!(error.effect(), CallEffect::None);
 }
 
 // F8
@@ -230,15 +241,18 @@ async fn a_server_that_sends_only_garbage_is_given_up() {
         let begun = Instant::now();
         let garbage: Vec<Step> = (0..100).map(|_| Step::Message("garbage".to_owned())).collect();
         let error = pair.write(&[garbage, vec![Step::Hang]].concat()).await.unwrap_err();
-        assert!(matches!(error, CallError::Unknown(Closed::Malformed)), "{way:?}: {error}");
+        assert!(
+            matches!(error, ClientCallError::Unknown(CloseReason::Malformed)),
+            "{way:?}: {error}"
+        );
         assert!(begun.elapsed() < SLACK);
         assert_eq!(pair.client.faults().malformed, 100);
     }
 }
 
-fn small() -> Settings {
+fn small() -> ClientSettings {
     let limits = Limits { message_bytes: 64 << 10, skipped_bytes: 1 << 20, ..Limits::default() };
-    Settings { limits, ..quick() }
+    ClientSettings { limits, ..quick() }
 }
 
 // F9
@@ -279,8 +293,11 @@ async fn a_message_without_end_ends_the_connection_and_takes_no_memory() {
         let flood: Vec<Step> = (0..64).map(|_| Step::Repeat("x".to_owned(), 4 << 20)).collect();
         let error = pair.write(&[flood, vec![Step::Hang]].concat()).await.unwrap_err();
         match way {
-            Way::Http => assert!(matches!(error, CallError::TooLarge { .. }), "{error}"),
-            _ => assert!(matches!(error, CallError::Unknown(Closed::Oversized)), "{error}"),
+            Way::Http => assert!(matches!(error, ClientCallError::TooLarge { .. }), "{error}"),
+            _ => assert!(
+                matches!(error, ClientCallError::Unknown(CloseReason::Oversized)),
+                "{error}"
+            ),
         }
         // The rogue over HTTP lives in this process too and holds one chunk at a time.
         let growth = resident().saturating_sub(before);
@@ -386,13 +403,13 @@ async fn a_caller_who_leaves_cancels_the_call() {
         drop(call);
         pair.until_seen(|message| message["method"] == "notifications/cancelled").await;
 
-        let cancel = consort_wire::Cancel::new();
+        let cancel = consort_wire::CancelHandle::new();
         let request = write(&[Step::Hang]).cancelled_by(&cancel);
         let (end, ()) = tokio::join!(pair.client.request(request), async {
             tokio::time::sleep(Duration::from_millis(50)).await;
             cancel.cancel();
         });
-        assert!(matches!(end, Err(CallError::Cancelled { sent: true })), "{way:?}");
+        assert!(matches!(end, Err(ClientCallError::Cancelled { sent: true })), "{way:?}");
     }
 }
 
@@ -408,7 +425,7 @@ async fn a_tool_may_have_limits_of_its_own() {
     assert!(pair.write(&[Step::Sleep(600), Step::Message(ANSWER.to_owned())]).await.is_ok());
     let impatient = write(&[Step::Hang]).idle(Duration::from_millis(50));
     let begun = Instant::now();
-    assert!(matches!(pair.client.request(impatient).await, Err(CallError::TimedOut { .. })));
+    assert!(matches!(pair.client.request(impatient).await, Err(ClientCallError::TimedOut { .. })));
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert!(complete(pair.client.request(tool("seen", &json!({}))).await).is_ok());
 }
@@ -427,9 +444,9 @@ async fn an_answer_that_is_nested_too_deep_ends_its_own_call_at_once() {
             format!(r#"{{"result":{{"content":[],"x":{deep}}},"jsonrpc":"2.0","id":$ID}}"#),
         ] {
             let error = pair.write(&[Step::Message(answer), Step::Hang]).await.unwrap_err();
-            assert!(matches!(error, CallError::TooDeep { limit: 128 }), "{way:?}: {error}");
+            assert!(matches!(error, ClientCallError::TooDeep { limit: 128 }), "{way:?}: {error}");
             assert!(error.to_string().contains("128 levels"), "{error}");
-            assert_eq!(error.effect(), Effect::Answered);
+            assert_eq!(error.effect(), CallEffect::Answered);
         }
         let good = pair.write(&[Step::Message(ANSWER.to_owned())]).await;
         assert!(good.is_ok(), "{way:?}: the connection serves others");

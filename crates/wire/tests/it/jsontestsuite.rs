@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use consort_wire::Json;
-use consort_wire::json::Problem;
+use consort_wire::json::JsonErrorKind;
 use serde_json::Value;
 
 /// Number of texts, so that a missing suite is no success.
@@ -14,7 +14,7 @@ const TEXTS: usize = 318;
 /// Choices that RFC 8259 leaves to the parser: the texts that are refused, with reasons. Numbers and
 /// escapes are kept as written, so their size and their surrogates are for the final reader to judge;
 /// invalid UTF-8 and deeper nesting than the limit would do harm on the way.
-const CHOSEN: [(&str, Option<Problem>); 35] = [
+const CHOSEN: [(&str, Option<JsonErrorKind>); 35] = [
     ("i_number_double_huge_neg_exp", None),
     ("i_number_huge_exp", None),
     ("i_number_neg_int_huge_exp", None),
@@ -28,28 +28,28 @@ const CHOSEN: [(&str, Option<Problem>); 35] = [
     ("i_object_key_lone_2nd_surrogate", None),
     ("i_string_1st_surrogate_but_2nd_missing", None),
     ("i_string_1st_valid_surrogate_2nd_invalid", None),
-    ("i_string_UTF-16LE_with_BOM", Some(Problem::Syntax)),
-    ("i_string_UTF-8_invalid_sequence", Some(Problem::Utf8)),
-    ("i_string_UTF8_surrogate_U+D800", Some(Problem::Utf8)),
+    ("i_string_UTF-16LE_with_BOM", Some(JsonErrorKind::Syntax)),
+    ("i_string_UTF-8_invalid_sequence", Some(JsonErrorKind::Utf8)),
+    ("i_string_UTF8_surrogate_U+D800", Some(JsonErrorKind::Utf8)),
     ("i_string_incomplete_surrogate_and_escape_valid", None),
     ("i_string_incomplete_surrogate_pair", None),
     ("i_string_incomplete_surrogates_escape_valid", None),
     ("i_string_invalid_lonely_surrogate", None),
     ("i_string_invalid_surrogate", None),
-    ("i_string_invalid_utf-8", Some(Problem::Utf8)),
+    ("i_string_invalid_utf-8", Some(JsonErrorKind::Utf8)),
     ("i_string_inverted_surrogates_U+1D11E", None),
-    ("i_string_iso_latin_1", Some(Problem::Utf8)),
+    ("i_string_iso_latin_1", Some(JsonErrorKind::Utf8)),
     ("i_string_lone_second_surrogate", None),
-    ("i_string_lone_utf8_continuation_byte", Some(Problem::Utf8)),
-    ("i_string_not_in_unicode_range", Some(Problem::Utf8)),
-    ("i_string_overlong_sequence_2_bytes", Some(Problem::Utf8)),
-    ("i_string_overlong_sequence_6_bytes", Some(Problem::Utf8)),
-    ("i_string_overlong_sequence_6_bytes_null", Some(Problem::Utf8)),
-    ("i_string_truncated-utf-8", Some(Problem::Utf8)),
-    ("i_string_utf16BE_no_BOM", Some(Problem::Syntax)),
-    ("i_string_utf16LE_no_BOM", Some(Problem::Syntax)),
-    ("i_structure_500_nested_arrays", Some(Problem::Depth)),
-    ("i_structure_UTF-8_BOM_empty_object", Some(Problem::Syntax)),
+    ("i_string_lone_utf8_continuation_byte", Some(JsonErrorKind::Utf8)),
+    ("i_string_not_in_unicode_range", Some(JsonErrorKind::Utf8)),
+    ("i_string_overlong_sequence_2_bytes", Some(JsonErrorKind::Utf8)),
+    ("i_string_overlong_sequence_6_bytes", Some(JsonErrorKind::Utf8)),
+    ("i_string_overlong_sequence_6_bytes_null", Some(JsonErrorKind::Utf8)),
+    ("i_string_truncated-utf-8", Some(JsonErrorKind::Utf8)),
+    ("i_string_utf16BE_no_BOM", Some(JsonErrorKind::Syntax)),
+    ("i_string_utf16LE_no_BOM", Some(JsonErrorKind::Syntax)),
+    ("i_structure_500_nested_arrays", Some(JsonErrorKind::Depth)),
+    ("i_structure_UTF-8_BOM_empty_object", Some(JsonErrorKind::Syntax)),
 ];
 
 #[test]

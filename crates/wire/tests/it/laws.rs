@@ -149,8 +149,8 @@ fn naughty_strings_are_read_like_any_others() {
             r#"{{"jsonrpc":"2.0","id":{quoted},"method":{quoted},"params":{{{quoted}:{quoted}}}}}"#
         );
         envelope::check(message.as_bytes());
-        let read = consort_wire::Message::parse(message).unwrap();
-        let consort_wire::Message::Request { body, .. } = read else { panic!("{read:?}") };
+        let read = consort_wire::JsonRpcMessage::parse(message).unwrap();
+        let consort_wire::JsonRpcMessage::Request { body, .. } = read else { panic!("{read:?}") };
         assert_eq!(body.method, text);
     }
 }

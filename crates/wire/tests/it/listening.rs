@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use consort_wire::{Filter, Notice};
+use consort_wire::{ConnectionNotice, SubscriptionFilter};
 use serde_json::{Value, json};
 use testkit::rogue::{Manner, Step};
 
 use crate::{Pair, Way, complete, result};
 
-fn filter() -> Filter {
-    Filter {
+fn filter() -> SubscriptionFilter {
+    SubscriptionFilter {
         tools_list_changed: true,
         prompts_list_changed: true,
         resource_subscriptions: vec!["file:///a".to_owned()],
-        ..Filter::default()
+        ..SubscriptionFilter::default()
     }
 }
 
@@ -29,9 +29,9 @@ fn acknowledged() -> Step {
     tagged("notifications/subscriptions/acknowledged", &accepted)
 }
 
-fn method(notice: Option<Notice>) -> String {
+fn method(notice: Option<ConnectionNotice>) -> String {
     match notice {
-        Some(Notice::Notification(notification)) => notification.method,
+        Some(ConnectionNotice::Notification(notification)) => notification.method,
         other => format!("{other:?}"),
     }
 }
@@ -116,10 +116,10 @@ async fn a_legacy_server_is_subscribed_to_resource_by_resource() {
     let mut subscription = pair.client.listen(filter()).await.unwrap();
     assert_eq!(
         *subscription.accepted(),
-        Filter {
+        SubscriptionFilter {
             tools_list_changed: true,
             resource_subscriptions: vec!["file:///a".to_owned()],
-            ..Filter::default()
+            ..SubscriptionFilter::default()
         }
     );
     let steps = [
@@ -137,10 +137,10 @@ async fn a_legacy_server_is_subscribed_to_resource_by_resource() {
 }
 
 /// The number of log messages that a call receives until its end.
-async fn logs(call: &mut consort_wire::Call) -> usize {
+async fn logs(call: &mut consort_wire::PendingCall) -> usize {
     let mut count = 0;
     while let Some(event) = call.next().await {
-        count += usize::from(matches!(event, consort_wire::Event::Log(_)));
+        count += usize::from(matches!(event, consort_wire::PendingCallEvent::Log(_)));
     }
     count
 }
@@ -150,7 +150,7 @@ async fn a_log_message_belongs_to_the_only_call_there_is() {
     let pair = Pair::new(Way::Stdio, Manner::legacy()).await;
     let log = Step::notify("notifications/message", &json!({ "level": "info", "data": "hello" }));
     let mut call = pair.client.call(crate::write(&[log.clone(), Step::result(&json!({}))]));
-    let Some(consort_wire::Event::Log(params)) = call.next().await else { panic!() };
+    let Some(consort_wire::PendingCallEvent::Log(params)) = call.next().await else { panic!() };
     assert_eq!(params.text("data").as_deref(), Some("hello"));
     assert!(call.end().await.is_ok());
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::{Limits, ShelfKind};
+use consort_wire::{Limits, PrimitiveKind};
 use serde_json::json;
 use testkit::rogue::{Manner, Step};
 
@@ -12,7 +12,7 @@ use crate::{Pair, WAYS, Way, quick, tool};
 async fn all_pages_are_read_in_order() {
     for way in WAYS {
         let pair = Pair::new(way, Manner { pages: 30, ..Manner::legacy() }).await;
-        let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+        let listing = pair.client.list(PrimitiveKind::Tools).await.unwrap();
         let names: Vec<_> = listing.items.iter().map(|item| item.name.as_str()).collect();
         assert_eq!(names.len(), 35);
         assert_eq!((names[0], names[5], names[34]), ("result", "page-1", "page-30"));
@@ -26,7 +26,7 @@ async fn all_pages_are_read_in_order() {
 #[tokio::test]
 async fn a_shelf_the_server_does_not_have_is_empty_without_asking() {
     let pair = Pair::new(Way::Stdio, Manner::legacy()).await;
-    for shelf in [ShelfKind::Prompts, ShelfKind::Resources, ShelfKind::Templates] {
+    for shelf in [PrimitiveKind::Prompts, PrimitiveKind::Resources, PrimitiveKind::Templates] {
         assert!(pair.client.list(shelf).await.unwrap().items.is_empty());
     }
     let asked: Vec<_> = pair.seen().await.iter().map(|message| message["method"].clone()).collect();
@@ -45,12 +45,14 @@ async fn a_list_the_server_does_not_know_is_empty_and_any_other_error_is_an_erro
     let capabilities = json!({ "tools": {}, "prompts": {}, "resources": {} });
     let manner = |code| {
         let manner = Manner { capabilities: capabilities.clone(), ..Manner::default() };
-        ShelfKind::ALL.iter().fold(manner, |manner, shelf| manner.on(shelf.method(), [error(code)]))
+        PrimitiveKind::ALL
+            .iter()
+            .fold(manner, |manner, shelf| manner.on(shelf.method(), [error(code)]))
     };
     for way in WAYS {
         let unsupported = Pair::new(way, manner(-32601)).await;
         let broken = Pair::new(way, manner(-32603)).await;
-        for shelf in ShelfKind::ALL {
+        for shelf in PrimitiveKind::ALL {
             let listing = unsupported.client.list(shelf).await.unwrap();
             assert!(listing.items.is_empty() && listing.left_out.is_empty(), "{way:?} {shelf:?}");
             let error = broken.client.list(shelf).await.unwrap_err();
@@ -71,7 +73,7 @@ async fn a_list_that_does_not_end_is_no_list() {
         settings.limits = limits;
         settings.times.list = Duration::from_millis(600);
         let pair = Pair::with(Way::Stdio, manner, settings).await;
-        pair.client.list(ShelfKind::Tools).await.unwrap_err().to_string()
+        pair.client.list(PrimitiveKind::Tools).await.unwrap_err().to_string()
     };
     let many = || Manner { pages: 10_000, ..Manner::legacy() };
     assert_eq!(
@@ -116,7 +118,7 @@ async fn a_cursor_that_expires_restarts_the_list_once() {
         .answer("tools/list", &page)
         .answer("tools/list", &last);
     let pair = Pair::new(Way::Stdio, manner).await;
-    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+    let listing = pair.client.list(PrimitiveKind::Tools).await.unwrap();
     let names: Vec<_> = listing.items.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     // An empty cursor is a cursor.
@@ -133,7 +135,7 @@ async fn what_cannot_be_used_is_left_out_with_its_reason() {
         5,
     ]});
     let pair = Pair::new(Way::Stdio, Manner::legacy().answer("tools/list", &tools)).await;
-    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+    let listing = pair.client.list(PrimitiveKind::Tools).await.unwrap();
     assert_eq!(listing.items.len(), 1);
     let reasons: Vec<_> =
         listing.left_out.iter().map(|out| (out.name.as_str(), out.reason.as_str())).collect();
@@ -155,9 +157,9 @@ async fn how_long_a_list_stays_fresh_is_what_its_pages_agree_on() {
         .answer("tools/list", &page(3000, "private", None))
         .answer("tools/list", &page(-1, "public", None));
     let pair = Pair::new(Way::Stdio, manner).await;
-    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+    let listing = pair.client.list(PrimitiveKind::Tools).await.unwrap();
     assert_eq!((listing.fresh, listing.public), (Duration::from_secs(3), false));
-    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+    let listing = pair.client.list(PrimitiveKind::Tools).await.unwrap();
     assert_eq!((listing.fresh, listing.public), (Duration::ZERO, true));
 }
 
@@ -172,7 +174,7 @@ fn region() -> Manner {
 #[tokio::test]
 async fn an_argument_is_mirrored_in_the_header_its_tool_names() {
     let pair = Pair::new(Way::Http, region()).await;
-    pair.client.list(ShelfKind::Tools).await.unwrap();
+    pair.client.list(PrimitiveKind::Tools).await.unwrap();
     let _ = pair.client.request(tool("deploy", &json!({ "region": "eu-west1" }))).await;
     let _ = pair.client.request(tool("deploy", &json!({ "region": null }))).await;
     let requests = pair.http.as_ref().unwrap().requests();
@@ -222,7 +224,7 @@ async fn a_tool_with_a_bad_header_is_left_out_over_http_alone() {
     for (way, usable) in [(Way::Http, false), (Way::Stdio, true)] {
         let manner = Manner { extra_tool: Some(bad.to_string()), ..Manner::modern() };
         let pair = Pair::new(way, manner).await;
-        let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+        let listing = pair.client.list(PrimitiveKind::Tools).await.unwrap();
         assert_eq!(listing.items.iter().any(|item| item.name == "bad"), usable);
         assert_eq!(listing.left_out.len(), usize::from(!usable));
     }

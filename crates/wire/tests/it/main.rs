@@ -25,15 +25,15 @@ mod tls;
 use std::time::Duration;
 
 use consort_wire::{
-    Answer, CallError, Client, ConnectError, Endpoint, Json, Object, Request, Server, Settings,
-    Times,
+    Client, ClientCallError, ClientSettings, ConnectError, Json, Object, OutgoingRequest,
+    ServerAnswer, ServerLocation, ServerUrl, Times,
 };
 use serde_json::{Value, json};
 use testkit::rogue::{self, Http, Manner, Step};
 
 /// Limits short enough to wait for.
-fn quick() -> Settings {
-    Settings {
+fn quick() -> ClientSettings {
+    ClientSettings {
         times: Times {
             idle: Duration::from_millis(400),
             total: Duration::from_millis(1200),
@@ -44,7 +44,7 @@ fn quick() -> Settings {
             terminate: Duration::from_millis(500),
             ..Times::default()
         },
-        ..Settings::default()
+        ..ClientSettings::default()
     }
 }
 
@@ -69,27 +69,31 @@ impl Pair {
         Self::with(way, manner, quick()).await
     }
 
-    async fn with(way: Way, manner: Manner, settings: Settings) -> Self {
+    async fn with(way: Way, manner: Manner, settings: ClientSettings) -> Self {
         Self::attempt(way, manner, settings).await.expect("the rogue shakes hands")
     }
 
-    async fn attempt(way: Way, manner: Manner, settings: Settings) -> Result<Self, ConnectError> {
+    async fn attempt(
+        way: Way,
+        manner: Manner,
+        settings: ClientSettings,
+    ) -> Result<Self, ConnectError> {
         if way == Way::Stdio {
-            let server = Server::Command(rogue::command(&manner));
+            let server = ServerLocation::Command(rogue::command(&manner));
             let client = Client::connect(&server, settings).await?;
             return Ok(Self { client, http: None });
         }
         let http = Http::start(manner).await;
         let server = match way {
-            Way::Sse => Server::Sse(Endpoint::new(&http.sse_url())?),
-            _ => Server::Http(Endpoint::new(&http.url())?),
+            Way::Sse => ServerLocation::Sse(ServerUrl::new(&http.sse_url())?),
+            _ => ServerLocation::Http(ServerUrl::new(&http.url())?),
         };
         let client = Client::connect(&server, settings).await?;
         Ok(Self { client, http: Some(http) })
     }
 
     /// Sets the server's steps in answer to a call.
-    async fn write(&self, steps: &[Step]) -> Result<Object, CallError> {
+    async fn write(&self, steps: &[Step]) -> Result<Object, ClientCallError> {
         complete(self.client.request(write(steps)).await)
     }
 
@@ -117,22 +121,22 @@ impl Pair {
     }
 }
 
-fn tool(name: &str, arguments: &Value) -> Request {
-    Request::tool(name, &Json::from(arguments.clone()))
+fn tool(name: &str, arguments: &Value) -> OutgoingRequest {
+    OutgoingRequest::tool(name, &Json::from(arguments.clone()))
 }
 
-fn write(steps: &[Step]) -> Request {
+fn write(steps: &[Step]) -> OutgoingRequest {
     tool("write", &json!({ "steps": steps }))
 }
 
 /// Sets the exact result of the server's answer.
-fn result(raw: &str) -> Request {
+fn result(raw: &str) -> OutgoingRequest {
     tool("result", &json!({ "raw": raw }))
 }
 
-fn complete(answer: Result<Answer, CallError>) -> Result<Object, CallError> {
+fn complete(answer: Result<ServerAnswer, ClientCallError>) -> Result<Object, ClientCallError> {
     match answer? {
-        Answer::Complete(result) => Ok(result),
+        ServerAnswer::Complete(result) => Ok(result),
         other => panic!("not complete: {other:?}"),
     }
 }

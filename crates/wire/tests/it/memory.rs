@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::{CallError, MemoryBudget, Settings};
+use consort_wire::{ClientCallError, ClientSettings, MemoryBudget};
 use testkit::rogue::{Manner, Step};
 
 use crate::{Pair, WAYS, Way, complete, quick, write};
@@ -10,16 +10,16 @@ use crate::{Pair, WAYS, Way, complete, quick, write};
 const LARGE: usize = 150 << 10;
 const BUDGET: usize = 200 << 10;
 
-fn limited(budget: &MemoryBudget, wait: Duration) -> Settings {
+fn limited(budget: &MemoryBudget, wait: Duration) -> ClientSettings {
     let mut settings = quick();
     settings.limits.message_bytes = 256 << 10;
     settings.times.idle = Duration::from_secs(20);
     settings.times.total = Duration::from_secs(30);
     (settings.times.room, settings.times.shared_room) = (wait, wait);
-    Settings { budget: budget.clone(), ..settings }
+    ClientSettings { budget: budget.clone(), ..settings }
 }
 
-async fn pair(way: Way, settings: Settings) -> Pair {
+async fn pair(way: Way, settings: ClientSettings) -> Pair {
     let manner = if way == Way::Http { Manner::modern() } else { Manner::legacy() };
     Pair::with(way, manner, settings).await
 }
@@ -48,7 +48,7 @@ async fn a_large_answer_without_memory_ends_its_own_call_and_others_go_on() {
         let filling = "x".repeat(LARGE);
         let whole = format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{{"text":"{filling}"}}}}"#);
         let error = pair.write(&[Step::Message(whole)]).await.unwrap_err();
-        assert!(matches!(error, CallError::NoRoom { limit: BUDGET }), "{way:?}: {error}");
+        assert!(matches!(error, ClientCallError::NoRoom { limit: BUDGET }), "{way:?}: {error}");
         assert!(error.to_string().contains("`held_bytes` in `[consort.limits]`"), "{error}");
         assert!(pair.write(&answer(way, 1)).await.is_ok(), "{way:?}: small ones need no memory");
         drop((first, second));
@@ -88,7 +88,7 @@ async fn a_list_is_kept_without_keeping_its_room() {
         let pair = Pair::with(way, manner, settings).await;
         let mut lists = Vec::new();
         for _ in 0..8 {
-            lists.push(pair.client.list(consort_wire::ShelfKind::Tools).await.unwrap());
+            lists.push(pair.client.list(consort_wire::PrimitiveKind::Tools).await.unwrap());
         }
         assert!(pair.write(&answer(way, LARGE)).await.is_ok(), "{way:?}");
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use consort_wire::{Client, Command, ConnectError, Server, Settings, Times};
+use consort_wire::{Client, ClientSettings, ConnectError, ServerCommand, ServerLocation, Times};
 use testkit::rogue::Manner;
 
 use crate::quick;
@@ -48,13 +48,15 @@ fn mark(name: &str) -> String {
 
 #[tokio::test]
 async fn a_child_gets_only_the_harmless_and_the_declared_variables() {
-    let command = Command::new("sh")
+    let command = ServerCommand::new("sh")
         .arguments(["-c", "env >&2; exit 1"])
         .variable("DECLARED", "a b $HOME ;'\"")
         .inherit("CARGO_PKG_NAME")
         .inherit("NOT_SET_ANYWHERE");
-    let Err(error) = Client::connect(&Server::Command(command), quick()).await else { panic!() };
-    let ConnectError::Closed(consort_wire::Closed::Exited { stderr, .. }) = error else {
+    let Err(error) = Client::connect(&ServerLocation::Command(command), quick()).await else {
+        panic!()
+    };
+    let ConnectError::Closed(consort_wire::CloseReason::Exited { stderr, .. }) = error else {
         panic!("{error:?}")
     };
     let stderr = stderr.for_operator();
@@ -76,9 +78,9 @@ async fn arguments_reach_a_child_as_they_are() {
     let odd = ["$HOME", "a b", "'\"`;|&<>", "*", "", "日本\u{1b}"];
     let script = "for word; do printf '[%s]' \"$word\" >&2; done; exit 1";
     let words = ["-c", script, "sh"].into_iter().chain(odd);
-    let command = Command::new("sh").arguments(words);
-    let Err(ConnectError::Closed(consort_wire::Closed::Exited { stderr, .. })) =
-        Client::connect(&Server::Command(command), quick()).await
+    let command = ServerCommand::new("sh").arguments(words);
+    let Err(ConnectError::Closed(consort_wire::CloseReason::Exited { stderr, .. })) =
+        Client::connect(&ServerLocation::Command(command), quick()).await
     else {
         panic!()
     };
@@ -89,8 +91,8 @@ async fn arguments_reach_a_child_as_they_are() {
 #[tokio::test]
 async fn closing_a_connection_ends_the_child_and_what_it_started() {
     let mark = mark("close");
-    let command = Command::new("sh").arguments(launcher(&mark));
-    let client = Client::connect(&Server::Command(command), quick()).await.unwrap();
+    let command = ServerCommand::new("sh").arguments(launcher(&mark));
+    let client = Client::connect(&ServerLocation::Command(command), quick()).await.unwrap();
     assert!(processes(&mark).len() >= 2);
     let begun = Instant::now();
     client.close().await;
@@ -107,8 +109,8 @@ async fn closing_a_connection_ends_a_process_below_the_child_that_left_its_group
         "trap '' TERM; setsid sh -c 'sleep 1000; : {mark}' & \"$0\" \"$1\"; sleep 1000 # {mark}"
     );
     let words = ["-c", &script, rogue.to_str().unwrap(), &manner];
-    let command = Command::new("sh").arguments(words);
-    let client = Client::connect(&Server::Command(command), quick()).await.unwrap();
+    let command = ServerCommand::new("sh").arguments(words);
+    let client = Client::connect(&ServerLocation::Command(command), quick()).await.unwrap();
     assert!(processes(&mark).len() >= 2);
     client.close().await;
     gone(&mark, Duration::from_secs(3)).await;
@@ -117,8 +119,8 @@ async fn closing_a_connection_ends_a_process_below_the_child_that_left_its_group
 #[tokio::test]
 async fn dropping_the_last_client_ends_the_child() {
     let mark = mark("drop");
-    let command = Command::new("sh").arguments(launcher(&mark));
-    let client = Client::connect(&Server::Command(command), quick()).await.unwrap();
+    let command = ServerCommand::new("sh").arguments(launcher(&mark));
+    let client = Client::connect(&ServerLocation::Command(command), quick()).await.unwrap();
     let second = client.clone();
     drop(client);
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -131,10 +133,10 @@ async fn dropping_the_last_client_ends_the_child() {
 async fn a_failed_handshake_leaves_no_child() {
     let mark = mark("fail");
     let script = format!("sleep 1000 & cat > /dev/null; : {mark}");
-    let command = Command::new("sh").arguments(["-c", &script]);
+    let command = ServerCommand::new("sh").arguments(["-c", &script]);
     let times = Times { handshake: Duration::from_millis(300), ..quick().times };
-    let settings = Settings { times, ..quick() };
-    assert!(Client::connect(&Server::Command(command), settings).await.is_err());
+    let settings = ClientSettings { times, ..quick() };
+    assert!(Client::connect(&ServerLocation::Command(command), settings).await.is_err());
     gone(&mark, Duration::from_secs(3)).await;
 }
 
@@ -142,7 +144,7 @@ async fn a_failed_handshake_leaves_no_child() {
 async fn a_handshake_nobody_waits_for_leaves_no_child() {
     let mark = mark("left");
     let script = format!("sleep 1000 & cat > /dev/null; : {mark}");
-    let server = Server::Command(Command::new("sh").arguments(["-c", &script]));
+    let server = ServerLocation::Command(ServerCommand::new("sh").arguments(["-c", &script]));
     let connecting = Client::connect(&server, quick());
     assert!(tokio::time::timeout(Duration::from_millis(100), connecting).await.is_err());
     assert!(!processes(&mark).is_empty(), "it was started");

@@ -1,6 +1,6 @@
 //! Progress arrives in order and completely, and nothing after the end.
 
-use consort_wire::{Client, Event, Limits};
+use consort_wire::{Client, Limits, PendingCallEvent};
 use serde_json::json;
 use testkit::rogue::Manner;
 
@@ -15,13 +15,13 @@ async fn faults(client: &Client) -> (u32, u32, u32) {
     let (mut last, mut inversions, mut seen, mut late, mut ended) = (0.0, 0, 0, 0, false);
     while let Some(event) = call.next().await {
         match event {
-            Event::Progress(progress) => {
+            PendingCallEvent::Progress(progress) => {
                 seen += 1;
                 late += u32::from(ended);
                 inversions += u32::from(progress.progress() <= last);
                 last = progress.progress();
             }
-            Event::End(end) => {
+            PendingCallEvent::End(end) => {
                 end.expect("the call succeeds");
                 ended = true;
             }

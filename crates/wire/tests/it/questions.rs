@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consort_wire::{
-    Answer, BoxFuture, Call, CallError, Event, Host, Json, Offers, Question, Questions, Refusal,
-    Request, Settings,
+    BoxFuture, ClientCallError, ClientCapabilities, ClientHandler, ClientSettings, Json,
+    OutgoingRequest, PendingCall, PendingCallEvent, RequestRefusal, ServerAnswer, ServerRequest,
+    ServerRequestHandling,
 };
 use serde_json::{Value, json};
 use testkit::rogue::{Manner, Step};
@@ -15,20 +16,20 @@ use crate::{Pair, Way, complete, quick, tool, write};
 /// Accepts every form, after a while.
 #[derive(Default)]
 struct Person {
-    asked: Mutex<Vec<Question>>,
+    asked: Mutex<Vec<ServerRequest>>,
     thinks: Duration,
 }
 
-impl Host for Person {
-    fn offers(&self) -> Offers {
-        Offers { form: true, roots: true, ..Offers::default() }
+impl ClientHandler for Person {
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities { form: true, roots: true, ..ClientCapabilities::default() }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         let answer = match question.method.as_str() {
             "roots/list" => Ok(json!({ "roots": [{ "uri": "file:///work" }] }).into()),
             _ if question.params.text("message").as_deref() == Some("no") => {
-                Err(Refusal { code: -1, message: "I would rather not".to_owned() })
+                Err(RequestRefusal { code: -1, message: "I would rather not".to_owned() })
             }
             _ => Ok(json!({ "action": "accept", "content": { "name": "Ada" } }).into()),
         };
@@ -40,8 +41,8 @@ impl Host for Person {
     }
 }
 
-fn asked_by(person: &Arc<Person>) -> Settings {
-    Settings { host: Arc::<Person>::clone(person), ..quick() }
+fn asked_by(person: &Arc<Person>) -> ClientSettings {
+    ClientSettings { host: Arc::<Person>::clone(person), ..quick() }
 }
 
 fn form(message: &str) -> Value {
@@ -57,8 +58,8 @@ async fn a_legacy_server_is_answered_in_the_middle_of_its_call() {
     let mut seen = Vec::new();
     while let Some(event) = call.next().await {
         match event {
-            Event::Question(question) => seen.push(question.method),
-            Event::End(end) => {
+            PendingCallEvent::Question(question) => seen.push(question.method),
+            PendingCallEvent::End(end) => {
                 let answer: Value = complete(end).unwrap().get("answer").unwrap().read().unwrap();
                 assert_eq!(
                     answer["result"],
@@ -187,7 +188,7 @@ impl Pair {
         let seen = match &self.http {
             Some(http) => http.seen(),
             None => {
-                let answer = self.client.request(Request::new("test/seen")).await.unwrap();
+                let answer = self.client.request(OutgoingRequest::new("test/seen")).await.unwrap();
                 answer.object().get("seen").unwrap().read().unwrap()
             }
         };
@@ -199,8 +200,8 @@ impl Pair {
 async fn a_question_can_be_left_to_the_caller() {
     let first = json!({ "resultType": "input_required", "inputRequests": { "who": form("who?") }, "requestState": "s" });
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &first)).await;
-    let request = tool("x", &json!({})).questions(Questions::Return);
-    let Answer::InputRequired(result) = pair.client.request(request).await.unwrap() else {
+    let request = tool("x", &json!({})).questions(ServerRequestHandling::Return);
+    let ServerAnswer::InputRequired(result) = pair.client.request(request).await.unwrap() else {
         panic!()
     };
     assert_eq!(result.text("requestState").as_deref(), Some("s"));
@@ -211,7 +212,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let again = json!({ "resultType": "input_required", "requestState": "s" });
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &again)).await;
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
-    assert!(matches!(error, CallError::Rounds { rounds: 16 }), "{error}");
+    assert!(matches!(error, ClientCallError::Rounds { rounds: 16 }), "{error}");
 
     let unasked =
         json!({ "resultType": "input_required", "inputRequests": { "who": form("who?") } });
@@ -244,16 +245,16 @@ async fn a_caller_may_answer_for_itself() {
     let person = Arc::new(Person::default());
     let pair = Pair::with(Way::Stdio, Manner::legacy(), asked_by(&person)).await;
     for answers in [true, false] {
-        let request = tool("ask", &form("who?")).questions(Questions::Hand);
+        let request = tool("ask", &form("who?")).questions(ServerRequestHandling::Hand);
         let mut call = pair.client.call(request);
         let answer = loop {
             match call.next().await.unwrap() {
-                Event::Question(question) if answers => {
+                PendingCallEvent::Question(question) if answers => {
                     question.reply.unwrap().send(Ok(json!({ "action": "decline" }).into()));
                 }
                 // Dropped, so refused.
-                Event::Question(_) => {}
-                Event::End(end) => break complete(end).unwrap().get("answer").unwrap(),
+                PendingCallEvent::Question(_) => {}
+                PendingCallEvent::End(end) => break complete(end).unwrap().get("answer").unwrap(),
                 other => panic!("{other:?}"),
             }
         };
@@ -268,25 +269,25 @@ async fn a_caller_may_answer_for_itself() {
 }
 
 /// A call that asks its caller by name after a pause in milliseconds, and returns the response.
-fn asks(name: &str, pause: u64) -> Request {
+fn asks(name: &str, pause: u64) -> OutgoingRequest {
     let params = json!({ "message": name, "requestedSchema": { "type": "object" } });
     let question =
         format!(r#"{{"jsonrpc":"2.0","id":$ASK,"method":"elicitation/create","params":{params}}}"#);
     let result = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"answer":$ANSWER}}"#;
     let steps = [Step::Sleep(pause), Step::Ask(question), Step::Message(result.to_owned())];
-    write(&steps).questions(Questions::Hand)
+    write(&steps).questions(ServerRequestHandling::Hand)
 }
 
 /// Makes a call whose requests must carry its own name. Returns the response that its server got.
-async fn own_answer(mut call: Call, name: &str) -> Value {
+async fn own_answer(mut call: PendingCall, name: &str) -> Value {
     loop {
         match call.next().await.unwrap() {
-            Event::Question(question) => {
+            PendingCallEvent::Question(question) => {
                 assert_eq!(question.params.text("message").as_deref(), Some(name));
                 let answer = json!({ "action": "accept", "content": { "name": name } });
                 question.reply.unwrap().send(Ok(answer.into()));
             }
-            Event::End(end) => {
+            PendingCallEvent::End(end) => {
                 return complete(end).unwrap().get("answer").unwrap().read().unwrap();
             }
             other => panic!("{other:?}"),
@@ -294,7 +295,7 @@ async fn own_answer(mut call: Call, name: &str) -> Value {
     }
 }
 
-fn patient(person: &Arc<Person>) -> Settings {
+fn patient(person: &Arc<Person>) -> ClientSettings {
     let mut settings = asked_by(person);
     settings.times.idle = Duration::from_secs(20);
     settings.times.total = Duration::from_secs(20);

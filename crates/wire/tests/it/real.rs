@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use consort_wire::{
-    Answer, BoxFuture, Client, Endpoint, Era, Event, Host, Item, Json, Offers, Question, Refusal,
-    Request, Server, Settings, ShelfKind, Speak,
+    BoxFuture, Client, ClientCapabilities, ClientHandler, ClientSettings, Era, EraPreference, Json,
+    OutgoingRequest, PendingCallEvent, PrimitiveKind, RequestRefusal, ServerAnswer, ServerListItem,
+    ServerLocation, ServerRequest, ServerUrl,
 };
 use serde_json::json;
 use testkit::reference::{self, Speaks};
@@ -28,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A server of the Rust SDK, and the era to use with it.
 struct Peer {
     name: &'static str,
-    server: Server,
-    speak: Speak,
+    server: ServerLocation,
+    speak: EraPreference,
     era: Era,
     http: Option<reference::Http>,
 }
@@ -37,16 +38,16 @@ struct Peer {
 /// Returns every pair of a server and an era that should work.
 async fn peers() -> Vec<Peer> {
     let cases = [
-        ("legacy", Speaks::LEGACY, Speak::Auto, Era::Legacy),
-        ("modern", Speaks::MODERN, Speak::Auto, Era::Modern),
-        ("dual", Speaks::Everything, Speak::Auto, Era::Modern),
-        ("dual as legacy", Speaks::Everything, Speak::Legacy, Era::Legacy),
+        ("legacy", Speaks::LEGACY, EraPreference::Auto, Era::Legacy),
+        ("modern", Speaks::MODERN, EraPreference::Auto, Era::Modern),
+        ("dual", Speaks::Everything, EraPreference::Auto, Era::Modern),
+        ("dual as legacy", Speaks::Everything, EraPreference::Legacy, Era::Legacy),
     ];
     let mut peers = Vec::new();
     for (name, speaks, speak, era) in cases {
         peers.push(Peer {
             name,
-            server: Server::Command(reference::stdio(speaks)),
+            server: ServerLocation::Command(reference::stdio(speaks)),
             speak,
             era,
             http: None,
@@ -63,7 +64,8 @@ impl Peer {
     }
 
     async fn connect_with(&self, host: Scripted) -> Client {
-        let settings = Settings { speak: self.speak, host: Arc::new(host), ..Settings::default() };
+        let settings =
+            ClientSettings { speak: self.speak, host: Arc::new(host), ..ClientSettings::default() };
         connect(&self.server, settings).await
     }
 }
@@ -88,17 +90,17 @@ impl Scripted {
     }
 }
 
-impl Host for Scripted {
-    fn offers(&self) -> Offers {
-        Offers {
+impl ClientHandler for Scripted {
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities {
             form: !self.silent,
             sampling: !self.silent,
             roots: !self.silent,
-            ..Offers::default()
+            ..ClientCapabilities::default()
         }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         let answer = match question.method.as_str() {
             "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),
             "sampling/createMessage" => json!({
@@ -114,17 +116,17 @@ impl Host for Scripted {
     }
 }
 
-async fn connect(server: &Server, settings: Settings) -> Client {
+async fn connect(server: &ServerLocation, settings: ClientSettings) -> Client {
     let connected = Client::connect(server, settings).await;
     connected.unwrap_or_else(|error| panic!("{server:?}: {error:?}"))
 }
 
-fn endpoint(url: &str) -> Server {
-    Server::Http(Endpoint::new(url).expect("it is a URL"))
+fn endpoint(url: &str) -> ServerLocation {
+    ServerLocation::Http(ServerUrl::new(url).expect("it is a URL"))
 }
 
-fn tool(name: &str, arguments: serde_json::Value) -> Request {
-    Request::tool(name, &arguments.into())
+fn tool(name: &str, arguments: serde_json::Value) -> OutgoingRequest {
+    OutgoingRequest::tool(name, &arguments.into())
 }
 
 /// The text of a tool's result.
@@ -134,30 +136,34 @@ async fn call(client: &Client, name: &str, arguments: serde_json::Value) -> Stri
 }
 
 /// The text of the first block of a result.
-fn text(answer: &Answer) -> String {
+fn text(answer: &ServerAnswer) -> String {
     let result: serde_json::Value = answer.object().json().read().expect("it is JSON");
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the names on a shelf, in order.
-async fn names(client: &Client, shelf: ShelfKind) -> Vec<String> {
+async fn names(client: &Client, shelf: PrimitiveKind) -> Vec<String> {
     let listing = client.list(shelf).await;
     let listing = listing.unwrap_or_else(|error| panic!("{:?}: {error:?}", client.about().found));
     assert_eq!(listing.left_out, []);
-    listing.items.into_iter().map(|Item { name, .. }| name).collect()
+    listing.items.into_iter().map(|ServerListItem { name, .. }| name).collect()
 }
 
 /// Returns a word for each event of a call, and its end.
-async fn events(client: &Client, request: Request) -> (Vec<String>, Answer) {
+async fn events(client: &Client, request: OutgoingRequest) -> (Vec<String>, ServerAnswer) {
     let mut call = client.call(request);
     let mut events = Vec::new();
     while let Some(event) = call.next().await {
         events.push(match event {
-            Event::Progress(progress) => format!("progress {}", progress.progress()),
-            Event::Log(log) => format!("log {}", log.get("data").expect("a log has data")),
-            Event::Question(question) => format!("question {}", question.method),
-            Event::Task(task) => format!("task {}", task.text("status").unwrap_or_default()),
-            Event::End(end) => return (events, end.expect("the call succeeds")),
+            PendingCallEvent::Progress(progress) => format!("progress {}", progress.progress()),
+            PendingCallEvent::Log(log) => {
+                format!("log {}", log.get("data").expect("a log has data"))
+            }
+            PendingCallEvent::Question(question) => format!("question {}", question.method),
+            PendingCallEvent::Task(task) => {
+                format!("task {}", task.text("status").unwrap_or_default())
+            }
+            PendingCallEvent::End(end) => return (events, end.expect("the call succeeds")),
             other => panic!("{other:?}"),
         });
     }

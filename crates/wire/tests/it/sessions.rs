@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::{CallError, Closed, Effect, Notice, ShelfKind};
+use consort_wire::{CallEffect, ClientCallError, CloseReason, ConnectionNotice, PrimitiveKind};
 use serde_json::json;
 use testkit::rogue::{Manner, Step};
 
@@ -35,8 +35,8 @@ async fn a_forgotten_session_is_replaced_and_what_it_refused_is_sent_again() {
     let http = pair.http.as_ref().unwrap();
     let mut notices = pair.client.notices();
     http.forget_sessions();
-    assert_eq!(pair.client.list(ShelfKind::Tools).await.unwrap().items.len(), 5);
-    assert_eq!(notices.next().await, Some(Notice::Renewed));
+    assert_eq!(pair.client.list(PrimitiveKind::Tools).await.unwrap().items.len(), 5);
+    assert_eq!(notices.next().await, Some(ConnectionNotice::Renewed));
     let handshakes =
         || http.seen().iter().filter(|message| message["method"] == "initialize").count();
     assert_eq!(handshakes(), 2);
@@ -55,7 +55,7 @@ async fn a_forgotten_session_is_replaced_once_for_all_who_notice() {
     let lists: Vec<_> = (0..20)
         .map(|_| {
             let client = pair.client.clone();
-            tokio::spawn(async move { client.list(ShelfKind::Tools).await })
+            tokio::spawn(async move { client.list(PrimitiveKind::Tools).await })
         })
         .collect();
     for list in lists {
@@ -70,7 +70,7 @@ async fn a_session_that_is_called_like_one_before_it_is_listened_to_once() {
     let http = pair.http.as_ref().unwrap();
     assert_eq!(http.listeners(), 1);
     http.restart();
-    assert!(pair.client.list(ShelfKind::Tools).await.is_ok());
+    assert!(pair.client.list(PrimitiveKind::Tools).await.is_ok());
     let requests = http.requests();
     let mut ids: Vec<_> = requests.iter().filter_map(|r| r.headers.get("mcp-session-id")).collect();
     ids.dedup();
@@ -97,7 +97,7 @@ async fn what_is_said_on_the_common_stream_is_heard() {
             }
         }
     };
-    let Some(Notice::Notification(notification)) = heard.await else { panic!() };
+    let Some(ConnectionNotice::Notification(notification)) = heard.await else { panic!() };
     assert_eq!(notification.method, "notifications/tools/list_changed");
 }
 
@@ -128,8 +128,10 @@ async fn a_broken_stream_is_resumed_behind_its_last_event() {
     let mut seen = Vec::new();
     while let Some(event) = call.next().await {
         match event {
-            consort_wire::Event::Progress(progress) => seen.push(progress.progress().to_string()),
-            consort_wire::Event::End(end) => {
+            consort_wire::PendingCallEvent::Progress(progress) => {
+                seen.push(progress.progress().to_string())
+            }
+            consort_wire::PendingCallEvent::End(end) => {
                 seen.push(complete(end).unwrap().get("n").unwrap().to_string());
             }
             other => panic!("{other:?}"),
@@ -150,11 +152,11 @@ async fn a_stream_that_cannot_be_resumed_loses_the_call() {
     let pair = legacy().await;
     // No id, so there is nothing to resume behind.
     let error = pair.write(&[Step::Text(": hi\n\n".to_owned()), Step::Cut]).await.unwrap_err();
-    assert!(matches!(error, CallError::Unknown(Closed::Broken(_))), "{error}");
+    assert!(matches!(error, ClientCallError::Unknown(CloseReason::Broken(_))), "{error}");
     // An id, but the server offers no resumption.
     let error =
         pair.write(&[Step::Text("id: 1\ndata:\n\n".to_owned()), Step::Cut]).await.unwrap_err();
-    assert!(matches!(error, CallError::Unknown(Closed::Broken(_))), "{error}");
+    assert!(matches!(error, ClientCallError::Unknown(CloseReason::Broken(_))), "{error}");
 }
 
 #[tokio::test]
@@ -169,7 +171,7 @@ async fn a_stream_that_breaks_again_and_again_is_given_up() {
     }
     let error =
         pair.write(&[Step::Text("id: 1\ndata:\n\n".to_owned()), Step::Cut]).await.unwrap_err();
-    assert!(matches!(error, CallError::Unknown(Closed::Broken(_))), "{error}");
+    assert!(matches!(error, ClientCallError::Unknown(CloseReason::Broken(_))), "{error}");
     let resumed = http
         .requests()
         .iter()
@@ -188,18 +190,18 @@ async fn a_refusal_is_told_by_its_status() {
     };
     assert!(matches!(
         status(401, "").await,
-        CallError::Unauthorized { status: 401, challenge: None, advice: None }
+        ClientCallError::Unauthorized { status: 401, challenge: None, advice: None }
     ));
     let busy = status(503, "try later").await;
     assert_eq!(busy.to_string(), "the server answered HTTP 503: try later");
-    assert_eq!(busy.effect(), Effect::Unknown);
-    assert_eq!(status(429, "").await.effect(), Effect::Answered);
+    assert_eq!(busy.effect(), CallEffect::Unknown);
+    assert_eq!(status(429, "").await.effect(), CallEffect::Answered);
     // A server that took the request in and was too slow answers so too.
-    assert_eq!(status(408, "").await.effect(), Effect::Unknown);
+    assert_eq!(status(408, "").await.effect(), CallEffect::Unknown);
     let later = status(503, "").await;
-    let CallError::Status { status, body, .. } = later else { panic!("{later:?}") };
-    let later = CallError::Status { status, body, retry_after: Some("5".to_owned()) };
-    assert_eq!(later.effect(), Effect::Answered);
+    let ClientCallError::Status { status, body, .. } = later else { panic!("{later:?}") };
+    let later = ClientCallError::Status { status, body, retry_after: Some("5".to_owned()) };
+    assert_eq!(later.effect(), CallEffect::Answered);
     let html = pair
         .write(&[Step::Status(200, "text/html".to_owned(), "<p>".to_owned())])
         .await

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use consort_wire::{
-    Answer, BoxFuture, CallError, Event, Host, Json, Offers, Question, Refusal, Settings,
-    ShelfKind, Tasks,
+    BoxFuture, ClientCallError, ClientCapabilities, ClientHandler, ClientSettings, Json,
+    PendingCallEvent, PrimitiveKind, RequestRefusal, ServerAnswer, ServerRequest, TaskHandling,
 };
 use serde_json::{Value, json};
 use testkit::rogue::{Manner, Step};
@@ -31,11 +31,13 @@ async fn events(pair: &Pair) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(event) = call.next().await {
         seen.push(match event {
-            Event::Task(task) => task.text("status").unwrap(),
-            Event::Question(question) => question.method,
-            Event::Progress(progress) => format!("progress {}", progress.progress()),
-            Event::End(Ok(Answer::Complete(result))) => format!("end {}", result.get("n").unwrap()),
-            Event::End(Err(error)) => format!("end {error}"),
+            PendingCallEvent::Task(task) => task.text("status").unwrap(),
+            PendingCallEvent::Question(question) => question.method,
+            PendingCallEvent::Progress(progress) => format!("progress {}", progress.progress()),
+            PendingCallEvent::End(Ok(ServerAnswer::Complete(result))) => {
+                format!("end {}", result.get("n").unwrap())
+            }
+            PendingCallEvent::End(Err(error)) => format!("end {error}"),
             other => format!("{other:?}"),
         });
     }
@@ -44,12 +46,12 @@ async fn events(pair: &Pair) -> Vec<String> {
 
 struct Yes;
 
-impl Host for Yes {
-    fn offers(&self) -> Offers {
-        Offers { form: true, ..Offers::default() }
+impl ClientHandler for Yes {
+    fn offers(&self) -> ClientCapabilities {
+        ClientCapabilities { form: true, ..ClientCapabilities::default() }
     }
 
-    fn answer(&self, _: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+    fn answer(&self, _: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
         Box::pin(async { Ok(json!({ "action": "accept" }).into()) })
     }
 }
@@ -71,7 +73,7 @@ async fn a_modern_task_is_followed_to_its_result() {
                 &task("completed", &json!({ "result": { "content": [], "n": 7 } })),
             )
             .answer("tasks/update", &json!({ "resultType": "complete" }));
-        let pair = Pair::with(way, manner, Settings { host: Arc::new(Yes), ..quick() }).await;
+        let pair = Pair::with(way, manner, ClientSettings { host: Arc::new(Yes), ..quick() }).await;
         assert_eq!(
             events(&pair).await,
             [
@@ -127,8 +129,8 @@ async fn a_caller_who_leaves_cancels_the_task() {
         .answer("tasks/cancel", &json!({ "resultType": "complete" }));
     let pair = Pair::new(Way::Http, manner).await;
     let mut call = pair.client.call(tool("x", &json!({})));
-    assert!(matches!(call.next().await, Some(Event::Task(_))));
-    assert!(matches!(call.next().await, Some(Event::Task(_))));
+    assert!(matches!(call.next().await, Some(PendingCallEvent::Task(_))));
+    assert!(matches!(call.next().await, Some(PendingCallEvent::Task(_))));
     drop(call);
     let cancelled = pair.until_seen(|message| message["method"] == "tasks/cancel").await;
     assert_eq!(cancelled["params"]["taskId"], "t-1");
@@ -137,13 +139,14 @@ async fn a_caller_who_leaves_cancels_the_task() {
 #[tokio::test]
 async fn a_task_can_be_left_to_the_caller_or_not_be_offered() {
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &created())).await;
-    let answer = pair.client.request(tool("x", &json!({})).tasks(Tasks::Return)).await.unwrap();
-    assert!(matches!(answer, Answer::Task(_)));
+    let answer =
+        pair.client.request(tool("x", &json!({})).tasks(TaskHandling::Return)).await.unwrap();
+    assert!(matches!(answer, ServerAnswer::Task(_)));
     let offered = |message: &Value| {
         let meta = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         meta["extensions"]["io.modelcontextprotocol/tasks"].is_object()
     };
-    let _ = pair.client.request(tool("y", &json!({})).tasks(Tasks::Never)).await;
+    let _ = pair.client.request(tool("y", &json!({})).tasks(TaskHandling::Never)).await;
     let seen = pair.http.as_ref().unwrap().seen();
     let offers: Vec<_> = seen.iter().filter(|m| m["method"] == "tools/call").map(offered).collect();
     assert_eq!(offers, [true, false]);
@@ -186,7 +189,7 @@ async fn a_legacy_tool_that_wants_to_be_a_task_is_called_as_one() {
             _ => manner.on("tools/call", [create]),
         };
         let pair = Pair::new(way, manner).await;
-        pair.client.list(ShelfKind::Tools).await.unwrap();
+        pair.client.list(PrimitiveKind::Tools).await.unwrap();
         let seen = events(&pair).await;
         let expected: &[&str] = match way {
             Way::Stdio => &["working", "progress 1", "completed", "end 7"],
@@ -205,7 +208,7 @@ async fn a_legacy_tool_is_called_plainly_where_the_server_has_no_tasks() {
     let manner = Manner { capabilities: json!({}), ..legacy() }
         .answer("tools/call", &json!({ "content": [], "n": 7 }));
     let pair = Pair::new(Way::Http, manner).await;
-    pair.client.list(ShelfKind::Tools).await.unwrap();
+    pair.client.list(PrimitiveKind::Tools).await.unwrap();
     assert!(complete(pair.client.request(tool("x", &json!({}))).await).is_ok());
     let call = pair.until_seen(|message| message["method"] == "tools/call").await;
     assert!(call["params"].get("task").is_none());
@@ -219,5 +222,5 @@ async fn a_task_that_cannot_be_looked_at_any_more_is_lost() {
         .on("tasks/get", [Step::Message(gone.to_owned())]);
     let pair = Pair::new(Way::Stdio, manner).await;
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
-    assert!(matches!(error, CallError::Refused(_)), "{error}");
+    assert!(matches!(error, ClientCallError::Refused(_)), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_core::{
-    Call, Caller, Event as Happened, Json, Operation, Outcome, ServerId, Target, Toolbox,
+    Call, CallEvent as Happened, CallOutcome, Caller, Json, Operation, ServerId, Target, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn called(
     let call = Call::tool(Caller::person("ada"), tool.parse::<Target>().unwrap(), arguments.into());
     let end = consort_core::end(toolbox.call(call)).await;
     match end {
-        Ok(Outcome::Complete(result)) => Ok(result.flattened()),
+        Ok(CallOutcome::Complete(result)) => Ok(result.flattened()),
         Ok(other) => Ok(other.object().json().to_string()),
         Err(error) => Err(error.to_string()),
     }
@@ -67,16 +67,18 @@ impl Toolbox for Counting {
         Arc::default()
     }
 
-    fn call(&self, _: Call) -> consort_core::Events {
+    fn call(&self, _: Call) -> consort_core::CallEvents {
         let number = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        consort_core::Events::new(|_| async move {
+        consort_core::CallEvents::new(|_| async move {
             tokio::time::sleep(std::time::Duration::from_millis(10 - number)).await;
-            Happened::End(Ok(Outcome::Complete(consort_core::ToolResult::text(number.to_string()))))
+            Happened::End(Ok(CallOutcome::Complete(consort_core::ToolResult::text(
+                number.to_string(),
+            ))))
         })
     }
 
-    fn changes(&self) -> consort_core::Changes {
-        consort_core::Emitting::new(|_| std::future::pending())
+    fn changes(&self) -> consort_core::CatalogChanges {
+        consort_core::DrivenStream::new(|_| std::future::pending())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort_core::escape::{escape_line, escape_text};
-use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult};
+use consort_core::{CallError, CallEvent, CallOutcome, ContentBlock, Json, ToolResult};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::json;
@@ -57,24 +57,24 @@ impl CallPrinter {
         self.bar.clone()
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &CallEvent) {
         if self.json {
             let (kind, content) = content(event);
             return self.chunk(kind, content, false, serde_json::Map::new());
         }
         match event {
-            Event::Progress(progress) => {
+            CallEvent::Progress(progress) => {
                 self.progress(progress.progress(), progress.total(), progress.message().as_deref());
             }
-            Event::Log(params) => {
+            CallEvent::Log(params) => {
                 let level = params.text("level").unwrap_or_default();
                 let data = params
                     .get("data")
                     .map(|data| data.text().map_or_else(|| data.to_string(), Into::into));
                 self.say(&format!("[{level}] {}", data.unwrap_or_default()));
             }
-            Event::Question(asked) => self.say(&format!("the server asks ({})", asked.method)),
-            Event::Task(task) => {
+            CallEvent::Question(asked) => self.say(&format!("the server asks ({})", asked.method)),
+            CallEvent::Task(task) => {
                 let status = task.text("status").unwrap_or_default();
                 let message = task
                     .text("statusMessage")
@@ -82,21 +82,21 @@ impl CallPrinter {
                     .unwrap_or_default();
                 self.say(&format!("task {status}{message}"));
             }
-            Event::Skipped(count) => self.say(&format!("{count} events were not shown")),
+            CallEvent::Skipped(count) => self.say(&format!("{count} events were not shown")),
             _ => {}
         }
     }
 
-    pub(super) fn end(&mut self, end: &Result<Outcome, CallError>) -> Result<(), CommandError> {
+    pub(super) fn end(&mut self, end: &Result<CallOutcome, CallError>) -> Result<(), CommandError> {
         self.bar.finish_and_clear();
         if self.json {
             let mut metadata = serde_json::Map::new();
             let (kind, content) = match end {
-                Ok(Outcome::Complete(result)) => {
+                Ok(CallOutcome::Complete(result)) => {
                     metadata.insert("is_error".to_owned(), result.is_error().into());
                     ("complete", result.json().clone())
                 }
-                Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
+                Ok(CallOutcome::InputRequired(result) | CallOutcome::Task(result)) => {
                     ("complete", result.json().clone())
                 }
                 Err(error) => {
@@ -112,8 +112,8 @@ impl CallPrinter {
             return Ok(());
         }
         match end {
-            Ok(Outcome::Complete(result)) => self.result(result),
-            Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
+            Ok(CallOutcome::Complete(result)) => self.result(result),
+            Ok(CallOutcome::InputRequired(result) | CallOutcome::Task(result)) => {
                 line(escape_text(result.json().as_str()));
                 Ok(())
             }
@@ -137,8 +137,12 @@ impl CallPrinter {
         let content = result.content();
         for (at, block) in content.iter().enumerate() {
             match block {
-                Content::Image(media) => self.media("image", at, &media.data, &media.mime_type)?,
-                Content::Audio(media) => self.media("audio", at, &media.data, &media.mime_type)?,
+                ContentBlock::Image(media) => {
+                    self.media("image", at, &media.data, &media.mime_type)?
+                }
+                ContentBlock::Audio(media) => {
+                    self.media("audio", at, &media.data, &media.mime_type)?
+                }
                 other => line(escape_text(
                     &ToolResult::new(std::slice::from_ref(other), None, false).flattened(),
                 )),
@@ -221,23 +225,23 @@ impl CallPrinter {
     }
 }
 
-fn content(event: &Event) -> (&'static str, Json) {
+fn content(event: &CallEvent) -> (&'static str, Json) {
     let asked = |method: &str, params: &Json| {
         Json::from_value(&json!({ "method": method, "params": params })).unwrap_or(Json::NULL)
     };
     match event {
-        Event::Progress(progress) => {
+        CallEvent::Progress(progress) => {
             let (done, total) = (progress.progress(), progress.total());
             let shown = json!({ "progress": done, "total": total, "message": progress.message() });
             ("progress", shown.into())
         }
-        Event::Log(params) => ("log", params.json().clone()),
-        Event::Question(question) | Event::Approval(question) => {
+        CallEvent::Log(params) => ("log", params.json().clone()),
+        CallEvent::Question(question) | CallEvent::Approval(question) => {
             ("question", asked(&question.method, question.params.json()))
         }
-        Event::Task(task) => ("task", task.json().clone()),
-        Event::Notification { method, params } => ("data", asked(method, params.json())),
-        Event::Skipped(count) => ("skipped", json!(count).into()),
+        CallEvent::Task(task) => ("task", task.json().clone()),
+        CallEvent::Notification { method, params } => ("data", asked(method, params.json())),
+        CallEvent::Skipped(count) => ("skipped", json!(count).into()),
         _ => ("data", Json::NULL),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use consort_core::escape::escape_line;
-use consort_core::{Catalog, Entry, ShelfKind};
+use consort_core::{Catalog, CatalogEntry, PrimitiveKind};
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -128,9 +128,9 @@ impl LineCompleter {
 }
 
 /// Name of a prompt in a chat: its own name if that is unambiguous and not a command, else its full id.
-pub(super) fn prompt_name(catalog: &Catalog, entry: &Entry) -> String {
+pub(super) fn prompt_name(catalog: &Catalog, entry: &CatalogEntry) -> String {
     let is_order = CHAT_COMMANDS.iter().any(|(name, ..)| *name == entry.name);
-    let meant = catalog.resolve_on(ShelfKind::Prompts, &entry.name);
+    let meant = catalog.resolve_on(PrimitiveKind::Prompts, &entry.name);
     if !is_order && meant.is_ok_and(|meant| meant.route == entry.route) {
         entry.name.clone()
     } else {
@@ -179,7 +179,7 @@ impl Validator for LineCompleter {
 mod tests {
     use std::collections::BTreeMap;
 
-    use consort_core::{Json, Offer, ShelfKind};
+    use consort_core::{Json, PrimitiveKind, ServerCatalog};
     use serde_json::{Value, json};
 
     use super::*;
@@ -193,9 +193,11 @@ mod tests {
             item("help", json!({ "name": "help" })),
         ];
         let resources = vec![item("demo://notes", json!({ "uri": "demo://notes" }))];
-        let shelves =
-            BTreeMap::from([(ShelfKind::Prompts, prompts), (ShelfKind::Resources, resources)]);
-        let offer = Offer { shelves, ..Offer::default() };
+        let shelves = BTreeMap::from([
+            (PrimitiveKind::Prompts, prompts),
+            (PrimitiveKind::Resources, resources),
+        ]);
+        let offer = ServerCatalog { shelves, ..ServerCatalog::default() };
         LineCompleter::of(&Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)])))
     }
 

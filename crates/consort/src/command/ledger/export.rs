@@ -1,6 +1,8 @@
 //! `consort ledger export`: calls as CSV or JSON Lines for other programs.
 
-use consort_gateway::ledger::{CallRow, Cost, Filter, LedgerSource, Row, UsageRow, visit};
+use consort_gateway::ledger::{
+    CallFilter, CallRow, LedgerRow, LedgerSource, UsageCost, UsageRow, visit,
+};
 
 use crate::cli::ExportFormat;
 use crate::exit::{CommandError, ExitStatus};
@@ -17,7 +19,7 @@ const COLUMNS: &str = "sequence,time,caller_kind,caller,endpoint,server,method,n
 pub(super) fn run(
     source: LedgerSource,
     format: ExportFormat,
-    filter: &Filter,
+    filter: &CallFilter,
 ) -> Result<ExitStatus, CommandError> {
     let mut text = String::new();
     if format == ExportFormat::Csv {
@@ -33,8 +35,8 @@ pub(super) fn run(
     };
     let incomplete = visit(source, filter, |row| {
         match (&row, format) {
-            (Row::Lost { count, .. }, ExportFormat::Csv) => lost += count,
-            (Row::Call(call), ExportFormat::Csv) => text.push_str(&csv(call)),
+            (LedgerRow::Lost { count, .. }, ExportFormat::Csv) => lost += count,
+            (LedgerRow::Call(call), ExportFormat::Csv) => text.push_str(&csv(call)),
             (row, ExportFormat::Jsonl) => {
                 text.push_str(&serde_json::to_string(row).unwrap_or_default());
                 text.push('\n');
@@ -58,7 +60,7 @@ pub(super) fn run(
 fn csv(call: &CallRow) -> String {
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let of = |get: fn(&UsageRow) -> i64| number(call.usage.as_ref().map(get));
-    let cost = call.usage.as_ref().and_then(|usage| usage.cost_usd).map(Cost::as_dollars);
+    let cost = call.usage.as_ref().and_then(|usage| usage.cost_usd).map(UsageCost::as_dollars);
     let known = |text: &Option<String>| field(text.as_deref().unwrap_or_default());
     let fields = [
         call.sequence.to_string(),
@@ -69,7 +71,7 @@ fn csv(call: &CallRow) -> String {
         known(&call.server),
         field(&call.method),
         field(&call.name),
-        call.outcome.map_or(Filter::UNFINISHED, |class| class.as_str()).to_owned(),
+        call.outcome.map_or(CallFilter::UNFINISHED, |class| class.as_str()).to_owned(),
         call.reason.unwrap_or_default().to_owned(),
         number(call.code),
         call.sent.map(|sent| sent.to_string()).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! `consort ledger report`: usage and cost by caller, model and tool.
 
-use consort_gateway::ledger::{Filter, LedgerSource, ReportKey, ReportTotals, report};
+use consort_gateway::ledger::{CallFilter, LedgerSource, ReportKey, ReportTotals, report};
 
 use super::took;
 use crate::cli::GlobalArguments;
@@ -11,7 +11,7 @@ pub(super) fn run(
     common: &GlobalArguments,
     source: LedgerSource,
     by: &[ReportKey],
-    filter: &Filter,
+    filter: &CallFilter,
 ) -> Result<ExitStatus, CommandError> {
     let report = report(source, by, filter)?;
     if common.json {

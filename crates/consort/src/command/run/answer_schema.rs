@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::escape::escape_text;
-use consort_core::{Emitter, Emitting, Json};
+use consort_core::{DrivenStream, Json, StreamSender};
 use consort_hub::{SchemaLimits, check_schema, check_value};
 use consort_models::{
     ChatMessage, MessageRole, Model, ModelProvider, ModelReply, ModelRequest, ProviderError,
@@ -78,7 +78,7 @@ struct SchemaProvider {
 }
 
 impl ModelProvider for SchemaProvider {
-    fn request(&self, mut ask: ModelRequest) -> Emitting<ProviderEvent> {
+    fn request(&self, mut ask: ModelRequest) -> DrivenStream<ProviderEvent> {
         // What servers ask of the model has nothing to do with the task.
         let mut said = ask.messages.iter().filter(|message| message.role == MessageRole::User);
         if !said.any(|message| message.text() == self.words) {
@@ -86,7 +86,7 @@ impl ModelProvider for SchemaProvider {
         }
         ask.response_schema = Some(self.form.clone());
         let (inner, schema) = (Arc::clone(&self.inner), self.form.schema.clone());
-        Emitting::new(|emitter| async move {
+        DrivenStream::new(|emitter| async move {
             let first = read_answer(inner.request(ask.clone()), &emitter).await;
             let Some((reply, wrong)) = first.mismatch(&schema) else {
                 return first.told(&emitter).await;
@@ -132,7 +132,7 @@ impl BufferedAnswer {
         Some((reply, wrong))
     }
 
-    async fn told(self, emitter: &Emitter<ProviderEvent>) -> ProviderEvent {
+    async fn told(self, emitter: &StreamSender<ProviderEvent>) -> ProviderEvent {
         for delta in self.deltas {
             emitter.emit(ProviderEvent::Delta(delta)).await;
         }
@@ -142,8 +142,8 @@ impl BufferedAnswer {
 
 /// Reads an answer to its end. Only notices of retries are passed on at once.
 async fn read_answer(
-    mut said: Emitting<ProviderEvent>,
-    emitter: &Emitter<ProviderEvent>,
+    mut said: DrivenStream<ProviderEvent>,
+    emitter: &StreamSender<ProviderEvent>,
 ) -> BufferedAnswer {
     let mut deltas = Vec::new();
     loop {
@@ -187,9 +187,9 @@ mod tests {
         #[derive(Default)]
         struct Seen(Mutex<Vec<bool>>);
         impl ModelProvider for Seen {
-            fn request(&self, ask: ModelRequest) -> Emitting<ProviderEvent> {
+            fn request(&self, ask: ModelRequest) -> DrivenStream<ProviderEvent> {
                 self.0.lock().unwrap().push(ask.response_schema.is_some());
-                Emitting::new(|_| std::future::pending())
+                DrivenStream::new(|_| std::future::pending())
             }
         }
         let seen = Arc::new(Seen::default());

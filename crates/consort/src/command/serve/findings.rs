@@ -72,7 +72,7 @@ impl ScannedDefinitions {
 
 #[cfg(test)]
 mod tests {
-    use consort_core::{Json, Offer, ShelfKind};
+    use consort_core::{Json, PrimitiveKind, ServerCatalog};
     use serde_json::json;
 
     use super::*;
@@ -81,8 +81,8 @@ mod tests {
         let offers = servers.iter().map(|(server, description)| {
             let tool = Json::from(json!({ "name": "add", "description": description }));
             let tools = vec![("add".to_owned(), tool.to_object().unwrap())];
-            let shelves = [(ShelfKind::Tools, tools)].into();
-            (server.parse().unwrap(), Offer { shelves, ..Offer::default() })
+            let shelves = [(PrimitiveKind::Tools, tools)].into();
+            (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
         });
         Catalog::build(&offers.collect())
     }

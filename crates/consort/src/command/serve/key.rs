@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use consort_core::escape::escape_line;
-use consort_gateway::{SealingKey, SealingKeyError, Settings};
+use consort_gateway::{GatewaySettings, SealingKey, SealingKeyError};
 
 use super::names;
 use crate::cli::GlobalArguments;
@@ -12,7 +12,7 @@ use crate::exit::CommandError;
 /// Makes session ids, task ids and `requestState` survive a restart. They are valid only for the same config, or the
 /// same profile served alone. Without a state folder they end with the process.
 pub(super) fn set_state_key(
-    settings: &mut Settings,
+    settings: &mut GatewaySettings,
     common: &GlobalArguments,
     file: Option<&Path>,
 ) -> Result<(), CommandError> {

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use consort_config::ConsortOptions;
-use consort_gateway::feed::Feed;
-use consort_gateway::ledger::{Ledger, Search, search};
-use consort_gateway::metrics::{Extra, Metrics};
-use consort_gateway::otlp::{Exporter, OtlpSettings};
-use consort_gateway::{Records, States};
+use consort_gateway::feed::CallFeed;
+use consort_gateway::ledger::{Ledger, LedgerSearch, search};
+use consort_gateway::metrics::{ExternalMetrics, GatewayMetrics};
+use consort_gateway::otlp::{OtlpExporter, OtlpSettings};
+use consort_gateway::{CallSinks, ServerStatuses};
 use consort_hub::Hub;
 use tokio::task::JoinHandle;
 
@@ -21,10 +21,10 @@ use crate::recording::{ledger_path, ledger_settings};
 
 /// Recorders of calls while the gateway serves.
 pub(super) struct ServeRecords {
-    pub(super) records: Records,
+    pub(super) records: CallSinks,
     /// Task that loads the last recorded calls.
     seeding: Option<JoinHandle<()>>,
-    exporter: Option<Exporter>,
+    exporter: Option<OtlpExporter>,
 }
 
 impl ServeRecords {
@@ -32,10 +32,10 @@ impl ServeRecords {
         serve: &ServeArguments,
         options: &ConsortOptions,
         config: Option<&Path>,
-        states: &States,
+        states: &ServerStatuses,
         hub: &Hub,
     ) -> Result<Self, CommandError> {
-        let metrics = Arc::<Metrics>::default();
+        let metrics = Arc::<GatewayMetrics>::default();
         let file = serve.ledger.clone().or_else(ledger_path).filter(|_| !serve.no_ledger);
         let ledger = match file {
             Some(file) => {
@@ -53,21 +53,21 @@ impl ServeRecords {
         }
         let exporter = settings.map(|settings| {
             let (states, ledger) = (Arc::clone(states), ledger.clone());
-            let extra = move || Extra {
+            let extra = move || ExternalMetrics {
                 servers: states(),
                 ledger: ledger.as_ref().map(Ledger::stats),
                 spans_dropped: None,
             };
-            Exporter::start(settings, Arc::clone(&metrics), Box::new(extra))
+            OtlpExporter::start(settings, Arc::clone(&metrics), Box::new(extra))
         });
         let servers = states::lookup(hub);
-        let mut records = Records { metrics, ledger, servers, ..Records::default() };
+        let mut records = CallSinks { metrics, ledger, servers, ..CallSinks::default() };
         configure(&records, serve, options);
         if let Some(exporter) = &exporter {
             records.tracer = exporter.tracer().clone();
         }
         let seeding = (!serve.no_console && !serve.stdio).then(|| {
-            records.feed = Feed::limited(options.limits.settings().feed);
+            records.feed = CallFeed::limited(options.limits.settings().feed);
             load_last_calls(&records)
         });
         Ok(Self { records, seeding: seeding.flatten(), exporter })
@@ -88,7 +88,7 @@ impl ServeRecords {
 }
 
 /// Applies the config of metrics and the log.
-pub(super) fn configure(records: &Records, serve: &ServeArguments, options: &ConsortOptions) {
+pub(super) fn configure(records: &CallSinks, serve: &ServeArguments, options: &ConsortOptions) {
     let all = options.limits.settings();
     let limits = all.records;
     records.metrics.limit(all.metrics);
@@ -107,11 +107,11 @@ pub(super) fn configure(records: &Records, serve: &ServeArguments, options: &Con
 }
 
 /// Loads the last calls of the ledger into the feed, in the background.
-fn load_last_calls(records: &Records) -> Option<JoinHandle<()>> {
+fn load_last_calls(records: &CallSinks) -> Option<JoinHandle<()>> {
     let (feed, ledger) = (records.feed.clone(), records.ledger.clone()?);
     Some(tokio::task::spawn_blocking(move || {
         let calls = feed.capacity();
-        let wanted = Search { most: calls, look: calls, ..Search::default() };
+        let wanted = LedgerSearch { most: calls, look: calls, ..LedgerSearch::default() };
         match search(ledger.path(), &wanted) {
             Ok(found) => feed.seed(found.calls.into_iter().rev().collect()),
             Err(error) => tracing::debug!(%error, "cannot read the last calls"),

@@ -14,8 +14,8 @@ use consort_admin::{
 use consort_agent::sub_agent::AgentRegistry;
 use consort_config::{Config, ConsortOptions, SystemValues};
 use consort_core::{Problem, Severity};
-use consort_gateway::{Access, Gateway, Records};
-use consort_hub::{Hub, Settings};
+use consort_gateway::{CallSinks, ClientAccess, Gateway};
+use consort_hub::{Hub, HubSettings};
 use consort_shape::SharedApprovals;
 use consort_shape::pin::PinLock;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,7 +37,7 @@ pub(super) struct ConfigReloader<'a> {
     pub(super) serve: &'a ServeArguments,
     pub(super) hub: &'a Hub,
     pub(super) gateway: &'a Gateway,
-    pub(super) records: &'a Records,
+    pub(super) records: &'a CallSinks,
     /// Approvals, which stay valid across changes of the config.
     pub(super) approvals: Arc<SharedApprovals>,
     pub(super) openai: &'a OpenAiEndpoint,
@@ -72,9 +72,9 @@ struct NextConfig {
     lock: Option<PinLock>,
     config: Option<Config>,
     options: ConsortOptions,
-    settings: Settings,
+    settings: HubSettings,
     served: ServedToolboxes,
-    access: Access,
+    access: ClientAccess,
     files: SecretFiles,
     usable: UsableServers,
     bad: Vec<RejectedServer>,
@@ -354,9 +354,9 @@ impl ConfigReloader<'_> {
         &self,
         options: &ConsortOptions,
         file: Option<&Path>,
-    ) -> Result<(Access, Vec<PathBuf>), ReloadRefusal> {
+    ) -> Result<(ClientAccess, Vec<PathBuf>), ReloadRefusal> {
         let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
-        if matches!(access, Access::Tokens(_)) && kept.is_none() {
+        if matches!(access, ClientAccess::Tokens(_)) && kept.is_none() {
             let reason = "the owner's token is missing: the previous one stays in force".to_owned();
             return Err(ReloadRefusal { reason, acceptable: false });
         }

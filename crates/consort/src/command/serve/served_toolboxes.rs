@@ -16,7 +16,7 @@ use consort_agent::sub_agent::AgentRegistry;
 use consort_agent::{Agent, RunObserver};
 use consort_config::{AgentConfig, Config, ConsortOptions};
 use consort_core::{BoxFuture, Problem, Toolbox};
-use consort_gateway::{Profile, Recorded, Records, Toolboxes};
+use consort_gateway::{CallRecorder, CallSinks, ServedProfile, ServedToolboxSet};
 use consort_hub::Hub;
 use consort_models::Model;
 use consort_shape::{Exposure, OtherApprover};
@@ -27,7 +27,7 @@ use crate::exit::CommandError;
 /// Everything that a config serves.
 pub(super) struct ServedToolboxes {
     /// The toolbox of each MCP endpoint.
-    pub(super) toolboxes: Toolboxes,
+    pub(super) toolboxes: ServedToolboxSet,
     /// Agents and models that clients can use.
     pub(super) served_agents: Arc<ServedAgents>,
     /// Every tool by its name here, for the console.
@@ -106,7 +106,7 @@ fn views<'a>(layers: &LayeredToolboxes<'_>, profiles: impl Iterator<Item = &'a s
 /// Inputs for building everything that is served.
 pub(super) struct ToolboxInputs<'a> {
     pub(super) hub: &'a Hub,
-    pub(super) records: &'a Records,
+    pub(super) records: &'a CallSinks,
     pub(super) options: &'a ConsortOptions,
     /// Path of the config, if there is one.
     pub(super) file: Option<PathBuf>,
@@ -143,7 +143,7 @@ impl ToolboxInputs<'_> {
             }));
         }
         let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
-            Arc::new(Recorded::new(toolbox, self.records.clone(), front))
+            Arc::new(CallRecorder::new(toolbox, self.records.clone(), front))
         };
         let answer = toolbox_layers.limits().approvals.answer;
         let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| match self.pending_requests {
@@ -158,7 +158,7 @@ impl ToolboxInputs<'_> {
         for (name, profile) in &self.options.profiles {
             let Some(toolbox) = layers.exposed_tools(Some(name)) else { continue };
             let naming = naming(profile.naming.as_deref())?;
-            profiles.insert(name.clone(), Profile { toolbox, naming });
+            profiles.insert(name.clone(), ServedProfile { toolbox, naming });
         }
         let whole = layers.exposed_tools(None).unwrap_or_else(|| layers.servers());
         let folder = self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
@@ -200,7 +200,7 @@ impl ToolboxInputs<'_> {
             servers: layers.servers(),
             observer,
         };
-        let toolboxes = Toolboxes { whole, servers: layers.servers(), profiles };
+        let toolboxes = ServedToolboxSet { whole, servers: layers.servers(), profiles };
         // Calls of the console are recorded with this endpoint.
         let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| recorded(toolbox, "console");
         let console = toolbox_layers.over(Arc::new(self.hub.clone()), &from_console);

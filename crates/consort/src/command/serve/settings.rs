@@ -7,7 +7,8 @@ use std::time::Duration;
 use consort_config::{ConsortOptions, ListenAddress};
 use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{
-    Access, BasePath, Naming, Permissions, ProxyHeaders, Settings, Token, TrustedProxy,
+    BasePath, BearerToken, ClientAccess, GatewayPermissions, GatewaySettings, NamingScheme,
+    ProxyHeaders, TrustedProxy,
 };
 
 use super::http::ListenAddresses;
@@ -24,12 +25,12 @@ pub(super) fn gateway_settings(
     options: &ConsortOptions,
     file: Option<&Path>,
     missing: MissingToken,
-) -> Result<(Settings, Option<StoredToken>), CommandError> {
+) -> Result<(GatewaySettings, Option<StoredToken>), CommandError> {
     let (access, kept) = access(serve, options, file, missing)?;
     let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
     let profile = profile.and_then(|profile| profile.naming.as_deref());
     let naming = naming(serve.naming.as_deref().or(profile).or(options.naming.as_deref()))?;
-    let settings = Settings {
+    let settings = GatewaySettings {
         access,
         hosts: serve.allow_host.clone(),
         base_path: base_path(options)?,
@@ -39,7 +40,7 @@ pub(super) fn gateway_settings(
         naming: naming.unwrap_or_default(),
         names: names::folder(common, file),
         limits: options.limits.settings().gateway,
-        ..Settings::default()
+        ..GatewaySettings::default()
     };
     Ok((settings, kept))
 }
@@ -106,9 +107,9 @@ fn invalid_key(key: &str, error: &dyn std::error::Error) -> CommandError {
 }
 
 /// Returns the permissions of callers and pages other than the owner and Consort's own.
-pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> Permissions {
+pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> GatewayPermissions {
     let (flags, config) = (&serve.allow_origin, &options.serve);
-    Permissions {
+    GatewayPermissions {
         origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
         metrics: config
             .metrics_callers
@@ -124,13 +125,13 @@ pub(super) fn access(
     options: &ConsortOptions,
     file: Option<&Path>,
     missing: MissingToken,
-) -> Result<(Access, Option<StoredToken>), CommandError> {
+) -> Result<(ClientAccess, Option<StoredToken>), CommandError> {
     if serve.stdio || serve.allow_unauthenticated {
-        return Ok((Access::Anyone, None));
+        return Ok((ClientAccess::Anyone, None));
     }
     let kept = token::stored_token(serve.token_file.as_deref(), missing)?;
-    let mut tokens: Vec<Token> =
-        kept.iter().map(|kept| Token::owner(kept.secret.clone())).collect();
+    let mut tokens: Vec<BearerToken> =
+        kept.iter().map(|kept| BearerToken::owner(kept.secret.clone())).collect();
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     for (name, place) in &options.tokens {
         if name == Caller::OWNER {
@@ -144,18 +145,18 @@ pub(super) fn access(
             let message = format!("`{name}` and `{other}` have the same token");
             return Err(CommandError::usage(message).hint("give each caller a token of its own"));
         }
-        tokens.push(Token::client(name, secret));
+        tokens.push(BearerToken::client(name, secret));
     }
-    Ok((Access::Tokens(tokens), kept))
+    Ok((ClientAccess::Tokens(tokens), kept))
 }
 
-pub(super) fn naming(written: Option<&str>) -> Result<Option<Naming>, CommandError> {
+pub(super) fn naming(written: Option<&str>) -> Result<Option<NamingScheme>, CommandError> {
     match written {
         None => Ok(None),
-        Some("auto") => Ok(Some(Naming::Auto)),
-        Some("never") => Ok(Some(Naming::Never)),
+        Some("auto") => Ok(Some(NamingScheme::Auto)),
+        Some("never") => Ok(Some(NamingScheme::Never)),
         Some(template) if template.contains("{name}") => {
-            Ok(Some(Naming::Template(template.to_owned())))
+            Ok(Some(NamingScheme::Template(template.to_owned())))
         }
         Some(other) => {
             Err(CommandError::usage(format!("unknown naming `{}`", other.escape_debug()))

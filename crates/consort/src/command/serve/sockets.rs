@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use consort_config::ListenAddress;
 use consort_core::escape::escape_line;
-use consort_gateway::Listener;
+use consort_gateway::ListeningSocket;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
@@ -56,7 +56,7 @@ impl ActivatedSockets {
     }
 
     /// Returns the sockets, ready to accept connections.
-    pub(super) fn listeners(self) -> Result<Vec<Listener>, CommandError> {
+    pub(super) fn listeners(self) -> Result<Vec<ListeningSocket>, CommandError> {
         let unusable = |error: io::Error| {
             CommandError::usage(format!("cannot use a socket of LISTEN_FDS: {error}"))
         };
@@ -104,7 +104,7 @@ fn take_socket(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
 }
 
 /// A socket that was bound here, and its address.
-type BoundSocket = (Listener, ListenAddress, Option<SocketFile>);
+type BoundSocket = (ListeningSocket, ListenAddress, Option<SocketFile>);
 
 /// The file of a Unix socket, removed when the gateway stops listening.
 pub(super) struct SocketFile(PathBuf);

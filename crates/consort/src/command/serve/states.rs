@@ -5,15 +5,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use consort_core::ServerId;
-use consort_gateway::otlp::Via;
-use consort_gateway::{ServerLookup, ServerStatus, States};
-use consort_hub::{Hub, State, Status};
-use consort_wire::Way;
+use consort_gateway::otlp::MessageTransport;
+use consort_gateway::{ServerLookup, ServerStatus, ServerStatuses};
+use consort_hub::{Hub, ManagedState, ManagedStatus};
+use consort_wire::UpstreamTransport;
 
 /// Logs each change of a server's state, up and down.
 pub(super) async fn log(hub: &Hub) -> Infallible {
     let mut stirred = hub.stirred();
-    let mut known: BTreeMap<ServerId, State> = BTreeMap::new();
+    let mut known: BTreeMap<ServerId, ManagedState> = BTreeMap::new();
     loop {
         stirred.mark_unchanged();
         let statuses = hub.statuses();
@@ -30,13 +30,13 @@ pub(super) async fn log(hub: &Hub) -> Infallible {
     }
 }
 
-fn log_state(status: &Status, before: Option<State>) {
-    let Status { server, state, error, restarts, .. } = status;
-    let (state, was) = (state.as_str(), before.map(State::as_str));
+fn log_state(status: &ManagedStatus, before: Option<ManagedState>) {
+    let ManagedStatus { server, state, error, restarts, .. } = status;
+    let (state, was) = (state.as_str(), before.map(ManagedState::as_str));
     let reason = error.as_deref();
     match status.state {
-        State::Ready => tracing::info!(%server, state, was, restarts, "server is up"),
-        State::Failed | State::NeedsAuth | State::Degraded => {
+        ManagedState::Ready => tracing::info!(%server, state, was, restarts, "server is up"),
+        ManagedState::Failed | ManagedState::NeedsAuth | ManagedState::Degraded => {
             tracing::warn!(%server, state, was, restarts, reason, "server is not available");
         }
         _ => tracing::info!(%server, state, was, "server state changed"),
@@ -44,7 +44,7 @@ fn log_state(status: &Status, before: Option<State>) {
 }
 
 /// Returns a function that reports the state of every server.
-pub(super) fn state_source(hub: &Hub) -> States {
+pub(super) fn state_source(hub: &Hub) -> ServerStatuses {
     let hub = hub.clone();
     Arc::new(move || hub.statuses().into_iter().map(|status| reached(&hub, status)).collect())
 }
@@ -55,14 +55,14 @@ pub(super) fn lookup(hub: &Hub) -> ServerLookup {
     ServerLookup::new(move |server| Some(reached(&hub, hub.status(server)?)))
 }
 
-fn reached(hub: &Hub, status: Status) -> ServerStatus {
+fn reached(hub: &Hub, status: ManagedStatus) -> ServerStatus {
     let address = hub.address(&status.server);
     ServerStatus {
         restarts: status.restarts,
         revision: status.found.as_ref().map(|found| found.revision.as_str()),
         via: status.found.as_ref().map(|found| match found.way {
-            Way::Stdio => Via::Pipe,
-            Way::Http | Way::Sse => Via::Http,
+            UpstreamTransport::Stdio => MessageTransport::Pipe,
+            UpstreamTransport::Http | UpstreamTransport::Sse => MessageTransport::Http,
         }),
         address,
         ..ServerStatus::new(status.server, status.state.as_str())

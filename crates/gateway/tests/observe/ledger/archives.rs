@@ -19,14 +19,14 @@ impl Archived {
         let ledger = Ledger::open(&path, settings).unwrap();
         let running = ledger.begin(intent("runs throughout"));
         for at in 0..CALLS {
-            ledger.begin(intent(&at.to_string())).end(Class::Ok, 0);
+            ledger.begin(intent(&at.to_string())).end(OutcomeClass::Ok, 0);
             if at % 1000 == 0 {
                 while ledger.stats().written < at as u64 {
                     std::thread::yield_now();
                 }
             }
         }
-        running.end(Class::ToolError, 0);
+        running.end(OutcomeClass::ToolError, 0);
         ledger.close();
         let entries = std::fs::read_dir(&archive).unwrap();
         let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -76,7 +76,7 @@ fn an_archive_that_is_changed_cut_or_removed_is_named() {
         assert_eq!(broken.file.as_ref(), Some(file), "{broken:?}");
     }
     std::fs::write(file, "{").unwrap();
-    let error = tail(&archived.path, CALLS, &Filter::default()).unwrap_err();
+    let error = tail(&archived.path, CALLS, &CallFilter::default()).unwrap_err();
     assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
 
     let moved = archived.folder.path().join("elsewhere");
@@ -94,25 +94,25 @@ fn calls_in_archives_are_shown_summed_up_and_exported_once_each() {
     let archived = Archived::new();
     let all = calls(&archived.path);
     assert_eq!(all.len(), 1000, "as many as were asked for");
-    let rows = tail(&archived.path, usize::MAX, &Filter::default()).unwrap();
+    let rows = tail(&archived.path, usize::MAX, &CallFilter::default()).unwrap();
     assert_eq!(rows.len(), CALLS + 1);
     let mut names = Vec::new();
-    let gap = visit(&archived.path, &Filter::default(), |row| {
-        let Row::Call(call) = row else { panic!("{row:?}") };
+    let gap = visit(&archived.path, &CallFilter::default(), |row| {
+        let LedgerRow::Call(call) = row else { panic!("{row:?}") };
         names.push(call.name);
     });
     assert_eq!((gap.unwrap(), names.len()), (None, CALLS + 1));
-    let one = Filter { name: Some("7".to_owned()), ..Filter::default() };
+    let one = CallFilter { name: Some("7".to_owned()), ..CallFilter::default() };
     assert_eq!(tail(&archived.path, 10, &one).unwrap().len(), 1);
-    let sums = report(&archived.path, &[ReportKey::Caller], &Filter::default()).unwrap();
+    let sums = report(&archived.path, &[ReportKey::Caller], &CallFilter::default()).unwrap();
     assert_eq!((sums.total.calls, sums.total.failed), (CALLS as u64 + 1, 1));
     assert_eq!(sums.incomplete_before, None);
     // What is gone shows.
     std::fs::remove_file(&archived.files[0]).unwrap();
-    let sums = report(&archived.path, &[ReportKey::Caller], &Filter::default()).unwrap();
+    let sums = report(&archived.path, &[ReportKey::Caller], &CallFilter::default()).unwrap();
     assert!(sums.total.calls < CALLS as u64 && sums.incomplete_before.is_some(), "{sums:?}");
     let live = LedgerSource::without_archives(&archived.path);
-    assert!(report(live, &[], &Filter::default()).unwrap().incomplete_before.is_some());
+    assert!(report(live, &[], &CallFilter::default()).unwrap().incomplete_before.is_some());
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn archives_of_another_ledger_in_the_same_folder_stay_as_they_are() {
     // Records of the same numbers, whatever the batches they are written in.
     for round in 0..40 {
         for _ in 0..100 {
-            second.begin(intent("second")).end(Class::Ok, 0);
+            second.begin(intent("second")).end(OutcomeClass::Ok, 0);
         }
         while second.stats().written < (round + 1) * 100 {
             std::thread::yield_now();

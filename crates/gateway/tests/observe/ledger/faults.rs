@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use consort_gateway::ledger::{Class, Ledger, LedgerError, LedgerSettings, verify};
+use consort_gateway::ledger::{Ledger, LedgerError, LedgerSettings, OutcomeClass, verify};
 
 use super::{calls, intent, strict};
 
@@ -39,7 +39,7 @@ fn calls_in_a_cramped_place() {
     let ledger = Ledger::open(Path::new(&path), settings).unwrap();
     let began = Instant::now();
     for _ in 0..2000 {
-        ledger.begin(intent("served all the same")).end(Class::Ok, 0);
+        ledger.begin(intent("served all the same")).end(OutcomeClass::Ok, 0);
         std::thread::sleep(Duration::from_micros(200));
     }
     assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the disk");
@@ -58,7 +58,7 @@ fn a_full_disk_stops_no_call_of_a_lenient_ledger() {
     let before = report.records;
     assert!(before > 10, "{report:?}");
     let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
-    ledger.begin(intent("with room again")).end(Class::Ok, 0);
+    ledger.begin(intent("with room again")).end(OutcomeClass::Ok, 0);
     ledger.close();
     let report = verify(&path).unwrap();
     assert_eq!((report.broken, report.unfinished), (None, vec![]));
@@ -80,7 +80,7 @@ fn strict_calls_in_a_cramped_place() {
         slowest = slowest.max(began.elapsed());
         if agreed.is_ok() {
             made += 1;
-            entry.end(Class::Ok, 0);
+            entry.end(OutcomeClass::Ok, 0);
         }
     }
     assert!(ledger.stats().refused > 0 && ledger.stats().lost == 0, "{:?}", ledger.stats());
@@ -110,7 +110,7 @@ fn calls_on_a_disk_that_confirms_nothing() {
         if runtime.block_on(entry.durable()).is_ok() {
             println!("\nmade {number}");
         }
-        entry.end(Class::Ok, 0);
+        entry.end(OutcomeClass::Ok, 0);
         // Else it is written together with the next intent.
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -151,7 +151,7 @@ fn a_ledger_that_could_not_be_written_says_how_many_are_missing() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let until = Instant::now() + Duration::from_secs(10);
     while !ledger.stats().failing && Instant::now() < until {
-        ledger.begin(intent("x")).end(Class::Ok, 0);
+        ledger.begin(intent("x")).end(OutcomeClass::Ok, 0);
         std::thread::sleep(Duration::from_millis(5));
     }
     let stats = ledger.stats();
@@ -175,7 +175,7 @@ fn a_ledger_whose_making_was_cut_off_is_made() {
         std::fs::write(&path, "").unwrap();
         rusqlite::Connection::open(&path).unwrap().execute_batch(statement).unwrap();
         let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
-        ledger.begin(intent("x")).end(Class::Ok, 0);
+        ledger.begin(intent("x")).end(OutcomeClass::Ok, 0);
         ledger.close();
         assert_eq!(verify(&path).unwrap().records, 2, "{statement}");
         std::fs::remove_file(&path).unwrap();
@@ -217,10 +217,10 @@ fn a_ledger_that_is_moved_away_is_begun_anew() {
         std::thread::yield_now();
     }
     std::fs::rename(&path, &old).unwrap();
-    running.end(Class::Ok, 0);
-    ledger.begin(intent("after")).end(Class::Ok, 0);
+    running.end(OutcomeClass::Ok, 0);
+    ledger.begin(intent("after")).end(OutcomeClass::Ok, 0);
     ledger.close();
-    assert_eq!(calls(&path), [("after".to_owned(), Some(Class::Ok))]);
+    assert_eq!(calls(&path), [("after".to_owned(), Some(OutcomeClass::Ok))]);
     let report = verify(&path).unwrap();
     assert_eq!((report.broken, report.records), (None, 2), "an outcome without an intent is none");
 }

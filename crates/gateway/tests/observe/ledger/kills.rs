@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use consort_gateway::ledger::{Class, Filter, Ledger, LedgerSettings, Mode, Row, tail, verify};
+use consort_gateway::ledger::{
+    CallFilter, Ledger, LedgerMode, LedgerRow, LedgerSettings, OutcomeClass, tail, verify,
+};
 
 use super::{intent, strict};
 
@@ -35,7 +37,7 @@ fn writes_until_it_is_killed() {
         // Some overlap, some never end.
         match at % 4 {
             0 => std::mem::forget(entry),
-            _ => entry.end(Class::Ok, at),
+            _ => entry.end(OutcomeClass::Ok, at),
         }
     }
 }
@@ -106,10 +108,12 @@ fn what_a_strict_ledger_said_is_on_disk_is_there_after_a_kill() {
     for round in 0..KILLS {
         let said = killed(&path, "strict", instant(round));
         assert_eq!(verify(&path).unwrap().broken, None, "round {round}");
-        let rows = tail(&path, said.len() * 2 + 10, &Filter::default()).unwrap();
+        let rows = tail(&path, said.len() * 2 + 10, &CallFilter::default()).unwrap();
         let names: std::collections::HashSet<&str> = rows
             .iter()
-            .filter_map(|row| if let Row::Call(row) = row { Some(row.name.as_str()) } else { None })
+            .filter_map(
+                |row| if let LedgerRow::Call(row) = row { Some(row.name.as_str()) } else { None },
+            )
             .collect();
         // The last line may be cut off by the kill.
         for name in said.iter().rev().skip(1) {
@@ -118,9 +122,9 @@ fn what_a_strict_ledger_said_is_on_disk_is_there_after_a_kill() {
         promised += said.len();
     }
     assert!(promised > 0, "some promises were checked");
-    let settings = LedgerSettings { mode: Mode::Strict, ..small() };
+    let settings = LedgerSettings { mode: LedgerMode::Strict, ..small() };
     Ledger::open(&path, LedgerSettings { size: 64 << 20, ..settings }).unwrap().close();
-    let rows = tail(&path, usize::MAX, &Filter::default()).unwrap();
-    let open = |row: &Row| matches!(row, Row::Call(row) if row.outcome.is_none());
+    let rows = tail(&path, usize::MAX, &CallFilter::default()).unwrap();
+    let open = |row: &LedgerRow| matches!(row, LedgerRow::Call(row) if row.outcome.is_none());
     assert!(!rows.iter().any(open), "every call that was cut off has an end");
 }

@@ -11,7 +11,7 @@ fn become_ready_with(server: &mut Simulation, form: bool) {
     server.feed(connected_with(ChangeDelivery::Unasked, &capabilities(form)));
     let lists = server.lists();
     server.feed(LifecycleInput::ListsRead(lists));
-    assert_eq!(server.state(), State::Ready);
+    assert_eq!(server.state(), ManagedState::Ready);
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_restart_during_an_attempt_gives_it_up_and_begins_another() {
     let mut server = Simulation::started();
     let restarted = server.command(ConnectionCommand::Restart);
     assert_eq!(restarted, ["abort", "connect", "status", "done 0"]);
-    assert_eq!((server.state(), server.status().restarts), (State::Connecting, 1));
+    assert_eq!((server.state(), server.status().restarts), (ManagedState::Connecting, 1));
     server.become_ready();
 }
 
@@ -28,7 +28,7 @@ fn a_restart_closes_the_connection_and_is_acknowledged_when_the_attempt_begins()
     let mut server = Simulation::ready();
     assert_eq!(server.command(ConnectionCommand::Restart), ["withdraw", "close"]);
     assert_eq!(server.feed(LifecycleInput::Closed), ["connect", "status", "done 0"]);
-    assert_eq!((server.state(), server.status().restarts), (State::Connecting, 1));
+    assert_eq!((server.state(), server.status().restarts), (ManagedState::Connecting, 1));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_server_that_is_disabled_during_a_pause_stays_so_until_the_operator_connects
     let mut server = Simulation::started();
     server.fail(FailureKind::Crash);
     assert_eq!(server.command(ConnectionCommand::Disable), ["status", "done 0"]);
-    assert_eq!((server.state(), server.lifecycle.next_deadline()), (State::Disabled, None));
+    assert_eq!((server.state(), server.lifecycle.next_deadline()), (ManagedState::Disabled, None));
     let status = server.status();
     assert_eq!((&status.error, &status.hint), (&None, &None));
     server.wait(seconds(600));
@@ -61,7 +61,7 @@ fn a_server_that_is_disabled_during_a_pause_stays_so_until_the_operator_connects
     assert_eq!(server.command(ConnectionCommand::Wake), ["done 1"]);
     assert_eq!(server.command(adopt(true)), ["status", "done 2"]);
     assert_eq!(server.command(ConnectionCommand::Disconnect), ["done 3"]);
-    assert_eq!(server.state(), State::Disabled);
+    assert_eq!(server.state(), ManagedState::Disabled);
     let connect = server.command(ConnectionCommand::Connect);
     assert_eq!(connect, ["connect adopted", "status", "done 4"]);
 }
@@ -71,11 +71,14 @@ fn a_disconnected_server_rests_until_a_call_and_is_acknowledged_when_it_is_close
     let mut server = Simulation::ready();
     assert_eq!(server.command(ConnectionCommand::Disconnect), ["withdraw", "close"]);
     assert_eq!(server.feed(LifecycleInput::Closed), ["status", "done 0"]);
-    assert_eq!((server.state(), server.lifecycle.snapshot().is_resting), (State::Known, true));
+    assert_eq!(
+        (server.state(), server.lifecycle.snapshot().is_resting),
+        (ManagedState::Known, true)
+    );
     assert_eq!(server.command(ConnectionCommand::Wake), ["connect", "status", "done 1"]);
     assert!(!server.lifecycle.snapshot().is_resting);
     assert_eq!(server.command(ConnectionCommand::Disconnect), ["abort", "status", "done 2"]);
-    assert_eq!(server.state(), State::Known);
+    assert_eq!(server.state(), ManagedState::Known);
 }
 
 #[test]
@@ -93,15 +96,15 @@ fn commands_while_a_connection_is_closed_change_what_follows_and_each_is_acknowl
         assert_eq!(acknowledged.count(), commands.len() + 1, "{closed:?}");
         server.state()
     };
-    assert_eq!(after(&[]), State::Known);
-    assert_eq!(after(&[Wake]), State::Connecting);
-    assert_eq!(after(&[Disable]), State::Disabled);
-    assert_eq!(after(&[Disable, Wake]), State::Disabled);
-    assert_eq!(after(&[Disable, Disconnect]), State::Disabled);
-    assert_eq!(after(&[Disable, Connect]), State::Connecting);
-    assert_eq!(after(&[Disable, Restart]), State::Connecting);
-    assert_eq!(after(&[Connect, Disconnect]), State::Known);
-    assert_eq!(after(&[adopt(true)]), State::Known);
+    assert_eq!(after(&[]), ManagedState::Known);
+    assert_eq!(after(&[Wake]), ManagedState::Connecting);
+    assert_eq!(after(&[Disable]), ManagedState::Disabled);
+    assert_eq!(after(&[Disable, Wake]), ManagedState::Disabled);
+    assert_eq!(after(&[Disable, Disconnect]), ManagedState::Disabled);
+    assert_eq!(after(&[Disable, Connect]), ManagedState::Connecting);
+    assert_eq!(after(&[Disable, Restart]), ManagedState::Connecting);
+    assert_eq!(after(&[Connect, Disconnect]), ManagedState::Known);
+    assert_eq!(after(&[adopt(true)]), ManagedState::Known);
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn a_connect_while_a_lost_connection_is_closed_does_not_shorten_the_pause() {
     server.lose();
     assert!(server.command(ConnectionCommand::Connect).is_empty());
     assert_eq!(server.feed(LifecycleInput::Closed), ["done 0"]);
-    assert_eq!(server.state(), State::Failed);
+    assert_eq!(server.state(), ManagedState::Failed);
     assert_eq!(server.pass_deadline().1, ["connect", "status"]);
 }
 
@@ -152,7 +155,7 @@ fn capabilities_adopted_during_an_attempt_are_declared_by_the_next_one() {
 fn a_server_ends_in_every_phase_with_every_command_acknowledged() {
     let stop = LifecycleInput::Stop;
     let disabled = ServerSettings { disabled: true, ..settings() };
-    let mut resting = Simulation::of(disabled, State::Disabled);
+    let mut resting = Simulation::of(disabled, ManagedState::Disabled);
     resting.feed(LifecycleInput::Start);
     assert!(resting.feed(stop.clone()).is_empty());
     let mut connecting = Simulation::started();

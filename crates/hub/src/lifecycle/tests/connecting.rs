@@ -5,15 +5,15 @@ use super::*;
 #[test]
 fn a_legacy_server_is_connected_listed_and_then_offered_to_callers() {
     let mut server = Simulation::started();
-    assert_eq!(server.state(), State::Connecting);
+    assert_eq!(server.state(), ManagedState::Connecting);
     assert_eq!(server.feed(connected(ChangeDelivery::Unasked)), ["read 4", "status"]);
     assert_eq!(
         (server.state(), server.status().name.as_deref()),
-        (State::Connecting, Some("server 1.0"))
+        (ManagedState::Connecting, Some("server 1.0"))
     );
     let read = LifecycleInput::ListsRead(server.lists());
     assert_eq!(server.feed(read), ["lists 4 complete", "offer", "status"]);
-    assert_eq!((server.state(), server.status().offers), (State::Ready, [2; 4]));
+    assert_eq!((server.state(), server.status().offers), (ManagedState::Ready, [2; 4]));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_server_that_fails_is_tried_ever_less_often_then_left_alone_then_recovers() 
         server.fail(FailureKind::Crash);
         assert_eq!(
             (server.state(), server.status().error.as_deref()),
-            (State::Failed, Some("refused"))
+            (ManagedState::Failed, Some("refused"))
         );
         let next = server.lifecycle.next_deadline();
         assert_eq!(server.lifecycle.snapshot().next_attempt, next);
@@ -107,7 +107,7 @@ fn a_server_that_crashes_while_its_lists_are_read_was_never_offered_and_counts_a
         assert_eq!(server.lose(), ["withdraw", pause, "close", "status"]);
         assert_eq!(
             (server.state(), server.status().error.as_deref()),
-            (State::Failed, Some("gone"))
+            (ManagedState::Failed, Some("gone"))
         );
         // What was read comes too late.
         let lists = server.lists();
@@ -141,7 +141,7 @@ fn a_server_that_wants_a_login_is_tried_again_as_soon_as_somebody_has_logged_in(
     server.feed(LifecycleInput::ConnectFailed(failure.clone()));
     assert_eq!(
         (server.state(), server.status().hint.as_deref()),
-        (State::NeedsAuth, Some("log in"))
+        (ManagedState::NeedsAuth, Some("log in"))
     );
     assert_eq!(server.feed(LifecycleInput::CredentialsChanged), ["connect", "status"]);
     // Somebody logs in while an attempt with the earlier login is under way.
@@ -166,11 +166,11 @@ fn a_pause_ends_when_the_computer_resumes_and_not_in_any_other_phase() {
 
 #[test]
 fn the_start_of_a_server_whose_lists_are_known_is_delayed_unless_somebody_waits() {
-    let mut server = Simulation::of(settings(), State::Known);
+    let mut server = Simulation::of(settings(), ManagedState::Known);
     assert!(server.feed(LifecycleInput::Start).is_empty());
     let connect = vec!["connect".to_owned(), "status".to_owned()];
     assert_eq!(server.pass_deadline(), (Duration::from_millis(50), connect.clone()));
-    let mut server = Simulation::of(settings(), State::Known);
+    let mut server = Simulation::of(settings(), ManagedState::Known);
     server.feed(LifecycleInput::Start);
     assert_eq!(server.feed(LifecycleInput::ConnectNow), connect);
     assert!(server.feed(LifecycleInput::ConnectNow).is_empty());
@@ -178,9 +178,10 @@ fn the_start_of_a_server_whose_lists_are_known_is_delayed_unless_somebody_waits(
 
 #[test]
 fn a_server_that_connects_at_the_first_call_or_is_disabled_waits() {
-    let lazy = ServerSettings { connect: Connect::Call, ..settings() };
+    let lazy = ServerSettings { connect: ConnectTrigger::Call, ..settings() };
     let disabled = ServerSettings { disabled: true, ..settings() };
-    for (settings, state) in [(lazy, State::Configured), (disabled, State::Disabled)] {
+    for (settings, state) in [(lazy, ManagedState::Configured), (disabled, ManagedState::Disabled)]
+    {
         let mut server = Simulation::of(settings, state);
         assert!(server.feed(LifecycleInput::Start).is_empty());
         assert_eq!(server.lifecycle.next_deadline(), None);
@@ -191,7 +192,7 @@ fn a_server_that_connects_at_the_first_call_or_is_disabled_waits() {
 #[test]
 fn the_status_explains_a_start_that_takes_long_because_a_package_is_fetched() {
     let npx = ServerSettings { installer: Some("npx".to_owned()), ..settings() };
-    let mut server = Simulation::of(npx, State::Configured);
+    let mut server = Simulation::of(npx, ManagedState::Configured);
     server.feed(LifecycleInput::Start);
     assert_eq!(server.pass_deadline(), (seconds(3), vec!["slow".to_owned(), "status".to_owned()]));
     assert!(server.status().hint.as_deref().unwrap().starts_with("`npx` may be fetching"));

@@ -8,7 +8,7 @@ use super::world::{World, WorldRequest, WorldStep};
 use super::*;
 
 fn step() -> impl Strategy<Value = WorldStep> {
-    let kind = || prop::sample::select(ShelfKind::ALL.to_vec());
+    let kind = || prop::sample::select(PrimitiveKind::ALL.to_vec());
     let command = prop_oneof![
         Just(ConnectionCommand::Connect),
         Just(ConnectionCommand::Wake),
@@ -42,7 +42,7 @@ fn settings_of() -> impl Strategy<Value = ServerSettings> {
         |(probe, idle_stop, at_start, disabled, has_installer)| ServerSettings {
             probe,
             idle_stop,
-            connect: if at_start { Connect::Start } else { Connect::Call },
+            connect: if at_start { ConnectTrigger::Start } else { ConnectTrigger::Call },
             disabled,
             installer: has_installer.then(|| "npx".to_owned()),
             ..settings()
@@ -89,7 +89,7 @@ proptest! {
         world.take(WorldStep::Command(ConnectionCommand::Connect));
         // From now on everything works.
         for _ in 0..12 {
-            if world.is_offered && world.published.status.state == State::Ready {
+            if world.is_offered && world.published.status.state == ManagedState::Ready {
                 break;
             }
             let is_waiting = world.in_progress.is_empty();
@@ -100,14 +100,14 @@ proptest! {
             });
         }
         let state = world.published.status.state;
-        prop_assert!(matches!(state, State::Ready | State::Degraded), "{:?}", world.published);
+        prop_assert!(matches!(state, ManagedState::Ready | ManagedState::Degraded), "{:?}", world.published);
     }
 
     #[test]
     fn inputs_in_any_order_acknowledge_a_command_at_most_once(
         inputs in prop::collection::vec((0..16_usize, 0..90_000_u64), 1..200),
     ) {
-        let mut simulation = Simulation::of(settings(), State::Configured);
+        let mut simulation = Simulation::of(settings(), ManagedState::Configured);
         let mut acknowledged = BTreeSet::new();
         let mut feed = |simulation: &mut Simulation, input| {
             for action in simulation.lifecycle.handle(input, simulation.moment) {
@@ -148,7 +148,7 @@ fn any_input(simulation: &mut Simulation, input: usize) -> LifecycleInput {
         10 => LifecycleInput::SubscriptionEnded,
         11 => LifecycleInput::ListsRead(simulation.lists()),
         12 => LifecycleInput::Probed(ProbeResult::Silent),
-        13 => changed(&ShelfKind::ALL),
+        13 => changed(&PrimitiveKind::ALL),
         14 => {
             simulation.moment.credentials += 1;
             LifecycleInput::CredentialsChanged

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const TOOLS: ShelfKind = ShelfKind::Tools;
+const TOOLS: PrimitiveKind = PrimitiveKind::Tools;
 
 #[test]
 fn a_change_is_read_a_second_after_the_last_reading_with_a_new_discovery() {
@@ -13,7 +13,7 @@ fn a_change_is_read_a_second_after_the_last_reading_with_a_new_discovery() {
     assert_eq!(server.feed(LifecycleInput::ListsRead(list)), ["lists 1 complete", "status"]);
     assert_eq!(server.status().offers, [5, 2, 2, 2]);
 
-    server.feed(changed(&[ShelfKind::Prompts]));
+    server.feed(changed(&[PrimitiveKind::Prompts]));
     assert_eq!(server.pass_deadline().1, ["read 1"], "only tools come with a discovery");
 }
 
@@ -72,7 +72,7 @@ fn lists_are_read_again_when_they_are_old_and_earlier_if_the_server_says_so() {
     let mut server = Simulation::ready_with(unprobed);
     assert_eq!(server.pass_deadline(), (seconds(300), vec!["reread 4".to_owned()]));
     let mut lists = server.lists();
-    lists[0].listing = Ok(Listing { fresh: seconds(90), ..listing(2) });
+    lists[0].listing = Ok(ServerList { fresh: seconds(90), ..listing(2) });
     lists[0].reports_changes = false;
     server.feed(LifecycleInput::ListsRead(lists));
     assert_eq!(server.pass_deadline(), (seconds(90), vec!["reread 1".to_owned()]));
@@ -83,24 +83,27 @@ fn a_list_that_could_not_be_read_degrades_the_server_and_is_read_again_after_a_w
     let mut server = Simulation::started();
     server.feed(connected(ChangeDelivery::Unasked));
     let mut lists = server.lists();
-    lists[1] = server.unread(ShelfKind::Prompts);
+    lists[1] = server.unread(PrimitiveKind::Prompts);
     assert_eq!(server.feed(LifecycleInput::ListsRead(lists)), ["lists 4", "offer", "status"]);
     let status = server.status();
-    assert_eq!((status.state, status.offers), (State::Degraded, [2, 0, 2, 2]));
+    assert_eq!((status.state, status.offers), (ManagedState::Degraded, [2, 0, 2, 2]));
     assert_eq!(status.reason_for_operator().as_deref(), Some("cannot list its prompts: no"));
     let (time, actions) = server.pass_deadline();
     assert_eq!((time, &actions[0]), (seconds(60), &"read 1".to_owned()));
-    let list = vec![server.list(ShelfKind::Prompts, 1)];
+    let list = vec![server.list(PrimitiveKind::Prompts, 1)];
     assert_eq!(server.feed(LifecycleInput::ListsRead(list)), ["lists 1 complete", "status"]);
     let status = server.status();
-    assert_eq!((status.state, &status.error, status.offers), (State::Ready, &None, [2, 1, 2, 2]));
+    assert_eq!(
+        (status.state, &status.error, status.offers),
+        (ManagedState::Ready, &None, [2, 1, 2, 2])
+    );
 }
 
 #[test]
 fn lists_that_callers_wait_for_are_read_at_once_with_those_that_are_due() {
     let mut server = Simulation::ready();
     server.wait(seconds(2));
-    server.feed(changed(&[ShelfKind::Prompts]));
+    server.feed(changed(&[PrimitiveKind::Prompts]));
     assert!(server.lifecycle.takes_list_requests());
     let requested = LifecycleInput::ListsRequested(vec![TOOLS]);
     assert_eq!(server.feed(requested.clone()), ["reread 2"]);
@@ -114,7 +117,7 @@ fn items_that_were_left_out_stay_known_until_their_list_is_read_again() {
     server.feed(connected(ChangeDelivery::Unasked));
     let out = LeftOut { name: "bad".to_owned(), reason: "no schema".to_owned() };
     let mut lists = server.lists();
-    lists[0].listing = Ok(Listing { left_out: vec![out.clone()], ..listing(1) });
+    lists[0].listing = Ok(ServerList { left_out: vec![out.clone()], ..listing(1) });
     server.feed(LifecycleInput::ListsRead(lists));
     let left_out = |server: &mut Simulation, kind| {
         server.feed(LifecycleInput::ListsRequested(vec![kind]));
@@ -126,6 +129,6 @@ fn items_that_were_left_out_stay_known_until_their_list_is_read_again() {
         });
         left_out.unwrap()
     };
-    assert_eq!(left_out(&mut server, ShelfKind::Prompts), [out]);
+    assert_eq!(left_out(&mut server, PrimitiveKind::Prompts), [out]);
     assert!(left_out(&mut server, TOOLS).is_empty());
 }

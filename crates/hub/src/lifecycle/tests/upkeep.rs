@@ -17,7 +17,7 @@ fn an_unused_server_is_probed_every_minute_and_two_silences_in_a_row_are_a_crash
         assert!(server.feed(LifecycleInput::Probed(ProbeResult::Alive)).is_empty());
         // Its lists are read again every five minutes.
         let lists = server.lists();
-        server.feed(LifecycleInput::ListsRequested(ShelfKind::ALL.to_vec()));
+        server.feed(LifecycleInput::ListsRequested(PrimitiveKind::ALL.to_vec()));
         server.feed(LifecycleInput::ListsRead(lists));
     }
     probe(&mut server);
@@ -50,7 +50,7 @@ fn an_unused_server_is_stopped_and_a_call_wakes_it() {
     let close = vec!["withdraw".to_owned(), "close".to_owned()];
     assert_eq!(server.pass_deadline(), (seconds(30), close));
     assert_eq!(server.feed(LifecycleInput::Closed), ["status"]);
-    assert_eq!((server.state(), server.lifecycle.next_deadline()), (State::Known, None));
+    assert_eq!((server.state(), server.lifecycle.next_deadline()), (ManagedState::Known, None));
     assert_eq!(server.command(ConnectionCommand::Wake), ["connect", "status", "done 0"]);
     server.become_ready();
 }
@@ -67,9 +67,10 @@ fn a_call_that_arrives_while_an_idle_server_is_closed_wakes_it() {
 #[test]
 fn the_stream_of_an_unused_server_over_http_and_sse_is_kept_open_by_probes() {
     let policy = LifecyclePolicy::new(&settings(), ListLimits::default(), Some(seconds(25)));
-    let interval = |way| policy.check_interval(Found { revision: Revision::NEWEST_MODERN, way });
-    assert_eq!(interval(Way::Sse), Some(seconds(25)));
-    assert_eq!(interval(Way::Http), Some(seconds(60)));
+    let interval =
+        |way| policy.check_interval(NegotiatedProtocol { revision: Revision::NEWEST_MODERN, way });
+    assert_eq!(interval(UpstreamTransport::Sse), Some(seconds(25)));
+    assert_eq!(interval(UpstreamTransport::Http), Some(seconds(60)));
 }
 
 #[test]
@@ -91,11 +92,11 @@ fn inputs_that_do_not_fit_the_phase_change_nothing() {
         LifecycleInput::SubscribeFailed,
         LifecycleInput::Probed(ProbeResult::Silent),
         LifecycleInput::Probed(ProbeResult::Silent),
-        LifecycleInput::ListsRead(vec![server.unread(ShelfKind::Tools)]),
+        LifecycleInput::ListsRead(vec![server.unread(PrimitiveKind::Tools)]),
         LifecycleInput::ConnectNow,
         LifecycleInput::RetryNow,
     ] {
         assert!(server.feed(input).is_empty());
     }
-    assert_eq!(server.state(), State::Ready);
+    assert_eq!(server.state(), ManagedState::Ready);
 }

@@ -17,10 +17,10 @@ pub(super) enum WorldStep {
     /// The connection is lost.
     Lose(FailureKind),
     /// Lists change.
-    Change(ShelfKind),
+    Change(PrimitiveKind),
     EndSubscription,
     /// Callers ask for a list.
-    Request(ShelfKind),
+    Request(PrimitiveKind),
     /// Calls begin or end.
     Use(bool),
     /// Another login replaces the credentials, or they are renewed.
@@ -32,10 +32,10 @@ pub(super) enum WorldStep {
 /// A request in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WorldRequest {
-    Connect(Arc<Offers>),
+    Connect(Arc<ClientCapabilities>),
     Close,
     Subscribe,
-    Read(Vec<ShelfKind>),
+    Read(Vec<PrimitiveKind>),
     Probe,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(settings: ServerSettings, list_changes: ChangeDelivery) -> Self {
         let is_disabled = settings.disabled;
-        let state = if is_disabled { State::Disabled } else { State::Configured };
+        let state = if is_disabled { ManagedState::Disabled } else { ManagedState::Configured };
         let simulation = Simulation::of(settings, state);
         let mut world = Self {
             published: simulation.lifecycle.snapshot().clone(),
@@ -142,7 +142,7 @@ impl World {
             }
             WorldRequest::Subscribe => LifecycleInput::SubscribeFailed,
             WorldRequest::Read(kinds) => {
-                let read = |kind: &ShelfKind| {
+                let read = |kind: &PrimitiveKind| {
                     if is_good {
                         self.simulation.list(*kind, 3)
                     } else {
@@ -248,15 +248,18 @@ impl World {
         let is_busy = is_connecting || is_closing || self.is_open;
         let state = self.published.status.state;
         match state {
-            State::Connecting => assert!(is_busy || lifecycle.is_ended(), "it is stuck"),
-            State::Ready | State::Degraded => {
+            ManagedState::Connecting => assert!(is_busy || lifecycle.is_ended(), "it is stuck"),
+            ManagedState::Ready | ManagedState::Degraded => {
                 assert!(self.is_offered || is_closing || lifecycle.is_ended());
             }
-            State::Failed | State::NeedsAuth => assert!(!self.is_offered),
-            State::Disabled => assert!(!is_connecting && !self.is_open),
-            State::Configured | State::Known => assert!(!self.is_open || is_closing),
+            ManagedState::Failed | ManagedState::NeedsAuth => assert!(!self.is_offered),
+            ManagedState::Disabled => assert!(!is_connecting && !self.is_open),
+            ManagedState::Configured | ManagedState::Known => assert!(!self.is_open || is_closing),
         }
-        if !is_busy && matches!(state, State::Failed | State::NeedsAuth) && !lifecycle.is_ended() {
+        if !is_busy
+            && matches!(state, ManagedState::Failed | ManagedState::NeedsAuth)
+            && !lifecycle.is_ended()
+        {
             assert!(lifecycle.next_deadline().is_some(), "it will be tried again");
         }
         if self.is_open && !self.is_offered {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{BoxFuture, Offers, ShelfKind};
+use consort_core::{BoxFuture, ClientCapabilities, PrimitiveKind};
 use consort_wire::{
-    ChangedLists, Client, Closed, ConnectError, Era, Filter, ListChanges, Notice, SERVER_OUTPUT,
-    Server, Settings, Subscription,
+    ChangeSubscription, ChangedLists, Client, ClientSettings, CloseReason, ConnectError,
+    ConnectionNotice, Era, ListChanges, SERVER_OUTPUT, ServerLocation, SubscriptionFilter,
 };
 
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ pub(super) struct ServerLink {
     connecting: InProgress<Result<Client, ConnectError>>,
     closing: InProgress<()>,
     /// The capabilities and the generation of the credentials of the attempt or connection.
-    offers: Arc<Offers>,
+    offers: Arc<ClientCapabilities>,
     credentials: u64,
     open: Option<OpenLink>,
 }
@@ -41,8 +41,8 @@ struct OpenLink {
     client: Client,
     /// Changes that are notified outside of a subscription.
     changes: ListChanges,
-    subscription: Option<Subscription>,
-    subscribing: InProgress<Option<Subscription>>,
+    subscription: Option<ChangeSubscription>,
+    subscribing: InProgress<Option<ChangeSubscription>>,
     reading: InProgress<Vec<ListReading>>,
     probing: InProgress<ProbeResult>,
 }
@@ -50,9 +50,9 @@ struct OpenLink {
 impl ServerLink {
     pub(super) fn connect(
         &mut self,
-        server: &Server,
-        settings: Settings,
-        offers: Arc<Offers>,
+        server: &ServerLocation,
+        settings: ClientSettings,
+        offers: Arc<ClientCapabilities>,
         credentials: u64,
     ) {
         let server = server.clone();
@@ -69,7 +69,7 @@ impl ServerLink {
     }
 
     /// Returns the capabilities declared on the connection.
-    pub(super) fn offers(&self) -> &Arc<Offers> {
+    pub(super) fn offers(&self) -> &Arc<ClientCapabilities> {
         &self.offers
     }
 
@@ -77,7 +77,9 @@ impl ServerLink {
         if let Some(open) = &mut self.open {
             let client = open.client.clone();
             open.subscribing =
-                Some(Box::pin(async move { client.listen(Filter::lists()).await.ok() }));
+                Some(Box::pin(
+                    async move { client.listen(SubscriptionFilter::lists()).await.ok() },
+                ));
         }
     }
 
@@ -228,7 +230,7 @@ async fn current<T>(request: &mut InProgress<T>) -> T {
     result
 }
 
-async fn next_notice(subscription: &mut Option<Subscription>) -> Option<Notice> {
+async fn next_notice(subscription: &mut Option<ChangeSubscription>) -> Option<ConnectionNotice> {
     match subscription {
         Some(subscription) => subscription.next().await,
         None => std::future::pending().await,
@@ -236,33 +238,35 @@ async fn next_notice(subscription: &mut Option<Subscription>) -> Option<Notice> 
 }
 
 /// Returns the lists whose changes a legacy server declares to report.
-fn reported(client: &Client, lists: ChangedLists) -> Vec<ShelfKind> {
+fn reported(client: &Client, lists: ChangedLists) -> Vec<PrimitiveKind> {
     let about = client.about();
-    let is_changed = |kind: &ShelfKind| {
+    let is_changed = |kind: &PrimitiveKind| {
         let is_changed = match kind {
-            ShelfKind::Tools => lists.tools,
-            ShelfKind::Prompts => lists.prompts,
-            ShelfKind::Resources | ShelfKind::Templates => lists.resources,
+            PrimitiveKind::Tools => lists.tools,
+            PrimitiveKind::Prompts => lists.prompts,
+            PrimitiveKind::Resources | PrimitiveKind::Templates => lists.resources,
         };
         is_changed && about.offers(reported_by(*kind))
     };
-    ShelfKind::ALL.into_iter().filter(is_changed).collect()
+    PrimitiveKind::ALL.into_iter().filter(is_changed).collect()
 }
 
 /// Returns the change that a notice of a subscription reports.
-fn list_change(notice: &Notice) -> ListChange {
-    let kinds: &[ShelfKind] = match notice {
-        Notice::Notification(body) => match body.method.as_str() {
-            "notifications/tools/list_changed" => &[ShelfKind::Tools],
-            "notifications/prompts/list_changed" => &[ShelfKind::Prompts],
-            _ => &[ShelfKind::Resources, ShelfKind::Templates],
+fn list_change(notice: &ConnectionNotice) -> ListChange {
+    let kinds: &[PrimitiveKind] = match notice {
+        ConnectionNotice::Notification(body) => match body.method.as_str() {
+            "notifications/tools/list_changed" => &[PrimitiveKind::Tools],
+            "notifications/prompts/list_changed" => &[PrimitiveKind::Prompts],
+            _ => &[PrimitiveKind::Resources, PrimitiveKind::Templates],
         },
-        Notice::Lost(_) | Notice::Renewed | Notice::Reopened => return ListChange::missed(),
+        ConnectionNotice::Lost(_) | ConnectionNotice::Renewed | ConnectionNotice::Reopened => {
+            return ListChange::missed();
+        }
     };
     ListChange { kinds: kinds.to_vec(), is_reported: true }
 }
 
-fn connected_server(client: &Client, offers: &Arc<Offers>) -> ConnectedServer {
+fn connected_server(client: &Client, offers: &Arc<ClientCapabilities>) -> ConnectedServer {
     let about = client.about();
     let list_changes = match about.found.revision.era() {
         Era::Modern => ChangeDelivery::Subscription,
@@ -314,9 +318,9 @@ fn failure_kind(error: &ConnectError) -> FailureKind {
 }
 
 /// Returns the loss of a closed connection. Only a broken connection is no crash of the server.
-fn connection_loss(closed: &Closed) -> ConnectionLoss {
+fn connection_loss(closed: &CloseReason) -> ConnectionLoss {
     let kind = match closed {
-        Closed::Broken(_) => FailureKind::Connection,
+        CloseReason::Broken(_) => FailureKind::Connection,
         _ => FailureKind::Crash,
     };
     ConnectionLoss { kind, reason: closed.to_string(), detail: closed.detail() }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use consort_core::About;
+use consort_core::ServerAbout;
 
 use super::ServerDriver;
-use crate::kept::Memory;
+use crate::kept::StoredServer;
 use crate::lifecycle::ListPublication;
 
 impl ServerDriver {
@@ -16,7 +16,7 @@ impl ServerDriver {
         let Some(client) = self.link.client() else { return };
         let about = client.about();
         let mut offer = shared.offer(&managed.id).unwrap_or_default();
-        offer.about = Some(About {
+        offer.about = Some(ServerAbout {
             revision: about.found.revision,
             capabilities: about.capabilities.clone(),
             instructions: about.instructions.clone(),
@@ -32,7 +32,7 @@ impl ServerDriver {
             }
         }
         let asks = managed.asks.load(Ordering::Relaxed);
-        let memory = Memory { found: about.found, offer, asks };
+        let memory = StoredServer { found: about.found, offer, asks };
         if is_complete && let Some(stored) = &self.stored {
             stored.put(memory.clone());
         }

@@ -1,6 +1,6 @@
 //! Failures and their errors.
 
-use consort_wire::Barrier;
+use consort_wire::OriginConnectError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
@@ -129,7 +129,10 @@ async fn to_who_speaks_no_tls_nothing_is_said() {
     assert!(heard.again.is_empty());
     let error = heard.error();
     assert!(
-        matches!(error.kind, ProviderErrorKind::Unreachable { barrier: Barrier::Tls, .. }),
+        matches!(
+            error.kind,
+            ProviderErrorKind::Unreachable { barrier: OriginConnectError::Tls, .. }
+        ),
         "{error:?}"
     );
     assert!(error.hint().unwrap().contains("SSL_CERT_FILE"));

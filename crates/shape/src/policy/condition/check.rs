@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use consort_core::Pattern;
+use consort_core::NamePattern;
 use serde_json::{Number, Value};
 
 use super::{ArgumentPath, ConditionResult, ConditionSpec};
@@ -16,7 +16,7 @@ const LONGEST: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(super) enum ValueCheck {
     OneOf(Vec<Value>),
-    Glob(Pattern),
+    Glob(NamePattern),
     Prefix(String),
     Under(String),
     Contains(Value),
@@ -39,7 +39,7 @@ impl ValueCheck {
         if let Some(value) = &spec.contains {
             checks.push(Self::Contains(scalar(place, "contains", value)?));
         }
-        checks.extend(spec.glob.as_ref().map(|glob| Self::Glob(Pattern::new(glob))));
+        checks.extend(spec.glob.as_ref().map(|glob| Self::Glob(NamePattern::new(glob))));
         checks.extend(spec.prefix.clone().map(Self::Prefix));
         if let Some(folder) = &spec.under {
             let Ok(parts) = parts(folder) else {

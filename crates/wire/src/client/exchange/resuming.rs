@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use crate::client::Settings;
+use crate::client::ClientSettings;
 use crate::sse;
 
 /// State of resuming a broken stream.
 #[derive(Default)]
-pub(super) struct Resuming {
+pub(super) struct StreamResumption {
     pub(super) last: Option<String>,
     retry: Option<Duration>,
     /// Attempts without a new event.
     attempts: u32,
 }
 
-impl Resuming {
+impl StreamResumption {
     /// Stores the last event id and retry time of the stream that broke.
-    pub(super) fn note(&mut self, events: &sse::Events) {
+    pub(super) fn note(&mut self, events: &sse::SseDecoder) {
         if let Some(id) = events.last_id() {
             if self.last.as_deref() != Some(id) {
                 self.attempts = 0;
@@ -27,7 +27,7 @@ impl Resuming {
     }
 
     /// Returns the delay before the next attempt, `None` after the last.
-    pub(super) fn pause(&mut self, settings: &Settings) -> Option<Duration> {
+    pub(super) fn pause(&mut self, settings: &ClientSettings) -> Option<Duration> {
         self.attempts += 1;
         let times = &settings.times;
         let doubled = times.resume * 2u32.saturating_pow(self.attempts - 1);

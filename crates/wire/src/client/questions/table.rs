@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::SETTLE;
 use crate::client::calls::{AnsweringCall, AskingCalls};
 use crate::client::owner::CallClient;
-use crate::message::{Id, Notification};
+use crate::message::{Notification, RequestId};
 
 /// Requests of one server that wait for an answer.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct OpenQuestions {
 
 #[derive(Debug, Default)]
 pub(super) struct QuestionTable {
-    pub(super) open: HashMap<Id, OpenQuestion>,
+    pub(super) open: HashMap<RequestId, OpenQuestion>,
     arrived: u64,
     /// True if a task watches the held requests.
     pub(super) is_watched: bool,
@@ -41,12 +41,12 @@ pub(super) struct OpenQuestion {
     pub(super) client: Option<CallClient>,
     /// Number of assignments: an answer from an earlier one is ignored.
     pub(super) turn: u32,
-    pub(super) place: Place,
+    pub(super) place: AnsweringParty,
 }
 
 /// The party that is to answer a request.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum AnsweringParty {
     /// None yet: calls of several clients are in flight.
     Held,
     /// The call on whose own stream it came.
@@ -59,7 +59,7 @@ pub(super) enum Place {
 
 /// The next step with a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum QuestionStep {
     Hold,
     Hand(AnsweringCall),
     AskHost,
@@ -68,7 +68,7 @@ pub(super) enum Step {
 
 impl OpenQuestion {
     /// Decides on the next step, after the candidates that were answered meanwhile are removed.
-    pub(super) fn next_step(&mut self, calls: &AskingCalls) -> Step {
+    pub(super) fn next_step(&mut self, calls: &AskingCalls) -> QuestionStep {
         let abandoned = |id: u64| calls.abandoned.iter().any(|(call, _)| *call == id);
         let in_flight = |id: u64| calls.in_flight.iter().any(|call| call.id == id);
         self.candidates.retain(|(call, _)| in_flight(*call) || abandoned(*call));
@@ -76,14 +76,14 @@ impl OpenQuestion {
         let mut takers = calls.in_flight.iter().filter(|call| is_candidate(call.id));
         let client = self.client.or_else(|| only_client(&self.candidates));
         match client {
-            Some(CallClient::Handler) => Step::AskHost,
+            Some(CallClient::Handler) => QuestionStep::AskHost,
             Some(client) => {
                 let taker = takers.find(|call| call.client == client);
-                taker.map_or(Step::Refuse, |call| Step::Hand(*call))
+                taker.map_or(QuestionStep::Refuse, |call| QuestionStep::Hand(*call))
             }
-            None if self.candidates.is_empty() && self.turn == 0 => Step::AskHost,
-            None if takers.next().is_none() => Step::Refuse,
-            None => Step::Hold,
+            None if self.candidates.is_empty() && self.turn == 0 => QuestionStep::AskHost,
+            None if takers.next().is_none() => QuestionStep::Refuse,
+            None => QuestionStep::Hold,
         }
     }
 
@@ -113,10 +113,10 @@ impl OpenQuestions {
     /// Adds a request that may belong to these calls.
     pub(super) fn add(
         &self,
-        id: &Id,
+        id: &RequestId,
         body: Notification,
         candidates: Vec<(u64, CallClient)>,
-        place: Place,
+        place: AnsweringParty,
     ) {
         let mut table = self.lock();
         table.arrived += 1;
@@ -134,7 +134,7 @@ impl OpenQuestions {
         }
     }
 
-    pub(super) fn take(&self, id: &Id) -> Option<OpenQuestion> {
+    pub(super) fn take(&self, id: &RequestId) -> Option<OpenQuestion> {
         let taken = self.lock().open.remove(id);
         if taken.is_some() {
             self.count.fetch_sub(1, Ordering::AcqRel);
@@ -143,9 +143,9 @@ impl OpenQuestions {
     }
 
     /// Removes a request that the server cancelled. Returns false if the id is unknown.
-    pub(crate) fn withdraw(&self, id: &Id) -> bool {
+    pub(crate) fn withdraw(&self, id: &RequestId) -> bool {
         let taken = self.take(id);
-        if let Some(OpenQuestion { place: Place::Host(Some(task)), .. }) = &taken {
+        if let Some(OpenQuestion { place: AnsweringParty::Host(Some(task)), .. }) = &taken {
             task.abort();
         }
         taken.is_some()
@@ -156,26 +156,26 @@ impl OpenQuestions {
         let open = std::mem::take(&mut self.lock().open);
         self.count.fetch_sub(open.len(), Ordering::AcqRel);
         for question in open.into_values() {
-            if let Place::Host(Some(task)) = question.place {
+            if let AnsweringParty::Host(Some(task)) = question.place {
                 task.abort();
             }
         }
     }
 
-    pub(super) fn oldest(&self) -> Option<Id> {
+    pub(super) fn oldest(&self) -> Option<RequestId> {
         let table = self.lock();
         table.open.iter().min_by_key(|(_, question)| question.number).map(|(id, _)| id.clone())
     }
 
     /// Returns the held requests, oldest first.
-    pub(super) fn held(&self) -> Vec<Id> {
+    pub(super) fn held(&self) -> Vec<RequestId> {
         let table = self.lock();
         table.held().into_iter().map(|(id, _)| id.clone()).collect()
     }
 
     /// Returns the oldest held request if no call that may be meant can end: there are as many requests as clients with
     /// such calls, and none of these waits for its client.
-    pub(super) fn deadlocked(&self, calls: &AskingCalls) -> Option<Id> {
+    pub(super) fn deadlocked(&self, calls: &AskingCalls) -> Option<RequestId> {
         let table = self.lock();
         let held = table.held();
         if held.iter().any(|(_, question)| question.since.elapsed() < SETTLE) {
@@ -194,8 +194,9 @@ impl OpenQuestions {
 
 impl QuestionTable {
     /// Returns the held requests, oldest first.
-    pub(super) fn held(&self) -> Vec<(&Id, &OpenQuestion)> {
-        let held = self.open.iter().filter(|(_, question)| matches!(question.place, Place::Held));
+    pub(super) fn held(&self) -> Vec<(&RequestId, &OpenQuestion)> {
+        let held =
+            self.open.iter().filter(|(_, question)| matches!(question.place, AnsweringParty::Held));
         let mut held: Vec<_> = held.collect();
         held.sort_by_key(|(_, question)| question.number);
         held
@@ -226,10 +227,10 @@ mod tests {
     fn ask(questions: &OpenQuestions, id: u64, calls: &AskingCalls) {
         let in_flight = calls.in_flight.iter().map(|call| (call.id, call.client));
         let candidates = in_flight.chain(calls.abandoned.clone()).collect();
-        questions.add(&id.into(), body(), candidates, Place::Held);
+        questions.add(&id.into(), body(), candidates, AnsweringParty::Held);
     }
 
-    fn step(questions: &OpenQuestions, id: u64, calls: &AskingCalls) -> Step {
+    fn step(questions: &OpenQuestions, id: u64, calls: &AskingCalls) -> QuestionStep {
         questions.lock().open.get_mut(&id.into()).unwrap().next_step(calls)
     }
 
@@ -239,30 +240,30 @@ mod tests {
         let (one, two) = (in_flight(1, A), in_flight(2, B));
         let both = calls(&[one, two], &[]);
         ask(&questions, 1, &both);
-        assert_eq!(step(&questions, 1, &both), Step::Hold);
+        assert_eq!(step(&questions, 1, &both), QuestionStep::Hold);
         // Call 1 is abandoned: the request may still be its.
         let abandoned = calls(&[two], &[(1, A)]);
-        assert_eq!(step(&questions, 1, &abandoned), Step::Hold);
+        assert_eq!(step(&questions, 1, &abandoned), QuestionStep::Hold);
         // Later calls of others are no candidates.
         let third = in_flight(3, CallClient::Call(3));
-        assert_eq!(step(&questions, 1, &calls(&[two, third], &[(1, A)])), Step::Hold);
+        assert_eq!(step(&questions, 1, &calls(&[two, third], &[(1, A)])), QuestionStep::Hold);
         // It is answered: call 2 is left.
-        assert_eq!(step(&questions, 1, &calls(&[two, third], &[])), Step::Hand(two));
-        assert_eq!(step(&questions, 1, &calls(&[third], &[])), Step::AskHost);
+        assert_eq!(step(&questions, 1, &calls(&[two, third], &[])), QuestionStep::Hand(two));
+        assert_eq!(step(&questions, 1, &calls(&[third], &[])), QuestionStep::AskHost);
     }
 
     #[tokio::test]
     async fn a_request_during_no_call_in_flight_is_the_hosts_or_refused_if_a_call_was_abandoned() {
         let questions = OpenQuestions::default();
         ask(&questions, 1, &calls(&[], &[]));
-        assert_eq!(step(&questions, 1, &calls(&[], &[])), Step::AskHost);
+        assert_eq!(step(&questions, 1, &calls(&[], &[])), QuestionStep::AskHost);
         let abandoned = calls(&[], &[(1, A)]);
         ask(&questions, 2, &abandoned);
-        assert_eq!(step(&questions, 2, &abandoned), Step::Refuse);
+        assert_eq!(step(&questions, 2, &abandoned), QuestionStep::Refuse);
         // Of abandoned calls that are not listed, the clients are not known.
         let unknown = calls(&[in_flight(2, B)], &[(0, CallClient::Unknown)]);
         ask(&questions, 3, &unknown);
-        assert_eq!(step(&questions, 3, &unknown), Step::Hold);
+        assert_eq!(step(&questions, 3, &unknown), QuestionStep::Hold);
     }
 
     #[tokio::test]
@@ -271,8 +272,8 @@ mod tests {
         let (own, theirs) = (in_flight(1, CallClient::Handler), in_flight(2, B));
         let both = calls(&[own, theirs], &[]);
         ask(&questions, 1, &both);
-        assert_eq!(step(&questions, 1, &both), Step::Hold);
-        assert_eq!(step(&questions, 1, &calls(&[own], &[])), Step::AskHost);
+        assert_eq!(step(&questions, 1, &both), QuestionStep::Hold);
+        assert_eq!(step(&questions, 1, &calls(&[own], &[])), QuestionStep::AskHost);
     }
 
     #[tokio::test]
@@ -280,9 +281,9 @@ mod tests {
         let questions = OpenQuestions::default();
         let (one, two) = (in_flight(1, B), in_flight(2, B));
         ask(&questions, 1, &calls(&[one, two], &[]));
-        assert_eq!(step(&questions, 1, &calls(&[two, one], &[])), Step::Hand(two));
-        assert_eq!(step(&questions, 1, &calls(&[one], &[(2, B)])), Step::Hand(one));
-        assert_eq!(step(&questions, 1, &calls(&[], &[(2, B)])), Step::Refuse);
+        assert_eq!(step(&questions, 1, &calls(&[two, one], &[])), QuestionStep::Hand(two));
+        assert_eq!(step(&questions, 1, &calls(&[one], &[(2, B)])), QuestionStep::Hand(one));
+        assert_eq!(step(&questions, 1, &calls(&[], &[(2, B)])), QuestionStep::Refuse);
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,7 +26,7 @@ pub(super) const KILL: u8 = b'k';
 
 /// The keeper's report on one server: one byte for the kind, four for the number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Report {
+pub(super) enum KeeperReport {
     /// It runs.
     Started,
     /// It could not be started, with the error of the operating system.
@@ -39,7 +39,7 @@ pub(super) enum Report {
 
 const REPORT_BYTES: usize = 5;
 
-impl Report {
+impl KeeperReport {
     pub(super) fn bytes(self) -> [u8; REPORT_BYTES] {
         let (kind, number) = match self {
             Self::Started => (b's', 0),
@@ -116,9 +116,11 @@ impl ServerChannel {
             state: ChannelState::Kept,
         };
         match tokio::time::timeout(times().reply, channel.report()).await {
-            Ok(Ok(Report::Started)) => Ok(channel),
-            Ok(Ok(Report::Failed(error))) => Err(io::Error::from_raw_os_error(error)),
-            Ok(Ok(Report::Exited(_) | Report::Gone)) => Err(io::ErrorKind::InvalidData.into()),
+            Ok(Ok(KeeperReport::Started)) => Ok(channel),
+            Ok(Ok(KeeperReport::Failed(error))) => Err(io::Error::from_raw_os_error(error)),
+            Ok(Ok(KeeperReport::Exited(_) | KeeperReport::Gone)) => {
+                Err(io::ErrorKind::InvalidData.into())
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "the keeper process does not answer"))
@@ -160,9 +162,9 @@ impl ServerChannel {
     }
 
     /// Waits for the next report. Cancel safe.
-    async fn report(&mut self) -> io::Result<Report> {
+    async fn report(&mut self) -> io::Result<KeeperReport> {
         let report = loop {
-            if let Some(report) = Report::parse(&mut self.received) {
+            if let Some(report) = KeeperReport::parse(&mut self.received) {
                 break report?;
             }
             match self.stream.read_buf(&mut self.received).await {
@@ -174,9 +176,9 @@ impl ServerChannel {
             }
         };
         match report {
-            Report::Exited(status) => self.status = Some(ExitStatus::from_raw(status)),
-            Report::Gone => self.state = ChannelState::Ended,
-            Report::Started | Report::Failed(_) => {}
+            KeeperReport::Exited(status) => self.status = Some(ExitStatus::from_raw(status)),
+            KeeperReport::Gone => self.state = ChannelState::Ended,
+            KeeperReport::Started | KeeperReport::Failed(_) => {}
         }
         Ok(report)
     }
@@ -201,11 +203,16 @@ mod tests {
 
     #[test]
     fn a_report_is_read_as_it_was_written_and_only_when_it_is_whole() {
-        for report in [Report::Started, Report::Failed(2), Report::Exited(-9), Report::Gone] {
+        for report in [
+            KeeperReport::Started,
+            KeeperReport::Failed(2),
+            KeeperReport::Exited(-9),
+            KeeperReport::Gone,
+        ] {
             let mut bytes = BytesMut::from(&report.bytes()[..4]);
-            assert!(Report::parse(&mut bytes).is_none());
+            assert!(KeeperReport::parse(&mut bytes).is_none());
             bytes.extend_from_slice(&report.bytes()[4..]);
-            assert_eq!(Report::parse(&mut bytes).unwrap().unwrap(), report);
+            assert_eq!(KeeperReport::parse(&mut bytes).unwrap().unwrap(), report);
         }
     }
 }

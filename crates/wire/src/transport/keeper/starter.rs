@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::channel::{KILL, Report, TERMINATE};
+use super::channel::{KILL, KeeperReport, TERMINATE};
 use super::request::{DESCRIPTORS, StartRequest};
 use super::times::times;
 use super::{become_keeper, ignore_signals, runtime, tree};
@@ -25,7 +25,7 @@ pub(super) fn run() -> io::Result<()> {
     become_keeper()?;
     runtime()?.block_on(async {
         let _ignored = ignore_signals()?;
-        let mut starter = Starter::default();
+        let mut starter = ServerStarter::default();
         let ran = starter.serve().await;
         // Whatever no server is known for.
         tree::kill_until_gone(tree::all_below_us, times().kill).await;
@@ -35,12 +35,12 @@ pub(super) fn run() -> io::Result<()> {
 
 /// The running servers, and the receivers of their exits.
 #[derive(Debug, Default)]
-struct Starter {
+struct ServerStarter {
     exits: HashMap<Pid, oneshot::Sender<i32>>,
     servers: JoinSet<()>,
 }
 
-impl Starter {
+impl ServerStarter {
     async fn serve(&mut self) -> io::Result<()> {
         let control = socket(io::stdin().as_fd().try_clone_to_owned()?)?;
         let mut guard = socket(io::stdout().as_fd().try_clone_to_owned()?)?;
@@ -104,7 +104,7 @@ impl Starter {
                 let number =
                     error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
                 // Not by tokio, which does not know yet that the socket can be written to.
-                let _ = send(&channel, &Report::Failed(number).bytes(), SendFlags::NOSIGNAL);
+                let _ = send(&channel, &KeeperReport::Failed(number).bytes(), SendFlags::NOSIGNAL);
             }
         }
     }
@@ -121,7 +121,7 @@ struct KeptServer {
 
 impl KeptServer {
     async fn keep(mut self, mut exited: oneshot::Receiver<i32>) {
-        self.report(Report::Started).await;
+        self.report(KeeperReport::Started).await;
         let mut word = [0];
         loop {
             tokio::select! {
@@ -137,7 +137,7 @@ impl KeptServer {
             }
         }
         tree::kill_until_gone(|| self.processes(), times().kill).await;
-        self.report(Report::Gone).await;
+        self.report(KeeperReport::Gone).await;
     }
 
     /// Gives a server whose standard input was closed some time to exit by itself.
@@ -154,7 +154,7 @@ impl KeptServer {
     async fn exited(&mut self, status: Result<i32, oneshot::error::RecvError>) {
         self.main = None;
         if let Ok(status) = status {
-            self.report(Report::Exited(status)).await;
+            self.report(KeeperReport::Exited(status)).await;
         }
     }
 
@@ -162,7 +162,7 @@ impl KeptServer {
         tree::of_server(self.main, self.mark)
     }
 
-    async fn report(&mut self, report: Report) {
+    async fn report(&mut self, report: KeeperReport) {
         // The reports of one server fit into the buffer of a socket. Nobody listens when we outlive our program.
         let _ = self.channel.write_all(&report.bytes()).await;
     }

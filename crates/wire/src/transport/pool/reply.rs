@@ -8,8 +8,8 @@ use ::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 
-use super::{Connection, Pool};
-use crate::budget::Reservation;
+use super::{HttpConnectionPool, HttpPoolConnection};
+use crate::budget::MemoryReservation;
 use crate::limits::Times;
 
 /// Bytes of an error body that are kept.
@@ -26,16 +26,16 @@ pub(crate) enum BodyError {
 
 /// A response whose body is still to be read.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct PooledResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(super) body: Incoming,
     /// The connection, until the body has been read.
-    pub(super) connection: Option<Connection>,
-    pub(super) pool: Pool,
+    pub(super) connection: Option<HttpPoolConnection>,
+    pub(super) pool: HttpConnectionPool,
 }
 
-impl Reply {
+impl PooledResponse {
     /// Returns the next chunk of the body, `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<Result<Bytes, String>> {
         let connection = self.connection.as_mut()?;
@@ -54,7 +54,7 @@ impl Reply {
     pub(crate) async fn collect(
         mut self,
         most: usize,
-        mut room: Reservation,
+        mut room: MemoryReservation,
         times: &Times,
     ) -> Result<Bytes, BodyError> {
         if self.body.size_hint().lower() > most as u64 {
@@ -100,7 +100,7 @@ impl Reply {
     /// The body of an error or of an ignored answer; empty if it is large.
     pub(crate) async fn collect_short(self) -> Bytes {
         let times = Times { room: Duration::ZERO, ..Times::default() };
-        self.collect(SHORT_BODY, Reservation::default(), &times).await.unwrap_or_default()
+        self.collect(SHORT_BODY, MemoryReservation::default(), &times).await.unwrap_or_default()
     }
 
     /// Returns the connection to the pool, if it can be reused.

@@ -12,12 +12,12 @@ use std::time::Duration;
 use tokio::io::duplex;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Stdio, Tail, carry};
-use crate::client::call::{Answer, Event};
-use crate::client::error::{CallError, Closed, Effect, Limit, NotSent};
-use crate::client::link::Link;
-use crate::client::request::{Cancel, Request};
-use crate::client::{Client, Settings};
+use super::{StderrTail, StdioTransport, carry};
+use crate::client::call::{PendingCallEvent, ServerAnswer};
+use crate::client::error::{CallEffect, ClientCallError, CloseReason, NotSent, TimeLimitKind};
+use crate::client::link::SharedConnection;
+use crate::client::request::{CancelHandle, OutgoingRequest};
+use crate::client::{Client, ClientSettings};
 use crate::json::Json;
 use crate::limits::{Limits, Times};
 use crate::revision::Revision;
@@ -72,7 +72,7 @@ type Ledger = Arc<Mutex<HashMap<String, u32>>>;
 struct Record {
     nonce: String,
     /// Absent if the caller dropped the call before its end.
-    end: Option<Result<Answer, CallError>>,
+    end: Option<Result<ServerAnswer, ClientCallError>>,
     took: Duration,
     /// The longest it may take.
     most: Duration,
@@ -86,8 +86,8 @@ type Tally = HashMap<&'static str, u32>;
 async fn call(client: &Client, nonce: String, mut chance: Chance) -> Record {
     let arguments = serde_json::json!({ "nonce": nonce, "x": "y".repeat(chance.size(0..=700)) });
     let (idle, total) = (chance.ms(20..=400), chance.ms(20..=900));
-    let cancel = Cancel::new();
-    let request = Request::tool("t", &Json::from(arguments)).idle(idle).total(total);
+    let cancel = CancelHandle::new();
+    let request = OutgoingRequest::tool("t", &Json::from(arguments)).idle(idle).total(total);
     let mut call = client.call(request.cancelled_by(&cancel));
     let (leaves, cancels, slow) = (chance.one_in(8), chance.one_in(6), chance.one_in(5));
     let (leaving, cancelling) = (chance.ms(0..=300), chance.ms(0..=300));
@@ -96,7 +96,7 @@ async fn call(client: &Client, nonce: String, mut chance: Chance) -> Record {
     let reading = async {
         loop {
             match call.next().await.expect("an end comes before the end") {
-                Event::End(end) => break end,
+                PendingCallEvent::End(end) => break end,
                 _ if slow => {
                     let pause = chance.ms(0..=30);
                     slept += pause;
@@ -126,7 +126,7 @@ async fn call(client: &Client, nonce: String, mut chance: Chance) -> Record {
     Record { nonce, end, took, most: total + slept + SLACK, idle }
 }
 
-fn settings(chance: &mut Chance) -> Settings {
+fn settings(chance: &mut Chance) -> ClientSettings {
     let limits = Limits {
         message_bytes: 2 << 10,
         skipped_bytes: 8 << 10,
@@ -137,15 +137,15 @@ fn settings(chance: &mut Chance) -> Settings {
         ..Limits::default()
     };
     let times = Times { queue: chance.ms(10..=200), ..Times::default() };
-    Settings { limits, times, ..Settings::default() }
+    ClientSettings { limits, times, ..ClientSettings::default() }
 }
 
 /// One run: callers and a server, from the first call to the last, and its invariants.
 async fn course(seed: u64, tally: &mut Tally) {
     let mut chance = Chance(seed);
     let settings = settings(&mut chance);
-    let (stdio, outgoing) = Stdio::new(Tail::new(0), &settings.limits);
-    let link = Link::new(settings, Transport::Stdio(stdio));
+    let (stdio, outgoing) = StdioTransport::new(StderrTail::new(0), &settings.limits);
+    let link = SharedConnection::new(settings, Transport::Stdio(stdio));
     link.speak(if chance.one_in(2) { Revision::V2025_11_25 } else { Revision::NEWEST_MODERN });
     // Small pipes: a message is then written, and read, in pieces.
     let (stdin, input) = duplex(chance.size(7..=900));
@@ -205,24 +205,27 @@ fn judge(record: &Record, times: u32) -> &'static str {
         }
         Some(Err(error)) => error,
     };
-    if error.effect() == Effect::None {
+    if error.effect() == CallEffect::None {
         assert_eq!(times, 0, "{nonce}: carried out, though it says {error}");
     }
     match error {
-        CallError::TimedOut { kind, sent, .. } => {
-            assert!(*kind == Limit::Total || took >= idle, "{nonce}: too early, after {took:?}");
+        ClientCallError::TimedOut { kind, sent, .. } => {
+            assert!(
+                *kind == TimeLimitKind::Total || took >= idle,
+                "{nonce}: too early, after {took:?}"
+            );
             if *sent { "no answer in time" } else { "no time to send it" }
         }
-        CallError::Cancelled { sent: true } => "cancelled",
-        CallError::Cancelled { sent: false } => "cancelled before it left",
-        CallError::NotSent(NotSent::Closed(_)) => "the connection was over",
-        CallError::NotSent(NotSent::Queue { .. } | NotSent::Busy { .. }) => "too many wait",
-        CallError::Unknown(Closed::Broken(_)) => "lost",
-        CallError::Unknown(Closed::Malformed) => "lost to garbage",
-        CallError::Unknown(Closed::Oversized) => "lost to a flood",
-        CallError::TooLarge { .. } => "too large",
-        CallError::NoRoom { .. } => "no memory",
-        CallError::Refused(_) => "refused",
+        ClientCallError::Cancelled { sent: true } => "cancelled",
+        ClientCallError::Cancelled { sent: false } => "cancelled before it left",
+        ClientCallError::NotSent(NotSent::Closed(_)) => "the connection was over",
+        ClientCallError::NotSent(NotSent::Queue { .. } | NotSent::Busy { .. }) => "too many wait",
+        ClientCallError::Unknown(CloseReason::Broken(_)) => "lost",
+        ClientCallError::Unknown(CloseReason::Malformed) => "lost to garbage",
+        ClientCallError::Unknown(CloseReason::Oversized) => "lost to a flood",
+        ClientCallError::TooLarge { .. } => "too large",
+        ClientCallError::NoRoom { .. } => "no memory",
+        ClientCallError::Refused(_) => "refused",
         other => panic!("{nonce}: {other:?} was not to be expected"),
     }
 }

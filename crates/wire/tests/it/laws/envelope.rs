@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use consort_wire::json::DEPTH;
-use consort_wire::{Json, Message, MessageError};
+use consort_wire::{Json, JsonRpcMessage, MessageError};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
@@ -23,14 +23,14 @@ pub(super) fn check(bytes: &[u8]) {
         }
         Err(error) => assert!(error.at() <= bytes.len(), "{error} of {}", bytes.len()),
     }
-    let message = Message::parse(shared.clone());
+    let message = JsonRpcMessage::parse(shared.clone());
     if let Ok(message) = &message {
         assert!(json.is_ok(), "a message is JSON");
         faithful(message, bytes);
     }
     let space = |byte: &&u8| matches!(**byte, b' ' | b'\n' | b'\r' | b'\t');
     let is_array = bytes.iter().find(|byte| !space(byte)) == Some(&b'[');
-    match Message::parse_batch(shared) {
+    match JsonRpcMessage::parse_batch(shared) {
         Ok(messages) if is_array => {
             let items = json.expect("a batch is JSON").to_items().expect("and an array");
             assert_eq!(messages.len(), items.len());
@@ -85,7 +85,7 @@ fn walk(json: &Json) {
 }
 
 /// Checks that `serde_json` reads the same message, as no name occurs twice.
-fn faithful(message: &Message, bytes: &[u8]) {
+fn faithful(message: &JsonRpcMessage, bytes: &[u8]) {
     if let Ok(Names(names)) = serde_json::from_slice(bytes) {
         let distinct: HashSet<&String> = names.iter().collect();
         assert_eq!(distinct.len(), names.len(), "a member stands twice");
@@ -94,22 +94,22 @@ fn faithful(message: &Message, bytes: &[u8]) {
     let Ok(whole) = serde_json::from_slice::<Value>(bytes) else { return };
     assert_eq!(whole["jsonrpc"], "2.0");
     match message {
-        Message::Request { id, body } => {
+        JsonRpcMessage::Request { id, body } => {
             assert_eq!(whole["id"], id.json().read::<Value>().unwrap());
             assert_eq!(whole["method"], body.method);
         }
-        Message::Notification(body) => {
+        JsonRpcMessage::Notification(body) => {
             assert!(whole.get("id").is_none());
             assert_eq!(whole["method"], body.method);
             if let Some(params) = whole.get("params") {
                 assert_eq!(*params, body.params.json().read::<Value>().unwrap());
             }
         }
-        Message::Response { id, result } => {
+        JsonRpcMessage::Response { id, result } => {
             assert_eq!(whole["id"], id.json().read::<Value>().unwrap());
             assert_eq!(whole["result"], result.json().read::<Value>().unwrap());
         }
-        Message::Error { error, .. } => {
+        JsonRpcMessage::Error { error, .. } => {
             assert_eq!(whole["error"], error.raw.read::<Value>().unwrap());
             assert_eq!(whole["error"]["code"], error.code);
             assert_eq!(whole["error"]["message"], error.message);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use consort_wire::Json;
-use consort_wire::headers::{Mirrors, decode, encode};
+use consort_wire::headers::{ParamHeaders, decode, encode};
 use http::HeaderValue;
 
 /// Takes bytes as a header value, as a text to encode, and as a schema and arguments around a zero.
@@ -19,7 +19,7 @@ pub(super) fn check(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
     let mut part = || Json::parse(parts.next().unwrap_or_default().to_vec()).ok();
     let Some(schema) = part().and_then(|schema| schema.to_object()) else { return };
-    let Ok(mirrors) = Mirrors::of(&schema) else { return };
+    let Ok(mirrors) = ParamHeaders::of(&schema) else { return };
     let names: Vec<_> = mirrors.names().collect();
     let distinct: HashSet<_> = names.iter().collect();
     assert_eq!(distinct.len(), names.len(), "two arguments share a header");

@@ -1,6 +1,6 @@
 //! The lines of a stream do not depend on its chunks.
 
-use consort_wire::line::{Line, Lines};
+use consort_wire::line::{DecodedLine, LineDecoder};
 
 /// Splits a stream into lines, as one chunk and as several. The first bytes are the limits of a line
 /// and the lengths of the chunks.
@@ -11,29 +11,33 @@ pub(super) fn check(bytes: &[u8]) {
     assert_eq!(lines(limit, skip, stream.chunks(1)), whole, "byte by byte");
     assert_eq!(lines(limit, skip, pieces(stream, cuts)), whole, "cut by {cuts:?}");
     for line in &whole {
-        if let Line::Whole(line) = line {
+        if let DecodedLine::Whole(line) = line {
             assert!(line.len() <= limit && !line.contains(&b'\n'));
         }
     }
-    if whole.iter().all(|line| matches!(line, Line::Whole(_))) {
+    if whole.iter().all(|line| matches!(line, DecodedLine::Whole(_))) {
         let expected = stream.split(|byte| *byte == b'\n');
         let expected: Vec<&[u8]> =
             expected.map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect();
         assert_eq!(whole.len() + 1, expected.len(), "what has no end is no line yet");
         for (line, expected) in whole.iter().zip(expected) {
-            assert!(matches!(line, Line::Whole(line) if line == expected));
+            assert!(matches!(line, DecodedLine::Whole(line) if line == expected));
         }
     }
 }
 
 /// Returns the lines up to the one that makes the stream unusable.
-fn lines<'a>(limit: usize, skip: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Line> {
-    let mut lines = Lines::new(limit, skip);
+fn lines<'a>(
+    limit: usize,
+    skip: usize,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<DecodedLine> {
+    let mut lines = LineDecoder::new(limit, skip);
     let mut found = Vec::new();
     for piece in pieces {
         lines.buffer().extend_from_slice(piece);
         while let Some(line) = lines.next_line() {
-            let endless = line == Line::Endless;
+            let endless = line == DecodedLine::Endless;
             found.push(line);
             if endless {
                 return found;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::sse::{Event, Events, TooLarge};
+use consort_wire::sse::{SseDecoder, SseEvent, TooLarge};
 
 /// Parses an SSE stream, as one chunk and as several. The first bytes are the limit of an event and the
 /// lengths of the chunks.
@@ -20,14 +20,14 @@ pub(super) fn check(bytes: &[u8]) {
 /// Result of parsing a stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Read {
-    events: Vec<Event>,
+    events: Vec<SseEvent>,
     last_id: Option<String>,
     retry: Option<Duration>,
     ended: Option<TooLarge>,
 }
 
 fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
-    let mut events = Events::new(limit);
+    let mut events = SseDecoder::new(limit);
     let mut found = Vec::new();
     let mut ended = None;
     'stream: for piece in pieces {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use consort_wire::{
-    Answer, CallError, Era, Json, LogLevel, Notice, Object, Request, ShelfKind, Tasks,
+    ClientCallError, ConnectionNotice, Era, Json, LogLevel, Object, OutgoingRequest, PrimitiveKind,
+    ServerAnswer, TaskHandling,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -18,7 +19,7 @@ async fn every_shelf_is_listed_with_all_its_pages() {
     for peer in peers().await {
         let client = peer.connect().await;
         let mut shelves = Vec::new();
-        for shelf in ShelfKind::ALL {
+        for shelf in PrimitiveKind::ALL {
             shelves.push(names(&client, shelf).await);
         }
         let expected = [&TOOLS[..], &["greet"], &["memo://note"], &["memo://about/{topic}"]];
@@ -94,7 +95,7 @@ async fn a_call_that_makes_progress_is_not_idle() {
             let silent = json!({ "steps": 1, "ms": 60_000 });
             let silent = tool("slow", silent).idle(Duration::from_millis(50));
             let end = client.request(silent).await;
-            let timed_out = matches!(end, Err(CallError::TimedOut { sent: true, .. }));
+            let timed_out = matches!(end, Err(ClientCallError::TimedOut { sent: true, .. }));
             assert!(timed_out, "{peer}: {end:?}");
             client.close().await;
         });
@@ -119,7 +120,7 @@ async fn a_tool_nobody_has_is_refused_by_the_server() {
     for peer in peers().await {
         let client = peer.connect().await;
         match client.request(tool("nothing", json!({}))).await {
-            Err(CallError::Refused(error)) => {
+            Err(ClientCallError::Refused(error)) => {
                 assert_eq!((error.code, error.message.as_str()), (-32602, "unknown tool nothing"));
             }
             other => panic!("{peer}: {other:?}"),
@@ -144,7 +145,7 @@ async fn structured_content_stands_beside_the_text() {
 async fn a_prompt_is_rendered_with_its_arguments() {
     for peer in peers().await {
         let client = peer.connect().await;
-        let request = Request::prompt("greet", &json!({ "name": "Ada" }).into());
+        let request = OutgoingRequest::prompt("greet", &json!({ "name": "Ada" }).into());
         let answer = client.request(request).await.unwrap();
         let messages = answer.object().get("messages").unwrap();
         assert_eq!(
@@ -163,7 +164,7 @@ async fn a_resource_is_read_by_its_address_and_by_its_pattern() {
         for (uri, expected) in
             [("memo://note", "Remember the milk."), ("memo://about/été", "All about été.")]
         {
-            let answer = client.request(Request::resource(uri)).await.unwrap();
+            let answer = client.request(OutgoingRequest::resource(uri)).await.unwrap();
             let contents = answer.object().get("contents").and_then(|json| json.to_items());
             let first = contents.and_then(|contents| contents[0].to_object());
             let first = first.unwrap_or_else(Object::empty);
@@ -173,8 +174,8 @@ async fn a_resource_is_read_by_its_address_and_by_its_pattern() {
                 "{peer}"
             );
         }
-        let code = match client.request(Request::resource("memo://nothing")).await {
-            Err(CallError::Refused(error)) => error.code,
+        let code = match client.request(OutgoingRequest::resource("memo://nothing")).await {
+            Err(ClientCallError::Refused(error)) => error.code,
             other => panic!("{peer}: {other:?}"),
         };
         let expected = if peer.era == Era::Legacy { -32002 } else { -32602 };
@@ -200,7 +201,10 @@ async fn a_server_logs_into_the_call_if_it_is_asked_to() {
         if events.is_empty() && peer.era == Era::Legacy && peer.http.is_some() {
             // The SDK says it on the common stream, where it can come after the call's end.
             let notice = soon(notices.next()).await;
-            assert!(matches!(notice, Some(Notice::Notification(_))), "{peer}: {notice:?}");
+            assert!(
+                matches!(notice, Some(ConnectionNotice::Notification(_))),
+                "{peer}: {notice:?}"
+            );
         } else {
             assert_eq!(events, [r#"log "logged""#], "{peer}");
         }
@@ -217,9 +221,9 @@ async fn a_call_that_became_a_task_is_followed_to_its_result() {
         assert_eq!(text(&end), "the task is done", "{peer}");
         assert_eq!(events.first().map(String::as_str), Some("task working"), "{peer}");
         assert_eq!(events.last().map(String::as_str), Some("task completed"), "{peer}");
-        let returned = client.request(tool("task", work.clone()).tasks(Tasks::Return)).await;
-        assert!(matches!(returned, Ok(Answer::Task(_))), "{peer}: {returned:?}");
-        let never = client.request(tool("task", work).tasks(Tasks::Never)).await;
+        let returned = client.request(tool("task", work.clone()).tasks(TaskHandling::Return)).await;
+        assert!(matches!(returned, Ok(ServerAnswer::Task(_))), "{peer}: {returned:?}");
+        let never = client.request(tool("task", work).tasks(TaskHandling::Never)).await;
         assert_eq!(text(&never.unwrap()), "2 steps", "{peer}");
         client.close().await;
     }

@@ -1,19 +1,24 @@
 //! Subscriptions to changes.
 
-use consort_wire::{Client, Era, Filter, Notice, ShelfKind, Subscription};
+use consort_wire::{
+    ChangeSubscription, Client, ConnectionNotice, Era, PrimitiveKind, SubscriptionFilter,
+};
 use serde_json::json;
 
 use super::{call, names, peers, seen, soon};
 
-fn everything() -> Filter {
-    Filter { resource_subscriptions: vec!["memo://note".to_owned()], ..Filter::lists() }
+fn everything() -> SubscriptionFilter {
+    SubscriptionFilter {
+        resource_subscriptions: vec!["memo://note".to_owned()],
+        ..SubscriptionFilter::lists()
+    }
 }
 
 /// Makes a change and returns the events of the subscription.
-async fn heard(client: &Client, subscription: &mut Subscription, what: &str) -> String {
+async fn heard(client: &Client, subscription: &mut ChangeSubscription, what: &str) -> String {
     call(client, "change", json!({ "what": what })).await;
     match soon(subscription.next()).await {
-        Some(Notice::Notification(notification)) => notification.method,
+        Some(ConnectionNotice::Notification(notification)) => notification.method,
         other => panic!("{what}: {other:?}"),
     }
 }
@@ -33,7 +38,7 @@ async fn every_kind_of_change_is_heard_by_who_listens() {
             assert_eq!(heard(&client, &mut subscription, what).await, expected, "{peer}");
         }
         subscription.end().await;
-        let tools = names(&client, ShelfKind::Tools).await;
+        let tools = names(&client, PrimitiveKind::Tools).await;
         assert_eq!(tools.last().map(String::as_str), Some("late"), "{peer}");
         client.close().await;
     }
@@ -43,7 +48,8 @@ async fn every_kind_of_change_is_heard_by_who_listens() {
 async fn a_change_nobody_asked_about_is_not_heard() {
     for peer in peers().await {
         let client = peer.connect().await;
-        let prompts = Filter { prompts_list_changed: true, ..Filter::default() };
+        let prompts =
+            SubscriptionFilter { prompts_list_changed: true, ..SubscriptionFilter::default() };
         let mut subscription = client.listen(prompts).await.unwrap();
         call(&client, "change", json!({ "what": "tools" })).await;
         let heard = heard(&client, &mut subscription, "prompts").await;
@@ -60,7 +66,7 @@ async fn the_first_change_after_connecting_is_heard() {
         let mut notices = client.notices();
         call(&client, "change", json!({ "what": "tools" })).await;
         let notice = soon(notices.next()).await;
-        assert!(matches!(notice, Some(Notice::Notification(_))), "{peer}: {notice:?}");
+        assert!(matches!(notice, Some(ConnectionNotice::Notification(_))), "{peer}: {notice:?}");
         client.close().await;
     }
 }

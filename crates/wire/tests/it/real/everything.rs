@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use consort_wire::{
-    Endpoint, Filter, Found, Json, Notice, Request, Revision, Server, Settings, ShelfKind, Way,
+    ClientSettings, ConnectionNotice, Json, NegotiatedProtocol, OutgoingRequest, PrimitiveKind,
+    Revision, ServerLocation, ServerUrl, SubscriptionFilter, UpstreamTransport,
 };
 use serde_json::{Value, json};
 use testkit::{Everything, Leftovers, Listening, everything, everything_stdio};
@@ -31,19 +32,19 @@ const TOOLS: [&str; 16] = [
 ];
 
 /// Returns the server on each of its transports, with the handle that keeps it running.
-fn servers() -> Vec<(Way, Server, Option<Listening>)> {
+fn servers() -> Vec<(UpstreamTransport, ServerLocation, Option<Listening>)> {
     let sse = everything(Everything::Sse);
     let http = everything(Everything::StreamableHttp);
     vec![
-        (Way::Stdio, Server::Command(everything_stdio()), None),
+        (UpstreamTransport::Stdio, ServerLocation::Command(everything_stdio()), None),
         // Not told that it is HTTP+SSE: that is to be found out.
-        (Way::Sse, endpoint(&sse.url("/sse")), Some(sse)),
-        (Way::Http, endpoint(&http.url("/mcp")), Some(http)),
+        (UpstreamTransport::Sse, endpoint(&sse.url("/sse")), Some(sse)),
+        (UpstreamTransport::Http, endpoint(&http.url("/mcp")), Some(http)),
     ]
 }
 
-fn settings() -> Settings {
-    Settings { host: Arc::new(Scripted::default()), ..Settings::default() }
+fn settings() -> ClientSettings {
+    ClientSettings { host: Arc::new(Scripted::default()), ..ClientSettings::default() }
 }
 
 #[tokio::test]
@@ -51,16 +52,16 @@ async fn everything_on_its_shelves_is_listed_over_every_transport() {
     for (way, server, _running) in servers() {
         let client = connect(&server, settings()).await;
         let revision = Revision::V2025_11_25;
-        assert_eq!(client.about().found, Found { revision, way });
-        let tools = names(&client, ShelfKind::Tools).await;
+        assert_eq!(client.about().found, NegotiatedProtocol { revision, way });
+        let tools = names(&client, PrimitiveKind::Tools).await;
         assert_eq!(tools, TOOLS, "{way:?}");
-        let prompts = names(&client, ShelfKind::Prompts).await;
+        let prompts = names(&client, PrimitiveKind::Prompts).await;
         assert_eq!(
             prompts,
             ["simple-prompt", "args-prompt", "completable-prompt", "resource-prompt"],
             "{way:?}"
         );
-        let templates = names(&client, ShelfKind::Templates).await;
+        let templates = names(&client, PrimitiveKind::Templates).await;
         assert_eq!(
             templates,
             [
@@ -69,7 +70,7 @@ async fn everything_on_its_shelves_is_listed_over_every_transport() {
             ],
             "{way:?}"
         );
-        assert!(!names(&client, ShelfKind::Resources).await.is_empty(), "{way:?}");
+        assert!(!names(&client, PrimitiveKind::Resources).await.is_empty(), "{way:?}");
         client.close().await;
     }
 }
@@ -89,12 +90,12 @@ async fn its_tools_prompts_and_resources_are_used_over_every_transport() {
         let wrong = client.request(tool("get-sum", json!({ "a": "one" }))).await.unwrap();
         let failed = wrong.object().get("isError");
         assert_eq!(failed.and_then(|failed| failed.boolean()), Some(true), "{way:?}");
-        let prompt = Request::prompt("args-prompt", &json!({ "city": "Paris" }).into());
+        let prompt = OutgoingRequest::prompt("args-prompt", &json!({ "city": "Paris" }).into());
         let prompt = client.request(prompt).await.unwrap();
         let messages: Value = prompt.object().get("messages").unwrap().read().unwrap();
         assert_eq!(messages[0]["content"]["text"], "What's weather in Paris?", "{way:?}");
         let uri = "demo://resource/dynamic/text/1";
-        let resource = client.request(Request::resource(uri)).await.unwrap();
+        let resource = client.request(OutgoingRequest::resource(uri)).await.unwrap();
         let contents: Value = resource.object().get("contents").unwrap().read().unwrap();
         assert_eq!(contents[0]["uri"], uri, "{way:?}");
         client.close().await;
@@ -105,7 +106,7 @@ async fn its_tools_prompts_and_resources_are_used_over_every_transport() {
 async fn its_progress_comes_in_order_over_every_transport() {
     let expected: Vec<_> = (1..=50).map(|step| format!("progress {step}")).collect();
     for (way, server, _running) in servers() {
-        let client = connect(&server, Settings::default()).await;
+        let client = connect(&server, ClientSettings::default()).await;
         let arguments = json!({ "duration": 0.1, "steps": 50 });
         let (events, _) = events(&client, tool("trigger-long-running-operation", arguments)).await;
         assert_eq!(events, expected, "{way:?}");
@@ -136,11 +137,14 @@ async fn an_update_of_a_resource_is_heard_over_every_transport() {
     let uri = "demo://resource/dynamic/text/1";
     for (way, server, _running) in servers() {
         let client = connect(&server, settings()).await;
-        let filter = Filter { resource_subscriptions: vec![uri.to_owned()], ..Filter::default() };
+        let filter = SubscriptionFilter {
+            resource_subscriptions: vec![uri.to_owned()],
+            ..SubscriptionFilter::default()
+        };
         let mut subscription = client.listen(filter).await.unwrap();
         call(&client, "toggle-subscriber-updates", json!({})).await;
         match soon(subscription.next()).await {
-            Some(Notice::Notification(notification)) => {
+            Some(ConnectionNotice::Notification(notification)) => {
                 assert_eq!(notification.method, "notifications/resources/updated", "{way:?}");
                 assert_eq!(notification.params.text("uri").as_deref(), Some(uri), "{way:?}");
             }
@@ -152,10 +156,10 @@ async fn an_update_of_a_resource_is_heard_over_every_transport() {
 
 #[tokio::test]
 async fn a_tool_that_only_runs_as_a_task_is_followed_to_its_result() {
-    let server = Server::Command(everything_stdio());
+    let server = ServerLocation::Command(everything_stdio());
     let client = connect(&server, settings()).await;
     // The list says which tools those are.
-    names(&client, ShelfKind::Tools).await;
+    names(&client, PrimitiveKind::Tools).await;
     let arguments = json!({ "topic": "music", "ambiguous": false });
     let (events, end) = events(&client, tool("simulate-research-query", arguments)).await;
     assert_eq!(events.first().map(String::as_str), Some("task working"));
@@ -166,9 +170,9 @@ async fn a_tool_that_only_runs_as_a_task_is_followed_to_its_result() {
 #[tokio::test]
 async fn an_http_sse_server_can_be_named_as_one() {
     let running = everything(Everything::Sse);
-    let server = Server::Sse(Endpoint::new(&running.url("/sse")).unwrap());
-    let client = connect(&server, Settings::default()).await;
-    assert_eq!(client.about().found.way, Way::Sse);
+    let server = ServerLocation::Sse(ServerUrl::new(&running.url("/sse")).unwrap());
+    let client = connect(&server, ClientSettings::default()).await;
+    assert_eq!(client.about().found.way, UpstreamTransport::Sse);
     assert_eq!(
         call(&client, "get-sum", json!({ "a": 1, "b": 2 })).await,
         "The sum of 1 and 2 is 3."
@@ -179,8 +183,8 @@ async fn an_http_sse_server_can_be_named_as_one() {
 #[tokio::test]
 async fn closing_it_leaves_no_process_behind() {
     let leftovers = Leftovers::new();
-    let server = Server::Command(leftovers.mark(everything_stdio()));
-    let client = connect(&server, Settings::default()).await;
+    let server = ServerLocation::Command(leftovers.mark(everything_stdio()));
+    let client = connect(&server, ClientSettings::default()).await;
     assert_eq!(leftovers.running().len(), 1);
     client.close().await;
     assert_eq!(leftovers.running(), Vec::<String>::new());

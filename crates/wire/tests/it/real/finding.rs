@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_wire::{ConnectError, Found, Json, Revision, Server, Settings, Speak, Times, Way};
+use consort_wire::{
+    ClientSettings, ConnectError, EraPreference, Json, NegotiatedProtocol, Revision,
+    ServerLocation, Times, UpstreamTransport,
+};
 use serde_json::json;
 use testkit::reference::{self, Speaks};
 
@@ -12,8 +15,8 @@ use super::{Scripted, call, connect, endpoint};
 const LEGACY: [Revision; 4] =
     [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
-async fn found(server: &Server, speak: Speak) -> Found {
-    let settings = Settings { speak, ..Settings::default() };
+async fn found(server: &ServerLocation, speak: EraPreference) -> NegotiatedProtocol {
+    let settings = ClientSettings { speak, ..ClientSettings::default() };
     let client = connect(server, settings).await;
     let found = client.about().found;
     client.close().await;
@@ -23,15 +26,18 @@ async fn found(server: &Server, speak: Speak) -> Found {
 #[tokio::test]
 async fn the_newest_revision_both_sides_speak_is_found_over_stdio() {
     for revision in LEGACY {
-        let server = Server::Command(reference::stdio(Speaks::UpTo(revision)));
-        let way = Way::Stdio;
-        assert_eq!(found(&server, Speak::Auto).await, Found { revision, way });
-        assert_eq!(found(&server, Speak::Legacy).await, Found { revision, way });
+        let server = ServerLocation::Command(reference::stdio(Speaks::UpTo(revision)));
+        let way = UpstreamTransport::Stdio;
+        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
+        assert_eq!(
+            found(&server, EraPreference::Legacy).await,
+            NegotiatedProtocol { revision, way }
+        );
     }
     for speaks in [Speaks::MODERN, Speaks::Everything] {
-        let server = Server::Command(reference::stdio(speaks));
-        let (revision, way) = (Revision::V2026_07_28, Way::Stdio);
-        assert_eq!(found(&server, Speak::Auto).await, Found { revision, way });
+        let server = ServerLocation::Command(reference::stdio(speaks));
+        let (revision, way) = (Revision::V2026_07_28, UpstreamTransport::Stdio);
+        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
     }
 }
 
@@ -39,15 +45,18 @@ async fn the_newest_revision_both_sides_speak_is_found_over_stdio() {
 async fn the_newest_revision_both_sides_speak_is_found_over_http() {
     for revision in LEGACY {
         let http = reference::http(Speaks::UpTo(revision)).await;
-        let (server, way) = (endpoint(&http.url()), Way::Http);
-        assert_eq!(found(&server, Speak::Auto).await, Found { revision, way });
-        assert_eq!(found(&server, Speak::Legacy).await, Found { revision, way });
+        let (server, way) = (endpoint(&http.url()), UpstreamTransport::Http);
+        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
+        assert_eq!(
+            found(&server, EraPreference::Legacy).await,
+            NegotiatedProtocol { revision, way }
+        );
     }
     for speaks in [Speaks::MODERN, Speaks::Everything] {
         let http = reference::http(speaks).await;
-        let (revision, way) = (Revision::V2026_07_28, Way::Http);
+        let (revision, way) = (Revision::V2026_07_28, UpstreamTransport::Http);
         let server = endpoint(&http.url());
-        assert_eq!(found(&server, Speak::Auto).await, Found { revision, way });
+        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
     }
 }
 
@@ -60,11 +69,11 @@ async fn a_server_that_is_slow_to_start_is_asked_both_ways_and_decides_by_its_an
         // It answers both, and whichever comes first.
         (Speaks::Everything, &either[..]),
     ] {
-        let server = Server::Command(reference::stdio(speaks));
-        let settings = Settings {
+        let server = ServerLocation::Command(reference::stdio(speaks));
+        let settings = ClientSettings {
             times: Times { probe: Duration::ZERO, ..Times::default() },
             host: Arc::new(Scripted::default()),
-            ..Settings::default()
+            ..ClientSettings::default()
         };
         let client = connect(&server, settings).await;
         let found = client.about().found.revision;
@@ -82,15 +91,15 @@ async fn what_was_found_the_last_time_is_looked_up_anew_if_it_no_longer_holds() 
     ] {
         let http = reference::http(speaks).await;
         for (server, way) in [
-            (Server::Command(reference::stdio(speaks)), Way::Stdio),
-            (endpoint(&http.url()), Way::Http),
+            (ServerLocation::Command(reference::stdio(speaks)), UpstreamTransport::Stdio),
+            (endpoint(&http.url()), UpstreamTransport::Http),
         ] {
-            let settings = Settings {
-                found: Some(Found { revision: remembered, way }),
-                ..Settings::default()
+            let settings = ClientSettings {
+                found: Some(NegotiatedProtocol { revision: remembered, way }),
+                ..ClientSettings::default()
             };
             let client = connect(&server, settings).await;
-            assert_eq!(client.about().found, Found { revision, way });
+            assert_eq!(client.about().found, NegotiatedProtocol { revision, way });
             client.close().await;
         }
     }
@@ -98,10 +107,12 @@ async fn what_was_found_the_last_time_is_looked_up_anew_if_it_no_longer_holds() 
 
 #[tokio::test]
 async fn a_server_that_does_not_speak_the_era_we_insist_on_is_not_reached() {
-    for (speaks, speak) in [(Speaks::LEGACY, Speak::Modern), (Speaks::MODERN, Speak::Legacy)] {
+    for (speaks, speak) in
+        [(Speaks::LEGACY, EraPreference::Modern), (Speaks::MODERN, EraPreference::Legacy)]
+    {
         let http = reference::http(speaks).await;
-        for server in [Server::Command(reference::stdio(speaks)), endpoint(&http.url())] {
-            let settings = Settings { speak, ..Settings::default() };
+        for server in [ServerLocation::Command(reference::stdio(speaks)), endpoint(&http.url())] {
+            let settings = ClientSettings { speak, ..ClientSettings::default() };
             let refused = consort_wire::Client::connect(&server, settings).await;
             assert!(
                 matches!(refused, Err(ConnectError::Revision { .. } | ConnectError::Refused(_))),

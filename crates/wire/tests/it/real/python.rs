@@ -1,6 +1,9 @@
 //! `mcp-server-time`, on the official SDK of Python.
 
-use consort_wire::{Command, Found, Revision, Server, Settings, ShelfKind, Speak, Way};
+use consort_wire::{
+    ClientSettings, EraPreference, NegotiatedProtocol, PrimitiveKind, Revision, ServerCommand,
+    ServerLocation, UpstreamTransport,
+};
 use serde_json::json;
 use testkit::{Leftovers, fixtures};
 
@@ -8,17 +11,21 @@ use super::{call, connect, names};
 
 #[tokio::test]
 async fn a_python_server_answers_in_both_eras() {
-    for (speak, revision) in
-        [(Speak::Auto, Revision::V2026_07_28), (Speak::Legacy, Revision::V2025_11_25)]
-    {
+    for (speak, revision) in [
+        (EraPreference::Auto, Revision::V2026_07_28),
+        (EraPreference::Legacy, Revision::V2025_11_25),
+    ] {
         let leftovers = Leftovers::new();
-        let command = Command::new(fixtures::python("mcp-server-time"));
-        let server = Server::Command(leftovers.mark(command));
-        let settings = Settings { speak, ..Settings::default() };
+        let command = ServerCommand::new(fixtures::python("mcp-server-time"));
+        let server = ServerLocation::Command(leftovers.mark(command));
+        let settings = ClientSettings { speak, ..ClientSettings::default() };
         let client = connect(&server, settings).await;
-        let way = Way::Stdio;
-        assert_eq!(client.about().found, Found { revision, way });
-        assert_eq!(names(&client, ShelfKind::Tools).await, ["get_current_time", "convert_time"]);
+        let way = UpstreamTransport::Stdio;
+        assert_eq!(client.about().found, NegotiatedProtocol { revision, way });
+        assert_eq!(
+            names(&client, PrimitiveKind::Tools).await,
+            ["get_current_time", "convert_time"]
+        );
         let arguments = json!({
             "source_timezone": "Asia/Kathmandu",
             "time": "12:00",

@@ -1,6 +1,6 @@
 //! Requests of servers during a call.
 
-use consort_wire::{Answer, CallError, Era, Questions};
+use consort_wire::{ClientCallError, Era, ServerAnswer, ServerRequestHandling};
 use serde_json::json;
 
 use super::{Scripted, events, peers, text, tool};
@@ -40,8 +40,12 @@ async fn a_question_that_was_not_offered_never_reaches_the_host() {
         let end = client.request(tool("ask", json!({}))).await;
         // A legacy server hears our refusal and answers for itself.
         match peer.era {
-            Era::Legacy => assert!(matches!(end, Err(CallError::Refused(_))), "{peer}: {end:?}"),
-            Era::Modern => assert!(matches!(end, Err(CallError::Malformed(_))), "{peer}: {end:?}"),
+            Era::Legacy => {
+                assert!(matches!(end, Err(ClientCallError::Refused(_))), "{peer}: {end:?}")
+            }
+            Era::Modern => {
+                assert!(matches!(end, Err(ClientCallError::Malformed(_))), "{peer}: {end:?}")
+            }
         }
         assert_eq!(host.asked(), Vec::<String>::new(), "{peer}");
         assert_eq!(client.faults().refused, 1, "{peer}");
@@ -54,9 +58,9 @@ async fn a_modern_question_is_returned_to_a_caller_who_wants_it() {
     for peer in peers().await.into_iter().filter(|peer| peer.era == Era::Modern) {
         let host = Scripted::default();
         let client = peer.connect_with(host.clone()).await;
-        let ask = tool("ask", json!({})).questions(Questions::Return);
+        let ask = tool("ask", json!({})).questions(ServerRequestHandling::Return);
         let answer = client.request(ask.clone()).await.unwrap();
-        let Answer::InputRequired(question) = answer else {
+        let ServerAnswer::InputRequired(question) = answer else {
             panic!("{peer}: {answer:?}");
         };
         let state = question.get("requestState").unwrap();

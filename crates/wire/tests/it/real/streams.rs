@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::{Client, Notice, Settings, ShelfKind};
+use consort_wire::{Client, ClientSettings, ConnectionNotice, PrimitiveKind};
 use serde_json::json;
 use testkit::{EventStore, Nginx, streams_server};
 
@@ -17,7 +17,8 @@ const SILENCE: u32 = 2;
 /// Waits until a tool with this prefix is listed.
 async fn listed(client: &Client, prefix: &str) {
     let seen = async {
-        while !names(client, ShelfKind::Tools).await.iter().any(|name| name.starts_with(prefix)) {
+        while !names(client, PrimitiveKind::Tools).await.iter().any(|name| name.starts_with(prefix))
+        {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
@@ -25,9 +26,13 @@ async fn listed(client: &Client, prefix: &str) {
 }
 
 /// Returns the notices up to this many changes.
-async fn heard(notices: &mut consort_wire::Notices, changes: usize) -> Vec<Notice> {
+async fn heard(
+    notices: &mut consort_wire::NoticeReceiver,
+    changes: usize,
+) -> Vec<ConnectionNotice> {
     let mut all = Vec::new();
-    let is_change = |notice: &&Notice| matches!(notice, Notice::Notification(_));
+    let is_change =
+        |notice: &&ConnectionNotice| matches!(notice, ConnectionNotice::Notification(_));
     let hearing = async {
         while all.iter().filter(is_change).count() < changes {
             all.push(notices.next().await.expect("the connection lives"));
@@ -54,14 +59,14 @@ async fn a_stream_that_an_idle_proxy_cuts_is_opened_again_and_what_was_missed_is
             &[],
         );
         let url = format!("http://127.0.0.1:{}/mcp", nginx.port);
-        let client = connect(&endpoint(&url), Settings::default()).await;
+        let client = connect(&endpoint(&url), ClientSettings::default()).await;
         let mut notices = client.notices();
         // What the server says when the stream is cut, nobody hears: one change when it was opened, one when it was
         // cut if the server repeats it, and one when it was opened again.
         let changes = heard(&mut notices, if is_repeated { 3 } else { 2 }).await;
-        let is_told = changes.contains(&Notice::Reopened);
+        let is_told = changes.contains(&ConnectionNotice::Reopened);
         assert_eq!(is_told, !is_repeated, "{store:?}: {changes:?}");
-        assert!(!changes.contains(&Notice::Renewed), "{store:?}: {changes:?}");
+        assert!(!changes.contains(&ConnectionNotice::Renewed), "{store:?}: {changes:?}");
         listed(&client, "cut-").await;
         // And the new stream is heard.
         call(&client, "grow", json!({})).await;
