@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use consort_gateway::ledger::{LedgerSearch, OutcomeClass};
-use consort_gateway::{CallSinks, feed};
+use consort_gateway::{CallSinks, live_calls};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -94,8 +94,8 @@ struct CachedSamples {
 }
 
 /// Returns true if the feed holds all calls since that time.
-fn reaches(ring: &[feed::LiveCall], most: usize, from: i64) -> bool {
-    let end = |call: &feed::LiveCall| {
+fn reaches(ring: &[live_calls::LiveCall], most: usize, from: i64) -> bool {
+    let end = |call: &live_calls::LiveCall| {
         let took = micros(call.end().and_then(|end| end.took).unwrap_or_default());
         call.id().saturating_add(i64::try_from(took).unwrap_or(i64::MAX))
     };
@@ -123,7 +123,7 @@ impl StatisticsCache {
             LedgerSearch { since: Some(from), most, look: most, ..LedgerSearch::default() };
         let rows = search_ledger(records, search).await?.calls;
         let mut names = HashSet::new();
-        let calls = rows.into_iter().map(feed::LiveCall::from);
+        let calls = rows.into_iter().map(live_calls::LiveCall::from);
         let samples: Vec<CallSample> = calls.filter_map(|call| sample(&call, &mut names)).collect();
         let samples = Arc::new(samples);
         *cached() =
@@ -154,7 +154,7 @@ impl StatisticsCache {
     }
 }
 
-fn sample(call: &feed::LiveCall, names: &mut HashSet<Arc<CallOrigin>>) -> Option<CallSample> {
+fn sample(call: &live_calls::LiveCall, names: &mut HashSet<Arc<CallOrigin>>) -> Option<CallSample> {
     let (intent, end) = (call.intent(), call.end()?);
     let tool = (intent.method == "tools/call").then(|| intent.name.clone());
     let of = CallOrigin { server: intent.server.as_ref().map(ToString::to_string), tool };

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use consort_core::{RejectReason, ServerId};
-use consort_gateway::feed::{self, LiveCallEvent};
 use consort_gateway::ledger::{LedgerSearch, OutcomeClass, SearchResult};
+use consort_gateway::live_calls::{self, LiveCallEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,10 +124,10 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-impl From<&feed::LiveCall> for CallReport {
-    fn from(call: &feed::LiveCall) -> Self {
+impl From<&live_calls::LiveCall> for CallReport {
+    fn from(call: &live_calls::LiveCall) -> Self {
         let (intent, standing) = (call.intent(), call.standing());
-        let step = |step: feed::ReportedProgress| CallProgress {
+        let step = |step: live_calls::ReportedProgress| CallProgress {
             progress: step.progress,
             total: step.total,
             message: step.message.map(Into::into),
@@ -151,10 +151,10 @@ impl From<&feed::LiveCall> for CallReport {
     }
 }
 
-impl From<&feed::LiveCall> for CallDetail {
-    fn from(call: &feed::LiveCall) -> Self {
-        let feed::CallTimeline { moments, left_out } = call.timeline();
-        let moment = |moment: feed::TimedCallEvent| TimelineEvent {
+impl From<&live_calls::LiveCall> for CallDetail {
+    fn from(call: &live_calls::LiveCall) -> Self {
+        let live_calls::CallTimeline { moments, left_out } = call.timeline();
+        let moment = |moment: live_calls::TimedCallEvent| TimelineEvent {
             at_us: micros(moment.at),
             event: event_name(moment.what),
             detail: moment.detail.map(Into::into),
@@ -185,7 +185,7 @@ fn event_name(what: LiveCallEvent) -> &'static str {
 
 /// Filter of calls.
 #[derive(Deserialize, JsonSchema)]
-struct CallFilter {
+struct CallQuery {
     /// Maximum number of ended calls; 100 if absent, at most 500.
     #[serde(default, deserialize_with = "parse_number")]
     limit: Option<u64>,
@@ -213,7 +213,7 @@ struct CallPage {
 async fn list(
     state: AdminState,
     _: RequestContext,
-    filter: CallFilter,
+    filter: CallQuery,
 ) -> Result<JsonResponse<CallPage>, AdminError> {
     let limit = filter.limit.map_or(MOST[1], |limit| usize::try_from(limit).unwrap_or(MOST[0]));
     let most = limit.clamp(1, MOST[0]);
@@ -252,7 +252,7 @@ async fn list(
     if running_only {
         return Ok(JsonResponse(CallPage { calls: rows, more: None }));
     }
-    let mut over: BTreeMap<i64, feed::LiveCall> = feed
+    let mut over: BTreeMap<i64, live_calls::LiveCall> = feed
         .ended()
         .into_iter()
         .filter(|call| filter.fits(call))
@@ -265,8 +265,8 @@ async fn list(
     for row in found {
         over.entry(row.micros).or_insert_with(|| row.into());
     }
-    let running: BTreeSet<i64> = running.iter().map(feed::LiveCall::id).collect();
-    let page: Vec<&feed::LiveCall> = over
+    let running: BTreeSet<i64> = running.iter().map(live_calls::LiveCall::id).collect();
+    let page: Vec<&live_calls::LiveCall> = over
         .values()
         .rev()
         .filter(|call| !running.contains(&call.id()) && stopped.is_none_or(|at| call.id() >= at))
@@ -298,7 +298,7 @@ async fn one(
         ..LedgerSearch::default()
     };
     let row = search_ledger(&state.0.records, filter).await?.calls.pop().ok_or_else(gone)?;
-    Ok(JsonResponse((&feed::LiveCall::from(row)).into()))
+    Ok(JsonResponse((&live_calls::LiveCall::from(row)).into()))
 }
 
 /// Time window.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use consort_core::{DrivenStream, StreamSender};
-use consort_gateway::feed::FeedChanges;
+use consort_gateway::live_calls::FeedChanges;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;

@@ -9,7 +9,7 @@ use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Caller, CatalogEntry, ClientContext, DrivenStream,
     Json, Object, Toolbox,
 };
-use consort_gateway::feed;
+use consort_gateway::live_calls;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -119,7 +119,7 @@ async fn call_tool(
     let mut events = toolbox.call(call);
     // A tool that stands for others is not the one that is called, nor its server the one that asks.
     let recorded = id.get().and_then(|number| state.0.records.feed.get(*number));
-    let intent = recorded.as_ref().map(feed::LiveCall::intent);
+    let intent = recorded.as_ref().map(live_calls::LiveCall::intent);
     let server = intent.and_then(|intent| intent.server.as_ref()).unwrap_or(&entry.route.server);
     let name = intent.map_or(&entry.route.name, |intent| &intent.name);
     let mut guard = ElicitationGuard::new(&state, &caller, server, Some(name));

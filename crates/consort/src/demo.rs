@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use consort_core::{CallEvent, LocalTool, ProgressReporter, ServerId, ToolResult};
 use consort_hub::ServerSettings;
-use consort_wire::line::{DecodedLine, LineDecoder};
+use consort_wire::line_decoder::{DecodedLine, LineDecoder};
 use consort_wire::splice::{self, ObjectWriter};
 use consort_wire::{
     Era, Json, JsonRpcMessage, Notification, Object, RequestId, Revision, ServerCommand,

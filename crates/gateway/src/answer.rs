@@ -5,7 +5,7 @@ use consort_wire::splice::{self, ObjectWriter};
 use consort_wire::{Era, RequestId, Revision};
 use serde_json::{Value, json};
 
-use crate::pieces::BodyChunks;
+use crate::body_chunks::BodyChunks;
 
 /// Unknown method.
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;

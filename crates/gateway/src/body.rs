@@ -12,11 +12,11 @@ use futures_core::Stream;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use crate::body_chunks::BodyChunks;
+use crate::connection_shares::RequestInProgress;
+use crate::http_routes::StreamedBody;
 use crate::metrics::GatewayMetrics;
-use crate::pieces::BodyChunks;
 use crate::request::{AnsweringRequest, ClientMessage};
-use crate::shares::RequestInProgress;
-use crate::site::StreamedBody;
 use crate::streams::StreamBody;
 
 /// Body of a response.

@@ -10,22 +10,22 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::authenticator::Authenticator;
-use crate::browser::{BrowserSessions, BrowserSignIn};
-use crate::front::GatewayEndpoints;
+use crate::browser_session::{BrowserSessions, BrowserSignIn};
+use crate::call_recorder::CallSinks;
+use crate::connection_shares::ConnectionShares;
+use crate::endpoint::GatewayEndpoints;
 use crate::ledger::Ledger;
-use crate::menu::EndpointListing;
+use crate::listing::EndpointListing;
 use crate::metrics::ExternalMetrics;
-use crate::park::SuspendedCalls;
-use crate::recorded::CallSinks;
-use crate::seal::TokenSealer;
+use crate::sealing::TokenSealer;
 use crate::sessions::SessionStore;
 use crate::settings::{
     ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedToolboxSet,
     ServerStatus,
 };
-use crate::shares::ConnectionShares;
 use crate::sse::SseClients;
 use crate::streams::ResumableStreams;
+use crate::suspended_calls::SuspendedCalls;
 use crate::tasks::TaskInputs;
 
 /// Interval of the removal of timed-out state.

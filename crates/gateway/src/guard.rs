@@ -7,10 +7,10 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 
 use crate::authenticator::{AuthError, Authenticator, PresentedCredential, RequestedEndpoint};
-use crate::browser::{BrowserSignIn, has_cookie};
+use crate::browser_session::{BrowserSignIn, has_cookie};
 use crate::forwarded::ClientEnd;
 use crate::gateway::Inner;
-use crate::site::{HttpRequestContext, RouteAccess};
+use crate::http_routes::{HttpRequestContext, RouteAccess};
 
 /// The loopback names of this machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];

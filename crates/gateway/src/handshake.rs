@@ -6,8 +6,8 @@ use consort_core::{Caller, ClientCapabilities, Json, Object};
 use consort_wire::splice::ObjectWriter;
 use consort_wire::{Era, Revision};
 
-use crate::front::GatewayEndpoint;
-use crate::seal::secret;
+use crate::endpoint::GatewayEndpoint;
+use crate::sealing::secret;
 use crate::session::ClientSessionState;
 use crate::settings::GatewayLimits;
 

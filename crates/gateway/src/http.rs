@@ -21,28 +21,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::authenticator::{Authenticator, RequestedEndpoint};
 use crate::body::{ConnectionBody, EventSource, EventStreamBody, ResponseBody};
-use crate::browser::BrowserSignIn;
+use crate::body_chunks::BodyChunks;
+use crate::browser_session::BrowserSignIn;
+use crate::connection_shares::{ClientConnection, ConnectionPlace, memory_holder};
 use crate::cors;
 use crate::forwarded::{self, ClientEnd};
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, RequestRejection};
-use crate::heads::StrictHeads;
 use crate::health;
+use crate::http_routes::{self, RouteAccess};
 use crate::linger::LingeringClose;
 use crate::overflow::{OverflowResponder, ReserveDescriptors, is_exhausted};
-use crate::pieces::BodyChunks;
 use crate::post;
 use crate::request::AnsweringRequest;
-use crate::shares::{ClientConnection, ConnectionPlace, memory_holder};
-use crate::site::{self, RouteAccess};
 use crate::socket::{ClientStream, ListeningSocket, ListeningSockets, PeerAddress};
 use crate::sse;
 use crate::stall::StallGuard;
 use crate::streams::StreamBody;
+use crate::strict_heads::StrictHeads;
 use crate::threads::ServingThreads;
 use address::{EndpointPath, address};
 
-pub(crate) use crate::received::{read, read_any};
+pub(crate) use crate::request_body::{read, read_any};
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -200,7 +200,7 @@ async fn respond(
     // Pages of others never use what a browser session opens.
     let for_pages = || {
         let path = request.uri().path();
-        site::at(gateway, path).is_none_or(|site| site.entrance(path) == RouteAccess::Token)
+        http_routes::at(gateway, path).is_none_or(|site| site.entrance(path) == RouteAccess::Token)
     };
     let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages());
     let Some(origin) = origin else {
@@ -229,7 +229,7 @@ async fn admit(
     let (path, headers) = (request.uri().path(), request.headers());
     let endpoint = RequestedEndpoint { path };
     let meant = guard::meant_for_us(&gateway.settings.hosts, origins, request.uri(), headers);
-    if let Some(site) = site::at(gateway, path) {
+    if let Some(site) = http_routes::at(gateway, path) {
         let is_tls = end.is_tls == Some(true);
         let door = BrowserSignIn { is_tls, ..gateway.door() };
         let (entrance, method) = (site.entrance(path), request.method());
@@ -243,10 +243,10 @@ async fn admit(
             {
                 no_share()
             }
-            Ok(visit) => Box::pin(site::respond(gateway, &**site, visit, request)).await,
+            Ok(visit) => Box::pin(http_routes::respond(gateway, &**site, visit, request)).await,
             Err(refused) => {
                 gateway.note_refusal(refused, &request, end);
-                site::refused(gateway, &**site, &endpoint, refused).await
+                http_routes::refused(gateway, &**site, &endpoint, refused).await
             }
         };
     }

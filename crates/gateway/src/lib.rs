@@ -4,55 +4,55 @@
 //! HTTP+SSE and standard input and output, whatever revision its servers use.
 
 mod answer;
-mod attended;
+mod attended_request;
 mod authenticator;
 mod body;
-mod browser;
+mod body_chunks;
+mod browser_session;
+mod call_recorder;
+mod client_channel;
 mod clock;
+mod connection_shares;
 mod cors;
-mod ended;
-pub mod feed;
+mod ended_sessions;
+mod endpoint;
 mod forwarded;
-mod front;
 mod gateway;
 mod guard;
 mod handshake;
-mod heads;
 mod health;
 mod http;
+mod http_routes;
 pub mod ledger;
 mod lines;
 mod linger;
 mod listen;
 mod listening;
-mod menu;
+mod listing;
+pub mod live_calls;
 pub mod metrics;
 mod naming;
 pub mod otlp;
 mod overflow;
-mod park;
-mod pieces;
-mod pipe;
 mod post;
-mod received;
-mod recorded;
 mod relay;
 mod request;
+mod request_body;
 mod retold;
-mod seal;
+mod sealing;
 mod seek;
 mod serve;
 mod session;
 mod sessions;
 mod settings;
-mod shares;
-mod site;
 mod socket;
 mod spelling;
 mod sse;
 mod stall;
 mod stdio;
 mod streams;
+mod strict_heads;
+mod suspended_calls;
 mod tasks;
 mod threads;
 pub mod trace;
@@ -67,19 +67,19 @@ pub mod fuzzing {
 pub use authenticator::{
     AuthError, Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
 };
-pub use browser::{BrowserSession, BrowserSignIn, NewBrowserSession};
+pub use browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession};
+pub use call_recorder::{CallRecorder, CallSinks, ModelRequestRecord, RunRecord, ServerLookup};
 pub use forwarded::{
     BasePath, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders, TrustedProxy,
 };
 pub use gateway::{ClientNameHandle, ClientNameSnapshot, Gateway, GatewayCounts};
 pub use guard::{HostPattern, InvalidHost};
+pub use http_routes::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
 pub use lines::{LINES_PER_SECOND, LogLimits, REFUSED_NAME_CHARS};
 pub use naming::{NameRecord, NamingScheme, forget_names, read_names};
-pub use recorded::{CallRecorder, CallSinks, ModelRequestRecord, RunRecord, ServerLookup};
-pub use seal::{SealingKey, SealingKeyError};
+pub use sealing::{SealingKey, SealingKeyError};
 pub use settings::{
     BearerToken, ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedProfile,
     ServedToolboxSet, ServerStatus, ServerStatuses,
 };
-pub use site::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
 pub use socket::ListeningSocket;

@@ -12,8 +12,8 @@ use consort_wire::late::is_late;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::heads::StrictHeads;
 use crate::settings::GatewayLimits;
+use crate::strict_heads::StrictHeads;
 
 /// The response to a request whose head takes too long.
 const SLOW_HEAD: &[u8] =

@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::answer::{self, INVALID_PARAMS, RequestAnswer, RequestFailure};
-use crate::front::GatewayEndpoint;
+use crate::endpoint::GatewayEndpoint;
 use crate::gateway::{Inner, empty};
-use crate::menu::EndpointListing;
+use crate::listing::EndpointListing;
 use crate::request::{ClientDialect, ClientMessage, ClientRequest};
 use crate::session::ClientSessionState;
 use crate::tasks;

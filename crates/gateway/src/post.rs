@@ -12,14 +12,14 @@ use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
 use crate::answer::{RequestAnswer, RequestFailure};
-use crate::attended::{AttendedRequest, answer};
-use crate::front::{CachedListing, GatewayEndpoint};
+use crate::attended_request::{AttendedRequest, answer};
+use crate::body_chunks::BodyChunks;
+use crate::endpoint::{CachedListing, GatewayEndpoint};
 use crate::gateway::Inner;
 use crate::handshake::{negotiated, welcome};
 use crate::http::{HttpReply, SESSION, bare, message, only, read, text};
 use crate::listen;
 use crate::otlp::MessageTransport;
-use crate::pieces::BodyChunks;
 use crate::request::{
     AnsweringRequest, ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, NameSearch,
     RequestOrigin, by_client,

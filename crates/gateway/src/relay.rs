@@ -14,15 +14,15 @@ use consort_wire::Era;
 use consort_wire::splice::{self, ObjectWriter};
 
 use crate::answer::{self, INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
+use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
 use crate::ledger::OutcomeClass;
-use crate::park::{self, CallStateKind, ResumedCall, SuspendedCall, input_required};
-use crate::pieces::BodyChunks;
 use crate::request::{ClientDialect, ClientMessage, ClientRequest, ModernDeclarations};
 use crate::retold::{logged, report, under_our_names, wanted};
 use crate::seek;
 use crate::serve::route;
 use crate::session::ClientSessionState;
+use crate::suspended_calls::{self, CallStateKind, ResumedCall, SuspendedCall, input_required};
 use crate::tasks;
 use asked::OpenElicitations;
 
@@ -187,8 +187,9 @@ impl ModernRequest<'_> {
             let state =
                 state.text().ok_or_else(|| invalid("`requestState` is no text".to_owned()))?;
             let bound = self.bound();
-            let state = park::open(&self.gateway.seal, request.caller.id(), &bound, &state)
-                .map_err(|refused| invalid(refused.to_string()))?;
+            let state =
+                suspended_calls::open(&self.gateway.seal, request.caller.id(), &bound, &state)
+                    .map_err(|refused| invalid(refused.to_string()))?;
             match state.kind {
                 CallStateKind::Parked { call, turn } => {
                     return Ok(ModernCall::Parked { call, turn });
@@ -215,7 +216,7 @@ impl ModernRequest<'_> {
             events,
             server,
             log: self.modern.log,
-            questions: park::InputRequests::default(),
+            questions: suspended_calls::InputRequests::default(),
             caller: self.request.caller.id().clone(),
         }
     }
@@ -240,7 +241,7 @@ impl ModernRequest<'_> {
         if !parked.questions.is_empty() {
             return self.park(Some(call), parked);
         }
-        let guard = park::SuspendedCallGuard { gateway: self.gateway, call };
+        let guard = suspended_calls::SuspendedCallGuard { gateway: self.gateway, call };
         let answer = self.follow(Some(call), parked).await;
         std::mem::forget(guard);
         answer
@@ -351,11 +352,11 @@ impl ModernRequest<'_> {
     fn seal(&self, server: &ServerId, kind: CallStateKind) -> String {
         let lasts = self.gateway.settings.limits.park;
         let caller = self.request.caller.id();
-        park::seal(&self.gateway.seal, caller, &self.bound(), server, lasts, kind)
+        suspended_calls::seal(&self.gateway.seal, caller, &self.bound(), server, lasts, kind)
     }
 
-    fn bound(&self) -> park::StateBinding<'_> {
-        park::StateBinding { method: &self.request.method, params: &self.request.params }
+    fn bound(&self) -> suspended_calls::StateBinding<'_> {
+        suspended_calls::StateBinding { method: &self.request.method, params: &self.request.params }
     }
 
     /// Returns the end of a call as a modern client expects it.

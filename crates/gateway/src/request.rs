@@ -10,11 +10,11 @@ use consort_core::{
 use consort_wire::{Era, RequestId, Revision};
 
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, UNSUPPORTED_VERSION};
-use crate::front::{CachedListing, GatewayEndpoint};
+use crate::body_chunks::BodyChunks;
+use crate::endpoint::{CachedListing, GatewayEndpoint};
 use crate::ledger::OutcomeClass;
-use crate::menu::EndpointListing;
+use crate::listing::EndpointListing;
 use crate::otlp::MessageTransport;
-use crate::pieces::BodyChunks;
 use crate::session::ClientSessionState;
 use crate::trace::TraceContext;
 

@@ -7,7 +7,7 @@ use consort_core::{Json, LogLevel, Object, Progress, ServerId};
 use consort_wire::splice::{self, ObjectWriter};
 use memchr::memmem;
 
-use crate::menu::EndpointListing;
+use crate::listing::EndpointListing;
 
 /// A progress notification with the client's own token.
 pub(crate) fn report(token: &Json, progress: &Progress) -> Bytes {

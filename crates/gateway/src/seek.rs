@@ -3,7 +3,7 @@
 use consort_core::{Caller, PrimitiveKind};
 
 use crate::answer::{self, RequestFailure};
-use crate::front::GatewayEndpoint;
+use crate::endpoint::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::request::{ClientRequest, NameSearch};
 use crate::serve::{ServerOperation, route};

@@ -12,13 +12,13 @@ use consort_wire::{DrivenStream, Era, Revision};
 use serde_json::json;
 
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};
+use crate::call_recorder::{parent, with_context};
 use crate::gateway::{Inner, empty};
 use crate::ledger::OutcomeClass;
 use crate::listen;
-use crate::menu::EndpointListing;
+use crate::listing::EndpointListing;
 use crate::metrics::GatewayMetrics;
 use crate::otlp::{CallSpan, SpanDescription, SpanKind};
-use crate::recorded::{parent, with_context};
 use crate::relay;
 use crate::request::{AnsweringRequest, ClientDialect, ClientMessage, ClientRequest};
 use crate::session::ClientSessionState;

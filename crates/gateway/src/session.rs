@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::front::GatewayEndpoint;
+use crate::endpoint::GatewayEndpoint;
 
 /// The session of a legacy client, opened by `initialize`.
 #[derive(Debug)]

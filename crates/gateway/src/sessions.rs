@@ -12,12 +12,12 @@ use consort_wire::{Holdings, Revision};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::sealed_now;
-use crate::ended::{EndedSession, EndedSessions};
-use crate::front::{EndpointKind, GatewayEndpoint};
-use crate::seal::{SealingKey, TokenSealer, secret};
+use crate::connection_shares::reserve;
+use crate::ended_sessions::{EndedSession, EndedSessions};
+use crate::endpoint::{EndpointKind, GatewayEndpoint};
+use crate::sealing::{SealingKey, TokenSealer, secret};
 use crate::session::ClientSessionState;
 use crate::settings::GatewayLimits;
-use crate::shares::reserve;
 
 /// Divisor of the idle timeout: a session that was idle for that long may be evicted for a new one.
 const LEFT: u32 = 30;

@@ -12,10 +12,10 @@ use consort_wire::{LateTimes, MemoryBudget};
 use crate::authenticator::Authenticator;
 use crate::forwarded::{BasePath, ProxyHeaders, TrustedProxy};
 use crate::guard::HostPattern;
+use crate::http_routes::HttpRoutes;
 use crate::naming::NamingScheme;
 use crate::otlp::MessageTransport;
-use crate::seal::SealingKey;
-use crate::site::HttpRoutes;
+use crate::sealing::SealingKey;
 
 /// Settings of a gateway.
 #[derive(Clone)]

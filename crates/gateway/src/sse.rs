@@ -11,15 +11,15 @@ use http::{Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
 use crate::answer::RequestAnswer;
+use crate::client_channel::ClientChannel;
+use crate::connection_shares::reserve;
+use crate::endpoint::GatewayEndpoint;
 use crate::forwarded::BasePath;
-use crate::front::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::http::{HttpReply, bare, only, read, stream, text};
 use crate::otlp::MessageTransport;
-use crate::pipe::ClientChannel;
 use crate::request::ClientMessage;
-use crate::seal::secret;
-use crate::shares::reserve;
+use crate::sealing::secret;
 use crate::trace;
 
 /// The clients with an open stream, by the name in their URL.

@@ -12,8 +12,8 @@ use consort_wire::MemoryBudget;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::connection_shares::ClientConnection;
 use crate::gateway::Inner;
-use crate::shares::ClientConnection;
 
 /// A connection that ends if its peer does not read for `limit`.
 #[derive(Debug)]
@@ -157,8 +157,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::connection_shares::ConnectionShares;
     use crate::settings::GatewayLimits;
-    use crate::shares::ConnectionShares;
 
     const MIB: usize = 1 << 20;
     const STALLED: Duration = Duration::from_secs(30);

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use consort_core::Caller;
-use consort_wire::line::{DecodedLine, LineDecoder};
+use consort_wire::line_decoder::{DecodedLine, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
+use crate::body_chunks::BodyChunks;
+use crate::client_channel::ClientChannel;
 use crate::gateway::Gateway;
 use crate::otlp::MessageTransport;
-use crate::pieces::BodyChunks;
-use crate::pipe::ClientChannel;
 use crate::settings::GatewayLimits;
 
 /// Maximum size of a line buffer that is reused.

@@ -16,10 +16,10 @@ use futures_core::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::body::event;
+use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
-use crate::pieces::BodyChunks;
 use crate::request::{AnsweringRequest, ClientMessage};
-use crate::seal::random;
+use crate::sealing::random;
 use crate::session::ClientSessionState;
 use crate::settings::GatewayLimits;
 

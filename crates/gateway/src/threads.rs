@@ -5,9 +5,9 @@ use std::thread;
 
 use tokio::sync::mpsc;
 
+use crate::connection_shares::ConnectionPlace;
 use crate::gateway::Inner;
 use crate::http::connection;
-use crate::shares::ConnectionPlace;
 use crate::socket::{ClientStream, DetachedStream};
 
 /// A connection on its way to the thread that serves it.

@@ -17,8 +17,8 @@ use consort_wire::{Era, OutgoingRequest, ServerAnswer, StreamSender};
 use tokio::time::Instant;
 
 use crate::chance::chance;
+use crate::connection_key::{ConnectionParty, STATELESS};
 use crate::hub::Inner;
-use crate::key::{ConnectionParty, STATELESS};
 use crate::managed::{ManagedServer, chain};
 use crate::probation::{ProbationCall, ProbationEntry};
 use crate::retry;

@@ -18,15 +18,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call;
-use crate::kept::CatalogStore;
+use crate::catalog_store::CatalogStore;
 use crate::lifecycle::ConnectionCommand;
 use crate::local;
 use crate::managed::driver::ServerDriver;
 use crate::managed::{self, ManagedServer};
 use crate::schema::ValidatorStore;
 use crate::settings::{HubSettings, ServerSettings};
-use crate::shared::{ServerNames, SharedCatalogs};
-use crate::state::ManagedStatus;
+use crate::shared_catalogs::{ServerNames, SharedCatalogs};
+use crate::status::ManagedStatus;
 use crate::subscribe;
 use crate::tasks::ServerTasks;
 use starter::{HubStarter, PreparedServer};

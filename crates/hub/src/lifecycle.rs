@@ -26,7 +26,7 @@ use consort_core::{ClientCapabilities, OperatorText};
 use tokio::time::Instant;
 
 use crate::settings::ConnectTrigger;
-use crate::state::{ManagedState, ManagedStatus};
+use crate::status::{ManagedState, ManagedStatus};
 use backoff::ReconnectBackoff;
 use connected::{CheckResult, ConnectedPhase};
 

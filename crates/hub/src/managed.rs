@@ -26,13 +26,13 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::kept::StoredServer;
+use crate::catalog_store::StoredServer;
 use crate::lease::ConnectionUse;
 use crate::lifecycle::{ConnectionCommand, ServerSnapshot};
 use crate::pool::ConnectionPool;
 use crate::probation::SilentTools;
 use crate::settings::{ConnectTrigger, ServerSettings};
-use crate::state::{ManagedState, ManagedStatus};
+use crate::status::{ManagedState, ManagedStatus};
 use crate::upstream::UpstreamConnection;
 use commands::CommandRequest;
 use readings::ListReadings;

@@ -13,11 +13,11 @@ use consort_wire::{Client, ClientInfo};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::connection_key::{ConnectionKey, ConnectionParty, SessionScope};
 use crate::connection_turns::ConnectionTurns;
-use crate::key::{ConnectionKey, ConnectionParty, SessionScope};
 use crate::lease::ConnectionUse;
 use crate::managed::ManagedServer;
-use crate::shared::SharedCatalogs;
+use crate::shared_catalogs::SharedCatalogs;
 use crate::tasks::ServerTasks;
 use crate::upstream::UpstreamConnection;
 use attempt::ConnectAttempt;

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::call::explained;
 use crate::chance::chance;
+use crate::connection_key::ConnectionParty;
 use crate::hub::Inner;
-use crate::key::ConnectionParty;
 use crate::managed::ManagedServer;
 use crate::upstream::UpstreamConnection;
 

@@ -9,54 +9,54 @@ use std::time::Duration;
 use tokio_util::sync::DropGuard;
 
 pub(crate) mod abandoned;
-pub(crate) mod about;
 pub(crate) mod call;
+pub(crate) mod call_timer;
 pub(crate) mod calls;
 pub(crate) mod changes;
 pub(crate) mod connect;
+pub(crate) mod connection;
+pub(crate) mod description;
 pub(crate) mod dialect;
 pub(crate) mod error;
 pub(crate) mod exchange;
-pub(crate) mod facts;
+pub(crate) mod execution;
 pub(crate) mod faults;
 pub(crate) mod gate;
-pub(crate) mod host;
-pub(crate) mod link;
+pub(crate) mod handler;
 pub(crate) mod list;
 pub(crate) mod listen;
 pub(crate) mod logs;
 pub(crate) mod mailbox;
 pub(crate) mod notices;
 pub(crate) mod owner;
-pub(crate) mod pulse;
 pub(crate) mod questions;
 pub(crate) mod request;
-pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod task;
+pub(crate) mod tool_requirements;
 
-use crate::ask::LogLevel;
 use crate::budget::MemoryBudget;
-use about::{NegotiatedProtocol, ServerDescription};
+use crate::server_request::LogLevel;
 use call::{PendingCall, PendingCallEvent, ServerAnswer};
 use changes::ListChanges;
+use connection::SharedConnection;
+use description::{NegotiatedProtocol, ServerDescription};
 use dialect::ClientInfo;
 use error::{ClientCallError, CloseReason, ConnectError};
-use facts::ToolRequirements;
 use faults::FaultCounts;
-use host::{ClientHandler, SilentHandler};
-use link::SharedConnection;
+use handler::{ClientHandler, SilentHandler};
 use list::{ListError, ServerList};
 use listen::{ChangeSubscription, SubscriptionFilter};
 use notices::NoticeReceiver;
 use request::OutgoingRequest;
+use tool_requirements::ToolRequirements;
 
-use crate::ask::ClientCapabilities;
 use crate::json::Json;
 use crate::limits::{Limits, Times};
 use crate::operator::OperatorText;
+use crate::primitive::PrimitiveKind;
 use crate::revision::Era;
-use crate::shelf::PrimitiveKind;
+use crate::server_request::ClientCapabilities;
 use crate::splice;
 use crate::transport::Transport;
 use crate::transport::credentials::Credentials;
@@ -217,7 +217,7 @@ impl Client {
         let id = self.link.next_id();
         let (client, request) = (self.clone(), request.into());
         PendingCall::new(id, move |events| async move {
-            PendingCallEvent::End(run::run(&client.link, id, &request, &events).await)
+            PendingCallEvent::End(execution::run(&client.link, id, &request, &events).await)
         })
     }
 
@@ -231,7 +231,7 @@ impl Client {
         let id = self.link.next_id();
         let client = self.clone();
         PendingCall::new(id, move |events| async move {
-            PendingCallEvent::End(run::endless(&client.link, id, &request, &events).await)
+            PendingCallEvent::End(execution::endless(&client.link, id, &request, &events).await)
         })
     }
 

@@ -1,11 +1,10 @@
 //! MCP on the wire.
 
-mod ask;
 #[cfg(feature = "budget")]
 mod budget;
 #[cfg(feature = "client")]
 mod client;
-mod emit;
+mod driven_stream;
 #[cfg(feature = "headers")]
 pub mod headers;
 pub mod json;
@@ -14,17 +13,18 @@ mod keeper_times;
 #[cfg(feature = "budget")]
 pub mod late;
 mod limits;
-pub mod line;
+pub mod line_decoder;
 mod message;
 mod operator;
+#[cfg(feature = "client")]
+mod partial_envelope;
+mod primitive;
 mod revision;
+mod server_request;
 #[cfg(feature = "budget")]
 mod shares;
-mod shelf;
 pub mod splice;
 pub mod sse;
-#[cfg(feature = "client")]
-mod unreadable;
 #[cfg(all(feature = "client", target_os = "linux"))]
 pub mod keeper {
     //! A process below this one that ends all that stdio servers leave behind.
@@ -33,34 +33,34 @@ pub mod keeper {
 #[cfg(feature = "client")]
 mod transport;
 
-pub use ask::{
-    ClientCapabilities, LogLevel, PendingServerRequest, Progress, RequestRefusal, RequestResponder,
-    SendObserver, ServerRequestHandling, TaskHandling,
-};
 #[cfg(feature = "budget")]
 pub use budget::{MemoryBudget, MemoryHolder, MemoryReservation};
-pub use emit::{DrivenStream, StreamSender};
+pub use driven_stream::{DrivenStream, StreamSender};
 pub use json::{Json, JsonError, Object, fold};
 #[cfg(feature = "client")]
 pub use keeper_times::KeeperTimes;
 pub use limits::{LateTimes, Limits, Times};
 pub use message::{JsonRpcMessage, MessageError, Notification, RequestId, ServerError};
 pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
+pub use primitive::PrimitiveKind;
 pub use revision::{Era, Revision, UnknownRevision};
+pub use server_request::{
+    ClientCapabilities, LogLevel, PendingServerRequest, Progress, RequestRefusal, RequestResponder,
+    SendObserver, ServerRequestHandling, TaskHandling,
+};
 #[cfg(feature = "budget")]
 pub use shares::{Holdings, TurnQueue};
-pub use shelf::PrimitiveKind;
 
 #[cfg(feature = "client")]
 pub use client::{
     Client, ClientSettings, EraPreference, ServerLocation, ToolTimes,
-    about::{NegotiatedProtocol, ServerDescription, UpstreamTransport},
     call::{CallId, PendingCall, PendingCallEvent, ServerAnswer},
     changes::{ChangedLists, ListChanges},
+    description::{NegotiatedProtocol, ServerDescription, UpstreamTransport},
     dialect::ClientInfo,
     error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind},
     faults::FaultCounts,
-    host::{BoxFuture, ClientHandler, DeclaringHandler, ServerRequest, SilentHandler},
+    handler::{BoxFuture, ClientHandler, DeclaringHandler, ServerRequest, SilentHandler},
     list::{LeftOut, ListError, PARTIAL_LIST, ServerList, ServerListItem},
     listen::{ChangeSubscription, SubscriptionFilter},
     notices::{ConnectionNotice, NoticeReceiver},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::line::{leading_id, release_large};
+use crate::line_decoder::{leading_id, release_large};
 
 /// Bytes of a line besides its data: `data: `.
 const FIELD: usize = 6;

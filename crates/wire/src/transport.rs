@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::ask::SendObserver;
+use crate::server_request::SendObserver;
 
 pub(crate) mod addresses;
 pub(crate) mod credentials;
 pub(crate) mod http;
 #[cfg(target_os = "linux")]
 pub(crate) mod keeper;
-pub(crate) mod letter;
 mod live;
 pub(crate) mod network;
 pub(crate) mod origin;
+mod origin_route;
 pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod proxy;
-mod reach;
+pub(crate) mod request_body;
 pub(crate) mod resume;
 pub(crate) mod sse;
 pub(crate) mod stdio;

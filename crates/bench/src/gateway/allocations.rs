@@ -5,8 +5,8 @@ use std::thread;
 
 use consort::toolbox_layers::ToolboxLayers;
 use consort_core::ServerId;
-use consort_gateway::feed::CallFeed;
 use consort_gateway::ledger::{Ledger, LedgerSettings};
+use consort_gateway::live_calls::CallFeed;
 use consort_gateway::{CallRecorder, CallSinks, Gateway, GatewaySettings, ServedToolboxSet};
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Era, ServerCommand, ServerLocation, ServerUrl};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort_core::Caller;
 
-use crate::front::GatewayEndpoint;
+use crate::endpoint::GatewayEndpoint;
 use crate::gateway::Inner;
 
 /// The MCP endpoint at a path.

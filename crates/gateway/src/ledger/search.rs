@@ -9,7 +9,7 @@ use super::LedgerError;
 use super::filter::SLACK;
 use super::read::{CallEnding, CallRow, LedgerReader, connect, ended, intent, unusable};
 use super::record::CallIntent;
-use crate::feed::LiveCall;
+use crate::live_calls::LiveCall;
 
 /// Conditions and limits of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName};
 
 use crate::answer::{HEADER_MISMATCH, RequestFailure};
-use crate::front::CachedListing;
+use crate::endpoint::CachedListing;
 use crate::request::named_revision;
 
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consort_core::{PendingServerRequest, RequestRefusal};
 use consort_wire::splice::{self, ObjectWriter};
 
-use crate::seal::secret;
+use crate::sealing::secret;
 use crate::session::ClientSessionState;
 
 /// The open questions to a legacy client during one request. They end with the request.

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::buffer::ReadStep;
 use super::entry::{CallSlot, StreamSource};
 use super::{IdentityStreams, dispose, own};
+use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
-use crate::pieces::BodyChunks;
 use crate::request::ClientMessage;
 
 /// A connection that reads a stream, and drives its call unless a task does. Dropped before the end, it hands the call

@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use crate::pieces::BodyChunks;
+use crate::body_chunks::BodyChunks;
 
 use super::entry::{CallSlot, DetachedLimit, StreamEntry, StreamSource, wake};
 use super::limits::StreamLimits;

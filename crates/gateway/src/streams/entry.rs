@@ -7,7 +7,7 @@ use std::task::Waker;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::pieces::BodyChunks;
+use crate::body_chunks::BodyChunks;
 use crate::request::AnsweringRequest;
 
 /// A call, polled by its current driver. Locked before the streams of its identity.

@@ -17,7 +17,7 @@ use super::request::TaskRequest;
 use super::{is_terminal, modern_state, state};
 use crate::answer::{INTERNAL, INVALID_PARAMS, RequestFailure};
 use crate::gateway::Inner;
-use crate::park::InputRequests;
+use crate::suspended_calls::InputRequests;
 
 /// Time to wait for further questions after the first.
 const TOGETHER: Duration = Duration::from_millis(10);

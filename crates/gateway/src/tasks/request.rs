@@ -10,7 +10,7 @@ use consort_core::{
 };
 
 use super::TaskRef;
-use crate::front::GatewayEndpoint;
+use crate::endpoint::GatewayEndpoint;
 use crate::request::ClientRequest;
 use crate::session::ClientSessionState;
 

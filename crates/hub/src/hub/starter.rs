@@ -6,7 +6,7 @@ use std::sync::Arc;
 use consort_core::{ServerCatalog, ServerId};
 use consort_wire::{ClientHandler, ClientInfo, MemoryBudget};
 
-use crate::kept::CatalogStore;
+use crate::catalog_store::CatalogStore;
 use crate::managed::{CommandReceiver, ManagedServer};
 use crate::settings::ServerSettings;
 

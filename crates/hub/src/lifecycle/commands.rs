@@ -7,7 +7,7 @@ use consort_core::ClientCapabilities;
 use super::action::LifecycleAction;
 use super::input::{CommandId, CommandOutcome, ConnectionCommand, LifecycleMoment};
 use super::{AfterClose, LifecyclePhase, ServerLifecycle};
-use crate::state::ManagedState;
+use crate::status::ManagedState;
 
 impl ServerLifecycle {
     /// Carries out a command. It is acknowledged now, or at the end of the transition that it begins.

@@ -11,7 +11,7 @@ use super::input::{
     ProbeResult,
 };
 use super::{AfterClose, LifecyclePhase, ServerLifecycle};
-use crate::state::ManagedState;
+use crate::status::ManagedState;
 
 impl ServerLifecycle {
     pub(super) fn connected(&mut self, server: ConnectedServer, moment: LifecycleMoment) {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::ManagedServer;
 use crate::lifecycle::{CommandId, CommandOutcome, ConnectionCommand};
 use crate::settings::ConnectTrigger;
-use crate::state::ManagedState;
+use crate::status::ManagedState;
 
 /// Number of queued commands.
 const QUEUE: usize = 16;

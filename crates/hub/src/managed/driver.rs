@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CommandReceiver, ManagedServer};
 use crate::attribution::AttributedHost;
+use crate::catalog_store::{CatalogStore, StoredServer};
 use crate::chance::chance;
-use crate::kept::{CatalogStore, StoredServer};
-use crate::key::CallerHost;
+use crate::connection_key::CallerHost;
 use crate::lifecycle::{
     ConnectRequest, LifecycleAction, LifecycleInput, LifecycleMoment, LifecyclePolicy,
     ServerLifecycle,
 };
-use crate::shared::SharedCatalogs;
+use crate::shared_catalogs::SharedCatalogs;
 use crate::tasks::ServerTasks;
 use crate::writer::LatestWriter;
 use link::ServerLink;

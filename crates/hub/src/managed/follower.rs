@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use super::ManagedServer;
 use super::driver::sleep_until;
 use super::reading::read;
-use crate::key::ConnectionKey;
+use crate::connection_key::ConnectionKey;
 use crate::lifecycle::{FollowInput, FollowStep, FollowedLists};
 use crate::pool::WeakUpstream;
-use crate::shared::SharedCatalogs;
+use crate::shared_catalogs::SharedCatalogs;
 use crate::variants::{ListVariants, VariantReading};
 
 /// The connections beyond the main one on which the server reported a list change since the last reading.

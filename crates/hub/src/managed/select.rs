@@ -7,7 +7,7 @@ use consort_core::CallError;
 use consort_wire::{Era, EraPreference};
 
 use super::ManagedServer;
-use crate::key::{self, ConnectionKey, ConnectionParty, STATELESS, SessionScope};
+use crate::connection_key::{self, ConnectionKey, ConnectionParty, STATELESS, SessionScope};
 use crate::upstream::UpstreamConnection;
 
 impl ManagedServer {
@@ -19,11 +19,11 @@ impl ManagedServer {
     ) -> Result<UpstreamConnection, CallError> {
         let main = self.main().await?;
         let is_modern = main.client.about().found.revision.era() == Era::Modern;
-        if is_modern && !(key::prefers_legacy(party) && self.may_speak_legacy()) {
+        if is_modern && !(connection_key::prefers_legacy(party) && self.may_speak_legacy()) {
             return Ok(main);
         }
         let asks = self.asks.load(Ordering::Relaxed);
-        let scope = key::scope(party, &main.client, asks);
+        let scope = connection_key::scope(party, &main.client, asks);
         let offers = party.offers;
         if !is_modern && party.caller.is_owner() {
             if main.offers == *offers

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::ManagedServer;
 use super::reading::{read, read_as};
-use crate::key::ConnectionParty;
+use crate::connection_key::ConnectionParty;
 use crate::lifecycle::ListReading;
-use crate::shared::{SharedCatalogs, problems};
+use crate::shared_catalogs::{SharedCatalogs, problems};
 use crate::variants::{ServerLists, VariantReading, VariantState};
 
 /// The callers of a variant: their capabilities, and their identity if the server lists other things to others.

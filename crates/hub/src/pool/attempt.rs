@@ -7,9 +7,9 @@ use consort_core::{CallError, SharedError};
 use consort_wire::{Client, ClientInfo, ConnectError, Era, EraPreference, ListChanges};
 
 use super::slots::PoolSlot;
-use crate::key::{CallerHost, ConnectionKey};
+use crate::connection_key::{CallerHost, ConnectionKey};
 use crate::managed::{ListFollower, ManagedServer, chain};
-use crate::shared::SharedCatalogs;
+use crate::shared_catalogs::SharedCatalogs;
 use crate::tasks::ServerTasks;
 use crate::upstream::UpstreamConnection;
 

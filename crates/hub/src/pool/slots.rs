@@ -8,8 +8,8 @@ use consort_wire::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::connection_key::{ConnectionKey, STATELESS, SessionScope};
 use crate::connection_room::{ConnectionActivity, ConnectionRoom, PooledConnection};
-use crate::key::{ConnectionKey, STATELESS, SessionScope};
 use crate::lease::{ConnectionLease, ConnectionUse};
 use crate::upstream::UpstreamConnection;
 

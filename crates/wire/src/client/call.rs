@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
-use crate::ask::{PendingServerRequest, Progress};
 use crate::client::error::ClientCallError;
-use crate::emit::{DrivenStream, StreamSender};
+use crate::driven_stream::{DrivenStream, StreamSender};
 use crate::json::Object;
 use crate::message::Notification;
+use crate::server_request::{PendingServerRequest, Progress};
 
 /// Id of a call within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::budget::MemoryHolder;
 use crate::client::abandoned::AbandonedCalls;
+use crate::client::call_timer::CallTimer;
 use crate::client::error::CloseReason;
 use crate::client::mailbox::{CallMailbox, MailboxItem};
 use crate::client::owner::{CallClient, CallOwner, CallTask, RequestOwner};
-use crate::client::pulse::CallTimer;
 use crate::limits::Limits;
 
 /// The calls in flight on a connection, by the id of their request. Progress tokens are the same
@@ -284,9 +284,9 @@ impl AnsweringCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::LogLevel;
     use crate::json::{Json, Object};
     use crate::message::{JsonRpcMessage, Notification};
+    use crate::server_request::LogLevel;
 
     fn progress(n: usize) -> MailboxItem {
         let params = Json::from(serde_json::json!({ "progress": n })).to_object().unwrap();

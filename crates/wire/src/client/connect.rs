@@ -4,18 +4,18 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use crate::ask::TaskHandling;
-use crate::client::about::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
+use crate::client::connection::SharedConnection;
+use crate::client::description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 use crate::client::dialect::RequestDialect;
 use crate::client::error::{ClientCallError, CloseReason, ConnectError, NotSent};
-use crate::client::link::SharedConnection;
 use crate::client::request::OutgoingRequest;
-use crate::client::{ClientSettings, EraPreference, ServerLocation, run, session};
+use crate::client::{ClientSettings, EraPreference, ServerLocation, execution, session};
 use crate::json::{Json, Object};
 use crate::late;
 use crate::message::ServerError;
 use crate::operator::OperatorText;
 use crate::revision::{Era, Revision};
+use crate::server_request::TaskHandling;
 use crate::splice;
 use crate::transport::Transport;
 use crate::transport::http::HttpTransport;
@@ -297,7 +297,7 @@ pub(crate) async fn modern(
     let revision = Revision::NEWEST_MODERN;
     let dialect =
         RequestDialect::new(revision, &link.settings.client, &link.settings.host.offers());
-    let mut answer = run::ask(link, &dialect, &request).await;
+    let mut answer = execution::ask(link, &dialect, &request).await;
     if let Err(ClientCallError::Refused(error)) = &answer
         && error.code == UNSUPPORTED_VERSION
     {
@@ -305,7 +305,7 @@ pub(crate) async fn modern(
         if !offered.iter().any(|offer| offer == revision.as_str()) {
             return Err(ConnectError::Revision { offered });
         }
-        answer = run::ask(link, &dialect, &request).await;
+        answer = execution::ask(link, &dialect, &request).await;
     }
     let result = answer?;
     let offered: Vec<String> =
@@ -340,7 +340,7 @@ pub(crate) async fn initialize(
         .with("protocolVersion", Json::string(newest.revision.as_str()))
         .with("capabilities", newest.initial_capabilities().clone())
         .with("clientInfo", newest.client.clone());
-    let result = run::ask(link, &newest, &request).await?;
+    let result = execution::ask(link, &newest, &request).await?;
     let offered = result.text("protocolVersion");
     let Some(offered) = offered else {
         return Err(ConnectError::NotMcp(

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ask::{ClientCapabilities, TASKS, TaskHandling};
 use crate::client::request::OutgoingRequest;
 use crate::json::Json;
 use crate::revision::{Era, Revision};
+use crate::server_request::{ClientCapabilities, TASKS, TaskHandling};
 use crate::splice::ObjectWriter;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -90,8 +90,8 @@ impl RequestDialect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::LogLevel;
     use crate::client::request::FollowUpRound;
+    use crate::server_request::LogLevel;
 
     fn dialect(revision: Revision) -> RequestDialect {
         let client = ClientInfo { name: "c".to_owned(), version: "1".to_owned() };

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ask::TaskHandling;
+use crate::client::connection::SharedConnection;
 use crate::client::error::ClientCallError;
-use crate::client::facts::ToolRequirements;
-use crate::client::host::BoxFuture;
-use crate::client::link::SharedConnection;
+use crate::client::execution;
+use crate::client::handler::BoxFuture;
 use crate::client::request::OutgoingRequest;
-use crate::client::run;
+use crate::client::tool_requirements::ToolRequirements;
 use crate::json::{Json, Object};
-use crate::shelf::PrimitiveKind;
+use crate::primitive::PrimitiveKind;
+use crate::server_request::TaskHandling;
 use crate::transport::Transport;
 
 /// The parameters are invalid: for a page, its cursor has expired.
@@ -162,7 +162,8 @@ async fn pages(
         if let Some(cursor) = cursors.last() {
             request = request.with("cursor", cursor.clone());
         }
-        let page = run::request(link, &request).await.map_err(|error| failed(error.into()))?;
+        let page =
+            execution::request(link, &request).await.map_err(|error| failed(error.into()))?;
         bytes += page.as_bytes().len();
         if bytes > limits.list_bytes {
             return Err(failed(ListError::TooLong { what: "bytes", limit: limits.list_bytes }));

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ask::TaskHandling;
 use crate::client::Client;
 use crate::client::call::{PendingCall, PendingCallEvent};
 use crate::client::error::{ClientCallError, TimeLimitKind};
@@ -10,6 +9,7 @@ use crate::client::notices::{ConnectionNotice, NoticeReceiver};
 use crate::client::request::OutgoingRequest;
 use crate::json::Json;
 use crate::message::Notification;
+use crate::server_request::TaskHandling;
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::ask::LogLevel;
 use crate::client::calls::LogRecipients;
-use crate::client::link::SharedConnection;
+use crate::client::connection::SharedConnection;
 use crate::client::mailbox::MailboxItem;
 use crate::client::notices::ConnectionNotice;
 use crate::client::owner::CallOwner;
 use crate::message::{JsonRpcMessage, Notification};
 use crate::operator::{OperatorText, SERVER_OUTPUT};
+use crate::server_request::LogLevel;
 
 /// The member of `_meta` that identifies the task of 2025-11-25 of a message.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";

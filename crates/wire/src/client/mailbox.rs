@@ -5,12 +5,12 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use crate::ask::PendingServerRequest;
+use crate::client::call_timer::CallTimer;
 use crate::client::error::CloseReason;
 use crate::client::owner::CallOwner;
-use crate::client::pulse::CallTimer;
 use crate::limits::Limits;
 use crate::message::{JsonRpcMessage, Notification};
+use crate::server_request::PendingServerRequest;
 
 /// An arrival for a call.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::ask::LogLevel;
 use crate::budget::MemoryHolder;
+use crate::server_request::LogLevel;
 
 /// The party on whose behalf a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

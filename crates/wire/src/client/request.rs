@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{LogLevel, SendObserver, ServerRequestHandling, TaskHandling};
 use crate::budget::MemoryHolder;
 use crate::client::dialect::RequestDialect;
 use crate::json::{Json, Object};
+use crate::server_request::{LogLevel, SendObserver, ServerRequestHandling, TaskHandling};
 use crate::splice;
 
 /// A request to a server.

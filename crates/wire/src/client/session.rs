@@ -8,10 +8,10 @@ use std::time::Duration;
 use ::http::StatusCode;
 use tokio::sync::oneshot;
 
-use crate::client::about::UpstreamTransport;
 use crate::client::connect::initialize;
+use crate::client::connection::{MessageOrigin, SharedConnection};
+use crate::client::description::UpstreamTransport;
 use crate::client::error::{ClientCallError, CloseReason, ConnectError};
-use crate::client::link::{MessageOrigin, SharedConnection};
 use crate::client::notices::ConnectionNotice;
 use crate::sse::SseDecoder;
 use crate::transport::Transport;

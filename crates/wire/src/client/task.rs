@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::client::call::{PendingCallEvent, ServerAnswer};
+use crate::client::connection::SharedConnection;
 use crate::client::dialect::RequestDialect;
 use crate::client::error::ClientCallError;
-use crate::client::link::SharedConnection;
+use crate::client::execution::{self, CallExecution};
 use crate::client::owner::{CallOwner, CallTask};
 use crate::client::request::OutgoingRequest;
-use crate::client::run::{self, CallExecution};
 use crate::json::{Json, Object};
 use crate::message::ServerError;
 
@@ -84,7 +84,7 @@ async fn modern(
                     let responses = run.put(id, &requests, |key| fresh.contains(key)).await?;
                     drop(waiting);
                     let update = about("tasks/update", task).with("inputResponses", responses);
-                    run::ask(run.link, dialect, &update).await?;
+                    execution::ask(run.link, dialect, &update).await?;
                     answered.extend(fresh);
                 }
             }
@@ -170,7 +170,7 @@ async fn look(
 ) -> Result<Object, ClientCallError> {
     let mut attempt = 1;
     loop {
-        match run::ask(run.link, dialect, &about("tasks/get", task)).await {
+        match execution::ask(run.link, dialect, &about("tasks/get", task)).await {
             Ok(state) => {
                 run.pulse.beat();
                 return Ok(state);
@@ -225,7 +225,7 @@ impl Drop for TaskGuard<'_> {
         let (link, dialect) = (Arc::clone(self.link), Arc::clone(self.dialect));
         let cancel = about("tasks/cancel", self.task);
         self.link.spawn(async move {
-            if let Err(error) = run::ask(&link, &dialect, &cancel).await {
+            if let Err(error) = execution::ask(&link, &dialect, &cancel).await {
                 tracing::debug!(%error, "a task was not cancelled");
             }
         });

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use ::http::HeaderValue;
 
-use crate::client::host::BoxFuture;
+use crate::client::handler::BoxFuture;
 
 /// Source of the `Authorization` header for a server, and handler of refusals.
 pub trait Credentials: Send + Sync + Debug {

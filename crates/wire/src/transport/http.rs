@@ -13,13 +13,13 @@ use http_body_util::Full;
 
 use super::SendPermit;
 use super::credentials::{Credentials, RefusedRequest};
-use super::letter::RequestBody;
 use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
+use super::request_body::RequestBody;
 use super::url::ServerUrl;
 use crate::client::dialect::RequestDialect;
 use crate::client::error::{ClientCallError, CloseReason, NotSent};
-use crate::client::facts::ToolRequirements;
 use crate::client::request::OutgoingRequest;
+use crate::client::tool_requirements::ToolRequirements;
 use crate::headers::encode;
 use crate::limits::{Limits, Times};
 

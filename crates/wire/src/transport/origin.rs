@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http_body_util::Full;
 
 use super::SendPermit;
-use super::letter::RequestBody;
 use super::network::NetworkSettings;
 use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
+use super::request_body::RequestBody;
 use super::url::HttpUrl;
 use crate::client::error::ConnectError;
 use crate::limits::{Limits, Times};

@@ -22,9 +22,9 @@ use tokio::runtime::{self, Handle};
 use tokio::task::JoinHandle;
 
 use super::SendPermit;
-use super::letter::RequestBody;
 use super::network::NetworkSettings;
-use super::reach::OriginRoute;
+use super::origin_route::OriginRoute;
+use super::request_body::RequestBody;
 use super::resume::{KeepAlive, has_slept, slept};
 use super::stream::OriginStream;
 use super::url::HttpUrl;

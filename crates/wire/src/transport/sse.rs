@@ -9,9 +9,9 @@ use bytes::Bytes;
 use super::SendPermit;
 use super::http::{self, HttpTransport, ReplyContentType};
 use super::pool::PooledResponse;
+use crate::client::connection::SharedConnection;
 use crate::client::dialect::RequestDialect;
 use crate::client::error::{ClientCallError, CloseReason};
-use crate::client::link::SharedConnection;
 use crate::sse::SseDecoder;
 
 /// Bytes from which a message needed reserved memory.

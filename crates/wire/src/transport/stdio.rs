@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use super::SendPermit;
 use super::live::LiveLog;
 use super::process::{ServerCommand, ServerProcess, StderrReader, StderrTail};
+use crate::client::connection::SharedConnection;
 use crate::client::error::{CloseReason, NotSent};
-use crate::client::link::SharedConnection;
 use crate::limits::Limits;
-use crate::line::{DecodedLine, LineDecoder};
+use crate::line_decoder::{DecodedLine, LineDecoder};
 use crate::operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 
 /// Time to wait for a crashed server's exit status and last output before its callers get an error.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use consort_config::ConsortOptions;
-use consort_gateway::feed::CallFeed;
 use consort_gateway::ledger::{Ledger, LedgerSearch, search};
+use consort_gateway::live_calls::CallFeed;
 use consort_gateway::metrics::{ExternalMetrics, GatewayMetrics};
 use consort_gateway::otlp::{OtlpExporter, OtlpSettings};
 use consort_gateway::{CallSinks, ServerStatuses};

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use consort_core::ServerAbout;
 
 use super::ServerDriver;
-use crate::kept::StoredServer;
+use crate::catalog_store::StoredServer;
 use crate::lifecycle::ListPublication;
 
 impl ServerDriver {

@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{StderrTail, StdioTransport, carry};
 use crate::client::call::{PendingCallEvent, ServerAnswer};
+use crate::client::connection::SharedConnection;
 use crate::client::error::{CallEffect, ClientCallError, CloseReason, NotSent, TimeLimitKind};
-use crate::client::link::SharedConnection;
 use crate::client::request::{CancelHandle, OutgoingRequest};
 use crate::client::{Client, ClientSettings};
 use crate::json::Json;

@@ -1,6 +1,6 @@
 //! The lines of a stream do not depend on its chunks.
 
-use consort_wire::line::{DecodedLine, LineDecoder};
+use consort_wire::line_decoder::{DecodedLine, LineDecoder};
 
 /// Splits a stream into lines, as one chunk and as several. The first bytes are the limits of a line
 /// and the lengths of the chunks.

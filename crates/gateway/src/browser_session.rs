@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::authenticator::{
     Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
 };
-use crate::seal;
+use crate::sealing;
 use crate::settings::GatewayLimits;
 
 /// The header in which a page sends its secret.
@@ -193,7 +193,7 @@ impl BrowserSignIn {
 
     /// Begins a session of a caller that has just presented this token.
     pub fn sign_in(&self, caller: Caller, token: &str, headers: &HeaderMap) -> NewBrowserSession {
-        let (cookie, page_secret) = (seal::long_secret(), seal::long_secret());
+        let (cookie, page_secret) = (sealing::long_secret(), sealing::long_secret());
         let cookie_name = new_cookie_name(headers, self.is_tls);
         let now = Instant::now();
         self.sessions.add(BrowserSession {

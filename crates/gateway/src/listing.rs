@@ -15,7 +15,7 @@ use consort_wire::{Era, PARTIAL_LIST};
 use serde_json::json;
 
 use crate::answer;
-use crate::front::EndpointKind;
+use crate::endpoint::EndpointKind;
 use crate::naming::NameRegistry;
 use crate::request::TASKS;
 use crate::retold::uris;

@@ -18,12 +18,12 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::authenticator::RequestedEndpoint;
 use crate::body::ResponseBody;
-use crate::browser::{BrowserSession, BrowserSignIn};
+use crate::body_chunks::BodyChunks;
+use crate::browser_session::{BrowserSession, BrowserSignIn};
 use crate::gateway::Inner;
 use crate::guard::RequestRejection;
 use crate::http::{HttpReply, challenged, held, read_any};
 use crate::metrics::GatewayMetrics;
-use crate::pieces::BodyChunks;
 
 /// HTTP routes beside MCP. The gateway calls an implementation for the paths that it has, after the same checks as for
 /// all other requests.

@@ -8,9 +8,9 @@ use consort_core::{
     SendObserver, ServerId, Toolbox,
 };
 
-use crate::feed::RunningCall;
 use crate::ledger::{CallIntent, LedgerEntry, OutcomeClass};
 use crate::lines::LogLimits;
+use crate::live_calls::RunningCall;
 use crate::metrics::{GatewayMetrics, GaugeGuard};
 use crate::otlp::{CallSpan, SpanAttribute};
 

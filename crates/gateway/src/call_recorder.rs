@@ -14,9 +14,9 @@ use consort_core::{
 };
 use consort_wire::splice::ObjectWriter;
 
-use crate::feed::CallFeed;
 use crate::ledger::{CallIntent, Ledger, LedgerEntry, OutcomeClass, ValueDigest};
 use crate::lines::LogLimits;
+use crate::live_calls::CallFeed;
 use crate::metrics::GatewayMetrics;
 use crate::otlp::{SpanDescription, SpanKind, SpanTracer};
 use crate::settings::ServerStatus;

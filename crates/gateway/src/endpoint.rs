@@ -13,7 +13,7 @@ use consort_core::{
 };
 use tokio::sync::watch;
 
-use crate::menu::{EndpointListing, app_only};
+use crate::listing::{EndpointListing, app_only};
 use crate::naming::{NameRegistry, NamingScheme};
 use crate::settings::{GatewaySettings, ServedProfile, ServedToolboxSet};
 use key::ListingKey;

@@ -4,20 +4,20 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::ask::RequestRefusal;
-use crate::ask::{
-    PendingServerRequest, RequestResponder, SendObserver, ServerRequestHandling, TaskHandling,
-};
 use crate::client::call::{CallEventSender, PendingCallEvent, ServerAnswer};
+use crate::client::call_timer::CallTimer;
+use crate::client::connection::SharedConnection;
 use crate::client::dialect::RequestDialect;
 use crate::client::error::{ClientCallError, CloseReason, NotSent, TimeLimitKind};
 use crate::client::gate::CallPermit;
-use crate::client::host::ServerRequest;
-use crate::client::link::SharedConnection;
-use crate::client::pulse::CallTimer;
+use crate::client::handler::ServerRequest;
 use crate::client::request::{FollowUpRound, OutgoingRequest};
 use crate::client::{list, session, task};
 use crate::json::{Json, Object};
+use crate::server_request::RequestRefusal;
+use crate::server_request::{
+    PendingServerRequest, RequestResponder, SendObserver, ServerRequestHandling, TaskHandling,
+};
 use crate::splice::ObjectWriter;
 use crate::transport::{SendPermit, Transport};
 

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::clock::sealed_now;
-use crate::seal::{TokenSealer, random};
+use crate::sealing::{TokenSealer, random};
 use crate::settings::GatewayLimits;
 
 /// The purpose that states are sealed for.

@@ -10,22 +10,22 @@ use tokio_util::task::TaskTracker;
 
 use crate::budget::MemoryReservation;
 use crate::client::ClientSettings;
-use crate::client::about::ServerDescription;
 use crate::client::calls::InFlightCalls;
+use crate::client::description::ServerDescription;
 use crate::client::dialect::RequestDialect;
 use crate::client::error::{ClientCallError, CloseReason};
-use crate::client::facts::ToolRequirements;
 use crate::client::faults::FaultCounters;
 use crate::client::gate::CallGate;
 use crate::client::mailbox::MailboxItem;
 use crate::client::notices::{ConnectionNotice, NoticeSender};
 use crate::client::questions::OpenQuestions;
+use crate::client::tool_requirements::ToolRequirements;
 use crate::json::{Json, JsonErrorKind};
 use crate::message::{JsonRpcMessage, MessageError, Notification, RequestId};
+use crate::partial_envelope::answered_ids;
 use crate::revision::Revision;
 use crate::splice::{self, ObjectWriter};
 use crate::transport::{SendPermit, Transport};
-use crate::unreadable::answered_ids;
 
 /// The member of `_meta` that identifies the subscription of a notification.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";

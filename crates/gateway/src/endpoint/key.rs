@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use consort_core::{Caller, ClientCapabilities};
 
-use crate::menu::EndpointListing;
+use crate::listing::EndpointListing;
 
 /// A listing as it was looked up, and the state of its endpoint then.
 #[derive(Debug)]

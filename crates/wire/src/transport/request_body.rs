@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 
 use super::SendPermit;
-use crate::ask::SendObserver;
+use crate::server_request::SendObserver;
 
 /// A request body.
 #[derive(Debug)]

@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{RequestAnswer, RequestFailure};
-use crate::front::GatewayEndpoint;
+use crate::body_chunks::BodyChunks;
+use crate::endpoint::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::handshake::{open, welcome};
 use crate::listen;
 use crate::otlp::MessageTransport;
-use crate::pieces::BodyChunks;
 use crate::post::hear;
 use crate::request::{
     ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, RequestOrigin, named_revision,

@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::ask::{ClientCapabilities, RequestRefusal};
 use crate::client::call::CallId;
 use crate::json::{Json, Object};
+use crate::server_request::{ClientCapabilities, RequestRefusal};
 
 /// A future behind a pointer, as `dyn` traits need it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

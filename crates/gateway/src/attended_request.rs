@@ -7,9 +7,9 @@ use consort_core::Caller;
 use http::StatusCode;
 
 use crate::body::event;
+use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
 use crate::http::{HttpReply, bare, message, resumable, stream};
-use crate::pieces::BodyChunks;
 use crate::request::{AnsweringRequest, ClientMessage};
 use crate::session::ClientSessionState;
 use crate::streams::ResumableStreams;

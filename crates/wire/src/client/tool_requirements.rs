@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use http::HeaderName;
 
-use crate::ask::TaskHandling;
 use crate::headers::ParamHeaders;
 use crate::json::{Json, Object};
+use crate::server_request::TaskHandling;
 
 /// The tools with requirements, by name.
 #[derive(Clone, Debug, Default)]
