@@ -58,7 +58,7 @@ def attack(consort):
         hammering.join(30)
     if ran:
         raise AttackWorked(f"the denied tool ran {len(ran)} times")
-    kept = json.loads(gateway.request("GET", "/api/reload")[2])["kept_out"]
+    kept = json.loads(gateway.request("GET", "/api/reload")[2])["rejected"]
     if not kept or "the config stays as it was" not in gateway.log():
         raise AttackWorked("nobody is told that the config is kept out")
     refused = consort.run("--config", config, "reload")
