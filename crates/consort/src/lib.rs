@@ -1,6 +1,6 @@
 //! Consort connects to many MCP servers and exposes them as one.
 //!
-//! This is the library behind the binary: a [`Hub`] is started from [`Settings`], and is a
+//! This is the library behind the binary: a [`Hub`] is started from [`HubSettings`], and is a
 //! [`Toolbox`].
 
 pub mod agents;

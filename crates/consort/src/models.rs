@@ -105,7 +105,7 @@ impl ModelRegistry {
         &self.files
     }
 
-    /// Finds a model by `provider:name`, or by another form that [`Providers::model`] accepts. The path of a script is
+    /// Finds a model by `provider:name`, or by another form that [`ProviderRegistry::model`](consort_models::ProviderRegistry::model) accepts. The path of a script is
     /// relative to the config.
     pub fn model(&self, said: &str) -> Result<Model, ModelError> {
         let provider = said.split_once(':').map_or(said, |(provider, _)| provider);

@@ -148,7 +148,7 @@ impl CatalogSection {
         self.named(name).find(|entry| entry.route.server.as_str() == server)
     }
 
-    /// Returns the index among [`Shelf::entries`] of a server's entry with this name.
+    /// Returns the index among [`CatalogSection::entries`] of a server's entry with this name.
     pub fn position(&self, server: &ServerId, name: &str) -> Option<usize> {
         let mut named = self.names.get(name)?.iter().copied();
         named.find(|&at| self.entries[at].route.server == *server)

@@ -59,7 +59,7 @@ impl ToolResult {
         Self(object)
     }
 
-    /// The content blocks. A malformed or unknown one is [`Content::Unknown`], never lost.
+    /// The content blocks. A malformed or unknown one is [`ContentBlock::Unknown`], never lost.
     pub fn content(&self) -> Vec<ContentBlock> {
         let items =
             self.0.get("content").and_then(|content| content.to_items()).unwrap_or_default();
@@ -187,7 +187,7 @@ impl ContentBlock {
         ))
     }
 
-    /// Parses a block; [`Content::Unknown`] if it is malformed or of an unknown type.
+    /// Parses a block; [`ContentBlock::Unknown`] if it is malformed or of an unknown type.
     pub fn from_json(json: &Json) -> Self {
         let kind = json.to_object().and_then(|object| object.text("type"));
         let block = match kind.as_deref() {

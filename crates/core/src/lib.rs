@@ -1,7 +1,7 @@
 //! The core types of Consort and its pure rules.
 //!
-//! A [`Catalog`] is a snapshot of the available items, each entry with its [`Route`] back to a server.
-//! A [`Toolbox`] lists for a [`Caller`] and calls: a [`Call`] in, [`Event`]s out, the last of them the
+//! A [`Catalog`] is a snapshot of the available items, each entry with its [`CatalogRoute`] back to a server.
+//! A [`Toolbox`] lists for a [`Caller`] and calls: a [`Call`] in, [`CallEvent`]s out, the last of them the
 //! end. Nothing here runs, reads or connects; the crates below do.
 
 mod admission;

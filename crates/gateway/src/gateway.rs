@@ -73,10 +73,10 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Gateway {
-    /// Starts a gateway. It builds its listings once `known` completes or [`Limits::list_wait`] has passed: listings
+    /// Starts a gateway. It builds its listings once `known` completes or [`GatewayLimits::list_wait`] has passed: listings
     /// and calls wait until then, other requests do not.
     ///
-    /// [`Limits::list_wait`]: crate::Limits::list_wait
+    /// [`GatewayLimits::list_wait`]: crate::GatewayLimits::list_wait
     pub fn start(
         toolboxes: ServedToolboxSet,
         settings: GatewaySettings,
@@ -162,18 +162,18 @@ impl Gateway {
         ClientNameHandle(Arc::downgrade(&self.0))
     }
 
-    /// Answers `/readyz` with 503 for [`Limits::lame_duck`] while requests are served as before: load balancers notice,
+    /// Answers `/readyz` with 503 for [`GatewayLimits::lame_duck`] while requests are served as before: load balancers notice,
     /// and send them elsewhere.
     ///
-    /// [`Limits::lame_duck`]: crate::Limits::lame_duck
+    /// [`GatewayLimits::lame_duck`]: crate::GatewayLimits::lame_duck
     pub async fn leave(&self) {
         self.0.leaving.store(true, Ordering::Relaxed);
         tokio::time::sleep(self.0.settings.limits.lame_duck).await;
     }
 
-    /// Accepts no new requests, lets those in progress end within [`Limits::drain`], and then ends everything.
+    /// Accepts no new requests, lets those in progress end within [`GatewayLimits::drain`], and then ends everything.
     ///
-    /// [`Limits::drain`]: crate::Limits::drain
+    /// [`GatewayLimits::drain`]: crate::GatewayLimits::drain
     pub async fn drain(&self) {
         let inner = &self.0;
         inner.draining.cancel();

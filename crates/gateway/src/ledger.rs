@@ -1,9 +1,9 @@
 //! The ledger: an audit log of calls with their callers and outcomes, in an append-only, tamper-evident file.
 //!
 //! A call leaves two records, its intent and its outcome, or one for both if it ends before it is written: never so in
-//! [`Mode::Strict`], where the intent comes first. Each record's hash covers the record before, so no change, addition
+//! [`LedgerMode::Strict`], where the intent comes first. Each record's hash covers the record before, so no change, addition
 //! or removal in the middle goes unnoticed. Arguments and results are not recorded, only their sizes and a digest of
-//! the arguments. A call never waits for the disk, unless the ledger is [`Mode::Strict`].
+//! the arguments. A call never waits for the disk, unless the ledger is [`LedgerMode::Strict`].
 //!
 //! ```
 //! use consort_core::Caller;
@@ -251,7 +251,7 @@ impl Drop for WriterThread {
 
 impl Ledger {
     /// Opens a ledger, or makes it, and starts the thread that writes it. Calls that an earlier
-    /// process left unfinished are closed as [`Class::OutcomeUnknown`]. A [`WriterRole::Command`] opens the file
+    /// process left unfinished are closed as [`OutcomeClass::OutcomeUnknown`]. A [`WriterRole::Command`] opens the file
     /// later: see [`Self::failure`].
     pub fn open(path: &Path, settings: LedgerSettings) -> Result<Self, LedgerError> {
         let opened = match settings.role {
@@ -272,7 +272,7 @@ impl Ledger {
     }
 
     /// Records that a call is about to be made. It costs the caller well under a microsecond; the call may only be sent
-    /// once [`Entry::durable`] succeeds.
+    /// once [`LedgerEntry::durable`] succeeds.
     #[must_use = "a call whose entry is dropped counts as cancelled"]
     pub fn begin(&self, intent: impl Into<Arc<CallIntent>>) -> LedgerEntry {
         let (time, taken) = self.queue.begin(intent.into());

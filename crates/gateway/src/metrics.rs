@@ -1,7 +1,7 @@
 //! Counters, gauges and histograms of the gateway, in the text format of Prometheus.
 //!
 //! Counting is an atomic addition. The number of series is bounded: methods and outcomes are fixed words, servers those
-//! that were [registered](Metrics::know); anything else is `other`.
+//! that were [registered](GatewayMetrics::know); anything else is `other`.
 
 mod detached;
 mod expose;

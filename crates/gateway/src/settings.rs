@@ -43,7 +43,7 @@ pub struct GatewaySettings {
     /// Limits and timeouts.
     pub limits: GatewayLimits,
     /// The memory budget of large bodies and answers, shared with the readers of server messages; a budget of
-    /// [`Limits::held_bytes`] if absent.
+    /// [`GatewayLimits::held_bytes`] if absent.
     pub budget: Option<MemoryBudget>,
     /// The secret that seals session ids, task ids and `requestState`; a generated one is valid until the process ends.
     pub key: SealingKey,
@@ -134,7 +134,7 @@ impl fmt::Debug for ServedToolboxSet {
 pub struct ServedProfile {
     /// Its toolbox.
     pub toolbox: Arc<dyn Toolbox>,
-    /// Its naming, if it differs from [`Settings::naming`].
+    /// Its naming, if it differs from [`GatewaySettings::naming`].
     pub naming: Option<NamingScheme>,
 }
 

@@ -109,7 +109,7 @@ impl Hub {
         Self(inner)
     }
 
-    /// Replaces the servers and the [reserved](Settings::reserved) names. A server with unchanged settings keeps its
+    /// Replaces the servers and the [reserved](HubSettings::reserved) names. A server with unchanged settings keeps its
     /// connection. A removed or changed one takes no new calls, and ends once those in progress have, within `drain`.
     /// Local tools do not change.
     pub fn reload(

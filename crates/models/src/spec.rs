@@ -42,9 +42,9 @@ pub struct ProviderSpec {
     pub model: Option<String>,
     /// Properties of its models, by their names at the provider.
     pub models: BTreeMap<String, ModelFactsSpec>,
-    /// Idle timeout of an answer, in seconds: see [`ProviderTimeouts::silence`](super::ProviderTimeouts::silence).
+    /// Idle timeout of an answer, in seconds: see [`ProviderTimeouts::idle`](super::ProviderTimeouts::idle).
     pub silence_seconds: Option<u64>,
-    /// Maximum attempts of a request: see [`ProviderTimeouts::tries`](super::ProviderTimeouts::tries).
+    /// Maximum attempts of a request: see [`ProviderTimeouts::max_attempts`](super::ProviderTimeouts::max_attempts).
     pub tries: Option<u32>,
     /// Proxy and certificates of its connections.
     #[serde(skip)]

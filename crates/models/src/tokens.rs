@@ -120,7 +120,7 @@ pub struct TokenCost {
     pub server: ServerId,
     /// Its name here, within its server.
     pub name: String,
-    /// Number of tokens of its [`text`].
+    /// Number of tokens of its [`definition_text`].
     pub tokens: usize,
 }
 

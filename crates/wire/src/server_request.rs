@@ -266,9 +266,9 @@ pub enum ServerRequestHandling {
     Answer,
     /// The call ends with an `input_required` result; the caller repeats it with the answers. Only modern
     /// servers support this: the requests of a legacy server are handed over as by
-    /// [`Hand`](Questions::Hand).
+    /// [`Hand`](ServerRequestHandling::Hand).
     Return,
-    /// The caller receives each as an event with a [`Reply`]; the call goes on when it was answered.
+    /// The caller receives each as an event with a [`RequestResponder`]; the call goes on when it was answered.
     Hand,
 }
 

@@ -12,7 +12,7 @@ use super::{LedgerUnavailable, ModelUsage, OutcomeClass};
 use crate::clock;
 
 /// A call in the ledger, from its intent to its outcome. Dropped without an end, it is
-/// [`Class::Cancelled`].
+/// [`OutcomeClass::Cancelled`].
 #[derive(Debug)]
 pub struct LedgerEntry {
     pub(super) queue: Arc<RecordQueue>,

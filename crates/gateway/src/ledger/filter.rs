@@ -18,7 +18,7 @@ pub struct CallFilter {
     pub caller: Option<String>,
     /// Only calls of this model.
     pub model: Option<String>,
-    /// Only calls with this outcome: one of [`Class::WORDS`](super::Class::WORDS), or `unfinished`.
+    /// Only calls with this outcome: one of [`OutcomeClass::WORDS`](super::OutcomeClass::WORDS), or `unfinished`.
     pub outcome: Option<String>,
     /// Only calls of this trace, in hexadecimal.
     pub trace: Option<String>,

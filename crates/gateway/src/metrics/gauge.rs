@@ -26,7 +26,7 @@ impl MetricGauge {
     }
 }
 
-/// A guard that a [`Gauge`] counts.
+/// A guard that a [`MetricGauge`] counts.
 #[derive(Debug)]
 pub struct GaugeGuard(Arc<AtomicI64>);
 

@@ -6,7 +6,7 @@ use consort_core::{Caller, CallerKind, NamePattern};
 
 use super::error::{PolicyError, unknown_word};
 
-/// A tool, or the tools of a server, parsed like [`Pattern::matches`]: the part before the first dot or
+/// A tool, or the tools of a server, parsed like [`NamePattern::matches`]: the part before the first dot or
 /// colon is the server, so a server cannot impersonate another by its tool names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToolPattern {

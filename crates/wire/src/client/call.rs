@@ -30,7 +30,7 @@ pub enum PendingCallEvent {
     Progress(Progress),
     /// A log message: the parameters of `notifications/message`.
     Log(Object),
-    /// The server sends a request. Without a reply handle, the [`Host`](crate::Host) answers it.
+    /// The server sends a request. Without a reply handle, the [`ClientHandler`](crate::ClientHandler) answers it.
     Question(PendingServerRequest),
     /// The call became a task, or the task's state changed: the task as the server describes it.
     Task(Object),
@@ -47,9 +47,9 @@ pub enum PendingCallEvent {
 pub enum ServerAnswer {
     /// The result. A tool that failed says so in it (`isError`).
     Complete(Object),
-    /// The server requires input; see [`Questions::Return`](crate::Questions::Return).
+    /// The server requires input; see [`ServerRequestHandling::Return`](crate::ServerRequestHandling::Return).
     InputRequired(Object),
-    /// The server turned it into a task; see [`Tasks::Return`](crate::Tasks::Return).
+    /// The server turned it into a task; see [`TaskHandling::Return`](crate::TaskHandling::Return).
     Task(Object),
 }
 
@@ -64,7 +64,7 @@ impl ServerAnswer {
 
 /// A call in progress.
 ///
-/// It runs while it is polled, by [`next`](Call::next) or as a [`Stream`]. Dropping it cancels it at
+/// It runs while it is polled, by [`next`](PendingCall::next) or as a [`Stream`]. Dropping it cancels it at
 /// the server.
 #[derive(Debug)]
 #[must_use = "a call does nothing unless it is polled"]
@@ -85,7 +85,7 @@ impl PendingCall {
         Self { id: CallId(id), events: DrivenStream::new(run) }
     }
 
-    /// Its id, as in [`Question::call`](crate::Question::call).
+    /// Its id, as in [`ServerRequest::call`](crate::ServerRequest::call).
     pub fn id(&self) -> CallId {
         self.id
     }

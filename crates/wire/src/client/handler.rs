@@ -13,7 +13,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Handler of a server's requests. Implemented by users of a [`Client`](crate::Client), called by the
 /// client, for both eras alike: a legacy server sends a request, a modern one an `input_required` result.
 ///
-/// The default, [`Silent`], declares no capabilities, so servers send no requests. `ping` is answered
+/// The default, [`SilentHandler`], declares no capabilities, so servers send no requests. `ping` is answered
 /// without it.
 ///
 /// ```
@@ -33,7 +33,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// }
 /// ```
 pub trait ClientHandler: Send + Sync + 'static {
-    /// Client capabilities. Only their requests are declared and reach [`answer`](Host::answer).
+    /// Client capabilities. Only their requests are declared and reach [`answer`](ClientHandler::answer).
     fn offers(&self) -> ClientCapabilities {
         ClientCapabilities::default()
     }

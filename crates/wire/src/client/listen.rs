@@ -60,7 +60,7 @@ impl SubscriptionFilter {
 }
 
 /// A subscription to changes. Dropping it ends it at a modern server; at a legacy server,
-/// [`end`](Subscription::end) does.
+/// [`end`](ChangeSubscription::end) does.
 #[derive(Debug)]
 pub struct ChangeSubscription {
     source: SubscriptionSource,

@@ -54,7 +54,7 @@ impl CancelHandle {
     }
 
     /// Cancels every call made with it: at the server, and with
-    /// [`CallError::Cancelled`](crate::CallError::Cancelled) for the caller.
+    /// [`ClientCallError::Cancelled`](crate::ClientCallError::Cancelled) for the caller.
     pub fn cancel(&self) {
         self.0.cancel();
     }
