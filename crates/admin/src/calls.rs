@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use consort_audit::ledger::{LedgerSearch, OutcomeClass, SearchResult};
+use consort_audit::live_calls::{self, LiveCallEvent};
 use consort_core::{RejectReason, ServerId};
-use consort_gateway::ledger::{LedgerSearch, OutcomeClass, SearchResult};
-use consort_gateway::live_calls::{self, LiveCallEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
