@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use consort_gateway::ledger::{LedgerSearch, OutcomeClass};
-use consort_gateway::{CallSinks, live_calls};
+use consort_audit::ledger::{LedgerSearch, OutcomeClass};
+use consort_audit::{CallSinks, live_calls};
 use schemars::JsonSchema;
 use serde::Serialize;
 

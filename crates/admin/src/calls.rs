@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use consort_audit::ledger::{LedgerSearch, OutcomeClass, SearchResult};
+use consort_audit::live_calls::{self, LiveCallEvent};
 use consort_core::{RejectReason, ServerId};
-use consort_gateway::ledger::{LedgerSearch, OutcomeClass, SearchResult};
-use consort_gateway::live_calls::{self, LiveCallEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -247,7 +247,7 @@ async fn list(
     let running = feed.running();
     let mut rows: Vec<CallReport> = Vec::new();
     if before.is_none() {
-        rows.extend(running.iter().filter(|call| filter.fits(call)).map(CallReport::from));
+        rows.extend(running.iter().filter(|call| call.matches(&filter)).map(CallReport::from));
     }
     if running_only {
         return Ok(JsonResponse(CallPage { calls: rows, more: None }));
@@ -255,7 +255,7 @@ async fn list(
     let mut over: BTreeMap<i64, live_calls::LiveCall> = feed
         .ended()
         .into_iter()
-        .filter(|call| filter.fits(call))
+        .filter(|call| call.matches(&filter))
         .map(|call| (call.id(), call))
         .collect();
     // One more than wanted says whether there are more.

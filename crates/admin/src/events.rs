@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use consort_audit::live_calls::FeedChanges;
 use consort_core::{DrivenStream, StreamSender};
-use consort_gateway::live_calls::FeedChanges;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;

@@ -1,7 +1,7 @@
 //! Search of the ledger.
 
-use consort_gateway::CallSinks;
-use consort_gateway::ledger::{LedgerError, LedgerSearch, SearchResult, search};
+use consort_audit::CallSinks;
+use consort_audit::ledger::{LedgerError, LedgerSearch, SearchResult, search};
 use http::StatusCode;
 
 use crate::admin_error::AdminError;

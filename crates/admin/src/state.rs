@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use consort_audit::CallSinks;
 use consort_config::Config;
 use consort_core::Problem;
-use consort_gateway::{CallSinks, ClientNameHandle};
+use consort_gateway::ClientNameHandle;
 use consort_hub::Hub;
 use tokio::sync::{broadcast, watch};
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use consort::run_recorder::RunRecorder;
 use consort_agent::RunObserver;
+use consort_audit::ledger::{Ledger, LedgerMode, LedgerSettings, WriterRole};
+use consort_audit::{CallRecorder, CallSinks, LogLimits};
 use consort_config::state_folder;
 use consort_config::{Config, ConsortOptions};
 use consort_core::Toolbox;
 use consort_core::escape::escape_line;
-use consort_gateway::ledger::{Ledger, LedgerMode, LedgerSettings, WriterRole};
-use consort_gateway::{CallRecorder, CallSinks, LogLimits};
 
 use crate::cli::LedgerSelection;
 use crate::exit::CommandError;

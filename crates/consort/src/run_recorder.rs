@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use consort_agent::{
     RequestObservation, RunObservation, RunObserver, RunReport, RunStart, RunStatus,
 };
+use consort_audit::ledger::{ModelUsage, OutcomeClass, UsageCost};
+use consort_audit::{CallSinks, ModelRequestRecord, RunRecord};
 use consort_core::{BoxFuture, CallingAgent};
-use consort_gateway::ledger::{ModelUsage, OutcomeClass, UsageCost};
-use consort_gateway::{CallSinks, ModelRequestRecord, RunRecord};
 use consort_models::{ModelReply, ProviderError, ProviderErrorKind, TokenPrice, TokenUsage};
 
 /// Records the runs of agents.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use consort_audit::metrics::GatewayMetrics;
 use futures_core::Stream;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
@@ -15,7 +16,6 @@ use tokio::time::{Instant, Sleep};
 use crate::body_chunks::BodyChunks;
 use crate::connection_shares::RequestInProgress;
 use crate::http_routes::StreamedBody;
-use crate::metrics::GatewayMetrics;
 use crate::request::{AnsweringRequest, ClientMessage};
 use crate::streams::StreamBody;
 

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use consort_audit::MessageTransport;
+use consort_audit::trace::TraceContext;
 use consort_core::{Caller, ClientSession};
 use consort_wire::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
 use tokio::sync::mpsc;
@@ -16,14 +18,12 @@ use crate::endpoint::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::handshake::{open, welcome};
 use crate::listen;
-use crate::otlp::MessageTransport;
 use crate::post::hear;
 use crate::request::{
     ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, RequestOrigin, named_revision,
 };
 use crate::serve::serve;
 use crate::session::ClientSessionState;
-use crate::trace::TraceContext;
 
 /// A client on one channel. Its requests end with it.
 #[derive(Debug)]

@@ -1,63 +1,19 @@
-//! Unique timestamps that identify calls.
+//! The time by which sealed values expire.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-use consort_core::utc;
-
-/// A clock that never returns the same time twice, nor an earlier one.
-#[derive(Debug, Default)]
-pub(crate) struct UniqueClock(AtomicI64);
-
-impl UniqueClock {
-    /// Microseconds since 1970, later than every time before.
-    pub(crate) fn next(&self) -> i64 {
-        self.after(now())
-    }
-
-    fn after(&self, now: i64) -> i64 {
-        let mut last = self.0.load(Ordering::Relaxed);
-        loop {
-            let next = now.max(last + 1);
-            match self.0.compare_exchange_weak(last, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return next,
-                Err(other) => last = other,
-            }
-        }
-    }
-}
-
-/// Microseconds since 1970.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_micros().try_into().unwrap_or(i64::MAX)
-}
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970: the system clock at the first use in this process, a monotonic clock from then on. Sealed
 /// values also expire after a restart, and setting the system clock changes nothing in a running process.
 pub(crate) fn sealed_now() -> u64 {
-    static BEGUN: LazyLock<(Instant, i64)> = LazyLock::new(|| (Instant::now(), now()));
-    let (begun, micros) = *BEGUN;
-    let passed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    u64::try_from(micros / 1000).unwrap_or(0).saturating_add(passed)
+    static BEGUN: LazyLock<(Instant, u64)> = LazyLock::new(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (Instant::now(), millis(since))
+    });
+    let (begun, since) = *BEGUN;
+    since.saturating_add(millis(begun.elapsed()))
 }
 
-/// Microseconds since 1970 as UTC, with milliseconds.
-pub(crate) fn told(micros: i64) -> String {
-    let micros = u64::try_from(micros).unwrap_or(0);
-    let second = utc(micros / 1_000_000);
-    format!("{}.{:03}Z", second.trim_end_matches('Z'), micros / 1000 % 1000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_two_times_are_the_same_whatever_the_system_says() {
-        let clock = UniqueClock::default();
-        assert_eq!([5, 5, 3, 9].map(|now| clock.after(now)), [5, 6, 7, 9]);
-        assert_eq!(told(1_785_240_000_123_456), "2026-07-28T12:00:00.123Z");
-    }
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

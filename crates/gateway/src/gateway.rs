@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use consort_audit::ledger::Ledger;
+use consort_audit::metrics::ExternalMetrics;
+use consort_audit::{CallSinks, ServerStatus};
 use consort_core::{Caller, CatalogRoute, Json, PrimitiveKind};
 use consort_wire::MemoryBudget;
 use tokio::sync::watch;
@@ -11,17 +14,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::authenticator::Authenticator;
 use crate::browser_session::{BrowserSessions, BrowserSignIn};
-use crate::call_recorder::CallSinks;
 use crate::connection_shares::ConnectionShares;
 use crate::endpoint::GatewayEndpoints;
-use crate::ledger::Ledger;
 use crate::listing::EndpointListing;
-use crate::metrics::ExternalMetrics;
 use crate::sealing::TokenSealer;
 use crate::sessions::SessionStore;
 use crate::settings::{
     ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedToolboxSet,
-    ServerStatus,
 };
 use crate::sse::SseClients;
 use crate::streams::ResumableStreams;

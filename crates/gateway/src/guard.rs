@@ -41,7 +41,7 @@ impl RequestRejection {
         }
     }
 
-    /// Returns the metric label, one of [`RefusalMetrics::REASONS`](crate::metrics::RefusalMetrics::REASONS).
+    /// Returns the metric label, one of [`RefusalMetrics::REASONS`](consort_audit::metrics::RefusalMetrics::REASONS).
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Token => "token",

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use consort_audit::metrics::GatewayMetrics;
 use consort_core::{BoxFuture, Caller};
 use futures_core::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -23,7 +24,6 @@ use crate::browser_session::{BrowserSession, BrowserSignIn};
 use crate::gateway::Inner;
 use crate::guard::RequestRejection;
 use crate::http::{HttpReply, challenged, held, read_any};
-use crate::metrics::GatewayMetrics;
 
 /// HTTP routes beside MCP. The gateway calls an implementation for the paths that it has, after the same checks as for
 /// all other requests.

@@ -9,7 +9,6 @@ mod authenticator;
 mod body;
 mod body_chunks;
 mod browser_session;
-mod call_recorder;
 mod client_channel;
 mod clock;
 mod connection_shares;
@@ -23,16 +22,11 @@ mod handshake;
 mod health;
 mod http;
 mod http_routes;
-pub mod ledger;
-mod lines;
 mod linger;
 mod listen;
 mod listening;
 mod listing;
-pub mod live_calls;
-pub mod metrics;
 mod naming;
-pub mod otlp;
 mod overflow;
 mod post;
 mod relay;
@@ -55,7 +49,6 @@ mod strict_heads;
 mod suspended_calls;
 mod tasks;
 mod threads;
-pub mod trace;
 
 /// Internal checks for fuzz targets.
 #[cfg(fuzzing)]
@@ -68,18 +61,16 @@ pub use authenticator::{
     AuthError, Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
 };
 pub use browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession};
-pub use call_recorder::{CallRecorder, CallSinks, ModelRequestRecord, RunRecord, ServerLookup};
 pub use forwarded::{
     BasePath, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders, TrustedProxy,
 };
 pub use gateway::{ClientNameHandle, ClientNameSnapshot, Gateway, GatewayCounts};
 pub use guard::{HostPattern, InvalidHost};
 pub use http_routes::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
-pub use lines::{LINES_PER_SECOND, LogLimits, REFUSED_NAME_CHARS};
 pub use naming::{NameRecord, NamingScheme, forget_names, read_names};
 pub use sealing::{SealingKey, SealingKeyError};
 pub use settings::{
     BearerToken, ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedProfile,
-    ServedToolboxSet, ServerStatus, ServerStatuses,
+    ServedToolboxSet,
 };
 pub use socket::ListeningSocket;

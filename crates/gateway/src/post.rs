@@ -5,6 +5,8 @@ mod headers;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use consort_audit::MessageTransport;
+use consort_audit::trace;
 use consort_core::{BoxFuture, Caller, Object, PrimitiveKind, RequestRefusal};
 use consort_wire::{Era, JsonRpcMessage, MessageError, Notification, RequestId, Revision};
 use http::request::Parts;
@@ -19,7 +21,6 @@ use crate::gateway::Inner;
 use crate::handshake::{negotiated, welcome};
 use crate::http::{HttpReply, SESSION, bare, message, only, read, text};
 use crate::listen;
-use crate::otlp::MessageTransport;
 use crate::request::{
     AnsweringRequest, ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, NameSearch,
     RequestOrigin, by_client,
@@ -28,7 +29,6 @@ use crate::seek;
 use crate::serve::serve;
 use crate::session::ClientSessionState;
 use crate::sessions::NoSession;
-use crate::trace;
 use headers::{VERSION, check, speaks_modern};
 
 pub(crate) use headers::{accepts_events, header};

@@ -6,6 +6,7 @@ mod modern_request;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_audit::ledger::OutcomeClass;
 use consort_core::{
     Call, CallEvent, CallEvents, CallOutcome, ClientContext, Json, LogDelivery, Object, Operation,
     PendingServerRequest, ServerId, ServerRequestHandling, StreamSender, TaskHandling,
@@ -15,7 +16,6 @@ use consort_wire::splice::{self};
 
 use crate::answer::{self, RequestAnswer, RequestFailure};
 use crate::gateway::Inner;
-use crate::ledger::OutcomeClass;
 use crate::request::{ClientDialect, ClientMessage, ClientRequest};
 use crate::retold::{logged, report, under_our_names, wanted};
 use crate::seek;

@@ -3,6 +3,9 @@
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
+use consort_audit::MessageTransport;
+use consort_audit::ledger::OutcomeClass;
+use consort_audit::trace::TraceContext;
 use consort_core::{
     CallError, Caller, ClientCapabilities, ClientSession, DrivenStream, Json, LogLevel, Object,
     PrimitiveKind, RefusedCall, RefusedTarget,
@@ -12,11 +15,8 @@ use consort_wire::{Era, RequestId, Revision};
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, UNSUPPORTED_VERSION};
 use crate::body_chunks::BodyChunks;
 use crate::endpoint::{CachedListing, GatewayEndpoint};
-use crate::ledger::OutcomeClass;
 use crate::listing::EndpointListing;
-use crate::otlp::MessageTransport;
 use crate::session::ClientSessionState;
-use crate::trace::TraceContext;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use consort_audit::ledger::OutcomeClass;
+use consort_audit::metrics::GatewayMetrics;
+use consort_audit::otlp::{CallSpan, SpanDescription, SpanKind};
+use consort_audit::trace;
 use consort_core::{
     CatalogRoute, Json, ListPurpose, LogLevel, Operation, PrimitiveKind, StreamSender, Target,
     nearest,
@@ -12,13 +16,9 @@ use consort_wire::{DrivenStream, Era, Revision};
 use serde_json::json;
 
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};
-use crate::call_recorder::{parent, with_context};
 use crate::gateway::{Inner, empty};
-use crate::ledger::OutcomeClass;
 use crate::listen;
 use crate::listing::EndpointListing;
-use crate::metrics::GatewayMetrics;
-use crate::otlp::{CallSpan, SpanDescription, SpanKind};
 use crate::relay;
 use crate::request::{AnsweringRequest, ClientDialect, ClientMessage, ClientRequest};
 use crate::session::ClientSessionState;
@@ -91,12 +91,12 @@ impl Drop for RequestRecord {
 /// Begins the span of a request and makes it the parent of the call that follows.
 fn traced(gateway: &Inner, request: &mut ClientRequest) -> Option<CallSpan> {
     // A message may be of another trace than the request that carries it.
-    let parent = parent(&request.params);
+    let parent = trace::of_params(&request.params);
     let in_headers = parent.is_none().then(|| request.origin.trace.take()).flatten();
     let tracer = &gateway.records.tracer;
     if !tracer.is_on() {
         if let Some(context) = in_headers {
-            request.params = with_context(&request.params, &context);
+            request.params = trace::params_with(&request.params, &context);
         }
         return None;
     }
@@ -115,7 +115,7 @@ fn traced(gateway: &Inner, request: &mut ClientRequest) -> Option<CallSpan> {
         ..SpanDescription::new(SpanKind::Server, &request.method)
     };
     let span = tracer.begin(&about, parent.or(in_headers).as_ref());
-    request.params = with_context(&request.params, span.context());
+    request.params = trace::params_with(&request.params, span.context());
     Some(span)
 }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Caller, IdentityId, ServerId, Toolbox};
+use consort_audit::ServerStatuses;
+use consort_core::{Caller, IdentityId, Toolbox};
 use consort_wire::{LateTimes, MemoryBudget};
 
 use crate::authenticator::Authenticator;
@@ -14,7 +15,6 @@ use crate::forwarded::{BasePath, ProxyHeaders, TrustedProxy};
 use crate::guard::HostPattern;
 use crate::http_routes::HttpRoutes;
 use crate::naming::NamingScheme;
-use crate::otlp::MessageTransport;
 use crate::sealing::SealingKey;
 
 /// Settings of a gateway.
@@ -49,33 +49,6 @@ pub struct GatewaySettings {
     pub key: SealingKey,
     /// The file that stores ended sessions until they expire; in memory alone if absent.
     pub ended_sessions: Option<PathBuf>,
-}
-
-/// Function that returns the status of every server.
-pub type ServerStatuses = Arc<dyn Fn() -> Vec<ServerStatus> + Send + Sync>;
-
-/// Status of a server, and its transport.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerStatus {
-    /// The server.
-    pub server: ServerId,
-    /// Its state, as one word.
-    pub state: &'static str,
-    /// Number of restarts.
-    pub restarts: u32,
-    /// The revision of MCP that it speaks, once that is known.
-    pub revision: Option<&'static str>,
-    /// The transport, once that is known.
-    pub via: Option<MessageTransport>,
-    /// The host and the port of a server that is reached over HTTP.
-    pub address: Option<(String, u16)>,
-}
-
-impl ServerStatus {
-    /// Makes the status of a server of which only the state is known.
-    pub fn new(server: ServerId, state: &'static str) -> Self {
-        Self { server, state, restarts: 0, revision: None, via: None, address: None }
-    }
 }
 
 impl fmt::Debug for GatewaySettings {

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use consort_audit::MessageTransport;
+use consort_audit::trace;
 use consort_core::{Caller, DrivenStream};
 use consort_wire::Holdings;
 use http::{Method, Request as HttpRequest, StatusCode};
@@ -17,10 +19,8 @@ use crate::endpoint::GatewayEndpoint;
 use crate::forwarded::BasePath;
 use crate::gateway::Inner;
 use crate::http::{HttpReply, bare, only, read, stream, text};
-use crate::otlp::MessageTransport;
 use crate::request::ClientMessage;
 use crate::sealing::secret;
-use crate::trace;
 
 /// The clients with an open stream, by the name in their URL.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use consort_audit::MessageTransport;
 use consort_core::Caller;
 use consort_wire::line_decoder::{DecodedLine, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -10,7 +11,6 @@ use tokio::sync::mpsc;
 use crate::body_chunks::BodyChunks;
 use crate::client_channel::ClientChannel;
 use crate::gateway::Gateway;
-use crate::otlp::MessageTransport;
 use crate::settings::GatewayLimits;
 
 /// Maximum size of a line buffer that is reused.

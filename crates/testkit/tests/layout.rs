@@ -22,7 +22,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-search", &["consort-core"]),
     ("consort-models", &["consort-wire", "consort-core"]),
     ("consort-shape", &["consort-wire", "consort-core", "consort-models", "consort-search"]),
-    ("consort-gateway", &["consort-wire", "consort-core", "consort-files"]),
+    ("consort-audit", &["consort-wire", "consort-core", "consort-files"]),
+    ("consort-gateway", &["consort-wire", "consort-core", "consort-files", "consort-audit"]),
     (
         "consort-agent",
         &["consort-wire", "consort-core", "consort-files", "consort-models", "consort-shape"],
@@ -38,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-oauth",
             "consort-shape",
             "consort-agent",
+            "consort-audit",
             "consort-gateway",
         ],
     ),
@@ -52,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-search",
             "consort-shape",
             "consort-agent",
+            "consort-audit",
             "consort-gateway",
         ],
     ),
@@ -69,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-search",
             "consort-shape",
             "consort-agent",
+            "consort-audit",
             "consort-gateway",
         ],
     ),
@@ -84,6 +88,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-search",
             "consort-shape",
             "consort-agent",
+            "consort-audit",
             "consort-gateway",
             "consort",
             "testkit",
@@ -214,7 +219,7 @@ fn everything_that_reaches_a_terminal_goes_through_the_cleaner() {
 
 #[test]
 fn what_answers_callers_never_reads_text_that_is_for_the_operator() {
-    for package in ["gateway", "agent", "models", "search", "shape"] {
+    for package in ["gateway", "audit", "agent", "models", "search", "shape"] {
         let mut files = Vec::new();
         sources(&root().join("crates").join(package).join("src"), &mut files);
         for path in files {
@@ -244,6 +249,20 @@ fn arrows_point_one_way() {
             }
         }
     }
+}
+
+#[test]
+fn only_the_audit_crate_knows_sqlite() {
+    let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"]);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    let knows = |package: &&serde_json::Value| {
+        let dependencies = package["dependencies"].as_array().unwrap();
+        // Tests damage ledgers by SQL.
+        dependencies.iter().any(|it| it["name"] == "rusqlite" && it["kind"] != "dev")
+    };
+    let packages = metadata["packages"].as_array().unwrap().iter().filter(knows);
+    let names: Vec<&str> = packages.map(|package| package["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["consort-audit"]);
 }
 
 #[test]
@@ -293,17 +312,15 @@ fn we_depend_on_few() {
 /// Files that read the wall clock, with the purpose: it is shown or stored, and no wait depends on it.
 const WALL_CLOCK: &[(&str, &str)] = &[
     ("agent/src/conversation.rs", "when a conversation began"),
-    (
-        "gateway/src/clock.rs",
-        "when a call was made, never earlier than the one before; when what was sealed before a restart expires",
-    ),
-    ("gateway/src/metrics.rs", "when we began"),
+    ("audit/src/clock.rs", "when a call was made, never earlier than the one before"),
+    ("audit/src/metrics.rs", "when we began"),
+    ("audit/src/otlp.rs", "when a metric was taken"),
+    ("audit/src/otlp/span.rs", "when a span began"),
+    ("gateway/src/clock.rs", "when what was sealed before a restart expires"),
     (
         "gateway/src/naming.rs",
         "since when a server is no longer configured; its names are freed a day later",
     ),
-    ("gateway/src/otlp.rs", "when a metric was taken"),
-    ("gateway/src/otlp/span.rs", "when a span began"),
     ("hub/src/builtin.rs", "the tool that tells the time"),
     ("hub/src/managed.rs", "since when a server is as it is"),
     ("hub/src/status.rs", "since when a server is as it is"),
@@ -314,7 +331,8 @@ const WALL_CLOCK: &[(&str, &str)] = &[
 fn the_clock_on_the_wall_decides_nothing() {
     let mut files = Vec::new();
     let crates = root().join("crates");
-    for package in ["agent", "core", "gateway", "hub", "models", "search", "shape", "wire"] {
+    for package in ["agent", "audit", "core", "gateway", "hub", "models", "search", "shape", "wire"]
+    {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let reads = |path: &PathBuf| {
@@ -359,8 +377,8 @@ fn nobody_compares_revisions() {
     let crates = root().join("crates");
     let mut files = Vec::new();
     for package in [
-        "admin", "agent", "config", "consort", "core", "gateway", "hub", "models", "oauth",
-        "search", "shape", "wire",
+        "admin", "agent", "audit", "config", "consort", "core", "gateway", "hub", "models",
+        "oauth", "search", "shape", "wire",
     ] {
         sources(&crates.join(package).join("src"), &mut files);
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use consort::{lock, token};
 use consort_agent::ConversationStore;
-use consort_gateway::ledger::{CallFilter, LedgerError, LedgerRow, tail, verify};
+use consort_audit::ledger::{CallFilter, LedgerError, LedgerRow, tail, verify};
 use consort_oauth::LoginStore as Logins;
 use consort_shape::pin::{PinLock, ServerLaunch};
 

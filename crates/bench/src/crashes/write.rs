@@ -8,10 +8,10 @@ use std::time::Duration;
 use consort::lock;
 use consort::token;
 use consort_agent::{ConversationStep, ConversationStore, StepEvent, StepJournal};
-use consort_core::{Caller, Json};
-use consort_gateway::ledger::{
+use consort_audit::ledger::{
     CallIntent, Ledger, LedgerMode, LedgerSettings, OutcomeClass, ValueDigest,
 };
+use consort_core::{Caller, Json};
 use consort_models::{ChatMessage, MediaSource, MessageRole, PartContent as PartKind};
 use consort_oauth::{ClientRegistration, LoginStore as Logins, StoredLogin, TokenSet};
 use consort_shape::pin::{LockedServer, PinLock, PinnedItem, PinnedKind as PinKind, ServerLaunch};

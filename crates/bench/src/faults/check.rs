@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use consort_gateway::ledger::{CallFilter, LedgerRow, tail, verify};
+use consort_audit::ledger::{CallFilter, LedgerRow, tail, verify};
 use rustix::process::Signal;
 
 use super::cases::Ran;

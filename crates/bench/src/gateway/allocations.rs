@@ -4,10 +4,11 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use consort::toolbox_layers::ToolboxLayers;
+use consort_audit::ledger::{Ledger, LedgerSettings};
+use consort_audit::live_calls::CallFeed;
+use consort_audit::{CallRecorder, CallSinks};
 use consort_core::ServerId;
-use consort_gateway::ledger::{Ledger, LedgerSettings};
-use consort_gateway::live_calls::CallFeed;
-use consort_gateway::{CallRecorder, CallSinks, Gateway, GatewaySettings, ServedToolboxSet};
+use consort_gateway::{Gateway, GatewaySettings, ServedToolboxSet};
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Era, ServerCommand, ServerLocation, ServerUrl};
 use serde::Serialize;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use consort_agent::WorkLimits;
 use consort_agent::openai::PendingToolCalls;
 use consort_agent::sub_agent::ServerAgentToolbox;
-use consort_gateway::ledger::LedgerSettings;
-use consort_gateway::live_calls::FeedLimits;
-use consort_gateway::metrics::MetricLimits;
+use consort_audit::ledger::LedgerSettings;
+use consort_audit::live_calls::FeedLimits;
+use consort_audit::metrics::MetricLimits;
 use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits};
 use consort_models::ProviderTimeouts;
 use consort_oauth::LoginLimits;
@@ -249,9 +249,9 @@ pub struct RecordLimits {
 impl Default for RecordLimits {
     fn default() -> Self {
         Self {
-            metric_tools: consort_gateway::metrics::MOST_TOOLS,
-            log_lines: consort_gateway::LINES_PER_SECOND,
-            refused_name_chars: consort_gateway::REFUSED_NAME_CHARS,
+            metric_tools: consort_audit::metrics::MOST_TOOLS,
+            log_lines: consort_audit::LINES_PER_SECOND,
+            refused_name_chars: consort_audit::REFUSED_NAME_CHARS,
         }
     }
 }

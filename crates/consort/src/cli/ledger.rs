@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand, ValueEnum};
-use consort_gateway::ledger::{CallFilter, OutcomeClass, ReportKey};
+use consort_audit::ledger::{CallFilter, OutcomeClass, ReportKey};
 
 /// Options of `consort ledger`.
 #[derive(Args, Debug)]

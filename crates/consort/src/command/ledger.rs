@@ -5,11 +5,11 @@ mod report;
 
 use std::time::Duration;
 
-use consort_core::escape::escape_line;
-use consort_gateway::ledger::{
+use consort_audit::ledger::{
     CallFilter, CallRow, LedgerError, LedgerFollower, LedgerRow, LedgerSource, OutcomeClass,
     VerifyReport, tail, verify,
 };
+use consort_core::escape::escape_line;
 use serde_json::json;
 
 use crate::cli::{GlobalArguments, LedgerArguments, LedgerCommand};

@@ -22,9 +22,10 @@ use std::sync::Arc;
 use consort::toolbox_layers::ToolboxLayers;
 use consort_admin::{AdminSettings, AdminState, OpenAiEndpoint, PendingRequests, ReloadHandle};
 use consort_agent::sub_agent::AgentRegistry;
+use consort_audit::CallSinks;
 use consort_config::{Config, ConsortOptions, STDIN, SystemValues};
 use consort_core::Problem;
-use consort_gateway::{CallSinks, Gateway};
+use consort_gateway::Gateway;
 use consort_hub::Hub;
 
 use crate::cli::{GlobalArguments, ServeArguments};

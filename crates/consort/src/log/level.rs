@@ -6,16 +6,18 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// The parts of Consort with their own log levels, and their targets.
-const PARTS: [(&str, &str); 9] = [
-    ("agent", "consort_agent"),
-    ("core", "consort_core"),
-    ("gateway", "consort_gateway"),
-    ("hub", "consort_hub"),
-    ("oauth", "consort_oauth"),
-    ("login", "consort_oauth"),
-    ("shape", "consort_shape"),
-    ("wire", "consort_wire"),
-    ("cli", "consort::"),
+const PARTS: [(&str, &[&str]); 10] = [
+    ("agent", &["consort_agent"]),
+    ("audit", &["consort_audit"]),
+    ("core", &["consort_core"]),
+    // The calls of a gateway are logged by their recorder.
+    ("gateway", &["consort_gateway", "consort_audit"]),
+    ("hub", &["consort_hub"]),
+    ("oauth", &["consort_oauth"]),
+    ("login", &["consort_oauth"]),
+    ("shape", &["consort_shape"]),
+    ("wire", &["consort_wire"]),
+    ("cli", &["consort::"]),
 ];
 
 /// Log levels: one for everything, and others for some targets, as in `info,hub=debug`.
@@ -58,16 +60,17 @@ impl FromStr for LogLevels {
             };
             let name = name.trim();
             let known = PARTS.iter().find(|(known, _)| *known == name);
-            let target = match known {
-                Some((_, target)) => (*target).to_owned(),
-                None if name.starts_with("consort") => name.to_owned(),
+            let targets = match known {
+                Some((_, targets)) => *targets,
+                None if name.starts_with("consort") => &[name],
                 None => {
                     let known: Vec<&str> = PARTS.iter().map(|(known, _)| *known).collect();
                     let name = name.escape_debug();
                     return Err(format!("unknown target `{name}`: use {}", known.join(", ")));
                 }
             };
-            levels.parts.push((target, level(word)?));
+            let level = level(word)?;
+            levels.parts.extend(targets.iter().map(|target| ((*target).to_owned(), level)));
         }
         Ok(levels)
     }
@@ -81,15 +84,27 @@ mod tests {
 
     #[test]
     fn each_part_has_the_level_that_is_said() {
-        let levels: LogLevels = "warn,hub=debug,consort_gateway::recorded=off".parse().unwrap();
+        let levels: LogLevels = "warn,hub=debug,consort_audit::call_recorder=off".parse().unwrap();
         let targets = levels.over(LevelFilter::INFO);
         assert!(targets.would_enable("consort_hub::connection", &Level::DEBUG));
         assert!(!targets.would_enable("consort_wire", &Level::INFO));
         assert!(targets.would_enable("consort::log", &Level::WARN));
-        assert!(!targets.would_enable("consort_gateway::recorded", &Level::ERROR));
+        assert!(!targets.would_enable("consort_audit::call_recorder", &Level::ERROR));
         assert!(!targets.would_enable("hyper", &Level::ERROR));
         for wrong in ["loud", "hub", "hub=loud", "hyper=debug", ""] {
             assert!(wrong.parse::<LogLevels>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_level_of_the_gateway_is_that_of_its_calls_unless_they_have_their_own() {
+        let levels: LogLevels = "gateway=off".parse().unwrap();
+        let targets = levels.over(LevelFilter::INFO);
+        assert!(!targets.would_enable("consort_gateway::guard", &Level::ERROR));
+        assert!(!targets.would_enable("consort_audit::call_recorder", &Level::ERROR));
+        let levels: LogLevels = "gateway=off,audit=warn".parse().unwrap();
+        let targets = levels.over(LevelFilter::INFO);
+        assert!(!targets.would_enable("consort_gateway::guard", &Level::ERROR));
+        assert!(targets.would_enable("consort_audit::call_recorder", &Level::WARN));
     }
 }

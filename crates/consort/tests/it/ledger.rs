@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use consort_core::Caller;
-use consort_gateway::ledger::{
+use consort_audit::ledger::{
     CallIntent, Ledger, LedgerMode, LedgerSettings, OutcomeClass, ValueDigest,
 };
+use consort_core::Caller;
 use insta::assert_snapshot;
 use serde_json::Value;
 

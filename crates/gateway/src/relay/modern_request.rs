@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use consort_audit::ledger::OutcomeClass;
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Json, Object, RequestRefusal, ServerId, StreamSender,
 };
@@ -12,7 +13,6 @@ use super::{MadeCall, TOGETHER, next};
 use crate::answer::{self, INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
 use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
-use crate::ledger::OutcomeClass;
 use crate::request::{ClientMessage, ClientRequest, ModernDeclarations};
 use crate::retold::{logged, report, under_our_names, wanted};
 use crate::suspended_calls::{self, CallStateKind, ResumedCall, SuspendedCall, input_required};

@@ -29,9 +29,10 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_audit::CallSinks;
 use consort_core::Caller;
 use consort_gateway::{
-    BearerToken, CallSinks, ClientAccess, Gateway, GatewayCounts, GatewayLimits, GatewaySettings,
+    BearerToken, ClientAccess, Gateway, GatewayCounts, GatewayLimits, GatewaySettings,
     ServedToolboxSet,
 };
 use consort_hub::{Hub, ListLimits, ServerSettings};

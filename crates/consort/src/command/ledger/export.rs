@@ -1,6 +1,6 @@
 //! `consort ledger export`: calls as CSV or JSON Lines for other programs.
 
-use consort_gateway::ledger::{
+use consort_audit::ledger::{
     CallFilter, CallRow, LedgerRow, LedgerSource, UsageCost, UsageRow, visit,
 };
 

@@ -1,6 +1,6 @@
 //! `consort ledger report`: usage and cost by caller, model and tool.
 
-use consort_gateway::ledger::{CallFilter, LedgerSource, ReportKey, ReportTotals, report};
+use consort_audit::ledger::{CallFilter, LedgerSource, ReportKey, ReportTotals, report};
 
 use super::took;
 use crate::cli::GlobalArguments;

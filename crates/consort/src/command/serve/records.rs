@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use consort_audit::ledger::{Ledger, LedgerSearch, search};
+use consort_audit::live_calls::CallFeed;
+use consort_audit::metrics::{ExternalMetrics, GatewayMetrics};
+use consort_audit::otlp::{OtlpExporter, OtlpSettings};
+use consort_audit::{CallSinks, ServerStatuses};
 use consort_config::ConsortOptions;
-use consort_gateway::ledger::{Ledger, LedgerSearch, search};
-use consort_gateway::live_calls::CallFeed;
-use consort_gateway::metrics::{ExternalMetrics, GatewayMetrics};
-use consort_gateway::otlp::{OtlpExporter, OtlpSettings};
-use consort_gateway::{CallSinks, ServerStatuses};
 use consort_hub::Hub;
 use tokio::task::JoinHandle;
 

@@ -12,9 +12,10 @@ use consort_admin::{
     ReloadRequest, ReloadTrigger, RestartLimit,
 };
 use consort_agent::sub_agent::AgentRegistry;
+use consort_audit::CallSinks;
 use consort_config::{Config, ConsortOptions, SystemValues};
 use consort_core::{Problem, Severity};
-use consort_gateway::{CallSinks, ClientAccess, Gateway};
+use consort_gateway::{ClientAccess, Gateway};
 use consort_hub::{Hub, HubSettings};
 use consort_shape::SharedApprovals;
 use consort_shape::pin::PinLock;

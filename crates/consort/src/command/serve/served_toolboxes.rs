@@ -14,9 +14,10 @@ use consort_admin::{
 };
 use consort_agent::sub_agent::AgentRegistry;
 use consort_agent::{Agent, RunObserver};
+use consort_audit::{CallRecorder, CallSinks};
 use consort_config::{AgentConfig, Config, ConsortOptions};
 use consort_core::{BoxFuture, Problem, Toolbox};
-use consort_gateway::{CallRecorder, CallSinks, ServedProfile, ServedToolboxSet};
+use consort_gateway::{ServedProfile, ServedToolboxSet};
 use consort_hub::Hub;
 use consort_models::Model;
 use consort_shape::{Exposure, OtherApprover};

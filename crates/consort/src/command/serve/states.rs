@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use consort_audit::MessageTransport;
+use consort_audit::{ServerLookup, ServerStatus, ServerStatuses};
 use consort_core::ServerId;
-use consort_gateway::otlp::MessageTransport;
-use consort_gateway::{ServerLookup, ServerStatus, ServerStatuses};
 use consort_hub::{Hub, ManagedState, ManagedStatus};
 use consort_wire::UpstreamTransport;
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Caller, CallingAgent};
-use consort_gateway::ledger::{
+use consort_audit::ledger::{
     CallFilter, CallIntent, Ledger, LedgerError, LedgerFollower, LedgerMode, LedgerRow,
     LedgerSettings, LedgerSource, ModelUsage, OutcomeClass, ReportKey, UsageCost, ValueDigest,
     WriterRole, report, tail, verify, visit,
 };
+use consort_core::{Caller, CallingAgent};
 use rusqlite::Connection;
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::ledger::LedgerStats;
-use crate::settings::ServerStatus;
+use crate::server_status::ServerStatus;
 
 /// Values from elsewhere, read when metrics are rendered.
 #[derive(Clone, Debug, Default)]

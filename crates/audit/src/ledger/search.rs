@@ -9,7 +9,6 @@ use super::LedgerError;
 use super::filter::SLACK;
 use super::read::{CallEnding, CallRow, LedgerReader, connect, ended, intent, unusable};
 use super::record::CallIntent;
-use crate::live_calls::LiveCall;
 
 /// Conditions and limits of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,13 +94,11 @@ fn look(reader: &LedgerReader, wanted: &LedgerSearch) -> Result<SearchResult, ru
 }
 
 impl LedgerSearch {
-    /// Returns true if a live call meets the conditions.
-    pub fn fits(&self, call: &LiveCall) -> bool {
-        let intent = call.intent();
-        let class = call.end().map(|end| end.class.as_str()).unwrap_or_default();
+    /// Returns true if a call that began at `time` meets the conditions; the outcome of one in progress is empty.
+    pub(crate) fn fits(&self, time: i64, intent: &CallIntent, outcome: &str) -> bool {
         let caller = &intent.caller;
-        self.before.is_none_or(|before| call.id() < before)
-            && self.since.is_none_or(|since| call.id() >= since)
+        self.before.is_none_or(|before| time < before)
+            && self.since.is_none_or(|since| time >= since)
             && self
                 .caller
                 .as_ref()
@@ -110,7 +107,7 @@ impl LedgerSearch {
                 .server
                 .as_deref()
                 .is_none_or(|it| intent.server.as_ref().is_some_and(|server| server.as_str() == it))
-            && self.outcome.as_ref().is_none_or(|it| it == class)
+            && self.outcome.as_ref().is_none_or(|it| it == outcome)
             && self.name.as_ref().is_none_or(|part| has(&intent.name, part))
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use consort_gateway::ledger::{
+use consort_audit::ledger::{
     CallFilter, Ledger, LedgerMode, LedgerRow, LedgerSettings, OutcomeClass, tail, verify,
 };
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ledger::LedgerStats;
-use crate::settings::ServerStatus;
+use crate::server_status::ServerStatus;
 
 fn server(name: &str) -> ServerId {
     name.parse().unwrap()

@@ -18,9 +18,9 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct LogLimits {
     /// Calls that failed or were refused.
-    pub(crate) calls: LineLimit,
+    pub calls: LineLimit,
     /// Requests that were refused before they were read.
-    pub(crate) refusals: LineLimit,
+    pub refusals: LineLimit,
     /// Characters of a refused call's name that are logged and written to the ledger.
     refused_name: AtomicUsize,
 }
@@ -61,7 +61,7 @@ impl LogLimits {
     }
 
     /// Logs and counts the lines suppressed since the last time.
-    pub(crate) fn flush(&self, metrics: &GatewayMetrics) {
+    pub fn flush(&self, metrics: &GatewayMetrics) {
         for limit in [&self.calls, &self.refusals] {
             let lines = limit.take_suppressed();
             if lines > 0 {
@@ -84,7 +84,7 @@ impl Default for LogLimits {
 
 /// A limit on log lines of one kind.
 #[derive(Debug)]
-pub(crate) struct LineLimit {
+pub struct LineLimit {
     kind: &'static str,
     most: AtomicU32,
     state: Mutex<LineCount>,
@@ -104,7 +104,7 @@ impl LineLimit {
     }
 
     /// Returns true if one more line may be written; if not, counts it.
-    pub(crate) fn admits(&self) -> bool {
+    pub fn admits(&self) -> bool {
         self.admits_at(Instant::now())
     }
 

@@ -11,7 +11,7 @@ use consort_core::{
 
 use super::{PACE, lock};
 use crate::clock::told;
-use crate::ledger::{CallIntent, OutcomeClass};
+use crate::ledger::{CallIntent, LedgerSearch, OutcomeClass};
 
 /// Events kept from the start of a call, and from its end.
 const KEPT: [usize; 2] = [30, 31];
@@ -162,6 +162,12 @@ impl LiveCall {
     /// Returns its end, if it has ended.
     pub fn end(&self) -> Option<LiveCallEnd> {
         self.0.end.get().copied()
+    }
+
+    /// Returns true if it meets the conditions of a search.
+    pub fn matches(&self, wanted: &LedgerSearch) -> bool {
+        let outcome = self.end().map(|end| end.class.as_str()).unwrap_or_default();
+        wanted.fits(self.id(), self.intent(), outcome)
     }
 
     /// Returns its current state.

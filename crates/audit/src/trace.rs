@@ -1,5 +1,7 @@
 //! W3C trace context: `traceparent`, `tracestate` and `baggage`, read, continued and written.
 
+mod meta;
+
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -8,6 +10,9 @@ use std::str::FromStr;
 use consort_core::Object;
 use consort_wire::splice::ObjectWriter;
 use http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(crate) use meta::{meta_with, of_meta};
+pub use meta::{of_params, params_with};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::KEYS[0]);
 
@@ -34,7 +39,7 @@ pub struct SpanId([u8; 8]);
 /// Trace context of a request, with its `tracestate` and `baggage`.
 ///
 /// ```
-/// use consort_gateway::trace::TraceContext;
+/// use consort_audit::trace::TraceContext;
 ///
 /// let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 /// let context = TraceContext::read(|key| (key == "traceparent").then_some(traceparent)).unwrap();
@@ -112,7 +117,7 @@ impl TraceContext {
 }
 
 /// Returns the trace context in the headers of a request.
-pub(crate) fn of_headers(headers: &HeaderMap) -> Option<TraceContext> {
+pub fn of_headers(headers: &HeaderMap) -> Option<TraceContext> {
     // More than one is as good as none, as the specification says.
     let mut named = headers.get_all(TRACEPARENT).iter();
     let (Some(_), None) = (named.next(), named.next()) else { return None };

@@ -19,9 +19,7 @@ use tokio::time::MissedTickBehavior;
 
 pub use settings::{ExportTarget, OtlpSettings, TraceSampler};
 use span::FinishedSpan;
-pub use span::{
-    CallSpan, MessageTransport, SpanAttribute, SpanDescription, SpanKind, SpanStart, SpanTracer,
-};
+pub use span::{CallSpan, SpanAttribute, SpanDescription, SpanKind, SpanStart, SpanTracer};
 
 use crate::metrics::{ExternalMetrics, GatewayMetrics};
 use post::post;

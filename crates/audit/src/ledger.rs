@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use consort_core::Caller;
-//! use consort_gateway::ledger::{Class, Digest, Filter, Intent, Ledger, LedgerSettings, tail, verify};
+//! use consort_audit::ledger::{Class, Digest, Filter, Intent, Ledger, LedgerSettings, tail, verify};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("ledger.db");
@@ -27,7 +27,7 @@
 //! ledger.close();
 //! assert_eq!(verify(&path)?.broken, None);
 //! assert_eq!(tail(&path, 10, &Filter::default())?.len(), 1);
-//! # Ok::<(), consort_gateway::ledger::LedgerError>(())
+//! # Ok::<(), consort_audit::ledger::LedgerError>(())
 //! ```
 
 mod archive;

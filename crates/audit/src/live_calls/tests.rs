@@ -184,7 +184,7 @@ fn a_call_has_the_same_id_in_the_ledger() {
     assert_eq!(seen, ["three", "two", "one"]);
     let one = |wanted: LedgerSearch| {
         let wanted = LedgerSearch { most: 9, look: 9, ..wanted };
-        let from_feed = feed.ended().iter().filter(|call| wanted.fits(call)).count();
+        let from_feed = feed.ended().iter().filter(|call| call.matches(&wanted)).count();
         let from_file = search(&path, &wanted).unwrap().calls.len();
         assert_eq!(from_feed, from_file, "{wanted:?}");
         from_file

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use consort_gateway::ledger::{Ledger, LedgerError, LedgerSettings, OutcomeClass, verify};
+use consort_audit::ledger::{Ledger, LedgerError, LedgerSettings, OutcomeClass, verify};
 
 use super::{calls, intent, strict};
 

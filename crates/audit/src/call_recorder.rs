@@ -12,15 +12,14 @@ use consort_core::{
     Call, CallError, CallEvent, CallEvents, Caller, CallingAgent, Catalog, CatalogChanges, Json,
     Object, RefusedCall, RejectReason, ServerId, Toolbox,
 };
-use consort_wire::splice::ObjectWriter;
 
 use crate::ledger::{CallIntent, Ledger, LedgerEntry, OutcomeClass, ValueDigest};
 use crate::lines::LogLimits;
 use crate::live_calls::CallFeed;
 use crate::metrics::GatewayMetrics;
 use crate::otlp::{SpanDescription, SpanKind, SpanTracer};
-use crate::settings::ServerStatus;
-use crate::trace::TraceContext;
+use crate::server_status::ServerStatus;
+use crate::trace::{self, TraceContext};
 
 use record::{CallRecord, withheld};
 pub use run::{ModelRequestRecord, RunRecord};
@@ -205,7 +204,7 @@ impl Toolbox for CallRecorder {
         let mut record = self.begin_call(&call);
         if let Some(span) = &record.span {
             let meta = call.meta().unwrap_or_else(Object::empty);
-            call.set_meta(&meta_with(&meta, span.context()));
+            call.set_meta(&trace::meta_with(&meta, span.context()));
         }
         call.postmark = record.postmark();
         if let (Some(id), Some(running)) = (&call.id, &record.running) {
@@ -255,46 +254,7 @@ impl Toolbox for CallRecorder {
 /// The trace context of a call, from its `_meta`.
 fn parent_of(call: &Call) -> Option<TraceContext> {
     match call.replaced.iter().find(|(member, _)| *member == "_meta") {
-        Some((_, meta)) => context_of(&meta.to_object()?),
-        None => parent(&call.params),
+        Some((_, meta)) => trace::of_meta(&meta.to_object()?),
+        None => trace::of_params(&call.params),
     }
-}
-
-/// The trace context of a request, from its `_meta`.
-pub(crate) fn parent(params: &Object) -> Option<TraceContext> {
-    context_of(params.meta()?)
-}
-
-/// The trace context in a `_meta`.
-pub(crate) fn context_of(meta: &Object) -> Option<TraceContext> {
-    // Most have none.
-    meta.get_bytes(TraceContext::KEYS[0])?;
-    let texts = TraceContext::KEYS.map(|key| meta.text(key));
-    let at = |key: &str| TraceContext::KEYS.iter().position(|known| *known == key);
-    TraceContext::read(|key| texts[at(key)?].as_deref())
-}
-
-/// Adds a trace context to a `_meta`.
-fn meta_with(meta: &Object, context: &TraceContext) -> Object {
-    let mut writer = ObjectWriter::with_capacity(meta.as_bytes().len() + 128);
-    writer.members(meta, &TraceContext::KEYS);
-    for (key, value) in context.fields() {
-        writer.text(key, &value);
-    }
-    writer.finish_object()
-}
-
-/// Adds a trace context to parameters.
-pub(crate) fn with_context(params: &Object, context: &TraceContext) -> Object {
-    let mut writer = ObjectWriter::with_capacity(params.as_bytes().len() + 128);
-    writer.members(params, &["_meta"]);
-    writer.object("_meta", |written| {
-        if let Some(meta) = params.meta() {
-            written.members(meta, &TraceContext::KEYS);
-        }
-        for (key, value) in context.fields() {
-            written.text(key, &value);
-        }
-    });
-    writer.finish_object()
 }

@@ -129,7 +129,7 @@ impl OtlpSettings {
     /// stops the gateway.
     ///
     /// ```
-    /// use consort_gateway::otlp::OtlpSettings;
+    /// use consort_audit::otlp::OtlpSettings;
     ///
     /// let read = |name: &str| match name {
     ///     "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("http://localhost:4318".to_owned()),

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_gateway::ledger::OutcomeClass;
-use consort_gateway::metrics::{ExternalMetrics, GatewayMetrics};
-use consort_gateway::otlp::{
-    MessageTransport, OtlpExporter, OtlpSettings, SpanAttribute, SpanDescription, SpanKind,
-};
-use consort_gateway::trace::TraceContext;
+use consort_audit::MessageTransport;
+use consort_audit::ledger::OutcomeClass;
+use consort_audit::metrics::{ExternalMetrics, GatewayMetrics};
+use consort_audit::otlp::{OtlpExporter, OtlpSettings, SpanAttribute, SpanDescription, SpanKind};
+use consort_audit::trace::TraceContext;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
@@ -232,7 +231,7 @@ async fn what_is_not_recorded_is_passed_on_and_not_sent() {
     exporter.drain().await;
     assert!(got.try_recv().is_err());
 
-    let off = consort_gateway::otlp::SpanTracer::off();
+    let off = consort_audit::otlp::SpanTracer::off();
     let parent = TraceContext::new(true);
     let span = off.begin(&SpanDescription::new(SpanKind::Server, "ping"), Some(&parent));
     assert_eq!(span.context(), &parent, "who records nothing changes nothing");

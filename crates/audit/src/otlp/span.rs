@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use super::TraceSampler;
 use crate::ledger::OutcomeClass;
 use crate::metrics::METHODS;
+use crate::server_status::MessageTransport;
 use crate::trace::{SpanId, TraceContext};
 
 /// The method of a request with an unknown method, as OpenTelemetry writes it.
@@ -23,15 +24,6 @@ pub enum SpanKind {
     Client,
     /// Something that happens within this process, such as the run of an agent.
     Internal,
-}
-
-/// Transport of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageTransport {
-    /// Standard input and output.
-    Pipe,
-    /// HTTP.
-    Http,
 }
 
 /// Description of a span. Unknown members are left out.

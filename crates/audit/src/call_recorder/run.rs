@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use consort_core::{Caller, CallingAgent, Object};
 
-use super::{CallSinks, context_of};
+use super::CallSinks;
 use crate::ledger::{
     CallIntent, LedgerEntry, LedgerUnavailable, ModelUsage, OutcomeClass, ValueDigest,
 };
 use crate::metrics::provider_and_name;
 use crate::otlp::{CallSpan, SpanAttribute, SpanKind, SpanStart};
-use crate::trace::TraceContext;
+use crate::trace::{self, TraceContext};
 
 /// The endpoint that model requests are recorded with: no client makes them.
 const ENDPOINT: &str = "agents";
@@ -34,7 +34,7 @@ impl CallSinks {
         agent: CallingAgent,
         parent: Option<&Object>,
     ) -> RunRecord {
-        let parent = parent.and_then(context_of);
+        let parent = parent.and_then(trace::of_meta);
         let span = self.tracer.start(parent.as_ref(), || SpanStart {
             side: SpanKind::Internal,
             name: format!("invoke_agent {}", agent.name),
