@@ -12,7 +12,7 @@ use consort_core::{
     Call, CallError, CallEvent, CallEvents, Caller, CallingAgent, Catalog, CatalogChanges, Json,
     Object, RefusedCall, RejectReason, ServerId, Toolbox,
 };
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 
 use crate::ledger::{CallIntent, Ledger, LedgerEntry, OutcomeClass, ValueDigest};
 use crate::lines::LogLimits;

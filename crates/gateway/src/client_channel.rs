@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use consort_core::{Caller, ClientSession};
-use consort_wire::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
+use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

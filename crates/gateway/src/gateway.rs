@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use consort_core::{Caller, CatalogRoute, Json, PrimitiveKind};
-use consort_wire::MemoryBudget;
+use consort_protocol::MemoryBudget;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

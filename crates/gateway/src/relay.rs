@@ -10,8 +10,8 @@ use consort_core::{
     Operation, PendingServerRequest, RequestRefusal, ServerId, ServerRequestHandling, StreamSender,
     TaskHandling,
 };
-use consort_wire::Era;
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::Era;
+use consort_protocol::splice::{self, ObjectWriter};
 
 use crate::answer::{self, INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
 use crate::body_chunks::BodyChunks;

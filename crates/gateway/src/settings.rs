@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{Caller, IdentityId, ServerId, Toolbox};
-use consort_wire::{LateTimes, MemoryBudget};
+use consort_protocol::{LateTimes, MemoryBudget};
 
 use crate::authenticator::Authenticator;
 use crate::forwarded::{BasePath, ProxyHeaders, TrustedProxy};

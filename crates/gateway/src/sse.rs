@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use consort_core::{Caller, DrivenStream};
-use consort_wire::Holdings;
+use consort_protocol::Holdings;
 use http::{Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 

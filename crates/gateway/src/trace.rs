@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
 use consort_core::Object;
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::KEYS[0]);

@@ -4,12 +4,13 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use consort::toolbox_layers::ToolboxLayers;
+use consort_client::{ServerCommand, ServerLocation, ServerUrl};
 use consort_core::ServerId;
 use consort_gateway::ledger::{Ledger, LedgerSettings};
 use consort_gateway::live_calls::CallFeed;
 use consort_gateway::{CallRecorder, CallSinks, Gateway, GatewaySettings, ServedToolboxSet};
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{Era, ServerCommand, ServerLocation, ServerUrl};
+use consort_protocol::Era;
 use serde::Serialize;
 use tempfile::TempDir;
 use tokio::net::TcpListener;

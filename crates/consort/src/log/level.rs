@@ -6,15 +6,16 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// The parts of Consort with their own log levels, and their targets.
-const PARTS: [(&str, &str); 9] = [
+const PARTS: [(&str, &str); 10] = [
     ("agent", "consort_agent"),
+    ("client", "consort_client"),
     ("core", "consort_core"),
     ("gateway", "consort_gateway"),
     ("hub", "consort_hub"),
     ("oauth", "consort_oauth"),
     ("login", "consort_oauth"),
     ("shape", "consort_shape"),
-    ("wire", "consort_wire"),
+    ("wire", "consort_client"),
     ("cli", "consort::"),
 ];
 
@@ -84,7 +85,7 @@ mod tests {
         let levels: LogLevels = "warn,hub=debug,consort_gateway::recorded=off".parse().unwrap();
         let targets = levels.over(LevelFilter::INFO);
         assert!(targets.would_enable("consort_hub::connection", &Level::DEBUG));
-        assert!(!targets.would_enable("consort_wire", &Level::INFO));
+        assert!(!targets.would_enable("consort_client", &Level::INFO));
         assert!(targets.would_enable("consort::log", &Level::WARN));
         assert!(!targets.would_enable("consort_gateway::recorded", &Level::ERROR));
         assert!(!targets.would_enable("hyper", &Level::ERROR));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_client::{ServerLocation, ServerUrl};
 use consort_core::{Call, CallEvent, Caller, Json, Operation, Target, Toolbox};
 use consort_gateway::live_calls::{CallFeed, LiveCallEvent};
 use consort_gateway::{CallRecorder, CallSinks};
 use consort_hub::{Hub, HubSettings, ServerSettings};
-use consort_wire::{ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::{Everything, everything, everything_stdio};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use consort_client::UpstreamTransport;
 use consort_core::ServerId;
 use consort_gateway::otlp::MessageTransport;
 use consort_gateway::{ServerLookup, ServerStatus, ServerStatuses};
 use consort_hub::{Hub, ManagedState, ManagedStatus};
-use consort_wire::UpstreamTransport;
 
 /// Logs each change of a server's state, up and down.
 pub(super) async fn log(hub: &Hub) -> Infallible {
