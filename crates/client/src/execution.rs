@@ -192,7 +192,7 @@ impl<'a> CallExecution<'a> {
                     return Ok(ServerAnswer::InputRequired(result));
                 }
                 ResultKind::InputRequired => {
-                    round = Some(Box::pin(self.answers(first, &result)).await?)
+                    round = Some(Box::pin(self.answers(first, &result)).await?);
                 }
                 ResultKind::Unknown(kind) => {
                     let kind: String = kind.chars().take(QUOTED).collect();
