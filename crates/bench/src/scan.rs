@@ -84,7 +84,7 @@ fn as_types(bytes: &Bytes) -> Result<Bytes, Failure> {
     let mut message: ServerJsonRpcMessage = serde_json::from_slice(bytes)?;
     match &mut message {
         rmcp::model::JsonRpcMessage::Response(response) => {
-            response.id = NumberOrString::Number(ID.into())
+            response.id = NumberOrString::Number(ID.into());
         }
         _ => return Err("the sample is not a response".into()),
     }

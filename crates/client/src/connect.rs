@@ -8,19 +8,19 @@ use consort_protocol::{
     Era, Json, Object, OperatorText, Revision, ServerError, TaskHandling, late, splice,
 };
 
-use crate::client::{ClientSettings, EraPreference, ServerLocation};
 use crate::connection::SharedConnection;
 use crate::description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError, NotSent};
 use crate::request::OutgoingRequest;
+use crate::settings::{ClientSettings, EraPreference, ServerLocation};
 use crate::transport::Transport;
 use crate::transport::http::HttpTransport;
 use crate::transport::process::ServerCommand;
 use crate::transport::sse::SseTransport;
 use crate::transport::stdio::{StdioTransport, UnreadInput};
 use crate::transport::url::ServerUrl;
-use crate::{execution, session};
+use crate::{own_request, session};
 
 /// Error codes that only a modern server uses.
 const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
@@ -295,7 +295,7 @@ pub(crate) async fn modern(
     let revision = Revision::NEWEST_MODERN;
     let dialect =
         RequestDialect::new(revision, &link.settings.client, &link.settings.host.offers());
-    let mut answer = execution::ask(link, &dialect, &request).await;
+    let mut answer = own_request::ask(link, &dialect, &request).await;
     if let Err(ClientCallError::Refused(error)) = &answer
         && error.code == UNSUPPORTED_VERSION
     {
@@ -303,7 +303,7 @@ pub(crate) async fn modern(
         if !offered.iter().any(|offer| offer == revision.as_str()) {
             return Err(ConnectError::Revision { offered });
         }
-        answer = execution::ask(link, &dialect, &request).await;
+        answer = own_request::ask(link, &dialect, &request).await;
     }
     let result = answer?;
     let offered: Vec<String> =
@@ -338,7 +338,7 @@ pub(crate) async fn initialize(
         .with("protocolVersion", Json::string(newest.revision.as_str()))
         .with("capabilities", newest.initial_capabilities().clone())
         .with("clientInfo", newest.client.clone());
-    let result = execution::ask(link, &newest, &request).await?;
+    let result = own_request::ask(link, &newest, &request).await?;
     let offered = result.text("protocolVersion");
     let Some(offered) = offered else {
         return Err(ConnectError::NotMcp(

@@ -14,16 +14,16 @@ use consort_protocol::{
 use tokio::time::sleep;
 
 use crate::call::PendingCallEvent;
-use crate::client::ClientSettings;
+use crate::call_context::CallExecution;
 use crate::connection::{MessageOrigin, SharedConnection};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, NotSent};
-use crate::execution::CallExecution;
 use crate::mailbox::{CallMailbox, MailboxItem};
 use crate::notices::ConnectionNotice;
 use crate::owner::{CallOwner, CallTask, RequestOwner};
 use crate::request::FollowUpRound;
-use crate::session;
+use crate::session_refusal;
+use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::http::{self, HttpTransport, ReplyContentType};
 use crate::transport::pool::{BodyError, PooledResponse};
@@ -100,7 +100,7 @@ impl CallExecution<'_> {
                 && http.session().is_some();
             let status = reply.status;
             let error = Box::pin(http::refused(reply)).await;
-            let refused = in_session && session::is_refused(status, &error);
+            let refused = in_session && session_refusal::is_refused(status, &error);
             return Err(if refused { NotSent::SessionRefused.into() } else { error });
         }
         match http::content(&reply.headers) {

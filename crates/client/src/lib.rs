@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod call;
+mod call_context;
 mod call_timer;
 mod calls;
 mod changes;
@@ -10,12 +11,14 @@ mod connect;
 mod connection;
 mod description;
 mod dialect;
+mod dispatch;
 mod error;
 mod exchange;
 mod execution;
 mod faults;
 mod gate;
 mod handler;
+mod input_requests;
 mod keeper_times;
 mod limits;
 mod list;
@@ -23,11 +26,15 @@ mod listen;
 mod logs;
 mod mailbox;
 mod notices;
+mod open_questions;
+mod own_request;
 mod owner;
 mod partial_envelope;
 mod questions;
 mod request;
 mod session;
+mod session_refusal;
+mod settings;
 mod task;
 mod tool_requirements;
 mod transport;
@@ -40,7 +47,7 @@ pub mod keeper {
 
 pub use call::{CallId, PendingCall, PendingCallEvent, ServerAnswer};
 pub use changes::{ChangedLists, ListChanges};
-pub use client::{Client, ClientSettings, EraPreference, ServerLocation, ToolTimes};
+pub use client::Client;
 pub use description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 pub use dialect::ClientInfo;
 pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
@@ -52,6 +59,7 @@ pub use list::{LeftOut, ListError, PARTIAL_LIST, ServerList, ServerListItem};
 pub use listen::{ChangeSubscription, SubscriptionFilter};
 pub use notices::{ConnectionNotice, NoticeReceiver};
 pub use request::{CancelHandle, OutgoingRequest};
+pub use settings::{ClientSettings, EraPreference, ServerLocation, ToolTimes};
 pub use transport::{
     addresses::{AllowedAddresses, is_public},
     credentials::{Credentials, RefusedRequest},

@@ -5,10 +5,7 @@
 //! the calls that are answered leave one client. If none of them can end, because each waits for an answer, the oldest
 //! request is refused. A request never goes to a client that it may not belong to.
 
-mod table;
-
 use std::sync::Arc;
-use std::time::Duration;
 
 use consort_protocol::{
     Json, JsonRpcMessage, Notification, PendingServerRequest, RequestId, RequestRefusal,
@@ -21,11 +18,7 @@ use crate::connection::{MessageOrigin, SharedConnection};
 use crate::handler::ServerRequest;
 use crate::logs::related_task;
 use crate::mailbox::MailboxItem;
-pub(crate) use table::OpenQuestions;
-use table::{AnsweringParty, QuestionStep};
-
-/// The time for which calls may still be answered once there are as many requests as clients that may be meant.
-const SETTLE: Duration = Duration::from_millis(500);
+use crate::open_questions::{AnsweringParty, QuestionStep, SETTLE};
 
 impl SharedConnection {
     /// Answers a request of the server, through its handler or a call, if it is allowed.

@@ -12,39 +12,11 @@ use tokio::sync::oneshot;
 use crate::connect::initialize;
 use crate::connection::{MessageOrigin, SharedConnection};
 use crate::description::UpstreamTransport;
-use crate::error::{ClientCallError, CloseReason, ConnectError};
+use crate::error::{CloseReason, ConnectError};
 use crate::notices::ConnectionNotice;
 use crate::transport::Transport;
 use crate::transport::http::{self, HttpTransport, ReplyContentType};
 use crate::transport::pool::PooledResponse;
-
-/// The TypeScript SDK's code for an unknown session.
-const SESSION_NOT_FOUND: i64 = -32001;
-
-/// The number of the current session.
-pub(crate) fn current(link: &SharedConnection) -> u64 {
-    match &link.transport {
-        Transport::Http(http) => http.session_number(),
-        Transport::Stdio(_) | Transport::Sse(_) => 0,
-    }
-}
-
-/// Returns true if a refusal concerns the session of the request: the status that the specification requires,
-/// or a bad request that says so, as servers of the TypeScript and Python SDKs answer after a restart.
-pub(crate) fn is_refused(status: StatusCode, error: &ClientCallError) -> bool {
-    let names_session = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        text.contains("session") || text.contains("not initialized")
-    };
-    match (status, error) {
-        (StatusCode::NOT_FOUND, _) => true,
-        (StatusCode::BAD_REQUEST, ClientCallError::Refused(error)) => {
-            error.code == SESSION_NOT_FOUND || names_session(&error.message)
-        }
-        (StatusCode::BAD_REQUEST, ClientCallError::Status { body, .. }) => names_session(body),
-        _ => false,
-    }
-}
 
 /// Replaces a session that the server lost, once for all concurrent calls.
 pub(crate) async fn renew(
@@ -66,7 +38,7 @@ pub(crate) async fn renew(
 /// may be lost.
 pub(crate) async fn listen(link: &Arc<SharedConnection>) {
     let (opened, open) = oneshot::channel();
-    let (listening, session) = (Arc::clone(link), current(link));
+    let (listening, session) = (Arc::clone(link), link.transport.session_number());
     link.spawn(async move { keep(&listening, session, opened).await });
     let _ = tokio::time::timeout(link.settings.times.listen, open).await;
 }
@@ -83,7 +55,7 @@ async fn keep(link: &Arc<SharedConnection>, session: u64, opened: oneshot::Sende
     let mut was_open = false;
     let mut has_lived;
     // A session that was replaced has a stream of its own.
-    while current(link) == session {
+    while link.transport.session_number() == session {
         let mut events = SseDecoder::new(link.settings.limits.message_bytes);
         has_lived = false;
         let reply = http.listen(&link.dialect(), last.as_deref()).await;
@@ -168,41 +140,4 @@ async fn follow(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use consort_protocol::JsonRpcMessage;
-
-    fn error(code: i64, message: &str) -> ClientCallError {
-        let text = format!(
-            r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":"{message}"}},"id":null}}"#
-        );
-        let Ok(JsonRpcMessage::Error { error, .. }) =
-            JsonRpcMessage::parse(bytes::Bytes::from(text))
-        else {
-            panic!()
-        };
-        ClientCallError::Refused(error)
-    }
-
-    #[test]
-    fn a_refusal_that_names_the_session_is_about_the_session() {
-        let bad = StatusCode::BAD_REQUEST;
-        let body = |body: &str| ClientCallError::Status {
-            status: 400,
-            retry_after: None,
-            body: body.to_owned(),
-        };
-        assert!(is_refused(StatusCode::NOT_FOUND, &body("")));
-        assert!(is_refused(bad, &error(-32000, "Bad Request: No valid session ID provided")));
-        assert!(is_refused(bad, &error(-32000, "Bad Request: Server not initialized")));
-        assert!(is_refused(bad, &error(-32001, "gone")));
-        assert!(is_refused(bad, &body("Invalid or missing session ID")));
-        assert!(!is_refused(bad, &error(-32000, "Bad Request: Unsupported protocol version")));
-        assert!(!is_refused(bad, &error(-32602, "unknown tool")));
-        assert!(!is_refused(bad, &body("no such city")));
-        assert!(!is_refused(StatusCode::CONFLICT, &body("session")));
-    }
 }

@@ -8,10 +8,11 @@ use consort_protocol::{Json, Object, ServerError};
 use tokio::time::sleep;
 
 use crate::call::{PendingCallEvent, ServerAnswer};
+use crate::call_context::CallExecution;
 use crate::connection::SharedConnection;
 use crate::dialect::RequestDialect;
 use crate::error::ClientCallError;
-use crate::execution::{self, CallExecution};
+use crate::own_request;
 use crate::owner::{CallOwner, CallTask};
 use crate::request::OutgoingRequest;
 
@@ -83,7 +84,7 @@ async fn modern(
                     let responses = run.put(id, &requests, |key| fresh.contains(key)).await?;
                     drop(waiting);
                     let update = about("tasks/update", task).with("inputResponses", responses);
-                    execution::ask(run.link, dialect, &update).await?;
+                    own_request::ask(run.link, dialect, &update).await?;
                     answered.extend(fresh);
                 }
             }
@@ -169,7 +170,7 @@ async fn look(
 ) -> Result<Object, ClientCallError> {
     let mut attempt = 1;
     loop {
-        match execution::ask(run.link, dialect, &about("tasks/get", task)).await {
+        match own_request::ask(run.link, dialect, &about("tasks/get", task)).await {
             Ok(state) => {
                 run.pulse.beat();
                 return Ok(state);
@@ -224,7 +225,7 @@ impl Drop for TaskGuard<'_> {
         let (link, dialect) = (Arc::clone(self.link), Arc::clone(self.dialect));
         let cancel = about("tasks/cancel", self.task);
         self.link.spawn(async move {
-            if let Err(error) = execution::ask(&link, &dialect, &cancel).await {
+            if let Err(error) = own_request::ask(&link, &dialect, &cancel).await {
                 tracing::debug!(%error, "a task was not cancelled");
             }
         });

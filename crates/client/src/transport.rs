@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use bytes::Bytes;
+use consort_protocol::{MemoryHolder, MemoryReservation, SendObserver};
+use tokio_util::sync::CancellationToken;
+
 pub(crate) mod addresses;
 pub(crate) mod credentials;
 pub(crate) mod http;
@@ -25,7 +29,8 @@ pub(crate) mod tls;
 pub(crate) mod url;
 mod watchdog;
 
-use consort_protocol::SendObserver;
+use crate::error::CloseReason;
+use crate::settings::ClientSettings;
 use http::HttpTransport;
 use sse::SseTransport;
 use stdio::StdioTransport;
@@ -36,6 +41,44 @@ pub(crate) enum Transport {
     Stdio(StdioTransport),
     Http(HttpTransport),
     Sse(SseTransport),
+}
+
+impl Transport {
+    /// Returns the number of the current session: it changes when the server lost the session; 0 if there is none.
+    pub(crate) fn session_number(&self) -> u64 {
+        match self {
+            Self::Http(http) => http.session_number(),
+            Self::Stdio(_) | Self::Sse(_) => 0,
+        }
+    }
+}
+
+/// Receiver of the messages on a channel that all calls share. Implemented by the connection, called by the transport.
+pub(crate) trait ChannelReceiver: Send + Sync {
+    /// The settings of the connection.
+    fn settings(&self) -> &ClientSettings;
+
+    /// The end of the connection.
+    fn stop(&self) -> &CancellationToken;
+
+    /// The holder of memory for a message whose call is not known yet.
+    fn holder(&self) -> MemoryHolder;
+
+    /// Dispatches a message, which is charged to the caller that it answers. An error ends the connection.
+    fn receive_shared(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        room: &mut MemoryReservation,
+    ) -> Result<(), CloseReason>;
+
+    /// Handles an oversized message, which was skipped. An error ends the connection.
+    fn oversized(&self, id: Option<u64>) -> Result<(), CloseReason>;
+
+    /// Handles a large message that got no memory in time and was skipped. Only the call that it answers ends.
+    fn no_room(&self, id: Option<u64>);
+
+    /// Closes the connection and ends its calls.
+    fn close(&self, closed: &CloseReason);
 }
 
 /// Send state of a request, which makes "not sent" provable.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consort_protocol::sse;
 
-use crate::client::ClientSettings;
+use crate::settings::ClientSettings;
 
 /// State of resuming a broken stream.
 #[derive(Default)]

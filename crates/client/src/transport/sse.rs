@@ -7,10 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use consort_protocol::sse::SseDecoder;
 
-use super::SendPermit;
 use super::http::{self, HttpTransport, ReplyContentType};
 use super::pool::PooledResponse;
-use crate::connection::SharedConnection;
+use super::{ChannelReceiver, SendPermit};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
 
@@ -86,23 +85,23 @@ impl SseTransport {
 
 impl SseStream {
     /// Dispatches messages until the stream or the connection ends.
-    pub(crate) async fn serve(mut self, link: Arc<SharedConnection>) {
+    pub(crate) async fn serve(mut self, link: Arc<impl ChannelReceiver>) {
         let closed = tokio::select! {
             closed = self.read(&link) => closed,
-            () = link.stop.cancelled() => CloseReason::Ours,
+            () = link.stop().cancelled() => CloseReason::Ours,
         };
         link.close(&closed);
     }
 
-    async fn read(&mut self, link: &Arc<SharedConnection>) -> CloseReason {
-        let mut room = link.settings.budget.reservation();
-        let mut patience = link.settings.times.shared_room;
+    async fn read(&mut self, link: &Arc<impl ChannelReceiver>) -> CloseReason {
+        let mut room = link.settings().budget.reservation();
+        let mut patience = link.settings().times.shared_room;
         loop {
             loop {
                 match self.events.next_event() {
                     Ok(Some(event)) if event.kind == "message" => {
                         if event.data.len() > LARGE {
-                            patience = link.settings.times.shared_room;
+                            patience = link.settings().times.shared_room;
                         }
                         if let Err(closed) = link.receive_shared(event.data, &mut room) {
                             return closed;
@@ -117,8 +116,8 @@ impl SseStream {
                 Some(Ok(bytes)) => {
                     let held = self.events.held() + bytes.len();
                     if !room.covers(held) {
-                        room.assign(&link.calls.holder(|| None));
-                        let extended = room.extend(held, link.settings.limits.message_bytes);
+                        room.assign(&link.holder());
+                        let extended = room.extend(held, link.settings().limits.message_bytes);
                         let extended = tokio::time::timeout(patience, extended).await;
                         if extended.is_err() {
                             room.release();

@@ -13,10 +13,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
-use super::SendPermit;
 use super::live::LiveLog;
 use super::process::{ServerCommand, ServerProcess, StderrReader, StderrTail};
-use crate::connection::SharedConnection;
+use super::{ChannelReceiver, SendPermit};
 use crate::error::{CloseReason, NotSent};
 use crate::limits::Limits;
 
@@ -124,13 +123,13 @@ impl StdioPipes {
     }
 
     /// Serves the pipes until the server exits or the connection stops, then ends the process.
-    pub(crate) async fn serve(self, link: Arc<SharedConnection>) {
+    pub(crate) async fn serve(self, link: Arc<impl ChannelReceiver>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
         let mut stderr = StderrReader::new(
-            link.settings.label.as_str(),
+            link.settings().label.as_str(),
             process.tail.clone(),
             stderr,
-            &link.settings.limits,
+            &link.settings().limits,
         );
         let closed = {
             let mut carrying = pin!(carry(stdin, stdout, outgoing, &link));
@@ -152,7 +151,7 @@ impl StdioPipes {
                 };
                 let last_words = async { tokio::try_join!(process.ended(), output) };
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
-                    Ok(Ok((status, ()))) => exited(&link, status, stderr.tail.text()),
+                    Ok(Ok((status, ()))) => exited(&*link, status, stderr.tail.text()),
                     // The server ends with its keeper, so its closed output may be noticed first.
                     Ok(Err(_)) if process.is_kept() => CloseReason::Broken(KEEPER_LOST.to_owned()),
                     _ => CloseReason::Broken(reason),
@@ -161,16 +160,16 @@ impl StdioPipes {
             other => other,
         });
         tokio::select! {
-            () = process.end(&link.settings.times) => {}
+            () = process.end(&link.settings().times) => {}
             () = async { stderr.follow().await; std::future::pending().await } => {}
         }
     }
 }
 
 /// Logs the end of a server process, with an id that its callers receive.
-fn exited(link: &SharedConnection, status: ExitStatus, stderr: OperatorText) -> CloseReason {
+fn exited(link: &impl ChannelReceiver, status: ExitStatus, stderr: OperatorText) -> CloseReason {
     let (status, incident) = (status.to_string(), IncidentId::random());
-    let server = link.settings.label.as_str();
+    let server = link.settings().label.as_str();
     tracing::info!(server, status, %incident, "server process ended");
     // Unless they were logged when they came.
     for line in stderr.lines_for_operator().filter(|_| !LiveLog::is_on()) {
@@ -184,7 +183,7 @@ async fn carry(
     stdin: impl AsyncWrite + Unpin,
     stdout: impl AsyncRead + Unpin,
     outgoing: mpsc::Receiver<OutgoingMessage>,
-    link: &Arc<SharedConnection>,
+    link: &Arc<impl ChannelReceiver>,
 ) -> CloseReason {
     let mut reader = pin!(read(stdout, link));
     let mut writer = pin!(write(stdin, outgoing));
@@ -194,22 +193,22 @@ async fn carry(
             biased;
             closed = &mut reader => return closed,
             () = &mut writer, if writing => writing = false,
-            () = link.stop.cancelled() => return CloseReason::Ours,
+            () = link.stop().cancelled() => return CloseReason::Ours,
         }
     }
 }
 
-async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<SharedConnection>) -> CloseReason {
-    let limits = &link.settings.limits;
+async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<impl ChannelReceiver>) -> CloseReason {
+    let limits = &link.settings().limits;
     let mut lines = LineDecoder::new(limits.message_bytes, limits.skipped_bytes);
-    let mut room = link.settings.budget.reservation();
-    let mut patience = link.settings.times.shared_room;
+    let mut room = link.settings().budget.reservation();
+    let mut patience = link.settings().times.shared_room;
     loop {
         while let Some(line) = lines.next_line() {
             match line {
                 DecodedLine::Whole(line) => {
                     if line.len() > BATCH {
-                        patience = link.settings.times.shared_room;
+                        patience = link.settings().times.shared_room;
                     }
                     if let Err(closed) = link.receive_shared(line, &mut room) {
                         return closed;
@@ -225,7 +224,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<SharedConnection>) 
             }
         }
         if !room.covers(lines.held() + BLOCK) {
-            room.assign(&link.calls.holder(|| None));
+            room.assign(&link.holder());
             let extended = room.extend(lines.held() + BLOCK, limits.message_bytes);
             if tokio::time::timeout(patience, extended).await.is_err() {
                 room.release();

@@ -165,7 +165,7 @@ async fn a_stream_cut_anywhere_loses_the_call_unless_its_answer_was_whole() {
                     assert_eq!(result.get("n").unwrap().integer(), Some(7));
                 }
                 Err(ClientCallError::Unknown(CloseReason::Broken(_))) => {
-                    assert!(!whole, "{head:?}")
+                    assert!(!whole, "{head:?}");
                 }
                 Err(other) => panic!("{head:?}: {other}"),
             }

@@ -130,7 +130,7 @@ async fn a_broken_stream_is_resumed_behind_its_last_event() {
     while let Some(event) = call.next().await {
         match event {
             consort_client::PendingCallEvent::Progress(progress) => {
-                seen.push(progress.progress().to_string())
+                seen.push(progress.progress().to_string());
             }
             consort_client::PendingCallEvent::End(end) => {
                 seen.push(complete(end).unwrap().get("n").unwrap().to_string());

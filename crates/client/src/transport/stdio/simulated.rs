@@ -15,11 +15,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{StderrTail, StdioTransport, carry};
 use crate::call::{PendingCallEvent, ServerAnswer};
-use crate::client::{Client, ClientSettings};
+use crate::client::Client;
 use crate::connection::SharedConnection;
 use crate::error::{CallEffect, ClientCallError, CloseReason, NotSent, TimeLimitKind};
 use crate::limits::{Limits, Times};
 use crate::request::{CancelHandle, OutgoingRequest};
+use crate::settings::ClientSettings;
 use crate::transport::Transport;
 use server::Rogue;
 

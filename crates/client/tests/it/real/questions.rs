@@ -42,10 +42,10 @@ async fn a_question_that_was_not_offered_never_reaches_the_host() {
         // A legacy server hears our refusal and answers for itself.
         match peer.era {
             Era::Legacy => {
-                assert!(matches!(end, Err(ClientCallError::Refused(_))), "{peer}: {end:?}")
+                assert!(matches!(end, Err(ClientCallError::Refused(_))), "{peer}: {end:?}");
             }
             Era::Modern => {
-                assert!(matches!(end, Err(ClientCallError::Malformed(_))), "{peer}: {end:?}")
+                assert!(matches!(end, Err(ClientCallError::Malformed(_))), "{peer}: {end:?}");
             }
         }
         assert_eq!(host.asked(), Vec::<String>::new(), "{peer}");

@@ -138,10 +138,10 @@ impl CallPrinter {
         for (at, block) in content.iter().enumerate() {
             match block {
                 ContentBlock::Image(media) => {
-                    self.media("image", at, &media.data, &media.mime_type)?
+                    self.media("image", at, &media.data, &media.mime_type)?;
                 }
                 ContentBlock::Audio(media) => {
-                    self.media("audio", at, &media.data, &media.mime_type)?
+                    self.media("audio", at, &media.data, &media.mime_type)?;
                 }
                 other => line(escape_text(
                     &ToolResult::new(std::slice::from_ref(other), None, false).flattened(),

@@ -3,14 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use consort_protocol::{Notification, RequestId};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::SETTLE;
 use crate::calls::{AnsweringCall, AskingCalls};
 use crate::owner::CallClient;
+
+/// The time for which calls may still be answered once there are as many requests as clients that may be meant.
+pub(crate) const SETTLE: Duration = Duration::from_millis(500);
 
 /// Requests of one server that wait for an answer.
 #[derive(Debug, Default)]
@@ -21,32 +24,32 @@ pub(crate) struct OpenQuestions {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct QuestionTable {
-    pub(super) open: HashMap<RequestId, OpenQuestion>,
+pub(crate) struct QuestionTable {
+    pub(crate) open: HashMap<RequestId, OpenQuestion>,
     arrived: u64,
     /// True if a task watches the held requests.
-    pub(super) is_watched: bool,
+    pub(crate) is_watched: bool,
 }
 
 /// A request that waits for an answer.
 #[derive(Debug)]
-pub(super) struct OpenQuestion {
+pub(crate) struct OpenQuestion {
     /// The order of arrival.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     since: Instant,
-    pub(super) body: Notification,
+    pub(crate) body: Notification,
     /// Calls that it may belong to, with their clients.
     candidates: Vec<(u64, CallClient)>,
     /// The client that it was assigned to.
-    pub(super) client: Option<CallClient>,
+    pub(crate) client: Option<CallClient>,
     /// Number of assignments: an answer from an earlier one is ignored.
-    pub(super) turn: u32,
-    pub(super) place: AnsweringParty,
+    pub(crate) turn: u32,
+    pub(crate) place: AnsweringParty,
 }
 
 /// The party that is to answer a request.
 #[derive(Debug)]
-pub(super) enum AnsweringParty {
+pub(crate) enum AnsweringParty {
     /// None yet: calls of several clients are in flight.
     Held,
     /// The call on whose own stream it came.
@@ -59,7 +62,7 @@ pub(super) enum AnsweringParty {
 
 /// The next step with a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum QuestionStep {
+pub(crate) enum QuestionStep {
     Hold,
     Hand(AnsweringCall),
     AskHost,
@@ -68,7 +71,7 @@ pub(super) enum QuestionStep {
 
 impl OpenQuestion {
     /// Decides on the next step, after the candidates that were answered meanwhile are removed.
-    pub(super) fn next_step(&mut self, calls: &AskingCalls) -> QuestionStep {
+    pub(crate) fn next_step(&mut self, calls: &AskingCalls) -> QuestionStep {
         let abandoned = |id: u64| calls.abandoned.iter().any(|(call, _)| *call == id);
         let in_flight = |id: u64| calls.in_flight.iter().any(|call| call.id == id);
         self.candidates.retain(|(call, _)| in_flight(*call) || abandoned(*call));
@@ -88,7 +91,7 @@ impl OpenQuestion {
     }
 
     /// Removes a call that left it unanswered.
-    pub(super) fn pass(&mut self, call: u64) {
+    pub(crate) fn pass(&mut self, call: u64) {
         self.candidates.retain(|(candidate, _)| *candidate != call);
     }
 }
@@ -101,17 +104,17 @@ fn only_client(calls: &[(u64, CallClient)]) -> Option<CallClient> {
 }
 
 impl OpenQuestions {
-    pub(super) fn lock(&self) -> MutexGuard<'_, QuestionTable> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, QuestionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of open requests.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
     /// Adds a request that may belong to these calls.
-    pub(super) fn add(
+    pub(crate) fn add(
         &self,
         id: &RequestId,
         body: Notification,
@@ -134,7 +137,7 @@ impl OpenQuestions {
         }
     }
 
-    pub(super) fn take(&self, id: &RequestId) -> Option<OpenQuestion> {
+    pub(crate) fn take(&self, id: &RequestId) -> Option<OpenQuestion> {
         let taken = self.lock().open.remove(id);
         if taken.is_some() {
             self.count.fetch_sub(1, Ordering::AcqRel);
@@ -162,20 +165,20 @@ impl OpenQuestions {
         }
     }
 
-    pub(super) fn oldest(&self) -> Option<RequestId> {
+    pub(crate) fn oldest(&self) -> Option<RequestId> {
         let table = self.lock();
         table.open.iter().min_by_key(|(_, question)| question.number).map(|(id, _)| id.clone())
     }
 
     /// Returns the held requests, oldest first.
-    pub(super) fn held(&self) -> Vec<RequestId> {
+    pub(crate) fn held(&self) -> Vec<RequestId> {
         let table = self.lock();
         table.held().into_iter().map(|(id, _)| id.clone()).collect()
     }
 
     /// Returns the oldest held request if no call that may be meant can end: there are as many requests as clients with
     /// such calls, and none of these waits for its client.
-    pub(super) fn deadlocked(&self, calls: &AskingCalls) -> Option<RequestId> {
+    pub(crate) fn deadlocked(&self, calls: &AskingCalls) -> Option<RequestId> {
         let table = self.lock();
         let held = table.held();
         if held.iter().any(|(_, question)| question.since.elapsed() < SETTLE) {
@@ -194,7 +197,7 @@ impl OpenQuestions {
 
 impl QuestionTable {
     /// Returns the held requests, oldest first.
-    pub(super) fn held(&self) -> Vec<(&RequestId, &OpenQuestion)> {
+    pub(crate) fn held(&self) -> Vec<(&RequestId, &OpenQuestion)> {
         let held =
             self.open.iter().filter(|(_, question)| matches!(question.place, AnsweringParty::Held));
         let mut held: Vec<_> = held.collect();
