@@ -1,7 +1,7 @@
 //! A stream of lines, cut anywhere.
 #![no_main]
 
-#[path = "../../crates/wire/tests/it/laws/lines.rs"]
+#[path = "../../crates/protocol/tests/it/laws/lines.rs"]
 mod lines;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| lines::check(bytes));

@@ -3,7 +3,7 @@
 use consort_core::{
     Call, CallError, CatalogEntry, DrivenStream, PrimitiveKind, Subscription, SubscriptionEvent,
 };
-use consort_wire::Era;
+use consort_protocol::Era;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

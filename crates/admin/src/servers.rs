@@ -5,10 +5,11 @@ mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use consort_client::UpstreamTransport;
 use consort_config::{Config, ServerConfig};
 use consort_core::{Caller, Catalog, Problem, Revision, ServerId, Severity};
 use consort_hub::ManagedStatus;
-use consort_wire::{Era, UpstreamTransport};
+use consort_protocol::Era;
 use http::StatusCode;
 
 use crate::active_config::ActiveConfig;

@@ -169,7 +169,7 @@ fn with_name(tool: &Tool, name: &str) -> Tool {
     if tool.name() == name {
         return tool.clone();
     }
-    let mut writer = consort_wire::splice::ObjectWriter::new();
+    let mut writer = consort_protocol::splice::ObjectWriter::new();
     writer.text("name", name);
     writer.members(tool.definition(), &["name"]);
     Tool::from_object(writer.finish_object())

@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use consort_core::ServerId;
-use consort_wire::Era;
+use consort_protocol::Era;
 
 pub use detached::DetachedMetrics;
 pub use expose::{ExternalMetrics, MetricFamily, MetricSeries, MetricType, MetricValue};

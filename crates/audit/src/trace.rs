@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
 use consort_core::Object;
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) use meta::{meta_with, of_meta};

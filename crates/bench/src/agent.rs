@@ -174,10 +174,10 @@ fn prepared(tools: &Arc<dyn Toolbox>, endpoint: &ProviderEndpoint) -> Bytes {
 
 /// Does the work of an agent's run without an agent.
 async fn direct(address: &str, body: &Bytes, tools: &Arc<dyn Toolbox>) {
-    let origin = consort_wire::HttpOrigin::new(
+    let origin = consort_client::HttpOrigin::new(
         &format!("http://{address}/v1"),
-        &consort_wire::Limits::default(),
-        &consort_wire::Times::default(),
+        &consort_client::Limits::default(),
+        &consort_client::Times::default(),
     );
     let origin = origin.expect("it is an address of our own");
     for _ in 0..TURNS {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 

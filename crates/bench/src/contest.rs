@@ -4,7 +4,7 @@ use std::fmt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};

@@ -213,13 +213,13 @@ mod tests {
     use super::*;
 
     const PRINTED: &str = "consort \n\
-        \t    55 consort_wire::json::scan::h0123456789abcdef\n\
+        \t    55 consort_protocol::json::scan::h0123456789abcdef\n\
         \t    54 [unknown]\n\
         \t    53 tokio::park.llvm.77\n\
         \n\
         consort \n\
         \t    57 memcpy\n\
-        \t    55 consort_wire::json::scan::hfedcba9876543210\n\
+        \t    55 consort_protocol::json::scan::hfedcba9876543210\n\
         \t    53 tokio::park\n\
         \n\
         consort \n\
@@ -233,14 +233,17 @@ mod tests {
         assert_eq!(
             stacks.own(),
             [
-                ("consort_wire::json::scan".to_owned(), third),
+                ("consort_protocol::json::scan".to_owned(), third),
                 ("memcpy".to_owned(), third),
                 ("tokio::park".to_owned(), third),
             ]
         );
         assert_eq!(
             stacks.through(|name| name != "memcpy"),
-            [("tokio::park".to_owned(), 1.0), ("consort_wire::json::scan".to_owned(), 2.0 * third)]
+            [
+                ("tokio::park".to_owned(), 1.0),
+                ("consort_protocol::json::scan".to_owned(), 2.0 * third)
+            ]
         );
     }
 

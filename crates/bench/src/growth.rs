@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tempfile::TempDir;

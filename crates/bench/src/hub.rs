@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
+use consort_client::{Client, ServerCommand, ServerLocation};
 use consort_core::{Caller, Catalog, Json, PrimitiveKind, ServerCatalog, ServerId, Toolbox};
 use consort_hub::{ConnectTrigger, Hub, HubSettings, ManagedState, ServerSettings};
-use consort_wire::{Client, ServerCommand, ServerLocation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -130,7 +130,7 @@ pub(crate) fn run(task: Task, folder: PathBuf) -> Result<Measured, Failure> {
             Task::OneByOne => {
                 for server in servers()? {
                     let client =
-                        Client::connect(&server.server, consort_wire::ClientSettings::default())
+                        Client::connect(&server.server, consort_client::ClientSettings::default())
                             .await?;
                     tools += client.list(PrimitiveKind::Tools).await?.items.len();
                     // Ending it is no part of the start.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort_wire::{Era, Json};
+use consort_protocol::{Era, Json};
 
 use crate::Failure;
 use crate::agent;
@@ -50,7 +50,7 @@ const SERVE: &str =
 /// Command of this program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Measure the `wire` crate.
+    /// Measure the `protocol` and `client` crates.
     Wire(Options),
     /// Measure the `hub` crate.
     Hub(Options),

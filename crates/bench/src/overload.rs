@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 use serde_json::Map;

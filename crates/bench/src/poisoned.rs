@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use consort_protocol::Json;
 use consort_shape::scan::{ScanFinding, ScanRuleSet, scan};
-use consort_wire::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

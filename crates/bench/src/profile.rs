@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use consort_client::{Client, OutgoingRequest, ServerLocation, ServerUrl};
 use consort_core::{Caller, ServerId, Toolbox as _};
 use consort_hub::{Hub, ServerSettings};
+use consort_protocol::{Era, Json};
 use consort_search::{SearchLimits, ToolDocument, ToolIndex};
-use consort_wire::{Client, Era, Json, OutgoingRequest, ServerLocation, ServerUrl};
 use serde_json::Map;
 use tempfile::TempDir;
 
@@ -248,7 +249,7 @@ pub(crate) fn run(hot: Hot, seconds: u32) -> Result<(), Failure> {
 
 async fn wire(until: Instant) -> Result<(), Failure> {
     let server = Process::server(&Serve::new(Listen::Http)).await?;
-    let settings = consort_wire::ClientSettings::default();
+    let settings = consort_client::ClientSettings::default();
     let client =
         Client::connect(&ServerLocation::Http(ServerUrl::new(server.url())?), settings).await?;
     let arguments = Json::from(serde_json::json!({ "text": samples::text(ECHO) }));
@@ -276,7 +277,8 @@ async fn hub(until: Instant) -> Result<(), Failure> {
     let program = std::env::current_exe()?;
     while Instant::now() < until {
         let servers = (0..SERVERS).map(|n| {
-            let command = consort_wire::ServerCommand::new(&program).arguments(["serve", "stdio"]);
+            let command =
+                consort_client::ServerCommand::new(&program).arguments(["serve", "stdio"]);
             let id = ServerId::derive(&format!("server-{n:02}"));
             ServerSettings::new(id, ServerLocation::Command(command))
         });

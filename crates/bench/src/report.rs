@@ -19,7 +19,7 @@ struct Report {
     allocations: Option<Vec<allocations::Row>>,
 }
 
-/// Measures the `wire` crate and prints the report.
+/// Measures the `protocol` and `client` crates and prints the report.
 pub(crate) fn wire(options: &Options) -> Result<(), Failure> {
     let report = measure(options)?;
     let text = match options.format {

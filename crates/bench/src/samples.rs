@@ -1,7 +1,7 @@
 //! The messages that are measured: typical server messages of typical sizes.
 
 use bytes::Bytes;
-use consort_wire::{Json, RequestId, splice};
+use consort_protocol::{Json, RequestId, splice};
 use serde_json::{Value, json};
 
 /// A message from a server.
@@ -129,7 +129,7 @@ pub(crate) fn tools(count: usize) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_wire::JsonRpcMessage;
+    use consort_protocol::JsonRpcMessage;
 
     #[test]
     fn each_sample_is_a_message_about_as_large_as_its_name_says() {

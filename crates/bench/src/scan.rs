@@ -1,7 +1,7 @@
 //! Cost of parsing a message and forwarding it under another id, in three ways.
 
 use bytes::Bytes;
-use consort_wire::{JsonRpcMessage, RequestId, splice};
+use consort_protocol::{JsonRpcMessage, RequestId, splice};
 use rmcp::model::{NumberOrString, ServerJsonRpcMessage};
 use serde::Serialize;
 use serde_json::Value;

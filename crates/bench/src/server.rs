@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_wire::{
+use consort_protocol::{
     Era, Json, Notification, Object, RequestId, Revision, splice, splice::ObjectWriter,
 };
 use serde_json::{Value, json};

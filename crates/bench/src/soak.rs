@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::Serialize;
 use tokio::time::sleep;
 

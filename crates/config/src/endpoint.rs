@@ -1,6 +1,6 @@
 //! Checks of URLs and headers, with messages that never quote a possible secret.
 
-use consort_wire::{ConnectError, ServerUrl};
+use consort_client::{ConnectError, ServerUrl};
 
 use crate::error::ConfigErrorKind;
 use crate::names::shorten_name;

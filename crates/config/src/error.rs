@@ -167,7 +167,7 @@ pub(crate) enum ConfigErrorKind {
     #[error("`{0}` is a WebSocket address, which MCP does not use")]
     WebSocket(String),
     #[error("`proxy` is {0}")]
-    Proxy(consort_wire::InvalidProxyUrl),
+    Proxy(consort_client::InvalidProxyUrl),
     #[error("invalid header `{header}`: {reason}")]
     Header { header: String, reason: &'static str },
     #[error("a script `{0}` is neither Python nor JavaScript")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::Times;
+use consort_client::Times;
 use serde_json::{Value, json};
 
 use crate::duration::ConfigDuration;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use consort_client::{
+    ClientCertificate, EraPreference, NetworkSettings, ProxyChoice, ProxyUrl, ServerCommand,
+    ServerLocation, ServerUrl, Times, ToolTimes,
+};
 use consort_core::{NamePattern, Problem, SESSION, Severity};
 use consort_hub::{ConnectTrigger as When, ServerSettings};
 use consort_oauth::{ClientCredentials, LoginLimits};
 use consort_shape::transform::{DropTools, ForServer, KeepTools, Transform};
-use consort_wire::{
-    ClientCertificate, EraPreference, NetworkSettings, ProxyChoice, ProxyUrl, ServerCommand,
-    ServerLocation, ServerUrl, Times, ToolTimes,
-};
 
 use crate::duration::ConfigDuration;
 use crate::endpoint;

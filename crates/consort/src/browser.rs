@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 use std::process::Stdio;
 use std::time::Duration;
 
+use consort_client::BoxFuture;
 use consort_core::escape::escape_line;
 use consort_oauth::UserAgent;
-use consort_wire::BoxFuture;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_long_version_names_every_revision() {
-        for revision in consort_wire::Revision::ALL {
+        for revision in consort_protocol::Revision::ALL {
             assert!(long_version().contains(revision.as_str()));
         }
     }

@@ -31,7 +31,7 @@ mod watch;
 use std::sync::Arc;
 
 use clap::CommandFactory;
-use consort_wire::SilentHandler;
+use consort_client::SilentHandler;
 
 use crate::cli::{Cli, CliCommand, FreshArguments, GlobalArguments, LedgerSelection};
 use crate::command_hub::{CatalogFreshness, CommandHub};

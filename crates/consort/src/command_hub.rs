@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
+use consort_client::ClientHandler;
 use consort_config::{Config, InputKind, InputVariable};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Catalog, CatalogEntry, PrimitiveKind, Problem, ServerId, Toolbox};
 use consort_hub::{ConnectTrigger, Hub, HubSettings, ManagedState, ManagedStatus, builtin};
 use consort_shape::Exposure;
-use consort_wire::ClientHandler;
 use tokio::task::JoinSet;
 
 use crate::cli::{GlobalArguments, LedgerSelection};

@@ -7,14 +7,12 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use consort_client::{ServerCommand, ServerLocation};
 use consort_core::{CallEvent, LocalTool, ProgressReporter, ServerId, ToolResult};
 use consort_hub::ServerSettings;
-use consort_wire::line_decoder::{DecodedLine, LineDecoder};
-use consort_wire::splice::{self, ObjectWriter};
-use consort_wire::{
-    Era, Json, JsonRpcMessage, Notification, Object, RequestId, Revision, ServerCommand,
-    ServerLocation,
-};
+use consort_protocol::line_decoder::{DecodedLine, LineDecoder};
+use consort_protocol::splice::{self, ObjectWriter};
+use consort_protocol::{Era, Json, JsonRpcMessage, Notification, Object, RequestId, Revision};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Stdout};
 use tokio::sync::{Mutex, mpsc};

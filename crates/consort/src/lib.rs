@@ -14,6 +14,9 @@ pub mod toolbox_layers;
 pub mod trust;
 
 pub use consort_agent as agent;
+#[cfg(target_os = "linux")]
+pub use consort_client::keeper;
+pub use consort_client::{ServerCommand, ServerLocation, ServerUrl};
 pub use consort_config as config;
 pub use consort_config::lock;
 pub use consort_core::{
@@ -30,9 +33,6 @@ pub use consort_shape::{
     PolicySettings, PolicyToolbox, SharedApprovals, TransformSet, TransformToolbox, policy,
     transform,
 };
-#[cfg(target_os = "linux")]
-pub use consort_wire::keeper;
-pub use consort_wire::{ServerCommand, ServerLocation, ServerUrl};
 
 /// The Rust of the book, compiled and run.
 #[cfg(doctest)]

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
 use clap::ValueEnum;
-use consort_wire::SERVER_OUTPUT;
+use consort_protocol::SERVER_OUTPUT;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;

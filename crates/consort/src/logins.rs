@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use consort_client::{ServerLocation, ServerUrl};
 use consort_config::{ConfigError, LimitSettings, ServerConfig, ValueSource, state_folder};
 use consort_hub::ServerSettings;
 use consort_oauth::{LoginStore, ServerLogin};
-use consort_wire::{ServerLocation, ServerUrl};
 
 /// Returns the store of logins, if there is a state folder.
 pub fn store() -> Option<LoginStore> {

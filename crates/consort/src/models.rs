@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use consort_client::{NetworkSettings, ProxyChoice, ProxyUrl};
 use consort_models::{
     Model, ModelFactsSpec, ModelScript, ModelSelectionError, PriceSpec, ProviderRegistry,
     ProviderSpec, WireFormat,
 };
-use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
 use consort_config::{
     Config, ConsortOptions, LimitSettings, ModelConfig, NO_PROXY, ProviderConfig, SystemValues,

@@ -5,9 +5,10 @@ mod approval;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use consort_client::{BoxFuture, ClientHandler, ServerRequest};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Json, Object};
-use consort_wire::{BoxFuture, ClientCapabilities, ClientHandler, RequestRefusal, ServerRequest};
+use consort_protocol::{ClientCapabilities, RequestRefusal};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use consort_wire::{PrimitiveKind, Revision};
+use consort_protocol::{PrimitiveKind, Revision};
 use serde::Serialize;
 
 pub(crate) mod resolve;

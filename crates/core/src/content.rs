@@ -1,6 +1,6 @@
 //! Tool results: content blocks, kept as the server wrote them.
 
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

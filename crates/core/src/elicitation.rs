@@ -5,7 +5,7 @@ mod sensitive;
 
 use std::fmt::Write as _;
 
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::splice::{self, ObjectWriter};
 use serde_json::Value;
 
 use crate::{Json, Object, ServerId};

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_wire::OperatorText;
+use consort_protocol::OperatorText;
 
 use crate::catalog::resolve::UnresolvedName;
 use crate::escape::escape_text;

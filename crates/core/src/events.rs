@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use consort_wire::{DrivenStream, StreamSender};
+use consort_protocol::{DrivenStream, StreamSender};
 use futures_core::Stream;
 
 use crate::content::ToolResult;

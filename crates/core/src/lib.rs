@@ -43,7 +43,7 @@ pub use catalog::{
     Catalog, CatalogEntry, CatalogRoute, CatalogSection, ServerAbout, ServerCatalog,
     resolve::UnresolvedName,
 };
-pub use consort_wire::{
+pub use consort_protocol::{
     ClientCapabilities, DrivenStream, Json, JsonError, LogLevel, Object, OperatorText,
     PendingServerRequest, PrimitiveKind, Progress, RequestRefusal, RequestResponder, Revision,
     SendObserver, ServerRequestHandling, StreamSender, TaskHandling,

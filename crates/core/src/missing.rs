@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use consort_wire::PrimitiveKind;
+use consort_protocol::PrimitiveKind;
 
 use crate::caller::Caller;
 use crate::catalog::resolve::UnresolvedName;

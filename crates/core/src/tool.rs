@@ -1,6 +1,6 @@
 //! A tool's definition: its name, description and schemas.
 
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 use serde_json::{Value, json};
 
 use crate::{Json, Object};

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use consort_wire::DrivenStream;
+use consort_protocol::DrivenStream;
 
 use crate::PrimitiveKind;
 use crate::call::{Call, Subscription, SubscriptionEvent};

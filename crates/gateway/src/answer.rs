@@ -1,8 +1,8 @@
 //! Responses in the form that a client of either era expects, built from what a server of either era sent.
 
 use consort_core::{CallError, Json, Object, RepeatSafety};
-use consort_wire::splice::{self, ObjectWriter};
-use consort_wire::{Era, RequestId, Revision};
+use consort_protocol::splice::{self, ObjectWriter};
+use consort_protocol::{Era, RequestId, Revision};
 use serde_json::{Value, json};
 
 use crate::body_chunks::BodyChunks;

@@ -228,7 +228,7 @@ mod tests {
             sent.extend_from_slice(&given[..step]);
             left.advance(step);
         }
-        let mut events = consort_wire::sse::SseDecoder::new(1 << 20);
+        let mut events = consort_protocol::sse::SseDecoder::new(1 << 20);
         events.push(&sent);
         let read = events.next_event().unwrap().unwrap().data;
         assert_eq!(read, text.replace(['\n', '\r'], " ").as_bytes());
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn an_event_reads_back_as_the_message() {
         for text in ["{}", "{\n \"a\": 1\r\n}", "\r"] {
-            let mut events = consort_wire::sse::SseDecoder::new(1 << 20);
+            let mut events = consort_protocol::sse::SseDecoder::new(1 << 20);
             events.push(&event(Bytes::from_static(text.as_bytes()).into(), Some("r1-2-3")).whole());
             let read = events.next_event().unwrap().unwrap().data;
             assert_eq!(read, text.replace('\r', "\n").as_bytes());

@@ -4,8 +4,8 @@ use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 use consort_core::{Json, Object};
-use consort_wire::RequestId;
-use consort_wire::splice;
+use consort_protocol::RequestId;
+use consort_protocol::splice;
 
 /// From this size on, a copy costs more than a chunk of its own.
 const LARGE: usize = 16 << 10;

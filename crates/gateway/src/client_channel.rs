@@ -7,7 +7,7 @@ use bytes::Bytes;
 use consort_audit::MessageTransport;
 use consort_audit::trace::TraceContext;
 use consort_core::{Caller, ClientSession};
-use consort_wire::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
+use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::{Caller, Identity, IdentityId, Rights};
-use consort_wire::{Holdings, MemoryHolder};
+use consort_protocol::{Holdings, MemoryHolder};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,7 @@ use consort_audit::ledger::Ledger;
 use consort_audit::metrics::ExternalMetrics;
 use consort_audit::{CallSinks, ServerStatus};
 use consort_core::{Caller, CatalogRoute, Json, PrimitiveKind};
-use consort_wire::MemoryBudget;
+use consort_protocol::MemoryBudget;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

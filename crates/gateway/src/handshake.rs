@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use consort_core::{Caller, ClientCapabilities, Json, Object};
-use consort_wire::splice::ObjectWriter;
-use consort_wire::{Era, Revision};
+use consort_protocol::splice::ObjectWriter;
+use consort_protocol::{Era, Revision};
 
 use crate::endpoint::GatewayEndpoint;
 use crate::sealing::secret;

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use consort_wire::LateTimes;
-use consort_wire::late::is_late;
+use consort_protocol::LateTimes;
+use consort_protocol::late::is_late;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 

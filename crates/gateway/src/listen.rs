@@ -8,8 +8,8 @@ use consort_core::{
     Caller, ClientCapabilities, ClientSession, Json, Object, PrimitiveKind, ServerId, StreamSender,
     Subscription, SubscriptionEvent, SubscriptionEvents,
 };
-use consort_wire::splice::{self, ObjectWriter};
-use consort_wire::{Era, RequestId};
+use consort_protocol::splice::{self, ObjectWriter};
+use consort_protocol::{Era, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc;

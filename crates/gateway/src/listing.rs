@@ -5,13 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, BytesMut};
+use consort_client::PARTIAL_LIST;
 use consort_core::{
     Catalog, CatalogEntry, CatalogRoute, Json, Object, PrimitiveKind, Problem, ServerAbout,
     ServerId,
 };
-use consort_wire::headers::ParamHeaders;
-use consort_wire::splice::ObjectWriter;
-use consort_wire::{Era, PARTIAL_LIST};
+use consort_protocol::Era;
+use consort_protocol::headers::ParamHeaders;
+use consort_protocol::splice::ObjectWriter;
 use serde_json::json;
 
 use crate::answer;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use consort_audit::MessageTransport;
 use consort_audit::trace;
 use consort_core::{BoxFuture, Caller, Object, PrimitiveKind, RequestRefusal};
-use consort_wire::{Era, JsonRpcMessage, MessageError, Notification, RequestId, Revision};
+use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId, Revision};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;

@@ -11,8 +11,8 @@ use consort_core::{
     Call, CallEvent, CallEvents, CallOutcome, ClientContext, Json, LogDelivery, Object, Operation,
     PendingServerRequest, ServerId, ServerRequestHandling, StreamSender, TaskHandling,
 };
-use consort_wire::Era;
-use consort_wire::splice::{self};
+use consort_protocol::Era;
+use consort_protocol::splice::{self};
 
 use crate::answer::{self, RequestAnswer, RequestFailure};
 use crate::gateway::Inner;

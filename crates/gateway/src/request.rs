@@ -10,7 +10,7 @@ use consort_core::{
     CallError, Caller, ClientCapabilities, ClientSession, DrivenStream, Json, LogLevel, Object,
     PrimitiveKind, RefusedCall, RefusedTarget,
 };
-use consort_wire::{Era, RequestId, Revision};
+use consort_protocol::{Era, RequestId, Revision};
 
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, UNSUPPORTED_VERSION};
 use crate::body_chunks::BodyChunks;

@@ -98,7 +98,7 @@ pub(crate) async fn read_any(
         Box::pin(room.extend(expected, expected)).await;
         Ok(room.attach(collect(body, limits.body_bytes).await?))
     });
-    let read = consort_wire::late::timeout(limits.body, limits.late, reading).await;
+    let read = consort_protocol::late::timeout(limits.body, limits.late, reading).await;
     let read = read.unwrap_or(Err(BadBody::Slow));
     gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
     read

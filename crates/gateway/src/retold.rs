@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use consort_core::{Json, LogLevel, Object, Progress, ServerId};
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::splice::{self, ObjectWriter};
 use memchr::memmem;
 
 use crate::listing::EndpointListing;

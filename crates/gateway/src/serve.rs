@@ -11,8 +11,8 @@ use consort_core::{
     CatalogRoute, Json, ListPurpose, LogLevel, Operation, PrimitiveKind, StreamSender, Target,
     nearest,
 };
-use consort_wire::splice::ObjectWriter;
-use consort_wire::{DrivenStream, Era, Revision};
+use consort_protocol::splice::ObjectWriter;
+use consort_protocol::{DrivenStream, Era, Revision};
 use serde_json::json;
 
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use consort_core::{
     Caller, ClientCapabilities, ClientSession, Json, LogLevel, RequestRefusal, RequestResponder,
 };
-use consort_wire::{RequestId, Revision};
+use consort_protocol::{RequestId, Revision};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::{Caller, ClientCapabilities, IdentityId, Json, Object};
-use consort_wire::{Holdings, Revision};
+use consort_protocol::{Holdings, Revision};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::sealed_now;

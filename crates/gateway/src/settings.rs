@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use consort_audit::ServerStatuses;
 use consort_core::{Caller, IdentityId, Toolbox};
-use consort_wire::{LateTimes, MemoryBudget};
+use consort_protocol::{LateTimes, MemoryBudget};
 
 use crate::authenticator::Authenticator;
 use crate::forwarded::{BasePath, ProxyHeaders, TrustedProxy};

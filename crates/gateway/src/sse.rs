@@ -8,7 +8,7 @@ use bytes::Bytes;
 use consort_audit::MessageTransport;
 use consort_audit::trace;
 use consort_core::{Caller, DrivenStream};
-use consort_wire::Holdings;
+use consort_protocol::Holdings;
 use http::{Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use consort_wire::MemoryBudget;
+use consort_protocol::MemoryBudget;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -152,7 +152,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for StallGuard<T> {
 mod tests {
     use bytes::Bytes;
     use consort_core::Caller;
-    use consort_wire::MemoryHolder;
+    use consort_protocol::MemoryHolder;
     use tokio::io::AsyncWriteExt;
     use tokio_util::sync::CancellationToken;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort_audit::MessageTransport;
 use consort_core::Caller;
-use consort_wire::line_decoder::{DecodedLine, LineDecoder};
+use consort_protocol::line_decoder::{DecodedLine, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 

@@ -11,8 +11,8 @@ use consort_core::{
     CallEvents, IdentityId, Json, LogLevel, Object, PendingServerRequest, RequestRefusal,
     RequestResponder, ServerId,
 };
-use consort_wire::Holdings;
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::Holdings;
+use consort_protocol::splice::ObjectWriter;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;

@@ -12,8 +12,8 @@ use consort_core::{
     Call, Caller, ClientCapabilities, ClientContext, IdentityId, Json, LogDelivery, Object,
     ServerId, ServerRequestHandling, StreamSender,
 };
-use consort_wire::splice::ObjectWriter;
-use consort_wire::{Era, Revision};
+use consort_protocol::splice::ObjectWriter;
+use consort_protocol::{Era, Revision};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

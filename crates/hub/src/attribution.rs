@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use consort_client::{BoxFuture, ClientHandler, ServerRequest};
 use consort_core::{Json, ServerId, attributed};
-use consort_wire::{BoxFuture, ClientCapabilities, ClientHandler, RequestRefusal, ServerRequest};
+use consort_protocol::{ClientCapabilities, RequestRefusal};
 
 /// The hub's client handler for one server.
 pub(crate) struct AttributedHost {

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use consort_client::{OutgoingRequest, ServerAnswer};
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Catalog, ClientSession, LocalTool, LogDelivery,
     LogLevel, MissingName, Object, Operation, PrimitiveKind, ServerId, Target, ToolResult,
     attributed, attributed_error, attributed_requests,
 };
-use consort_wire::{Era, OutgoingRequest, ServerAnswer, StreamSender};
+use consort_protocol::{Era, StreamSender};
 use tokio::time::Instant;
 
 use crate::chance::chance;
@@ -200,9 +201,9 @@ async fn remote(
         let mut pending = upstream.client.call(Arc::clone(&request));
         let end = loop {
             match pending.next().await {
-                Some(consort_wire::PendingCallEvent::End(end)) => break end,
-                Some(consort_wire::PendingCallEvent::Log(params)) if !logs.include(&params) => {}
-                Some(event @ consort_wire::PendingCallEvent::Question(_)) => {
+                Some(consort_client::PendingCallEvent::End(end)) => break end,
+                Some(consort_client::PendingCallEvent::Log(params)) if !logs.include(&params) => {}
+                Some(event @ consort_client::PendingCallEvent::Question(_)) => {
                     asked = true;
                     upstream.probation.wake();
                     if let Some(party) = party {
@@ -277,26 +278,26 @@ fn subject(request: &OutgoingRequest) -> Cow<'_, str> {
     request.tool_name().unwrap_or(Cow::Borrowed(request.method()))
 }
 
-fn translated(server: &ServerId, event: consort_wire::PendingCallEvent) -> CallEvent {
+fn translated(server: &ServerId, event: consort_client::PendingCallEvent) -> CallEvent {
     match event {
-        consort_wire::PendingCallEvent::Progress(progress) => CallEvent::Progress(progress),
-        consort_wire::PendingCallEvent::Log(params) => CallEvent::Log(params),
-        consort_wire::PendingCallEvent::Question(mut asked) => {
+        consort_client::PendingCallEvent::Progress(progress) => CallEvent::Progress(progress),
+        consort_client::PendingCallEvent::Log(params) => CallEvent::Log(params),
+        consort_client::PendingCallEvent::Question(mut asked) => {
             asked.params = attributed(server, &asked.method, asked.params);
             CallEvent::Question(asked)
         }
-        consort_wire::PendingCallEvent::Task(task) => CallEvent::Task(task),
-        consort_wire::PendingCallEvent::Notification(body) => {
+        consort_client::PendingCallEvent::Task(task) => CallEvent::Task(task),
+        consort_client::PendingCallEvent::Notification(body) => {
             CallEvent::Notification { method: body.method, params: body.params }
         }
-        consort_wire::PendingCallEvent::Skipped(count) => CallEvent::Skipped(count),
+        consort_client::PendingCallEvent::Skipped(count) => CallEvent::Skipped(count),
         _ => unreachable!("an end is handled where it arrives"),
     }
 }
 
 /// Converts a transport error to the error of a call.
-pub(crate) fn explained(server: &ServerId, error: consort_wire::ClientCallError) -> CallError {
-    use consort_wire::ClientCallError as Wire;
+pub(crate) fn explained(server: &ServerId, error: consort_client::ClientCallError) -> CallError {
+    use consort_client::ClientCallError as Wire;
     let server = server.clone();
     match error {
         Wire::Refused(error) => CallError::Execution {
@@ -308,12 +309,12 @@ pub(crate) fn explained(server: &ServerId, error: consort_wire::ClientCallError)
         Wire::TimedOut { kind, limit, sent } => CallError::Timeout {
             server,
             limit,
-            idle: kind == consort_wire::TimeLimitKind::Idle,
+            idle: kind == consort_client::TimeLimitKind::Idle,
             sent,
         },
         Wire::Cancelled { sent } => CallError::Cancelled { sent },
         Wire::NotSent(
-            reason @ (consort_wire::NotSent::Queue { .. } | consort_wire::NotSent::Busy { .. }),
+            reason @ (consort_client::NotSent::Queue { .. } | consort_client::NotSent::Busy { .. }),
         ) => CallError::Overloaded { server, reason: reason.to_string() },
         error @ (Wire::NotSent(_) | Wire::Unauthorized { .. }) => {
             let detail = error.detail();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fs, io};
 
+use consort_client::{NegotiatedProtocol, ServerLocation};
 use consort_core::{Json, Object, PrimitiveKind, ServerAbout, ServerCatalog};
 use consort_files::FileReaders;
-use consort_wire::{NegotiatedProtocol, ServerLocation};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -132,7 +132,8 @@ fn fingerprint(settings: &ServerSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use consort_wire::{Revision, ServerCommand, ServerUrl, UpstreamTransport};
+    use consort_client::{ServerCommand, ServerUrl, UpstreamTransport};
+    use consort_protocol::Revision;
     use serde_json::json;
 
     use super::*;

@@ -4,13 +4,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use consort_client::{BoxFuture, Client, ClientHandler, DeclaringHandler, ServerRequest};
 use consort_core::{
     Caller, ClientCapabilities, ClientContext, ClientSession, IdentityId, Json, Subscription,
 };
-use consort_wire::{
-    BoxFuture, Client, ClientHandler, DeclaringHandler, Era, RequestRefusal, ServerRequest,
-    TaskHandling,
-};
+use consort_protocol::{Era, RequestRefusal, TaskHandling};
 
 /// Key of a connection to a server. Requests with equal keys share a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use consort_core::IdentityId;
-use consort_wire::Holdings;
+use consort_protocol::Holdings;
 use tokio::time::Instant;
 
 /// Room for connections to one server.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_core::IdentityId;
-use consort_wire::TurnQueue;
+use consort_protocol::TurnQueue;
 use tokio::sync::Notify;
 
 /// The calls that wait for a connection to one server.

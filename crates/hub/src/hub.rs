@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use consort_client::{Client, ResumeTimes};
 use consort_core::{
     BoxFuture, Call, CallError, CallEvent, CallEvents, Caller, Catalog, CatalogChanges,
     ListPurpose, LocalTool, MissingName, OperatorText, ServerId, Subscription, SubscriptionEvent,
     SubscriptionEvents, Toolbox,
 };
-use consort_wire::{Client, DrivenStream, ResumeTimes};
+use consort_protocol::DrivenStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -79,7 +80,7 @@ impl Hub {
     /// the background.
     pub fn start(settings: HubSettings) -> Self {
         #[cfg(target_os = "linux")]
-        consort_wire::keeper::set_times(settings.keeper);
+        consort_client::keeper::set_times(settings.keeper);
         let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
         let HubSettings { servers, mut reserved, local, host, client, kept, .. } = settings;
         let HubSettings { schemas, lists, budget, resumes, .. } = settings;
@@ -168,9 +169,9 @@ impl Hub {
     /// Returns the host and the port of a server that is connected over HTTP.
     pub fn address(&self, server: &ServerId) -> Option<(String, u16)> {
         match &self.0.server(server)?.settings.server {
-            consort_wire::ServerLocation::Command(_) => None,
-            consort_wire::ServerLocation::Http(endpoint)
-            | consort_wire::ServerLocation::Sse(endpoint) => Some(endpoint.address()),
+            consort_client::ServerLocation::Command(_) => None,
+            consort_client::ServerLocation::Http(endpoint)
+            | consort_client::ServerLocation::Sse(endpoint) => Some(endpoint.address()),
         }
     }
 
@@ -348,7 +349,7 @@ async fn watch_resumes(hub: Weak<Inner>, times: ResumeTimes, stop: CancellationT
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = consort_wire::watch_resumes(times, resumed) => {}
+        () = consort_client::watch_resumes(times, resumed) => {}
     }
 }
 

@@ -18,10 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
+use consort_client::{Client, ClientHandler, ClientInfo, NegotiatedProtocol, ServerLocation};
 use consort_core::{CallError, OperatorText, PrimitiveKind, ServerId};
-use consort_wire::{
-    Client, ClientHandler, ClientInfo, MemoryBudget, NegotiatedProtocol, ServerLocation,
-};
+use consort_protocol::MemoryBudget;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -232,9 +231,9 @@ impl ManagedServer {
         found: Option<NegotiatedProtocol>,
         host: Arc<dyn ClientHandler>,
         client: &ClientInfo,
-    ) -> consort_wire::ClientSettings {
+    ) -> consort_client::ClientSettings {
         let settings = &self.settings;
-        consort_wire::ClientSettings {
+        consort_client::ClientSettings {
             label: self.id.to_string(),
             speak: settings.speak,
             found,

@@ -8,8 +8,8 @@ pub(crate) use slots::WeakUpstream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use consort_client::{Client, ClientInfo};
 use consort_core::{CallError, ClientCapabilities, ClientSession, IdentityId, WeakClientSession};
-use consort_wire::{Client, ClientInfo};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::{CallEffect, ClientCallError, NotSent};
+use consort_client::{CallEffect, ClientCallError, NotSent};
 
 /// The delay before the first retry; the second and last one waits twice as long.
 const FIRST: Duration = Duration::from_millis(100);
@@ -49,7 +49,7 @@ pub(crate) fn again(
 
 #[cfg(test)]
 mod tests {
-    use consort_wire::CloseReason;
+    use consort_client::CloseReason;
 
     use super::*;
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn an_answer_a_limit_or_a_full_queue_is_no_reason_to_repeat() {
         let timed_out = ClientCallError::TimedOut {
-            kind: consort_wire::TimeLimitKind::Idle,
+            kind: consort_client::TimeLimitKind::Idle,
             limit: FIRST,
             sent: false,
         };

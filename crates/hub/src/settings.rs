@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{LocalTool, ServerId};
-use consort_wire::{
-    ClientHandler, ClientInfo, EraPreference, KeeperTimes, Limits, MemoryBudget, ResumeTimes,
-    ServerLocation, SilentHandler, Times, ToolTimes,
+use consort_client::{
+    ClientHandler, ClientInfo, EraPreference, KeeperTimes, Limits, ResumeTimes, ServerLocation,
+    SilentHandler, Times, ToolTimes,
 };
+use consort_core::{LocalTool, ServerId};
+use consort_protocol::MemoryBudget;
 
 use crate::connection_room::ConnectionRoom;
 use crate::limits::{ConnectionLimits, ListLimits};
@@ -183,7 +184,7 @@ pub enum ConnectTrigger {
 
 #[cfg(test)]
 mod tests {
-    use consort_wire::{ServerCommand, ServerUrl};
+    use consort_client::{ServerCommand, ServerUrl};
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use consort_client::LeftOut;
 use consort_core::{Caller, Catalog, IdentityId, Problem, ServerCatalog, ServerId};
-use consort_wire::LeftOut;
 use tokio::sync::watch;
 
 use crate::limits::ListLimits;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use consort_client::NegotiatedProtocol;
 use consort_core::{OperatorText, ServerId};
-use consort_wire::NegotiatedProtocol;
 use serde::{Serialize, Serializer};
 
 /// Lifecycle state of a server.

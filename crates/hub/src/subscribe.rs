@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use consort_client::ConnectionNotice;
 use consort_core::{
     CallError, Json, ServerId, StreamSender, Subscription, SubscriptionEvent, attributed_requests,
 };
-use consort_wire::{ConnectionNotice, Era};
+use consort_protocol::Era;
 use tokio::sync::mpsc;
 
 use crate::call::explained;
@@ -75,10 +76,10 @@ async fn hear(
         }
     };
     if upstream.client.about().found.revision.era() == Era::Modern {
-        let filter = consort_wire::SubscriptionFilter {
+        let filter = consort_client::SubscriptionFilter {
             resource_subscriptions: uris.clone(),
             task_ids: subscription.tasks.clone(),
-            ..consort_wire::SubscriptionFilter::default()
+            ..consort_client::SubscriptionFilter::default()
         };
         let mut notices = upstream.client.listen(filter).await.map_err(failed)?;
         let promised = &notices.accepted().resource_subscriptions;

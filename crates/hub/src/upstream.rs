@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use consort_client::{Client, OutgoingRequest};
 use consort_core::{ClientCapabilities, LogLevel};
-use consort_wire::{Client, Json, OutgoingRequest};
+use consort_protocol::Json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -169,7 +170,7 @@ impl UpstreamConnection {
     pub(crate) async fn watch(
         &self,
         uri: &str,
-    ) -> Result<ResourceSubscription, consort_wire::ClientCallError> {
+    ) -> Result<ResourceSubscription, consort_client::ClientCallError> {
         self.state.lock().resources.entry(uri.to_owned()).or_default().watchers += 1;
         let watching = ResourceSubscription { upstream: self.clone(), uri: uri.to_owned() };
         self.watch_again(uri).await?;
@@ -177,7 +178,10 @@ impl UpstreamConnection {
     }
 
     /// Subscribes again to a resource, unless the current session already has the subscription.
-    pub(crate) async fn watch_again(&self, uri: &str) -> Result<(), consort_wire::ClientCallError> {
+    pub(crate) async fn watch_again(
+        &self,
+        uri: &str,
+    ) -> Result<(), consort_client::ClientCallError> {
         let session = self.client.session();
         let is_done = |resource: &WatchedResource| resource.session == Some(session);
         let Some(_over) = self.begin(uri, is_done).await else { return Ok(()) };

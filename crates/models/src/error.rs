@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use consort_wire::OriginConnectError;
+use consort_client::OriginConnectError;
 use serde::{Deserialize, Serialize};
 
 /// Error of a model request.

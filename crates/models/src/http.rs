@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::DrivenStream;
-use consort_wire::{
-    ConnectError, HttpOrigin, HttpRequestError, HttpResponse, NetworkSettings, ProxyChoice,
-    StreamSender, Times,
+use consort_client::{
+    ConnectError, HttpOrigin, HttpRequestError, HttpResponse, NetworkSettings, ProxyChoice, Times,
 };
+use consort_core::DrivenStream;
+use consort_protocol::StreamSender;
 use http::header::{CONTENT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use tokio::time::Instant;
@@ -122,7 +122,7 @@ impl HttpProvider {
         // A proxy of a plain origin reads all that is sent, also to this machine.
         let is_read = matches!(network.proxy, ProxyChoice::Url(_))
             && !endpoint.base_url.to_ascii_lowercase().starts_with("https:");
-        let usual = consort_wire::Limits::default();
+        let usual = consort_client::Limits::default();
         let origin = HttpOrigin::with_network(&endpoint.base_url, network, &usual, &times)?;
         let sent = endpoint.headers_for(wire, ReplyDelivery::Stream);
         let has_secrets =

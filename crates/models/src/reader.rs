@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_core::Json;
-use consort_wire::sse::{SseDecoder, SseEvent};
+use consort_protocol::sse::{SseDecoder, SseEvent};
 use serde_json::Value;
 
 use crate::assembly::ReplyAssembly;

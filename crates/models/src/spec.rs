@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_wire::NetworkSettings;
+use consort_client::NetworkSettings;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};

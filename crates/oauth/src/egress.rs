@@ -1,7 +1,7 @@
 //! Requests to URLs that servers name: restricted by address, time and size.
 
 use bytes::Bytes;
-use consort_wire::{HttpOrigin, Limits, NetworkSettings, Times};
+use consort_client::{HttpOrigin, Limits, NetworkSettings, Times};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
@@ -83,8 +83,9 @@ impl EgressFilter {
         }
         if !Self::secure_origin(server, NetworkSettings::default())?.is_local() {
             let looked = tokio::net::lookup_host((host, 443)).await;
-            let near = looked
-                .is_ok_and(|mut found| found.any(|address| !consort_wire::is_public(address.ip())));
+            let near = looked.is_ok_and(|mut found| {
+                found.any(|address| !consort_client::is_public(address.ip()))
+            });
             egress.network = if near { ServerNetwork::Private } else { ServerNetwork::Public };
         }
         Ok(egress)
@@ -313,7 +314,9 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = format!("http://{}", listener.local_addr().unwrap());
         let network = NetworkSettings {
-            proxy: consort_wire::ProxyChoice::Url(consort_wire::ProxyUrl::parse(&proxy).unwrap()),
+            proxy: consort_client::ProxyChoice::Url(
+                consort_client::ProxyUrl::parse(&proxy).unwrap(),
+            ),
             ..NetworkSettings::default()
         };
         let egress = EgressFilter::for_server("https://1.1.1.1/mcp", None, &network).await.unwrap();

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use consort_wire::{BoxFuture, Credentials, RefusedRequest};
+use consort_client::{BoxFuture, Credentials, RefusedRequest};
 use http::HeaderValue;
 
 use crate::authorization_code::authorize;

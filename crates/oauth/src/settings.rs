@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use consort_wire::NetworkSettings;
+use consort_client::NetworkSettings;
 
 use crate::limits::LoginLimits;
 

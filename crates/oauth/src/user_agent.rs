@@ -1,6 +1,6 @@
 //! The user agent: a user with a browser.
 
-use consort_wire::BoxFuture;
+use consort_client::BoxFuture;
 
 /// A user with a browser.
 pub trait UserAgent: Send + Sync {

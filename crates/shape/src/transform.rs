@@ -9,7 +9,7 @@ mod spec;
 mod text;
 
 use consort_core::{CatalogEntry, CatalogRoute, Json, NamePattern, Object, ServerId};
-use consort_wire::splice;
+use consort_protocol::splice;
 
 pub use arguments::{ArgumentChange, ArgumentTransform, BoundValue};
 pub(crate) use arguments::{InboundChange, apply_inbound};

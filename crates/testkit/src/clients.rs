@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use matrix::matrix;

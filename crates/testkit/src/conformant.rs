@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use consort_wire::ServerCommand;
+use consort_client::ServerCommand;
 use rmcp::ServiceExt;
 use rmcp::model::{RequestId, RequestStateCodec};
 use rmcp::service::{Peer, SubscriptionSink};

@@ -1,6 +1,6 @@
 //! `@modelcontextprotocol/server-everything`: the reference server written in TypeScript, legacy only.
 
-use consort_wire::ServerCommand;
+use consort_client::ServerCommand;
 
 use crate::fixtures;
 use crate::listening::Listening;

@@ -1,6 +1,6 @@
 //! A server written with `FastMCP`, in Python, of both eras.
 
-use consort_wire::ServerCommand;
+use consort_client::ServerCommand;
 
 use crate::fixtures;
 use crate::listening::Listening;

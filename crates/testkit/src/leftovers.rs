@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use consort_wire::ServerCommand;
+use consort_client::ServerCommand;
 
 /// The environment variable that marks a process and its descendants.
 const MARK: &str = "TESTKIT_MARK";

@@ -22,7 +22,8 @@ mod tools;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use consort_wire::{Era, Revision, ServerCommand};
+use consort_client::ServerCommand;
+use consort_protocol::{Era, Revision};
 use rmcp::ServiceExt;
 use rmcp::model::ProtocolVersion;
 

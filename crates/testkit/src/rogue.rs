@@ -14,7 +14,7 @@ mod stdio;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-use consort_wire::ServerCommand;
+use consort_client::ServerCommand;
 use serde::{Deserialize, Serialize};
 
 pub use brain::Brain;

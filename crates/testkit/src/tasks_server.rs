@@ -1,6 +1,6 @@
 //! A server of the official TypeScript SDK with the tasks of 2025-11-25, legacy only.
 
-use consort_wire::ServerCommand;
+use consort_client::ServerCommand;
 
 use crate::fixtures;
 use crate::listening::Listening;

@@ -14,24 +14,28 @@ const PACKAGES: usize = 330;
 
 /// Allowed dependencies between workspace crates.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("consort-wire", &[]),
+    ("consort-protocol", &[]),
+    ("consort-client", &["consort-protocol"]),
     ("consort-files", &[]),
-    ("consort-oauth", &["consort-wire", "consort-files"]),
-    ("consort-core", &["consort-wire"]),
-    ("consort-hub", &["consort-wire", "consort-core", "consort-files"]),
+    ("consort-oauth", &["consort-client", "consort-files"]),
+    ("consort-core", &["consort-protocol"]),
+    ("consort-hub", &["consort-protocol", "consort-client", "consort-core", "consort-files"]),
     ("consort-search", &["consort-core"]),
-    ("consort-models", &["consort-wire", "consort-core"]),
-    ("consort-shape", &["consort-wire", "consort-core", "consort-models", "consort-search"]),
-    ("consort-audit", &["consort-wire", "consort-core", "consort-files"]),
-    ("consort-gateway", &["consort-wire", "consort-core", "consort-files", "consort-audit"]),
+    ("consort-models", &["consort-protocol", "consort-client", "consort-core"]),
+    ("consort-shape", &["consort-protocol", "consort-core", "consort-models", "consort-search"]),
+    ("consort-audit", &["consort-client", "consort-protocol", "consort-core", "consort-files"]),
+    (
+        "consort-gateway",
+        &["consort-protocol", "consort-client", "consort-core", "consort-files", "consort-audit"],
+    ),
     (
         "consort-agent",
-        &["consort-wire", "consort-core", "consort-files", "consort-models", "consort-shape"],
+        &["consort-protocol", "consort-core", "consort-files", "consort-models", "consort-shape"],
     ),
     (
         "consort-config",
         &[
-            "consort-wire",
+            "consort-client",
             "consort-core",
             "consort-files",
             "consort-hub",
@@ -47,7 +51,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "consort-admin",
         &[
             "consort-config",
-            "consort-wire",
+            "consort-protocol",
+            "consort-client",
             "consort-core",
             "consort-hub",
             "consort-models",
@@ -63,7 +68,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "consort-admin",
             "consort-config",
-            "consort-wire",
+            "consort-protocol",
+            "consort-client",
             "consort-core",
             "consort-files",
             "consort-hub",
@@ -76,11 +82,12 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-gateway",
         ],
     ),
-    ("testkit", &["consort-wire", "consort-oauth"]),
+    ("testkit", &["consort-protocol", "consort-client", "consort-oauth"]),
     (
         "bench",
         &[
-            "consort-wire",
+            "consort-protocol",
+            "consort-client",
             "consort-core",
             "consort-hub",
             "consort-oauth",
@@ -331,8 +338,10 @@ const WALL_CLOCK: &[(&str, &str)] = &[
 fn the_clock_on_the_wall_decides_nothing() {
     let mut files = Vec::new();
     let crates = root().join("crates");
-    for package in ["agent", "audit", "core", "gateway", "hub", "models", "search", "shape", "wire"]
-    {
+    for package in [
+        "agent", "audit", "client", "core", "gateway", "hub", "models", "protocol", "search",
+        "shape",
+    ] {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let reads = |path: &PathBuf| {
@@ -377,15 +386,15 @@ fn nobody_compares_revisions() {
     let crates = root().join("crates");
     let mut files = Vec::new();
     for package in [
-        "admin", "agent", "audit", "config", "consort", "core", "gateway", "hub", "models",
-        "oauth", "search", "shape", "wire",
+        "admin", "agent", "audit", "client", "config", "consort", "core", "gateway", "hub",
+        "models", "oauth", "protocol", "search", "shape",
     ] {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let is_test = |path: &PathBuf| path.iter().any(|part| part == "tests" || part == "tests.rs");
     let mut found = Vec::new();
     for path in
-        files.iter().filter(|path| !is_test(path) && !path.ends_with("wire/src/revision.rs"))
+        files.iter().filter(|path| !is_test(path) && !path.ends_with("protocol/src/revision.rs"))
     {
         let text = std::fs::read_to_string(path).unwrap();
         let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
@@ -396,7 +405,7 @@ fn nobody_compares_revisions() {
     }
     assert!(
         found.is_empty(),
-        "ask the revision (crates/wire/src/revision.rs):\n{}",
+        "ask the revision (crates/protocol/src/revision.rs):\n{}",
         found.join("\n")
     );
 }

@@ -9,7 +9,7 @@ use consort_core::{
     Call as ServerCall, CallError, CallEvent as Happening, CallOutcome, ClientContext, Json,
     Object, RepeatSafety, SESSION, StreamSender,
 };
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 

@@ -2,7 +2,7 @@
 //! certificates.
 
 use bytes::Bytes;
-use consort_wire::{ConnectError, HttpOrigin, HttpRequestError, Limits, Times};
+use consort_client::{ConnectError, HttpOrigin, HttpRequestError, Limits, Times};
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use consort_wire::{ClientCertificate, NetworkSettings};
+use consort_client::{ClientCertificate, NetworkSettings};
 use http::{HeaderName, HeaderValue, Uri};
 
 use crate::trace::{TraceContext, TraceId};

@@ -1,7 +1,7 @@
 //! The trace context in the `_meta` of a request.
 
 use consort_core::Object;
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 
 use super::TraceContext;
 

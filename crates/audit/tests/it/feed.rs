@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use consort_audit::live_calls::{CallFeed, LiveCallEvent};
 use consort_audit::{CallRecorder, CallSinks};
+use consort_client::{ServerLocation, ServerUrl};
 use consort_core::{Call, CallEvent, Caller, Json, Operation, Target, Toolbox};
 use consort_hub::{Hub, HubSettings, ServerSettings};
-use consort_wire::{ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::{Everything, everything, everything_stdio};
 

@@ -1,9 +1,10 @@
 //! Consort's client.
 
-use consort_wire::{
-    Client, ClientSettings, Era, EraPreference, Json, Object, OutgoingRequest, ServerAnswer,
-    ServerCommand, ServerLocation, ServerUrl,
+use consort_client::{
+    Client, ClientSettings, EraPreference, OutgoingRequest, ServerAnswer, ServerCommand,
+    ServerLocation, ServerUrl,
 };
+use consort_protocol::{Era, Json, Object};
 
 use super::{Assignment, Caller, Place};
 use crate::Failure;

@@ -1,6 +1,6 @@
 //! The official SDK's client.
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use rmcp::model::{CallToolRequestParams, JsonObject, ProtocolVersion};
 use rmcp::service::RunningService;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;

@@ -1,6 +1,6 @@
 //! The same load over every lane, in turns: calls per second, latency, processor time.
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::Serialize;
 
 use super::field::{By, Field, Lane, Upstream, order};

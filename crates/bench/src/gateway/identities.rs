@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::Serialize;
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::Serialize;
 use serde_json::Map;
 use tempfile::TempDir;

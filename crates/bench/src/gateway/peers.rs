@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::Serialize;
 
 use super::field::{PREFIX, order};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::{Era, Json};
+use consort_protocol::{Era, Json};
 use serde::Serialize;
 use tokio::time::timeout;
 

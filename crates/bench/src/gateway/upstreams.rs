@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 

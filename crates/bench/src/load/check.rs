@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use consort_wire::{Json, Object};
+use consort_protocol::{Json, Object};
 use serde_json::Value;
 
 use super::client::{Ask, Client, Progress, Refused};

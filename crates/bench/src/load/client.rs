@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Write as _;
 
 use bytes::Bytes;
-use consort_wire::{Era, JsonRpcMessage, Notification, Object, RequestId, Revision};
+use consort_protocol::{Era, JsonRpcMessage, Notification, Object, RequestId, Revision};
 
 use super::events::Events;
 use super::http::{Connection, Head};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use consort_wire::{Era, JsonRpcMessage, Notification, RequestId, Revision, splice};
+use consort_protocol::{Era, JsonRpcMessage, Notification, RequestId, Revision, splice};
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};

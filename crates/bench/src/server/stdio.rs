@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use consort_wire::{Era, Json, JsonRpcMessage, Notification, RequestId, Revision};
+use consort_protocol::{Era, Json, JsonRpcMessage, Notification, RequestId, Revision};
 
 use super::{Reply, Slow, Tools};
 use crate::Failure;

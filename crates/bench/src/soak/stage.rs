@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use rustix::process::Signal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

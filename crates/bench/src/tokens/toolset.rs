@@ -7,7 +7,7 @@ use consort_core::{
     Call, CallEvents, Caller, Catalog, CatalogChanges, DrivenStream, Json, Object, PrimitiveKind,
     ServerCatalog, ServerId, ToolResult, Toolbox,
 };
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 use serde_json::{Map, Value, json};
 
 use crate::Failure;

@@ -10,10 +10,11 @@ mod peers;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use consort_wire::{
-    Client, ClientSettings, EraPreference, Json, OutgoingRequest, PendingCallEvent, ServerLocation,
+use consort_client::{
+    Client, ClientSettings, EraPreference, OutgoingRequest, PendingCallEvent, ServerLocation,
     ServerUrl,
 };
+use consort_protocol::Json;
 use serde_json::Value;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
@@ -210,7 +211,7 @@ async fn a_slow_tool_reports_each_step_and_then_ends() {
     let (mut process, url) = http_server(&[]);
     let expected = ["1", "2", "3", r#"[{"type":"text","text":"done"}]"#];
     for speak in [EraPreference::Legacy, EraPreference::Modern] {
-        let command = consort_wire::ServerCommand::new(BENCH).arguments(["serve", "stdio"]);
+        let command = consort_client::ServerCommand::new(BENCH).arguments(["serve", "stdio"]);
         assert_eq!(slow_call(&ServerLocation::Command(command), speak).await, expected);
         let endpoint = ServerUrl::new(&format!("{url}/json")).unwrap();
         assert_eq!(slow_call(&ServerLocation::Http(endpoint), speak).await, expected);
@@ -233,7 +234,7 @@ async fn eras(server: &ServerLocation, other: EraPreference) -> (String, bool) {
 async fn a_server_of_one_era_is_closed_to_the_other() {
     for (era, other) in [("legacy", EraPreference::Modern), ("modern", EraPreference::Legacy)] {
         let words = ["serve", "stdio", "--era", era];
-        let command = consort_wire::ServerCommand::new(BENCH).arguments(words);
+        let command = consort_client::ServerCommand::new(BENCH).arguments(words);
         assert_eq!(eras(&ServerLocation::Command(command), other).await, (era.to_owned(), false));
         let (mut process, url) = http_server(&words[2..]);
         let endpoint = ServerUrl::new(&format!("{url}/json")).unwrap();

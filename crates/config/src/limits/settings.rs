@@ -8,11 +8,11 @@ use consort_agent::sub_agent::ServerAgentToolbox;
 use consort_audit::ledger::LedgerSettings;
 use consort_audit::live_calls::FeedLimits;
 use consort_audit::metrics::MetricLimits;
+use consort_client::{KeeperTimes, ResumeTimes, Times};
 use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits};
 use consort_models::ProviderTimeouts;
 use consort_oauth::LoginLimits;
 use consort_shape::{ApprovalLimits, ExposureLimits, ResultLimits};
-use consort_wire::{KeeperTimes, ResumeTimes, Times};
 
 /// The time that load balancers get to notice that we leave.
 const LAME_DUCK: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ pub(super) const READ_AT_START: &[&str] = &[
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
     /// Limits of a server's messages and their memory.
-    pub wire: consort_wire::Limits,
+    pub wire: consort_client::Limits,
     /// Timeouts of servers. The config of a server has its own keys for some of them.
     pub times: Times,
     /// Time limits of the process that starts stdio servers.
@@ -102,7 +102,7 @@ pub struct LimitSettings {
 impl Default for LimitSettings {
     fn default() -> Self {
         Self {
-            wire: consort_wire::Limits::default(),
+            wire: consort_client::Limits::default(),
             times: Times::default(),
             keeper: KeeperTimes::default(),
             schemas: SchemaLimits::default(),

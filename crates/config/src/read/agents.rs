@@ -120,7 +120,7 @@ fn proxy(provider: &TableReader<'_>) -> Option<String> {
     } else if text.contains('@') {
         Some("a URL with credentials is written as `env:NAME` or `file:PATH`".to_owned())
     } else {
-        consort_wire::ProxyUrl::parse(text).err().map(|error| error.to_string())
+        consort_client::ProxyUrl::parse(text).err().map(|error| error.to_string())
     };
     if let Some(reason) = reason {
         let at = provider.at_of("proxy");

@@ -49,7 +49,7 @@ type LimitRow = (&'static str, String, &'static str, &'static str);
 
 /// Limits of servers and of tools shown to models.
 fn of_servers() -> Vec<LimitRow> {
-    let times = consort_wire::Times::default();
+    let times = consort_client::Times::default();
     let seconds = |time: Duration| format!("{} s", time.as_secs());
     let called = "the call ends (exit code 4; through a gateway, outcome unknown), and its server is notified";
     vec![

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use consort_client::{ServerLocation, ServerUrl};
 use consort_config::{Config, SystemValues, TargetFormat, convert};
-use consort_wire::{ServerLocation, ServerUrl};
 
 const TEXT: &str = "[mcp.web]\nurl = \"https://x.example/mcp\"\nproxy = \"http://me:hunter2@proxy:3128\"\n\
                     ca_file = \"/ca.pem\"\nclient_certificate_file = \"/client.pem\"\nclient_key_file = \"/key.pem\"\n";

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use consort_client::ServerLocation;
 use consort_config::{InputVariable, ServerConfig, ValueSource};
 use consort_core::Problem;
 use consort_hub::ServerSettings;
-use consort_wire::ServerLocation;
 use insta::assert_snapshot;
 
 use crate::{listed, read};

@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use consort_client::ServerUrl;
 use consort_config::{
     ConfigLocation, ExportClient, ExportMode, FolderLayout, STDIN, UserFolders, export,
     find_config, snippet,
 };
 use consort_config::{back_up_file, replace_file};
 use consort_core::escape::escape_line;
-use consort_wire::ServerUrl;
 use serde_json::json;
 
 use crate::cli::{ExportArguments, GlobalArguments, TargetClient};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use consort::logins;
 use consort::trust::TrustedConfig;
+use consort_client::{Client, ClientSettings, Times};
 use consort_config::{LimitSettings, ServerConfig, SystemValues, TransportConfig};
 use consort_core::escape::escape_text;
 use consort_oauth::ServerLogin;
-use consort_wire::{Client, ClientSettings, PrimitiveKind, Times};
+use consort_protocol::PrimitiveKind;
 use serde_json::json;
 
 use crate::browser::LoginBrowser;
@@ -145,7 +146,7 @@ fn nothing_to_do(server: &ServerConfig) -> CommandError {
     }
 }
 
-fn unreached(error: &consort_wire::ConnectError) -> CommandError {
+fn unreached(error: &consort_client::ConnectError) -> CommandError {
     let message = error.detail().explain_for_operator(&error.to_string());
     let failure = CommandError {
         exit: ExitStatus::Unreachable,

@@ -52,11 +52,11 @@ pub(super) fn table(statuses: &[ManagedStatus]) -> TextTable {
     table
 }
 
-fn way(way: consort_wire::UpstreamTransport) -> &'static str {
+fn way(way: consort_client::UpstreamTransport) -> &'static str {
     match way {
-        consort_wire::UpstreamTransport::Stdio => "stdio",
-        consort_wire::UpstreamTransport::Http => "http",
-        consort_wire::UpstreamTransport::Sse => "sse",
+        consort_client::UpstreamTransport::Stdio => "stdio",
+        consort_client::UpstreamTransport::Http => "http",
+        consort_client::UpstreamTransport::Sse => "sse",
     }
 }
 

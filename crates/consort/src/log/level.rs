@@ -6,17 +6,19 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// The parts of Consort with their own log levels, and their targets.
-const PARTS: [(&str, &[&str]); 10] = [
+const PARTS: [(&str, &[&str]); 12] = [
     ("agent", &["consort_agent"]),
     ("audit", &["consort_audit"]),
+    ("client", &["consort_client"]),
     ("core", &["consort_core"]),
     // The calls of a gateway are logged by their recorder.
     ("gateway", &["consort_gateway", "consort_audit"]),
     ("hub", &["consort_hub"]),
     ("oauth", &["consort_oauth"]),
     ("login", &["consort_oauth"]),
+    ("protocol", &["consort_protocol"]),
     ("shape", &["consort_shape"]),
-    ("wire", &["consort_wire"]),
+    ("wire", &["consort_client", "consort_protocol"]),
     ("cli", &["consort::"]),
 ];
 
@@ -87,7 +89,7 @@ mod tests {
         let levels: LogLevels = "warn,hub=debug,consort_audit::call_recorder=off".parse().unwrap();
         let targets = levels.over(LevelFilter::INFO);
         assert!(targets.would_enable("consort_hub::connection", &Level::DEBUG));
-        assert!(!targets.would_enable("consort_wire", &Level::INFO));
+        assert!(!targets.would_enable("consort_client", &Level::INFO));
         assert!(targets.would_enable("consort::log", &Level::WARN));
         assert!(!targets.would_enable("consort_audit::call_recorder", &Level::ERROR));
         assert!(!targets.would_enable("hyper", &Level::ERROR));

@@ -4,11 +4,11 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
+use consort_client::{ServerLocation, ServerUrl};
 use consort_core::{Call, CallError, Caller, Json, ServerId, Target, Toolbox};
 use consort_hub::{Hub, HubSettings, ServerSettings};
 use consort_shape::PinToolbox;
 use consort_shape::pin::{LockedServer, PinLock, ServerLaunch};
-use consort_wire::{ServerLocation, ServerUrl};
 use testkit::rogue::{Http, Step};
 
 use crate::Home;

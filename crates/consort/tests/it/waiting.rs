@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use consort_agent::{Agent, AgentSettings, Conversation, RunEvent, RunStatus};
+use consort_client::{ServerCommand, ServerLocation};
 use consort_hub::{Hub, HubSettings, ServerSettings};
 use consort_models::{ChatMessage, Model, ModelScript};
-use consort_wire::{ServerCommand, ServerLocation};
 use serde_json::json;
 use testkit::rogue::{self, Manner};
 

@@ -1,6 +1,6 @@
 //! Resolution of names that people write.
 
-use consort_wire::PrimitiveKind;
+use consort_protocol::PrimitiveKind;
 
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::name::ServerId;

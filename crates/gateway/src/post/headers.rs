@@ -1,8 +1,8 @@
 //! Headers of MCP requests over HTTP: the revision, and what they repeat of the body.
 
 use consort_core::{Object, PrimitiveKind};
-use consort_wire::headers::decode;
-use consort_wire::{Era, Notification, Revision};
+use consort_protocol::headers::decode;
+use consort_protocol::{Era, Notification, Revision};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_core::{PendingServerRequest, RequestRefusal};
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::splice::{self, ObjectWriter};
 
 use crate::sealing::secret;
 use crate::session::ClientSessionState;

@@ -6,8 +6,8 @@ use consort_audit::ledger::OutcomeClass;
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Json, Object, RequestRefusal, ServerId, StreamSender,
 };
-use consort_wire::Era;
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::Era;
+use consort_protocol::splice::{self, ObjectWriter};
 
 use super::{MadeCall, TOGETHER, next};
 use crate::answer::{self, INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};

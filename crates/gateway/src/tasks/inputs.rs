@@ -9,7 +9,7 @@ use consort_core::{
     CallError, CallEvent, CallEvents, CallOutcome, ClientCapabilities, IdentityId, Json, Object,
     PendingServerRequest, RequestRefusal, ServerId,
 };
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -1,7 +1,7 @@
 //! The state of a task, translated from 2025-11-25 to the extension.
 
 use consort_core::{Json, Object};
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 
 /// The member of `_meta` that holds the id of the task a message is about.
 const RELATED: &str = "io.modelcontextprotocol/related-task";

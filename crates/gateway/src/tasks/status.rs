@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_core::{ClientCapabilities, Object, ServerId, SubscriptionEvent, SubscriptionEvents};
-use consort_wire::splice;
+use consort_protocol::splice;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 

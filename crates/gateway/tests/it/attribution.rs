@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use consort_client::EraPreference;
 use consort_gateway::{GatewayLimits, GatewaySettings};
 use consort_hub::ServerSettings;
-use consort_wire::EraPreference;
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Manner, Step};

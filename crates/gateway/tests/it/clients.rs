@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_gateway::{GatewaySettings, NamingScheme};
-use consort_wire::Era;
+use consort_protocol::Era;
 use testkit::clients::{Client, Fixture, Name, Row, Target, matrix, play};
 use testkit::reference::{self, Speaks};
 use tokio::sync::Semaphore;

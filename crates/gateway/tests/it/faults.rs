@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use consort_wire::Limits;
+use consort_client::Limits;
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 

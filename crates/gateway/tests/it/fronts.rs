@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use consort_gateway::{GatewayLimits, GatewaySettings};
-use consort_wire::{
-    BoxFuture, Client, ClientCapabilities, ClientHandler, Json, OutgoingRequest, PendingCallEvent,
-    PrimitiveKind, RequestRefusal, ServerAnswer, ServerLocation, ServerRequest, ServerUrl,
+use consort_client::{
+    BoxFuture, Client, ClientHandler, OutgoingRequest, PendingCallEvent, ServerAnswer,
+    ServerLocation, ServerRequest, ServerUrl,
 };
+use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_protocol::{ClientCapabilities, Json, PrimitiveKind, RequestRefusal};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use testkit::rogue::{Manner, Step};
@@ -40,9 +41,9 @@ fn done() -> Step {
 
 async fn old(served: &Served) -> Client {
     let server = ServerLocation::Sse(ServerUrl::new(&served.at("/sse")).unwrap());
-    let settings = consort_wire::ClientSettings {
+    let settings = consort_client::ClientSettings {
         host: Arc::new(Ada),
-        ..consort_wire::ClientSettings::default()
+        ..consort_client::ClientSettings::default()
     };
     Client::connect(&server, settings).await.unwrap()
 }

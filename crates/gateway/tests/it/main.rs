@@ -30,13 +30,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_audit::CallSinks;
+use consort_client::{ServerCommand, ServerLocation, ServerUrl, Times};
 use consort_core::Caller;
 use consort_gateway::{
     BearerToken, ClientAccess, Gateway, GatewayCounts, GatewayLimits, GatewaySettings,
     ServedToolboxSet,
 };
 use consort_hub::{Hub, ListLimits, ServerSettings};
-use consort_wire::{ServerCommand, ServerLocation, ServerUrl, Times};
 use serde_json::{Value, json};
 use testkit::raw::Peer;
 use testkit::rogue::{self, Manner, Step};

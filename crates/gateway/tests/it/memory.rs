@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use consort_client::EraPreference;
 use consort_gateway::{GatewayLimits, GatewaySettings};
-use consort_wire::{EraPreference, MemoryBudget};
+use consort_protocol::MemoryBudget;
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Http, Manner, Step};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::EraPreference;
+use consort_client::EraPreference;
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Manner, Step};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use consort_client::ServerCommand;
 use consort_gateway::{GatewayLimits, GatewaySettings};
-use consort_wire::ServerCommand;
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use consort_client::ServerAnswer;
 use consort_core::{Call, CallError, CallEvent, Catalog, CatalogEntry, Json};
-use consort_wire::{ServerAnswer, StreamSender};
+use consort_protocol::StreamSender;
 
 use crate::schema::ValidatorStore;
 use crate::settings::ArgumentCheck;

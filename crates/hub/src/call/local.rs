@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use consort_core::{CallEvent, Json, LocalTool, ProgressReporter, ToolResult};
-use consort_wire::StreamSender;
+use consort_protocol::StreamSender;
 use tokio::sync::Notify;
 
 /// Events of a local tool that are queued for a reader that is behind; beyond it, the oldest are dropped and counted.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use consort_client::{ClientHandler, ClientInfo};
 use consort_core::{ServerCatalog, ServerId};
-use consort_wire::{ClientHandler, ClientInfo, MemoryBudget};
+use consort_protocol::MemoryBudget;
 
 use crate::catalog_store::CatalogStore;
 use crate::managed::{CommandReceiver, ManagedServer};

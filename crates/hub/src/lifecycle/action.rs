@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_client::{LeftOut, NegotiatedProtocol, ServerListItem};
 use consort_core::{ClientCapabilities, PrimitiveKind};
-use consort_wire::{LeftOut, NegotiatedProtocol, ServerListItem};
 use tokio::time::Instant;
 
 use super::input::{CommandId, CommandOutcome};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_client::NegotiatedProtocol;
 use consort_core::{ClientCapabilities, OperatorText, PrimitiveKind};
-use consort_wire::NegotiatedProtocol;
 use tokio::time::Instant;
 
 use super::action::{ListPublication, ListRequest, PublishedList};

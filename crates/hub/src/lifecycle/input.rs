@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_client::{NegotiatedProtocol, ServerList};
 use consort_core::{ClientCapabilities, OperatorText, PrimitiveKind};
-use consort_wire::{NegotiatedProtocol, ServerList};
 use tokio::time::Instant;
 
 use super::backoff::FailureKind;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_wire::{NegotiatedProtocol, UpstreamTransport};
+use consort_client::{NegotiatedProtocol, UpstreamTransport};
 
 use crate::limits::{ConnectionLimits, ListLimits};
 use crate::settings::{ConnectTrigger, ServerSettings};

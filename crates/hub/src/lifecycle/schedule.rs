@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use consort_client::LeftOut;
 use consort_core::{OperatorText, PrimitiveKind};
-use consort_wire::LeftOut;
 use tokio::time::Instant;
 
 use crate::limits::ConnectionLimits;

@@ -10,11 +10,12 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{ClientCapabilities, Object, OperatorText, PrimitiveKind};
-use consort_wire::{
-    LeftOut, NegotiatedProtocol, Revision, ServerCommand, ServerList, ServerListItem,
-    ServerLocation, UpstreamTransport,
+use consort_client::{
+    LeftOut, NegotiatedProtocol, ServerCommand, ServerList, ServerListItem, ServerLocation,
+    UpstreamTransport,
 };
+use consort_core::{ClientCapabilities, Object, OperatorText, PrimitiveKind};
+use consort_protocol::Revision;
 use tokio::time::Instant;
 
 use super::*;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_client::Client;
 use consort_core::{CallError, ClientCapabilities};
-use consort_wire::Client;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 

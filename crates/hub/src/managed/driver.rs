@@ -7,8 +7,8 @@ mod publish;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use consort_client::{ClientHandler, ClientInfo};
 use consort_core::BoxFuture;
-use consort_wire::{ClientHandler, ClientInfo};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use consort_client::ListChanges;
 use consort_core::{Caller, ClientCapabilities, IdentityId, PrimitiveKind};
-use consort_wire::ListChanges;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use consort_client::{Client, ListError, OutgoingRequest, ServerList};
 use consort_core::{ClientCapabilities, PrimitiveKind};
-use consort_wire::{Client, Era, ListError, OutgoingRequest, ServerList};
+use consort_protocol::Era;
 use tokio::time::Instant;
 
 use super::chain;
@@ -115,14 +116,14 @@ async fn list(
 }
 
 /// Probes a server. Any answer counts as alive.
-pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::ClientCallError> {
+pub(crate) async fn probe(client: &Client) -> Result<(), consort_client::ClientCallError> {
     let method = match client.about().found.revision.era() {
         Era::Legacy => "ping",
         Era::Modern => "server/discover",
     };
     match client.request(OutgoingRequest::new(method).idle(PROBE).total(PROBE)).await {
         // Whatever it answers, it is there to answer.
-        Err(error) if error.effect() != consort_wire::CallEffect::Answered => Err(error),
+        Err(error) if error.effect() != consort_client::CallEffect::Answered => Err(error),
         _ => Ok(()),
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use consort_client::EraPreference;
 use consort_core::CallError;
-use consort_wire::{Era, EraPreference};
+use consort_protocol::Era;
 
 use super::ManagedServer;
 use crate::connection_key::{self, ConnectionKey, ConnectionParty, STATELESS, SessionScope};

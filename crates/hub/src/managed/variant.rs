@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use consort_client::Client;
 use consort_core::{
     Caller, ClientCapabilities, IdentityId, PrimitiveKind, ServerAbout, ServerCatalog,
 };
-use consort_wire::{Client, Era, TaskHandling};
+use consort_protocol::{Era, TaskHandling};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

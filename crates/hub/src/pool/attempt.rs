@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use consort_client::{Client, ClientInfo, ConnectError, EraPreference, ListChanges};
 use consort_core::{CallError, SharedError};
-use consort_wire::{Client, ClientInfo, ConnectError, Era, EraPreference, ListChanges};
+use consort_protocol::Era;
 
 use super::slots::PoolSlot;
 use crate::connection_key::{CallerHost, ConnectionKey};

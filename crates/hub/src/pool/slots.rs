@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use consort_client::Client;
 use consort_core::{CallError, WeakClientSession};
-use consort_wire::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use consort_client::{ServerLocation, ServerUrl};
 use consort_core::{
     Call, CallError, CallEvent, Caller, ClientContext, Json, RepeatSafety, SESSION, Toolbox,
 };
 use consort_hub::{ArgumentCheck, Hub, ServerSettings};
-use consort_wire::{ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_client::{EraPreference, ServerLocation, ServerUrl};
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Caller, ClientCapabilities, ClientContext, Json,
     ListPurpose, LogDelivery, LogLevel, PrimitiveKind, Subscription, SubscriptionEvent, Target,
     Toolbox,
 };
 use consort_hub::{Hub, HubSettings, ListLimits, ServerSettings};
-use consort_wire::{EraPreference, ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 use testkit::{Everything, everything, everything_stdio, fastmcp_sessions};

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use consort_client::{Credentials, RefusedRequest, ServerLocation, ServerUrl};
 use consort_core::{
     BoxFuture, Call, CallEvent, Caller, ClientCapabilities, ClientContext, Json, Subscription,
     SubscriptionEvent, Target, Toolbox,
 };
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{Credentials, RefusedRequest, ServerLocation, ServerUrl};
 use http::HeaderValue;
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};

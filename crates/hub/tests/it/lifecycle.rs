@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use consort_client::{ServerCommand, ServerLocation, Times};
 use consort_core::{CallError, RepeatSafety, Toolbox};
 use consort_hub::{ConnectTrigger, ManagedState, ManagedStatus, ServerSettings};
-use consort_wire::{ServerCommand, ServerLocation, Times};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 

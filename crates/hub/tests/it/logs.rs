@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use consort_client::{EraPreference, ServerCommand, ServerLocation};
 use consort_core::{Call, CallEvent, Caller, ClientCapabilities, LogDelivery, LogLevel, Toolbox};
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{EraPreference, ServerCommand, ServerLocation};
 use serde_json::json;
 use testkit::fixtures;
 

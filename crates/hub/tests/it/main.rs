@@ -18,11 +18,11 @@ mod traps;
 
 use std::time::Duration;
 
+use consort_client::{ServerLocation, ServerUrl, Times};
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Caller, Json, ServerId, Target, ToolResult, Toolbox,
 };
 use consort_hub::{Hub, HubSettings, ManagedState, ManagedStatus, ServerSettings};
-use consort_wire::{ServerLocation, ServerUrl, Times};
 use serde_json::Value;
 use testkit::rogue::{self, Http, Manner, Step};
 

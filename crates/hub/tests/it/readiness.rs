@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use consort_client::{ServerCommand, ServerLocation, ServerUrl};
 use consort_core::{
     Call, CallError, CallOutcome, Json, ListPurpose, MissingName, PrimitiveKind, RepeatSafety,
     Target, Toolbox,
 };
 use consort_hub::{ConnectTrigger, Hub, HubSettings, ListLimits, ManagedState, ServerSettings};
-use consort_wire::{ServerCommand, ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner};
 use testkit::{Everything, everything, fastmcp_growing};

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use consort_client::{ServerCommand, ServerLocation, ServerUrl};
 use consort_core::{Call, CallEvent, Toolbox, prompt, read};
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{ServerCommand, ServerLocation, ServerUrl};
 use serde_json::{Value, json};
 use testkit::reference::{self, Speaks};
 use testkit::{

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_client::{ServerLocation, ServerUrl};
 use consort_core::{PrimitiveKind, Subscription, SubscriptionEvent, SubscriptionEvents, Toolbox};
 use consort_hub::{Hub, HubSettings, ServerSettings};
-use consort_wire::{ServerLocation, ServerUrl};
 use serde_json::json;
 use testkit::rogue::{Http, Manner};
 use testkit::{Everything, everything, everything_on};

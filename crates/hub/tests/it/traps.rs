@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use consort_client::{ServerCommand, ServerLocation};
 use consort_core::{CallError, ContentBlock, ToolResult};
 use consort_hub::{ManagedState, ServerSettings};
-use consort_wire::{ServerCommand, ServerLocation};
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
@@ -44,7 +44,7 @@ async fn configured_variables_and_headers_reach_the_server() {
     let words = ["-c".into(), script.into(), rogue.into_os_string(), manner.into()];
     let command = ServerCommand::new("sh").arguments(words).variable("TOKEN", "s3cret");
     let http = Http::start(Manner::modern()).await;
-    let endpoint = consort_wire::ServerUrl::new(&http.url()).unwrap();
+    let endpoint = consort_client::ServerUrl::new(&http.url()).unwrap();
     let endpoint = endpoint.header("Authorization", "Bearer s3cret").unwrap();
     let hub = start(vec![
         quick(ServerSettings::new(id("a"), ServerLocation::Command(command))),
@@ -73,7 +73,7 @@ async fn a_server_on_its_way_is_waited_for_not_missed() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_gives_an_error_and_no_data() {
-    let nowhere = consort_wire::ServerUrl::new("http://127.0.0.1:9/mcp").unwrap();
+    let nowhere = consort_client::ServerUrl::new("http://127.0.0.1:9/mcp").unwrap();
     let hub = start(vec![quick(ServerSettings::new(id("a"), ServerLocation::Http(nowhere)))]);
     until(&hub, "a", |status| status.state == ManagedState::Failed).await;
     assert!(tools(&hub).is_empty());

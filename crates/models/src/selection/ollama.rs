@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_wire::{HttpOrigin, Limits, Times};
+use consort_client::{HttpOrigin, Limits, Times};
 use serde::Deserialize;
 
 /// Timeout for Ollama, if it was not requested explicitly.

@@ -1,7 +1,7 @@
 //! Tool definitions as listed to a model on request.
 
 use consort_core::{CatalogEntry, Json, Object, Tool, ToolResult};
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 
 /// A tool under a name: its description and its input schema.
 pub(super) fn tool_json(entry: &CatalogEntry, name: &str) -> Json {

@@ -7,7 +7,7 @@ use consort_core::{
     Call, CallEvents, Catalog, CatalogEntry, CatalogRoute, Json, MissingName, PrimitiveKind,
     ServerId, Tool, ToolResult, nearest,
 };
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::splice::{self, ObjectWriter};
 use serde_json::{Value, json};
 
 use super::listing::{ToolParameters, result, tool_json};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use consort_core::Json;
-use consort_wire::fold;
+use consort_protocol::fold;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};

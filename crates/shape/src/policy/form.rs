@@ -1,7 +1,7 @@
 //! The approval request for a call.
 
 use consort_core::{Json, Revision};
-use consort_wire::splice::ObjectWriter;
+use consort_protocol::splice::ObjectWriter;
 use serde_json::{Value, json};
 
 use super::{

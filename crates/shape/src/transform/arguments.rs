@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use consort_core::{Caller, Json, Object};
-use consort_wire::fold;
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::fold;
+use consort_protocol::splice::{self, ObjectWriter};
 
 use super::{ToolDraft, Transform};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use consort_core::{Json, Object};
-use consort_wire::splice;
+use consort_protocol::splice;
 
 use super::{ToolDraft, Transform};
 use consort_models::dialect::PROVIDER;

@@ -1,7 +1,7 @@
 //! Transforms of results: fields kept or dropped, and a size limit.
 
 use consort_core::{Json, Object};
-use consort_wire::splice::{self, ObjectWriter};
+use consort_protocol::splice::{self, ObjectWriter};
 
 use super::{ToolDraft, Transform};
 

@@ -6,12 +6,12 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_oauth::{ClientCredentials, ServerLogin, UserAgent};
-use consort_wire::{
-    BoxFuture, Client, ClientCapabilities, ClientHandler, ClientSettings, HttpOrigin, Json, Limits,
-    Object, OutgoingRequest, PrimitiveKind, RequestRefusal, Revision, ServerListItem,
-    ServerLocation, ServerRequest, ServerUrl, Times,
+use consort_client::{
+    BoxFuture, Client, ClientHandler, ClientSettings, HttpOrigin, Limits, OutgoingRequest,
+    ServerListItem, ServerLocation, ServerRequest, ServerUrl, Times,
 };
+use consort_oauth::{ClientCredentials, ServerLogin, UserAgent};
+use consort_protocol::{ClientCapabilities, Json, Object, PrimitiveKind, RequestRefusal, Revision};
 use serde_json::{Map, Value, json};
 
 #[tokio::main]

@@ -5,13 +5,13 @@
 
 use std::process::ExitCode;
 
-use consort_wire::{Client, ClientSettings, ServerCommand, ServerLocation};
+use consort_client::{Client, ClientSettings, ServerCommand, ServerLocation};
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
     if words.peek().is_some_and(|word| ["kept", "keeper"].contains(&&**word)) {
         words.next();
-        if let Some(exit) = consort_wire::keeper::init("keeper") {
+        if let Some(exit) = consort_client::keeper::init("keeper") {
             return exit;
         }
     }

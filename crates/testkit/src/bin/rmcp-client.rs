@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ContentBlock, ElicitRequestParams,
     ElicitResult, ElicitationAction, GetPromptRequestParams, Implementation,

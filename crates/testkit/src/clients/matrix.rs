@@ -47,7 +47,7 @@ fn number(notes: &mut Vec<String>, why: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use consort_wire::Era;
+    use consort_protocol::Era;
 
     use super::super::{Client, Fixture};
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Output;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde::{Deserialize, Serialize};
 
 use super::{Client, Fixture};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use consort_wire::Era;
+use consort_protocol::Era;
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
 use testkit::Fake;

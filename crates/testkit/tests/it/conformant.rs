@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use consort_wire::{
-    BoxFuture, Client, ClientCapabilities, ClientHandler, ClientSettings, Era, Json,
-    OutgoingRequest, PrimitiveKind, RequestRefusal, ServerAnswer, ServerLocation, ServerRequest,
-    ServerUrl,
+use consort_client::{
+    BoxFuture, Client, ClientHandler, ClientSettings, OutgoingRequest, ServerAnswer,
+    ServerLocation, ServerRequest, ServerUrl,
 };
+use consort_protocol::{ClientCapabilities, Era, Json, PrimitiveKind, RequestRefusal};
 use serde_json::{Value, json};
 use testkit::conformant;
 use testkit::reference::Speaks;

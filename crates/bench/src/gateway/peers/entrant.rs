@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 use tokio::time::timeout;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::{Era, Object};
+use consort_protocol::{Era, Object};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -134,7 +134,7 @@ fn same(one: &Value, other: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_wire::Json;
+    use consort_protocol::Json;
 
     fn result(text: &str) -> Object {
         Json::parse(text.to_owned()).unwrap().to_object().unwrap()

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use consort_wire::MemoryBudget;
+use consort_protocol::MemoryBudget;
 
 /// Time without a large message before memory is returned.
 const QUIET: Duration = Duration::from_secs(1);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use consort_audit::MessageTransport;
 use consort_audit::{ServerLookup, ServerStatus, ServerStatuses};
+use consort_client::UpstreamTransport;
 use consort_core::ServerId;
 use consort_hub::{Hub, ManagedState, ManagedStatus};
-use consort_wire::UpstreamTransport;
 
 /// Logs each change of a server's state, up and down.
 pub(super) async fn log(hub: &Hub) -> Infallible {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_wire::Era;
+use consort_protocol::Era;
 use serde_json::{Map, Value, json};
 use testkit::clients::{Client, Fixture, Part, Plan, Target, play};
 use testkit::raw::Peer;

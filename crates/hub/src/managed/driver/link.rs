@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{BoxFuture, ClientCapabilities, PrimitiveKind};
-use consort_wire::{
+use consort_client::{
     ChangeSubscription, ChangedLists, Client, ClientSettings, CloseReason, ConnectError,
-    ConnectionNotice, Era, ListChanges, SERVER_OUTPUT, ServerLocation, SubscriptionFilter,
+    ConnectionNotice, ListChanges, ServerLocation, SubscriptionFilter,
 };
+use consort_core::{BoxFuture, ClientCapabilities, PrimitiveKind};
+use consort_protocol::{Era, SERVER_OUTPUT};
 
 use tokio::time::Instant;
 

@@ -1,6 +1,6 @@
 //! Failures and their errors.
 
-use consort_wire::OriginConnectError;
+use consort_client::OriginConnectError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;

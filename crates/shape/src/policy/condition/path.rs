@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use consort_wire::fold;
+use consort_protocol::fold;
 use serde_json::Value;
 
 use crate::policy::arguments::kind;

@@ -1,0 +1,197 @@
+//! A connection to one server: the state that its calls share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use consort_protocol::Revision;
+use consort_protocol::splice::{self, ObjectWriter};
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::calls::InFlightCalls;
+use crate::description::ServerDescription;
+use crate::dialect::RequestDialect;
+use crate::error::{ClientCallError, CloseReason};
+use crate::faults::FaultCounters;
+use crate::gate::CallGate;
+use crate::notices::NoticeSender;
+use crate::open_questions::OpenQuestions;
+use crate::settings::ClientSettings;
+use crate::tool_requirements::ToolRequirements;
+use crate::transport::{SendPermit, Transport};
+
+/// State that all calls to one server share.
+#[derive(Debug)]
+pub(crate) struct SharedConnection {
+    pub(crate) settings: ClientSettings,
+    pub(crate) transport: Transport,
+    pub(crate) calls: InFlightCalls,
+    pub(crate) gate: CallGate,
+    pub(crate) counts: FaultCounters,
+    pub(crate) notices: NoticeSender,
+    pub(crate) stop: CancellationToken,
+    pub(crate) crew: TaskTracker,
+    ids: AtomicU64,
+    dialect: RwLock<Arc<RequestDialect>>,
+    about: RwLock<Arc<ServerDescription>>,
+    facts: RwLock<Arc<ToolRequirements>>,
+    /// Facts of tools that only clients with other capabilities are listed.
+    variant_facts: RwLock<ToolRequirements>,
+    /// Requests of the server that wait for an answer.
+    pub(crate) questions: OpenQuestions,
+    /// True if the operator was informed that log messages are sent to no caller.
+    pub(crate) unassigned_logs: AtomicBool,
+    /// The common stream of a legacy Streamable HTTP server was opened.
+    pub(crate) has_common_stream: AtomicBool,
+}
+
+/// Origin of a message, which limits the calls that it can belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageOrigin {
+    /// The one channel of stdio and HTTP+SSE, or the common stream of Streamable HTTP.
+    Pipe,
+    /// The response stream of this call.
+    Call(u64),
+}
+
+impl SharedConnection {
+    pub(crate) fn new(settings: ClientSettings, transport: Transport) -> Arc<Self> {
+        let limits = &settings.limits;
+        let places = match transport {
+            Transport::Http(_) => limits.http_calls,
+            Transport::Stdio(_) | Transport::Sse(_) => limits.pipe_calls,
+        };
+        let gate = CallGate::new(places, limits.queued_calls, &settings.times);
+        let dialect =
+            RequestDialect::new(Revision::NEWEST_MODERN, &settings.client, &settings.host.offers());
+        Arc::new(Self {
+            gate,
+            notices: NoticeSender::new(limits.notices),
+            settings,
+            transport,
+            calls: InFlightCalls::default(),
+            counts: FaultCounters::default(),
+            stop: CancellationToken::new(),
+            crew: TaskTracker::new(),
+            ids: AtomicU64::new(1),
+            dialect: RwLock::new(Arc::new(dialect)),
+            about: RwLock::default(),
+            facts: RwLock::default(),
+            variant_facts: RwLock::default(),
+            questions: OpenQuestions::default(),
+            unassigned_logs: AtomicBool::new(false),
+            has_common_stream: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns an id that no other request on this connection has.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn dialect(&self) -> Arc<RequestDialect> {
+        Arc::clone(&self.dialect.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Switches to this revision.
+    pub(crate) fn speak(&self, revision: Revision) {
+        let dialect =
+            RequestDialect::new(revision, &self.settings.client, &self.settings.host.offers());
+        *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
+    }
+
+    pub(crate) fn about(&self) -> Arc<ServerDescription> {
+        Arc::clone(&self.about.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn introduce(&self, about: ServerDescription) {
+        *self.about.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(about);
+    }
+
+    pub(crate) fn facts(&self) -> Arc<ToolRequirements> {
+        Arc::clone(&self.facts.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn learn(&self, mut facts: ToolRequirements) {
+        facts.add(&self.variant_facts.read().unwrap_or_else(PoisonError::into_inner));
+        *self.facts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(facts);
+    }
+
+    /// Learns from a list that a client with other capabilities gets. As many tools are kept as a list may have.
+    pub(crate) fn learn_variant(&self, mut facts: ToolRequirements) {
+        let mut known = self.variant_facts.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() + facts.len() <= self.settings.limits.items {
+            facts.add(&known);
+        }
+        *known = facts;
+        drop(known);
+        self.learn(ToolRequirements::clone(&self.facts()));
+    }
+
+    /// Closes the connection and ends its calls.
+    pub(crate) fn close(&self, closed: &CloseReason) {
+        if self.calls.close(closed) {
+            tracing::debug!(reason = %closed, "connection closed");
+        }
+        self.questions.end();
+        self.stop.cancel();
+    }
+
+    /// Ends the connection and waits until its tasks have ended.
+    pub(crate) async fn end(&self) {
+        self.stop.cancel();
+        self.crew.close();
+        self.crew.wait().await;
+    }
+
+    /// Sends a notification or a response.
+    pub(crate) async fn send(self: &Arc<Self>, bytes: Bytes) -> Result<(), ClientCallError> {
+        match &self.transport {
+            Transport::Stdio(stdio) => Ok(stdio.send(bytes, None).await?),
+            Transport::Http(http) => {
+                http.send(&self.dialect(), bytes, &SendPermit::default()).await
+            }
+            Transport::Sse(sse) => sse.send(&self.dialect(), bytes, &SendPermit::default()).await,
+        }
+    }
+
+    /// Sends a notification without waiting for it.
+    pub(crate) fn send_later(self: &Arc<Self>, bytes: Bytes) {
+        if let Transport::Stdio(stdio) = &self.transport {
+            stdio.try_send(bytes);
+        } else {
+            let link = Arc::clone(self);
+            self.spawn(async move {
+                if let Err(error) = link.send(bytes).await {
+                    tracing::debug!(%error, "a notification was not delivered");
+                }
+            });
+        }
+    }
+
+    /// Cancels a request at the server.
+    pub(crate) fn cancel(self: &Arc<Self>, id: u64, reason: &str) {
+        let mut params = ObjectWriter::new();
+        params.number("requestId", id);
+        params.text("reason", reason);
+        self.send_later(splice::notification("notifications/cancelled", Some(&params.finish())));
+    }
+
+    /// Runs a task until it ends or the connection does. Without a runtime it does not run.
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<AbortHandle> {
+        let runtime = tokio::runtime::Handle::try_current().ok()?;
+        let stop = self.stop.clone();
+        let task = async move {
+            tokio::select! {
+                () = task => {}
+                () = stop.cancelled() => {}
+            }
+        };
+        Some(self.crew.spawn_on(task, &runtime).abort_handle())
+    }
+}

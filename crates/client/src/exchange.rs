@@ -1,0 +1,398 @@
+//! One request and its answer, over any transport.
+
+mod resuming;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_protocol::json::DEPTH;
+use consort_protocol::late::timeout;
+use consort_protocol::{
+    JsonRpcMessage, MemoryReservation, Notification, Object, PendingServerRequest,
+    ServerRequestHandling, sse,
+};
+use tokio::time::sleep;
+
+use crate::call::PendingCallEvent;
+use crate::call_context::CallExecution;
+use crate::connection::{MessageOrigin, SharedConnection};
+use crate::dialect::RequestDialect;
+use crate::error::{ClientCallError, CloseReason, NotSent};
+use crate::mailbox::{CallMailbox, MailboxItem};
+use crate::notices::ConnectionNotice;
+use crate::owner::{CallOwner, CallTask, RequestOwner};
+use crate::request::FollowUpRound;
+use crate::session_refusal;
+use crate::settings::ClientSettings;
+use crate::tool_requirements::ToolRequirements;
+use crate::transport::http::{self, HttpTransport, ReplyContentType};
+use crate::transport::pool::{BodyError, PooledResponse};
+use crate::transport::{SendPermit, Transport};
+use resuming::StreamResumption;
+
+impl CallExecution<'_> {
+    /// Sends one request and returns its answer; events in between are emitted.
+    pub(crate) async fn exchange(
+        &self,
+        id: u64,
+        dialect: &RequestDialect,
+        round: Option<&FollowUpRound>,
+    ) -> Result<Object, ClientCallError> {
+        let facts = self.link.facts();
+        let as_task = !dialect.is_modern()
+            && self.request.param("task").is_none()
+            && self
+                .request
+                .tool_name()
+                .is_some_and(|name| facts.as_task(&name, self.request.tasks))
+            && self.link.about().offers("tasks.requests.tools.call");
+        let bytes = self.request.write(id, dialect, round, as_task);
+        let mut open = self.open(id, dialect, as_task)?;
+        let (mailbox, ticket) = (Arc::clone(&open.mailbox), Arc::clone(&open.ticket));
+        let result = async {
+            match &self.link.transport {
+                Transport::Stdio(stdio) => stdio.send(bytes, Some(ticket)).await?,
+                Transport::Sse(sse) => sse.send(dialect, bytes, &ticket).await?,
+                Transport::Http(http) => {
+                    return self
+                        .over_http(http, dialect, &facts, id, bytes, &mailbox, &ticket)
+                        .await;
+                }
+            }
+            self.wait(&mailbox).await
+        };
+        let mut result = result.await;
+        if let Ok(object) = &mut result
+            && keeps(&self.request.method)
+        {
+            // What is kept for long shall not keep the room of a message.
+            *object = object.detached();
+        }
+        open.answered = !matches!(result, Err(ClientCallError::Unknown(_)));
+        result
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of one request in flight")]
+    async fn over_http(
+        &self,
+        http: &HttpTransport,
+        dialect: &RequestDialect,
+        facts: &ToolRequirements,
+        id: u64,
+        bytes: Bytes,
+        mailbox: &CallMailbox,
+        ticket: &SendPermit,
+    ) -> Result<Object, ClientCallError> {
+        let reply = {
+            let mut posted = Box::pin(http.post(dialect, self.request, facts, bytes, ticket));
+            loop {
+                tokio::select! {
+                    reply = &mut posted => break reply?,
+                    arrival = mailbox.next() => if let Some(end) = self.take(arrival).await {
+                        return end;
+                    }
+                }
+            }
+        };
+        if !reply.status.is_success() {
+            let in_session = !dialect.is_modern()
+                && self.request.method != "initialize"
+                && http.session().is_some();
+            let status = reply.status;
+            let error = Box::pin(http::refused(reply)).await;
+            let refused = in_session && session_refusal::is_refused(status, &error);
+            return Err(if refused { NotSent::SessionRefused.into() } else { error });
+        }
+        match http::content(&reply.headers) {
+            // Boxed, so that answers without a stream do not carry its weight.
+            ReplyContentType::Events => {
+                Box::pin(self.read_events(http, dialect, id, reply, mailbox)).await
+            }
+            ReplyContentType::Json => self.read_json(id, reply, mailbox).await,
+            ReplyContentType::Other => {
+                let kind = reply
+                    .headers
+                    .get("content-type")
+                    .and_then(|kind| kind.to_str().ok())
+                    .unwrap_or("no type");
+                Err(ClientCallError::Malformed(format!(
+                    "a body of {kind}, neither JSON nor events"
+                )))
+            }
+        }
+    }
+
+    fn open(
+        &self,
+        id: u64,
+        dialect: &RequestDialect,
+        as_task: bool,
+    ) -> Result<OpenExchange<'_>, ClientCallError> {
+        let closed = |closed| ClientCallError::closed(closed, false);
+        let mut owner = self.owner();
+        if as_task {
+            owner.task = CallTask::Unnamed;
+        }
+        let mailbox = self
+            .link
+            .calls
+            .open(id, &self.link.settings.limits, self.pulse, owner)
+            .map_err(closed)?;
+        // A modern HTTP server is told by the end of the connection, and a handshake is never cancelled.
+        let stream = dialect.is_modern() && matches!(self.link.transport, Transport::Http(_));
+        let handshake = matches!(self.request.method.as_ref(), "initialize" | "server/discover");
+        let silent = stream || handshake;
+        if let Some(postmark) = &self.request.postmark {
+            postmark.numbered(id);
+        }
+        Ok(OpenExchange {
+            link: self.link,
+            id,
+            mailbox,
+            ticket: self.tickets.issue(self.request.postmark.clone()),
+            silent,
+            answered: false,
+        })
+    }
+
+    /// Returns the party that receives the server's messages during the request.
+    pub(crate) fn whose(&self) -> RequestOwner {
+        match self.events {
+            None => RequestOwner::Ours,
+            // It goes on for ever, and nothing said without a name is about it.
+            Some(_) if self.request.method == "subscriptions/listen" => RequestOwner::Ours,
+            Some(_) if self.request.questions == ServerRequestHandling::Answer => {
+                RequestOwner::Caller
+            }
+            Some(_) => RequestOwner::Answering,
+        }
+    }
+
+    /// The party that the request is made for.
+    pub(crate) fn owner(&self) -> CallOwner {
+        let task = match self.request.method.as_ref() {
+            "tasks/result" => self.request.subject().map(|task| CallTask::Named((*task).into())),
+            _ => self.request.param("task").map(|_| CallTask::Unnamed),
+        };
+        CallOwner {
+            whose: self.whose(),
+            identity: self.request.identity.clone(),
+            is_owner: self.request.is_owner,
+            session: self.request.session,
+            log: self.request.log,
+            task: task.unwrap_or_default(),
+        }
+    }
+
+    /// Waits for the answer on a shared channel.
+    pub(crate) async fn wait(&self, mailbox: &CallMailbox) -> Result<Object, ClientCallError> {
+        loop {
+            if let Some(end) = self.take(mailbox.next().await).await {
+                return end;
+            }
+        }
+    }
+
+    /// Handles an arrival: an event is emitted, an end is returned.
+    async fn take(&self, arrival: MailboxItem) -> Option<Result<Object, ClientCallError>> {
+        // What may be said about another call is no sign that the server works on this one.
+        if !matches!(arrival, MailboxItem::SharedLog(_)) {
+            self.pulse.beat();
+        }
+        let event = match arrival {
+            MailboxItem::Message(JsonRpcMessage::Response { result, .. }) => {
+                return Some(Ok(result));
+            }
+            MailboxItem::Message(JsonRpcMessage::Error { error, .. }) => {
+                return Some(Err(ClientCallError::Refused(error)));
+            }
+            MailboxItem::TooLarge => return Some(Err(self.too_large())),
+            MailboxItem::NoRoom => return Some(Err(self.no_room())),
+            MailboxItem::TooDeep => return Some(Err(ClientCallError::TooDeep { limit: DEPTH })),
+            MailboxItem::Closed(closed) => {
+                return Some(Err(ClientCallError::closed(closed, self.tickets.left())));
+            }
+            MailboxItem::Ended => return Some(Ok(Object::empty())),
+            MailboxItem::Skipped(count) => PendingCallEvent::Skipped(count),
+            MailboxItem::Asked(asked) => PendingCallEvent::Question(asked),
+            MailboxItem::SharedLog(body) => PendingCallEvent::Log(body.params),
+            // What comes during a request of our own is nobody's event, but may be someone's notice.
+            MailboxItem::Message(JsonRpcMessage::Notification(body))
+                if self.events.is_none() && body.method.starts_with("notifications/") =>
+            {
+                self.link.notices.send(ConnectionNotice::Notification(body));
+                return None;
+            }
+            MailboxItem::Message(
+                JsonRpcMessage::Notification(body) | JsonRpcMessage::Request { body, .. },
+            ) => event(body),
+        };
+        self.emit(event).await;
+        None
+    }
+
+    fn too_large(&self) -> ClientCallError {
+        ClientCallError::TooLarge { limit: self.link.settings.limits.message_bytes }
+    }
+
+    fn no_room(&self) -> ClientCallError {
+        ClientCallError::NoRoom { limit: self.link.settings.budget.bytes().unwrap_or_default() }
+    }
+
+    /// Reads the answer from a JSON body. Nothing else can follow, so unreadable bytes are an error.
+    async fn read_json(
+        &self,
+        id: u64,
+        reply: PooledResponse,
+        mailbox: &CallMailbox,
+    ) -> Result<Object, ClientCallError> {
+        let ClientSettings { limits, times, budget, .. } = &self.link.settings;
+        let room = budget.reservation_of(self.request.holder());
+        let body = reply.collect(limits.message_bytes, room, times).await;
+        let body = body.map_err(|error| match error {
+            BodyError::TooLarge => self.too_large(),
+            BodyError::NoRoom => self.no_room(),
+            BodyError::Broken(reason) => ClientCallError::Unknown(CloseReason::Broken(reason)),
+        })?;
+        self.link.receive(&body, MessageOrigin::Call(id)).map_err(ClientCallError::Unknown)?;
+        while let Some(arrival) = mailbox.try_next() {
+            if let Some(end) = self.take(arrival).await {
+                return end;
+            }
+        }
+        Err(ClientCallError::Malformed("its body does not answer the request".to_owned()))
+    }
+
+    /// Reads an SSE stream up to the answer, resuming it where a legacy server allows that.
+    async fn read_events(
+        &self,
+        http: &HttpTransport,
+        dialect: &RequestDialect,
+        id: u64,
+        mut reply: PooledResponse,
+        mailbox: &CallMailbox,
+    ) -> Result<Object, ClientCallError> {
+        let ClientSettings { limits, times, .. } = &self.link.settings;
+        let mut resuming = StreamResumption::default();
+        loop {
+            let mut room = self.link.settings.budget.reservation_of(self.request.holder());
+            let mut events = sse::SseDecoder::new(limits.message_bytes);
+            let broken = loop {
+                if let Some(end) = self.drain(&mut events, &mut room, id, mailbox).await? {
+                    return end;
+                }
+                tokio::select! {
+                    biased;
+                    arrival = mailbox.next() => if let Some(end) = self.take(arrival).await {
+                        return end;
+                    },
+                    chunk = reply.chunk() => match chunk {
+                        Some(Ok(bytes)) => {
+                            let held = events.held() + bytes.len();
+                            if !room.covers(held) {
+                                let extended = room.extend(held, limits.message_bytes);
+                                let extended = timeout(times.room, times.late, extended).await;
+                                extended.map_err(|_| self.no_room())?;
+                            }
+                            events.push(&bytes);
+                        }
+                        Some(Err(reason)) => break reason,
+                        None => break "its stream of events ended".to_owned(),
+                    },
+                }
+            };
+            resuming.note(&events);
+            reply = loop {
+                let Some(last) = resuming.last.clone().filter(|_| !dialect.is_modern()) else {
+                    return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
+                };
+                let Some(pause) = resuming.pause(&self.link.settings) else {
+                    return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
+                };
+                sleep(pause).await;
+                match http.listen(dialect, Some(&last)).await {
+                    Ok(reply)
+                        if reply.status.is_success()
+                            && http::content(&reply.headers) == ReplyContentType::Events =>
+                    {
+                        break reply;
+                    }
+                    // It is not offered, or no longer known: nothing more will come.
+                    Ok(reply) if reply.status.is_client_error() => {
+                        return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
+                    }
+                    _ => {}
+                }
+            };
+        }
+    }
+
+    /// Handles the complete events one by one, so that none waits behind the limit.
+    async fn drain(
+        &self,
+        events: &mut sse::SseDecoder,
+        room: &mut MemoryReservation,
+        id: u64,
+        mailbox: &CallMailbox,
+    ) -> Result<Option<Result<Object, ClientCallError>>, ClientCallError> {
+        while let Some(event) = events.next_event().map_err(|_| self.too_large())? {
+            if event.kind != "message" {
+                continue;
+            }
+            self.link
+                .receive(&room.attach(event.data), MessageOrigin::Call(id))
+                .map_err(ClientCallError::Unknown)?;
+            while let Some(arrival) = mailbox.try_next() {
+                if let Some(end) = self.take(arrival).await {
+                    return Ok(Some(end));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns true for requests whose answers are kept in memory: handshakes and lists.
+fn keeps(method: &str) -> bool {
+    method.ends_with("/list") || matches!(method, "initialize" | "server/discover")
+}
+
+fn event(body: Notification) -> PendingCallEvent {
+    match body.method.as_str() {
+        "notifications/progress" => PendingCallEvent::Progress(body.params.into()),
+        "notifications/message" => PendingCallEvent::Log(body.params),
+        method if !method.starts_with("notifications/") => {
+            PendingCallEvent::Question(PendingServerRequest {
+                method: body.method,
+                params: body.params,
+                reply: None,
+            })
+        }
+        _ => PendingCallEvent::Notification(body),
+    }
+}
+
+/// A request in flight. Dropping it before its answer cancels it at the server.
+struct OpenExchange<'a> {
+    link: &'a Arc<SharedConnection>,
+    id: u64,
+    mailbox: Arc<CallMailbox>,
+    ticket: Arc<SendPermit>,
+    silent: bool,
+    answered: bool,
+}
+
+impl Drop for OpenExchange<'_> {
+    fn drop(&mut self) {
+        if self.answered || !self.ticket.left() {
+            self.link.calls.remove(self.id);
+            self.link.call_ended(self.id);
+            return;
+        }
+        self.link.calls.abandon(self.id, self.link.settings.times.total);
+        self.link.call_ended(self.id);
+        if !self.silent && self.link.calls.closed().is_none() {
+            self.link.cancel(self.id, "the caller no longer waits");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The lifecycle of one call: from a place among those in flight to its end, on any transport.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_protocol::{Object, ServerRequestHandling, TaskHandling};
+
+use crate::call::{CallEventSender, ServerAnswer};
+use crate::call_context::{CallExecution, SendPermits};
+use crate::call_timer::CallTimer;
+use crate::connection::SharedConnection;
+use crate::dialect::RequestDialect;
+use crate::error::{ClientCallError, CloseReason, NotSent, TimeLimitKind};
+use crate::gate::CallPermit;
+use crate::input_requests::QUOTED;
+use crate::request::{FollowUpRound, OutgoingRequest};
+use crate::transport::Transport;
+use crate::{list, session, task};
+
+/// Runs a call to its end, within its limits.
+pub(crate) async fn run(
+    link: &Arc<SharedConnection>,
+    id: u64,
+    request: &OutgoingRequest,
+    events: &CallEventSender,
+) -> Result<ServerAnswer, ClientCallError> {
+    let settings = &link.settings;
+    let tool = request
+        .tool_name()
+        .and_then(|name| settings.tools.get(name.as_ref()).copied())
+        .unwrap_or_default();
+    let idle = request.idle.or(tool.idle).unwrap_or(settings.times.idle);
+    let total = request.total.or(tool.total).unwrap_or(settings.times.total);
+    let pulse = Arc::new(CallTimer::default());
+    let run = CallExecution {
+        link,
+        request,
+        events: Some(events),
+        pulse: &pulse,
+        tickets: SendPermits::default(),
+    };
+    // In place: a future that is named first and awaited later is kept twice.
+    let mut work = pin!(async {
+        let _place = match link.gate.try_enter() {
+            Some(place) => place,
+            None => Box::pin(enter(link, request, &pulse, idle)).await?,
+        };
+        pulse.beat();
+        run.rounds(id).await
+    });
+    // An answer that is there counts, even if the time is up.
+    tokio::select! {
+        biased;
+        end = &mut work => end,
+        () = request.cancelled() => Err(ClientCallError::Cancelled { sent: run.tickets.left() }),
+        () = link.stop.cancelled() => {
+            let closed = link.calls.closed().unwrap_or(CloseReason::Ours);
+            Err(ClientCallError::closed(closed, run.tickets.left()))
+        }
+        kind = pulse.stopped(idle, total, link.settings.times.late) => {
+            let limit = if kind == TimeLimitKind::Idle { idle } else { total };
+            Err(ClientCallError::TimedOut { kind, limit, sent: run.tickets.left() })
+        }
+    }
+}
+
+/// Waits for a place among the calls in flight. Time in the queue does not count as idle time.
+async fn enter(
+    link: &SharedConnection,
+    request: &OutgoingRequest,
+    pulse: &CallTimer,
+    idle: Duration,
+) -> Result<CallPermit, NotSent> {
+    let mut entering = pin!(link.gate.enter(request.identity.as_ref()));
+    loop {
+        tokio::select! {
+            biased;
+            place = &mut entering => return place,
+            () = tokio::time::sleep(idle / 2) => pulse.beat(),
+        }
+    }
+}
+
+/// Runs a subscription, which has no limits but the connection's.
+pub(crate) async fn endless(
+    link: &Arc<SharedConnection>,
+    id: u64,
+    request: &OutgoingRequest,
+    events: &CallEventSender,
+) -> Result<ServerAnswer, ClientCallError> {
+    let run = CallExecution {
+        link,
+        request,
+        events: Some(events),
+        pulse: &Arc::default(),
+        tickets: SendPermits::default(),
+    };
+    let dialect = link.dialect();
+    tokio::select! {
+        biased;
+        end = run.exchange(id, &dialect, None) => end.map(ServerAnswer::Complete),
+        () = link.stop.cancelled() => {
+            Err(ClientCallError::closed(link.calls.closed().unwrap_or(CloseReason::Ours), run.tickets.left()))
+        }
+    }
+}
+
+/// Makes one request of the client's own, without events or rounds, repeated where a session was lost. The caller sets
+/// the limits.
+pub(crate) async fn request(
+    link: &Arc<SharedConnection>,
+    request: &OutgoingRequest,
+) -> Result<Object, ClientCallError> {
+    let run = CallExecution {
+        link,
+        request,
+        events: None,
+        pulse: &Arc::default(),
+        tickets: SendPermits::default(),
+    };
+    run.attempt(link.next_id(), None).await.map(|(_, result)| result)
+}
+
+impl CallExecution<'_> {
+    async fn rounds(&self, first: u64) -> Result<ServerAnswer, ClientCallError> {
+        let limit = self.link.settings.limits.rounds;
+        let (mut id, mut round) = (first, None);
+        for _ in 0..=limit {
+            let (dialect, result) = self.attempt(id, round.as_ref()).await?;
+            match kind(&dialect, &result) {
+                ResultKind::Complete => return Ok(ServerAnswer::Complete(result)),
+                ResultKind::Task if self.request.tasks == TaskHandling::Follow => {
+                    return Box::pin(task::follow(self, &dialect, id, result)).await;
+                }
+                ResultKind::Task => return Ok(ServerAnswer::Task(result)),
+                ResultKind::InputRequired
+                    if self.request.questions == ServerRequestHandling::Return =>
+                {
+                    return Ok(ServerAnswer::InputRequired(result));
+                }
+                ResultKind::InputRequired => {
+                    round = Some(Box::pin(self.answers(first, &result)).await?);
+                }
+                ResultKind::Unknown(kind) => {
+                    let kind: String = kind.chars().take(QUOTED).collect();
+                    let kind = kind.escape_debug();
+                    return Err(ClientCallError::Malformed(format!(
+                        "a result of unknown kind `{kind}`"
+                    )));
+                }
+            }
+            id = self.link.next_id();
+        }
+        Err(ClientCallError::Rounds { rounds: limit })
+    }
+
+    /// Makes one exchange, repeated once if the cause of its failure can be fixed.
+    async fn attempt(
+        &self,
+        id: u64,
+        round: Option<&FollowUpRound>,
+    ) -> Result<(Arc<RequestDialect>, Object), ClientCallError> {
+        let dialect = self.link.dialect();
+        let session = self.link.transport.session_number();
+        // Boxed: a future is moved once for each that it is within, and this one is large.
+        match Box::pin(self.exchange(id, &dialect, round)).await {
+            Ok(result) => Ok((dialect, result)),
+            Err(error) => {
+                let is_mended = Box::pin(self.mends(&dialect, &error, session)).await;
+                if !is_mended || !self.request.repeats {
+                    return Err(error);
+                }
+                let dialect = self.link.dialect();
+                let again = Box::pin(self.exchange(self.link.next_id(), &dialect, round));
+                Ok((Arc::clone(&dialect), again.await?))
+            }
+        }
+    }
+
+    /// Fixes the cause of a refusal, if possible. Returns true if the request may then be repeated.
+    async fn mends(&self, dialect: &RequestDialect, error: &ClientCallError, session: u64) -> bool {
+        let Transport::Http(http) = &self.link.transport else {
+            return false;
+        };
+        match error {
+            // The tool's definition changed, and with it the headers it wants. Nothing has run.
+            error if error.is_header_mismatch() && dialect.is_modern() => {
+                self.request.tool_name().is_some() && list::tools_again(self.link).await
+            }
+            // A server that refuses the session has not looked at the request.
+            ClientCallError::NotSent(NotSent::SessionRefused) => {
+                session::renew(self.link, http, session).await.is_ok()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Kind of a result.
+enum ResultKind {
+    Complete,
+    InputRequired,
+    Task,
+    Unknown(String),
+}
+
+fn kind(dialect: &RequestDialect, result: &Object) -> ResultKind {
+    if !dialect.is_modern() {
+        let created = || {
+            result
+                .get("task")
+                .and_then(|task| task.to_object())
+                .is_some_and(|task| task.get("taskId").is_some())
+        };
+        return if result.get("content").is_none() && created() {
+            ResultKind::Task
+        } else {
+            ResultKind::Complete
+        };
+    }
+    match result.text("resultType").as_deref() {
+        None | Some("complete") => ResultKind::Complete,
+        Some("input_required") => ResultKind::InputRequired,
+        Some("task") => ResultKind::Task,
+        Some(other) => ResultKind::Unknown(other.chars().take(40).collect()),
+    }
+}

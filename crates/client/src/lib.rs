@@ -1,0 +1,72 @@
+//! A client of MCP servers: transports, negotiation, calls, lists and subscriptions.
+
+mod abandoned;
+mod call;
+mod call_context;
+mod call_timer;
+mod calls;
+mod changes;
+mod client;
+mod connect;
+mod connection;
+mod description;
+mod dialect;
+mod dispatch;
+mod error;
+mod exchange;
+mod execution;
+mod faults;
+mod gate;
+mod handler;
+mod input_requests;
+mod keeper_times;
+mod limits;
+mod list;
+mod listen;
+mod logs;
+mod mailbox;
+mod notices;
+mod open_questions;
+mod own_request;
+mod owner;
+mod partial_envelope;
+mod questions;
+mod request;
+mod session;
+mod session_refusal;
+mod settings;
+mod task;
+mod tool_requirements;
+mod transport;
+
+#[cfg(target_os = "linux")]
+pub mod keeper {
+    //! A process below this one that ends all that stdio servers leave behind.
+    pub use crate::transport::keeper::{init, set_times};
+}
+
+pub use call::{CallId, PendingCall, PendingCallEvent, ServerAnswer};
+pub use changes::{ChangedLists, ListChanges};
+pub use client::Client;
+pub use description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
+pub use dialect::ClientInfo;
+pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
+pub use faults::FaultCounts;
+pub use handler::{BoxFuture, ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
+pub use keeper_times::KeeperTimes;
+pub use limits::{Limits, Times};
+pub use list::{LeftOut, ListError, PARTIAL_LIST, ServerList, ServerListItem};
+pub use listen::{ChangeSubscription, SubscriptionFilter};
+pub use notices::{ConnectionNotice, NoticeReceiver};
+pub use request::{CancelHandle, OutgoingRequest};
+pub use settings::{ClientSettings, EraPreference, ServerLocation, ToolTimes};
+pub use transport::{
+    addresses::{AllowedAddresses, is_public},
+    credentials::{Credentials, RefusedRequest},
+    network::{ClientCertificate, NetworkSettings, ProxyChoice},
+    origin::{HttpOrigin, HttpRequestError, HttpResponse, OriginConnectError},
+    process::ServerCommand,
+    proxy::{InvalidProxyUrl, ProxyUrl},
+    resume::{ResumeTimes, watch_resumes},
+    url::ServerUrl,
+};

@@ -1,0 +1,106 @@
+//! Location of a server, and settings of a connection to it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_protocol::MemoryBudget;
+
+use crate::description::NegotiatedProtocol;
+use crate::dialect::ClientInfo;
+use crate::handler::{ClientHandler, SilentHandler};
+use crate::limits::{Limits, Times};
+use crate::transport::credentials::Credentials;
+use crate::transport::process::ServerCommand;
+use crate::transport::url::ServerUrl;
+
+/// Location of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerLocation {
+    /// On the standard input and output of a program.
+    Command(ServerCommand),
+    /// At a URL: Streamable HTTP of any revision or, failing that, HTTP+SSE.
+    Http(ServerUrl),
+    /// At a URL, by HTTP+SSE.
+    Sse(ServerUrl),
+}
+
+impl ServerLocation {
+    /// Returns the credentials for the server, if there are any.
+    pub fn credentials(&self) -> Option<&Arc<dyn Credentials>> {
+        match self {
+            Self::Http(endpoint) | Self::Sse(endpoint) => endpoint.credentials.as_ref(),
+            Self::Command(_) => None,
+        }
+    }
+}
+
+/// Era of the protocol to use with a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EraPreference {
+    /// Negotiated.
+    #[default]
+    Auto,
+    /// Legacy, with a handshake.
+    Legacy,
+    /// Modern, without one.
+    Modern,
+}
+
+/// Time limits of one tool, where they differ from the server's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolTimes {
+    /// See [`Times::idle`].
+    pub idle: Option<Duration>,
+    /// See [`Times::total`].
+    pub total: Option<Duration>,
+}
+
+/// Settings of a connection.
+#[derive(Clone)]
+pub struct ClientSettings {
+    /// The name of the server in log lines.
+    pub label: String,
+    /// Era to use.
+    pub speak: EraPreference,
+    /// Protocol negotiated the last time, to skip the negotiation; negotiated anew if it fails.
+    pub found: Option<NegotiatedProtocol>,
+    /// Size limits.
+    pub limits: Limits,
+    /// Time limits.
+    pub times: Times,
+    /// Time limits of single tools.
+    pub tools: BTreeMap<String, ToolTimes>,
+    /// Handler of the server's requests.
+    pub host: Arc<dyn ClientHandler>,
+    /// Name and version sent to the server.
+    pub client: ClientInfo,
+    /// Memory budget for large messages, shared between connections.
+    pub budget: MemoryBudget,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self {
+            label: String::new(),
+            speak: EraPreference::default(),
+            found: None,
+            limits: Limits::default(),
+            times: Times::default(),
+            tools: BTreeMap::new(),
+            host: Arc::new(SilentHandler),
+            client: ClientInfo::default(),
+            budget: MemoryBudget::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ClientSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("speak", &self.speak)
+            .field("found", &self.found)
+            .finish_non_exhaustive()
+    }
+}

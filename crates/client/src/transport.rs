@@ -1,0 +1,141 @@
+//! Transports: a child process, Streamable HTTP, or HTTP+SSE.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use bytes::Bytes;
+use consort_protocol::{MemoryHolder, MemoryReservation, SendObserver};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) mod addresses;
+pub(crate) mod credentials;
+pub(crate) mod http;
+#[cfg(target_os = "linux")]
+pub(crate) mod keeper;
+mod live;
+pub(crate) mod network;
+pub(crate) mod origin;
+mod origin_route;
+pub(crate) mod pool;
+pub(crate) mod process;
+pub(crate) mod proxy;
+pub(crate) mod request_body;
+pub(crate) mod resume;
+pub(crate) mod sse;
+pub(crate) mod stdio;
+mod stream;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+pub(crate) mod url;
+mod watchdog;
+
+use crate::error::CloseReason;
+use crate::settings::ClientSettings;
+use http::HttpTransport;
+use sse::SseTransport;
+use stdio::StdioTransport;
+
+/// The transport to one server.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Stdio(StdioTransport),
+    Http(HttpTransport),
+    Sse(SseTransport),
+}
+
+impl Transport {
+    /// Returns the number of the current session: it changes when the server lost the session; 0 if there is none.
+    pub(crate) fn session_number(&self) -> u64 {
+        match self {
+            Self::Http(http) => http.session_number(),
+            Self::Stdio(_) | Self::Sse(_) => 0,
+        }
+    }
+}
+
+/// Receiver of the messages on a channel that all calls share. Implemented by the connection, called by the transport.
+pub(crate) trait ChannelReceiver: Send + Sync {
+    /// The settings of the connection.
+    fn settings(&self) -> &ClientSettings;
+
+    /// The end of the connection.
+    fn stop(&self) -> &CancellationToken;
+
+    /// The holder of memory for a message whose call is not known yet.
+    fn holder(&self) -> MemoryHolder;
+
+    /// Dispatches a message, which is charged to the caller that it answers. An error ends the connection.
+    fn receive_shared(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        room: &mut MemoryReservation,
+    ) -> Result<(), CloseReason>;
+
+    /// Handles an oversized message, which was skipped. An error ends the connection.
+    fn oversized(&self, id: Option<u64>) -> Result<(), CloseReason>;
+
+    /// Handles a large message that got no memory in time and was skipped. Only the call that it answers ends.
+    fn no_room(&self, id: Option<u64>);
+
+    /// Closes the connection and ends its calls.
+    fn close(&self, closed: &CloseReason);
+}
+
+/// Send state of a request, which makes "not sent" provable.
+#[derive(Debug, Default)]
+pub(crate) struct SendPermit {
+    state: AtomicU8,
+    postmark: Option<Arc<dyn SendObserver>>,
+}
+
+const WAITING: u8 = 0;
+const LEAVING: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+impl SendPermit {
+    /// Creates the state of a request, with an observer of its sending.
+    pub(crate) fn new(postmark: Option<Arc<dyn SendObserver>>) -> Self {
+        Self { state: AtomicU8::new(WAITING), postmark }
+    }
+
+    /// Observer to notify when the last byte was written.
+    pub(crate) fn postmark(&self) -> Option<&Arc<dyn SendObserver>> {
+        self.postmark.as_ref()
+    }
+
+    /// Marks it as being sent. Returns false if it was withdrawn: then it must not be sent.
+    pub(crate) fn leave(&self) -> bool {
+        self.state.compare_exchange(WAITING, LEAVING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Marks it as provably not sent after all.
+    pub(crate) fn stay(&self) {
+        self.state.store(WAITING, Ordering::Release);
+    }
+
+    /// Returns true if it was sent, or may have been. If it was not, it is withdrawn and never will be.
+    pub(crate) fn left(&self) -> bool {
+        match self.state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) | Err(WITHDRAWN) => false,
+            Err(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_leave_never_will() {
+        let waiting = SendPermit::default();
+        assert!(!waiting.left());
+        assert!(!waiting.leave());
+
+        let sent = SendPermit::default();
+        assert!(sent.leave());
+        assert!(sent.left());
+        sent.stay();
+        assert!(!sent.left());
+    }
+}

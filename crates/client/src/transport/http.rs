@@ -1,0 +1,371 @@
+//! Streamable HTTP: every message is a request of its own, answered by JSON or an SSE stream.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ::http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT,
+    WWW_AUTHENTICATE,
+};
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode};
+use bytes::Bytes;
+use consort_protocol::headers::encode;
+use http_body_util::Full;
+
+use super::SendPermit;
+use super::credentials::{Credentials, RefusedRequest};
+use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
+use super::request_body::RequestBody;
+use super::url::ServerUrl;
+use crate::dialect::RequestDialect;
+use crate::error::{ClientCallError, CloseReason, NotSent};
+use crate::limits::{Limits, Times};
+use crate::request::OutgoingRequest;
+use crate::tool_requirements::ToolRequirements;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The transport to a Streamable HTTP server.
+#[derive(Debug)]
+pub(crate) struct HttpTransport {
+    pool: HttpConnectionPool,
+    redirects: u32,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    meta_headers: Vec<(HeaderName, String)>,
+    credentials: Option<Arc<dyn Credentials>>,
+    path: RwLock<PathAndQuery>,
+    session: RwLock<UpstreamSession>,
+    /// Held while a lost session is being replaced.
+    pub(crate) renewing: tokio::sync::Mutex<()>,
+}
+
+/// The session of a legacy server. A server may reuse a session id, so sessions are distinguished by number.
+#[derive(Debug, Default)]
+struct UpstreamSession {
+    number: u64,
+    id: Option<HeaderValue>,
+}
+
+/// Content type of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyContentType {
+    Json,
+    Events,
+    Other,
+}
+
+impl HttpTransport {
+    pub(crate) fn new(endpoint: &ServerUrl, limits: &Limits, times: &Times) -> Self {
+        let url = endpoint.url.clone();
+        let agent = concat!("consort/", env!("CARGO_PKG_VERSION"));
+        let authority =
+            HeaderValue::try_from(url.authority()).expect("an authority is a header value");
+        let mut headers = vec![(HOST, authority), (USER_AGENT, HeaderValue::from_static(agent))];
+        headers.extend(endpoint.headers.iter().cloned());
+        Self {
+            redirects: limits.redirects,
+            headers,
+            meta_headers: endpoint.meta_headers.clone(),
+            credentials: endpoint.credentials.clone(),
+            path: RwLock::new(url.path.clone()),
+            session: RwLock::default(),
+            renewing: tokio::sync::Mutex::default(),
+            pool: HttpConnectionPool::new(url, endpoint.network.clone(), limits, times),
+        }
+    }
+
+    /// Posts a request; the reply is its answer, or the start of it.
+    pub(crate) async fn post(
+        &self,
+        dialect: &RequestDialect,
+        request: &OutgoingRequest,
+        facts: &ToolRequirements,
+        bytes: Bytes,
+        ticket: &SendPermit,
+    ) -> Result<PooledResponse, ClientCallError> {
+        let headers = || self.request_headers(dialect, request, facts);
+        let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
+        if request.method == "initialize" && reply.status.is_success() {
+            let id = reply.headers.get(SESSION).map(detached);
+            let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+            *session = UpstreamSession { number: session.number + 1, id };
+        }
+        Ok(reply)
+    }
+
+    /// Posts a notification, or a response to the server.
+    pub(crate) async fn send(
+        &self,
+        dialect: &RequestDialect,
+        bytes: Bytes,
+        ticket: &SendPermit,
+    ) -> Result<(), ClientCallError> {
+        let headers = || self.message_headers(dialect);
+        let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
+        if reply.status.is_success() {
+            // Some servers answer with a body nobody asked for; reading it saves the connection.
+            let _ = reply.collect_short().await;
+            return Ok(());
+        }
+        Err(refused(reply).await)
+    }
+
+    /// Opens the common SSE stream, or resumes a broken one after `last_id`.
+    pub(crate) async fn listen(
+        &self,
+        dialect: &RequestDialect,
+        last_id: Option<&str>,
+    ) -> Result<PooledResponse, ClientCallError> {
+        let headers = || {
+            let mut headers = self.message_headers(dialect);
+            headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+            headers.remove(CONTENT_TYPE);
+            if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
+                headers.insert(LAST_EVENT_ID, id);
+            }
+            headers
+        };
+        self.exchange(Method::GET, headers, Bytes::new(), &SendPermit::default()).await
+    }
+
+    /// Ends the session at the server. It is a courtesy, and its failure is ignored.
+    pub(crate) async fn leave(&self, dialect: &RequestDialect) {
+        if self.session().is_some() {
+            let headers = || self.message_headers(dialect);
+            let _ =
+                self.exchange(Method::DELETE, headers, Bytes::new(), &SendPermit::default()).await;
+        }
+    }
+
+    /// Posts to this URL from now on. Returns false if it has another origin.
+    pub(crate) fn redirect(&self, reference: &str) -> bool {
+        let Some(url) = self.pool.url().join(reference) else {
+            return false;
+        };
+        *self.path.write().unwrap_or_else(PoisonError::into_inner) = url.path;
+        true
+    }
+
+    pub(crate) fn session(&self) -> Option<HeaderValue> {
+        self.session.read().unwrap_or_else(PoisonError::into_inner).id.clone()
+    }
+
+    /// The number of the current session.
+    pub(crate) fn session_number(&self) -> u64 {
+        self.session.read().unwrap_or_else(PoisonError::into_inner).number
+    }
+
+    /// Returns the headers of a request.
+    fn request_headers(
+        &self,
+        dialect: &RequestDialect,
+        request: &OutgoingRequest,
+        facts: &ToolRequirements,
+    ) -> HeaderMap {
+        let mut headers = self.message_headers(dialect);
+        for (name, member) in &self.meta_headers {
+            if let Some(text) = request.meta.as_ref().and_then(|meta| meta.text(member)) {
+                headers.insert(name, encode(&text));
+            }
+        }
+        if dialect.is_modern() {
+            let method = match &*request.method {
+                "tools/call" => HeaderValue::from_static("tools/call"),
+                method => encode(method),
+            };
+            headers.insert(METHOD, method);
+            if let Some(subject) = request.subject() {
+                headers.insert(NAME, encode(&subject));
+            }
+            if let (Some(tool), Some(arguments)) = (request.tool_name(), request.param("arguments"))
+            {
+                for (name, value) in facts.mirrored(&tool, arguments) {
+                    headers.insert(name, encode(&value));
+                }
+            }
+        } else if request.method == "initialize" {
+            headers.remove(SESSION);
+            headers.remove(VERSION);
+        }
+        headers
+    }
+
+    fn message_headers(&self, dialect: &RequestDialect) -> HeaderMap {
+        // Room for all of them: a map that grows is made twice.
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + 8);
+        for (name, value) in &self.headers {
+            headers.append(name, value.clone());
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if dialect.revision.has_version_header() {
+            headers.insert(VERSION, HeaderValue::from_static(dialect.revision.as_str()));
+        }
+        if dialect.revision.has_sessions()
+            && let Some(session) = self.session()
+        {
+            headers.insert(SESSION, session);
+        }
+        headers
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        headers: impl Fn() -> HeaderMap,
+        bytes: Bytes,
+        ticket: &SendPermit,
+    ) -> Result<PooledResponse, ClientCallError> {
+        for _ in 0..=self.redirects {
+            let path = self.path.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let mut request = HttpRequest::new(Full::new(RequestBody::new(bytes.clone(), ticket)));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = path.into();
+            *request.headers_mut() = headers();
+            let shown = match &self.credentials {
+                Some(credentials) => credentials.authorization().await,
+                None => None,
+            };
+            if let Some(shown) = &shown {
+                request.headers_mut().insert(AUTHORIZATION, shown.clone());
+            }
+            let reply =
+                self.pool.send(request, ticket).await.map_err(|failure| self.failed(failure))?;
+            if let Some(credentials) = &self.credentials
+                && matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+            {
+                let (status, challenge) = (reply.status.as_u16(), challenge(&reply.headers));
+                drop(reply);
+                let refused = RefusedRequest { status, challenge: challenge.clone(), shown };
+                if let Err(advice) = credentials.refused(refused).await {
+                    let advice = Some(advice);
+                    return Err(ClientCallError::Unauthorized { status, challenge, advice });
+                }
+                // Whoever is not let in has had nothing done.
+                ticket.stay();
+                continue;
+            }
+            if !matches!(
+                reply.status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            ) {
+                return Ok(reply);
+            }
+            let location = reply.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+            if !location.is_some_and(|location| self.redirect(location)) {
+                let body =
+                    "it sends us to another origin, where our credentials do not belong".to_owned();
+                return Err(ClientCallError::Status {
+                    status: reply.status.as_u16(),
+                    retry_after: None,
+                    body,
+                });
+            }
+            // Whoever redirects has not done anything.
+            ticket.stay();
+        }
+        Err(ClientCallError::Malformed("it sends us in circles".to_owned()))
+    }
+
+    fn failed(&self, failure: ExchangeFailure) -> ClientCallError {
+        match failure {
+            ExchangeFailure::Unreachable(error) => {
+                let host = self.pool.url().authority().to_owned();
+                NotSent::Unreachable { host, reason: error.to_string() }.into()
+            }
+            ExchangeFailure::Broken(reason) => {
+                ClientCallError::Unknown(CloseReason::Broken(reason))
+            }
+        }
+    }
+}
+
+/// Returns the content type of a reply, by its headers.
+pub(crate) fn content(headers: &HeaderMap) -> ReplyContentType {
+    if headers.contains_key(CONTENT_ENCODING) {
+        // We offered none, and a small body could unpack to a large one.
+        return ReplyContentType::Other;
+    }
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind == "application/json" {
+        return ReplyContentType::Json;
+    }
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        ReplyContentType::Json
+    } else if essence.eq_ignore_ascii_case("text/event-stream") {
+        ReplyContentType::Events
+    } else {
+        ReplyContentType::Other
+    }
+}
+
+/// Returns the `WWW-Authenticate` challenges of a reply.
+fn challenge(headers: &HeaderMap) -> Option<String> {
+    let challenges: Vec<&str> =
+        headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
+    (!challenges.is_empty()).then(|| challenges.join(", "))
+}
+
+/// Returns the error of a reply other than success.
+pub(crate) async fn refused(reply: PooledResponse) -> ClientCallError {
+    let text = |name: &str| {
+        reply.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    };
+    let status = reply.status.as_u16();
+    if matches!(status, 401 | 403) {
+        let challenge = challenge(&reply.headers);
+        return ClientCallError::Unauthorized { status, challenge, advice: None };
+    }
+    let retry_after = text("retry-after");
+    let proxy = reply.gateway_proxy();
+    let body = reply.collect_short().await;
+    match consort_protocol::JsonRpcMessage::parse(body.clone()) {
+        Ok(consort_protocol::JsonRpcMessage::Error { error, .. }) => {
+            ClientCallError::Refused(error)
+        }
+        _ => {
+            let mut body: String = String::from_utf8_lossy(&body).chars().take(400).collect();
+            if let Some(proxy) = proxy {
+                // Behind it: of a long text the end is shown.
+                body = format!("{} (perhaps said by the proxy `{proxy}`)", body.trim_end());
+            }
+            ClientCallError::Status { status, retry_after, body }
+        }
+    }
+}
+
+/// A copy with bytes of its own. The header of an answer is a slice of the buffer it was read into, which it would keep.
+fn detached(value: &HeaderValue) -> HeaderValue {
+    HeaderValue::from_bytes(value.as_bytes()).expect("it is the value of a header already")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_id_does_not_keep_the_buffer_it_was_read_into() {
+        let buffer = Bytes::from(vec![b'a'; 8192]);
+        let header = HeaderValue::from_maybe_shared(buffer.slice(..32)).unwrap();
+        let id = detached(&header);
+        drop(header);
+        assert!(buffer.is_unique());
+        assert_eq!(id.as_bytes(), &buffer[..32]);
+    }
+
+    #[test]
+    fn a_reply_is_told_by_its_headers() {
+        let told = |kind: &'static str| {
+            content(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]))
+        };
+        assert_eq!(told("application/json; charset=utf-8"), ReplyContentType::Json);
+        assert_eq!(told("Text/Event-Stream"), ReplyContentType::Events);
+        assert_eq!(told("text/html"), ReplyContentType::Other);
+        assert_eq!(content(&HeaderMap::new()), ReplyContentType::Other);
+    }
+}

@@ -1,0 +1,136 @@
+//! HTTP+SSE, the transport of 2024-11-05: one SSE stream for all incoming messages, a POST for each
+//! outgoing one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use consort_protocol::sse::SseDecoder;
+
+use super::http::{self, HttpTransport, ReplyContentType};
+use super::pool::PooledResponse;
+use super::{ChannelReceiver, SendPermit};
+use crate::dialect::RequestDialect;
+use crate::error::{ClientCallError, CloseReason};
+
+/// Bytes from which a message needed reserved memory.
+const LARGE: usize = 64 << 10;
+
+/// The transport to an HTTP+SSE server.
+#[derive(Debug)]
+pub(crate) struct SseTransport {
+    http: HttpTransport,
+}
+
+/// The stream of incoming messages.
+#[derive(Debug)]
+pub(crate) struct SseStream {
+    reply: PooledResponse,
+    events: SseDecoder,
+}
+
+impl SseTransport {
+    /// Opens the stream and waits for the server's `endpoint` event.
+    pub(crate) async fn open(
+        http: HttpTransport,
+        dialect: &RequestDialect,
+        limit: usize,
+    ) -> Result<(Self, SseStream), ClientCallError> {
+        let mut reply = http.listen(dialect, None).await?;
+        if !reply.status.is_success() {
+            return Err(http::refused(reply).await);
+        }
+        if http::content(&reply.headers) != ReplyContentType::Events {
+            return Err(ClientCallError::Malformed(
+                "it answers with no stream of events".to_owned(),
+            ));
+        }
+        let mut events = SseDecoder::new(limit);
+        loop {
+            let event = events
+                .next_event()
+                .map_err(|error| ClientCallError::Malformed(error.to_string()))?;
+            if let Some(event) = event {
+                let place = String::from_utf8_lossy(&event.data);
+                if event.kind != "endpoint" || !http.redirect(place.trim()) {
+                    return Err(ClientCallError::Malformed(
+                        "its first event names no endpoint on its own origin".to_owned(),
+                    ));
+                }
+                return Ok((Self { http }, SseStream { reply, events }));
+            }
+            match reply.chunk().await {
+                Some(Ok(bytes)) => events.push(&bytes),
+                Some(Err(reason)) => {
+                    return Err(ClientCallError::Unknown(CloseReason::Broken(reason)));
+                }
+                None => {
+                    return Err(ClientCallError::Malformed(
+                        "its stream ends before it names an endpoint".to_owned(),
+                    ));
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        dialect: &RequestDialect,
+        bytes: Bytes,
+        ticket: &SendPermit,
+    ) -> Result<(), ClientCallError> {
+        self.http.send(dialect, bytes, ticket).await
+    }
+}
+
+impl SseStream {
+    /// Dispatches messages until the stream or the connection ends.
+    pub(crate) async fn serve(mut self, link: Arc<impl ChannelReceiver>) {
+        let closed = tokio::select! {
+            closed = self.read(&link) => closed,
+            () = link.stop().cancelled() => CloseReason::Ours,
+        };
+        link.close(&closed);
+    }
+
+    async fn read(&mut self, link: &Arc<impl ChannelReceiver>) -> CloseReason {
+        let mut room = link.settings().budget.reservation();
+        let mut patience = link.settings().times.shared_room;
+        loop {
+            loop {
+                match self.events.next_event() {
+                    Ok(Some(event)) if event.kind == "message" => {
+                        if event.data.len() > LARGE {
+                            patience = link.settings().times.shared_room;
+                        }
+                        if let Err(closed) = link.receive_shared(event.data, &mut room) {
+                            return closed;
+                        }
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return CloseReason::Oversized,
+                }
+            }
+            match self.reply.chunk().await {
+                Some(Ok(bytes)) => {
+                    let held = self.events.held() + bytes.len();
+                    if !room.covers(held) {
+                        room.assign(&link.holder());
+                        let extended = room.extend(held, link.settings().limits.message_bytes);
+                        let extended = tokio::time::timeout(patience, extended).await;
+                        if extended.is_err() {
+                            room.release();
+                            link.no_room(self.events.abandon());
+                            // Others shall not wait as long once more for each large answer before theirs.
+                            patience = Duration::ZERO;
+                        }
+                    }
+                    self.events.push(&bytes);
+                }
+                Some(Err(reason)) => return CloseReason::Broken(reason),
+                None => return CloseReason::Broken("its stream of events ended".to_owned()),
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The MCP protocol, for both ends: messages, framing, revisions. No sockets, no processes.
+
+#[cfg(feature = "budget")]
+mod budget;
+mod driven_stream;
+#[cfg(feature = "headers")]
+pub mod headers;
+pub mod json;
+#[cfg(feature = "budget")]
+pub mod late;
+pub mod line_decoder;
+mod message;
+mod operator;
+mod primitive;
+mod revision;
+mod server_request;
+#[cfg(feature = "budget")]
+mod shares;
+pub mod splice;
+pub mod sse;
+
+#[cfg(feature = "budget")]
+pub use budget::{MemoryBudget, MemoryHolder, MemoryReservation};
+pub use driven_stream::{DrivenStream, StreamSender};
+pub use json::{Json, JsonError, Object, fold};
+#[cfg(feature = "budget")]
+pub use late::LateTimes;
+pub use message::{JsonRpcMessage, MessageError, Notification, RequestId, ServerError};
+pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
+pub use primitive::PrimitiveKind;
+pub use revision::{Era, Revision, UnknownRevision};
+pub use server_request::{
+    ClientCapabilities, LogLevel, PendingServerRequest, Progress, RequestRefusal, RequestResponder,
+    SendObserver, ServerRequestHandling, TASKS, TaskHandling,
+};
+#[cfg(feature = "budget")]
+pub use shares::{Holdings, TurnQueue};
