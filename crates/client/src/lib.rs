@@ -55,7 +55,7 @@ pub use faults::FaultCounts;
 pub use handler::{BoxFuture, ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
 pub use keeper_times::KeeperTimes;
 pub use limits::{Limits, Times};
-pub use list::{LeftOut, ListError, PARTIAL_LIST, ServerList, ServerListItem};
+pub use list::{LeftOut, ListError, ServerList, ServerListItem};
 pub use listen::{ChangeSubscription, SubscriptionFilter};
 pub use notices::{ConnectionNotice, NoticeReceiver};
 pub use request::{CancelHandle, OutgoingRequest};

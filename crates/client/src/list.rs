@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_protocol::{Json, Object, PrimitiveKind, TaskHandling};
+use consort_protocol::{Json, Object, PARTIAL_LIST, PrimitiveKind, TaskHandling};
 
 use crate::connection::SharedConnection;
 use crate::error::ClientCallError;
@@ -33,9 +33,6 @@ pub struct ServerList {
     /// True if the server says that more items will follow, as a gateway whose servers are starting does.
     pub partial: bool,
 }
-
-/// The member of a list's `_meta` that is true if more items will follow.
-pub const PARTIAL_LIST: &str = "consort/partial";
 
 /// One listed item.
 #[derive(Clone, Debug, PartialEq, Eq)]

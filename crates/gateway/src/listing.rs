@@ -5,12 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, BytesMut};
-use consort_client::PARTIAL_LIST;
 use consort_core::{
     Catalog, CatalogEntry, CatalogRoute, Json, Object, PrimitiveKind, Problem, ServerAbout,
     ServerId,
 };
 use consort_protocol::Era;
+use consort_protocol::PARTIAL_LIST;
 use consort_protocol::headers::ParamHeaders;
 use consort_protocol::splice::ObjectWriter;
 use serde_json::json;

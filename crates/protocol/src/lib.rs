@@ -27,7 +27,7 @@ pub use json::{Json, JsonError, Object, fold};
 pub use late::LateTimes;
 pub use message::{JsonRpcMessage, MessageError, Notification, RequestId, ServerError};
 pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
-pub use primitive::PrimitiveKind;
+pub use primitive::{PARTIAL_LIST, PrimitiveKind};
 pub use revision::{Era, Revision, UnknownRevision};
 pub use server_request::{
     ClientCapabilities, LogLevel, PendingServerRequest, Progress, RequestRefusal, RequestResponder,

@@ -68,3 +68,6 @@ impl PrimitiveKind {
         }
     }
 }
+
+/// The member of a list's `_meta` that is true if more items will follow.
+pub const PARTIAL_LIST: &str = "consort/partial";

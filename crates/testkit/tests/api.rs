@@ -1,6 +1,8 @@
 //! The public API of the facade library, item by item. A change of it is a change of `crates/consort/api.txt`, which
 //! `UPDATE_DOCS=1 cargo test -p testkit --test api` writes anew.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
 use std::path::PathBuf;
 use std::process::Command;
 
