@@ -156,7 +156,7 @@ impl From<&live_calls::LiveCall> for CallDetail {
         let live_calls::CallTimeline { moments, left_out } = call.timeline();
         let moment = |moment: live_calls::TimedCallEvent| TimelineEvent {
             at_us: micros(moment.at),
-            event: event_name(moment.what),
+            event: event_name(moment.event),
             detail: moment.detail.map(Into::into),
         };
         Self {

@@ -90,7 +90,7 @@ impl EventSubscriber {
         let inner = &state.0;
         // Subscribed before the first read, so that no change is missed.
         let mut changed = inner.changed.subscribe();
-        let mut servers_changed = inner.hub.stirred();
+        let mut servers_changed = inner.hub.status_changes();
         let mut catalog = inner.hub.watch();
         let mut pending_changed = inner.pending.subscribe();
         let mut conversations = inner.conversation_news.subscribe();

@@ -65,7 +65,7 @@ async fn list(
                 template: kind == PrimitiveKind::Templates,
             }
         };
-        catalog.shelf(kind).entries().iter().map(resource)
+        catalog.section(kind).entries().iter().map(resource)
     };
     Ok(JsonResponse(of(PrimitiveKind::Resources).chain(of(PrimitiveKind::Templates)).collect()))
 }

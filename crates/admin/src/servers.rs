@@ -162,12 +162,12 @@ fn report_status(
 ) -> ServerReport {
     let written =
         server_config(active, &status.server).map(|server| ServerTransport::of(&server.transport));
-    let found = status.found.map(|found| match found.way {
+    let found = status.protocol.map(|found| match found.transport {
         UpstreamTransport::Stdio => ServerTransport::Stdio,
         UpstreamTransport::Http => ServerTransport::Http,
         UpstreamTransport::Sse => ServerTransport::Sse,
     });
-    let revision = status.found.map(|found| found.revision);
+    let revision = status.protocol.map(|found| found.revision);
     ServerReport {
         state: status.state.into(),
         since: iso_time(status.since),

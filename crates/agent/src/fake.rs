@@ -147,7 +147,7 @@ impl Toolbox for Fake {
         let offer = |tools: &[&str]| {
             let tools = tools.iter().map(|name| tool(name)).collect();
             ServerCatalog {
-                shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+                lists: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
                 ..ServerCatalog::default()
             }
         };

@@ -223,7 +223,7 @@ mod tests {
                 ((*name).to_owned(), tool.definition().clone())
             };
             let shelves = [(PrimitiveKind::Tools, names.iter().map(tool).collect())].into();
-            ServerCatalog { shelves, ..ServerCatalog::default() }
+            ServerCatalog { lists: shelves, ..ServerCatalog::default() }
         };
         let id = |server: &str| server.parse::<ServerId>().unwrap();
         Catalog::build(&parts.iter().map(|(server, names)| (id(server), offer(names))).collect())

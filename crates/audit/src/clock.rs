@@ -34,7 +34,7 @@ pub(crate) fn now() -> i64 {
 }
 
 /// Microseconds since 1970 as UTC, with milliseconds.
-pub(crate) fn told(micros: i64) -> String {
+pub(crate) fn format_utc(micros: i64) -> String {
     let micros = u64::try_from(micros).unwrap_or(0);
     let second = utc(micros / 1_000_000);
     format!("{}.{:03}Z", second.trim_end_matches('Z'), micros / 1000 % 1000)
@@ -48,6 +48,6 @@ mod tests {
     fn no_two_times_are_the_same_whatever_the_system_says() {
         let clock = UniqueClock::default();
         assert_eq!([5, 5, 3, 9].map(|now| clock.after(now)), [5, 6, 7, 9]);
-        assert_eq!(told(1_785_240_000_123_456), "2026-07-28T12:00:00.123Z");
+        assert_eq!(format_utc(1_785_240_000_123_456), "2026-07-28T12:00:00.123Z");
     }
 }

@@ -89,7 +89,7 @@ pub struct LedgerSettings {
     /// Time that records are batched before they are written together, in lenient mode.
     pub gather: Duration,
     /// Time that a call waits for its intent to be on disk, in strict mode.
-    pub patience: Duration,
+    pub intent_wait: Duration,
     /// Maximum length of a text in a record, in bytes.
     pub text_bytes: usize,
     /// Number of records dropped at once, and so archived in one file.
@@ -113,7 +113,7 @@ impl Default for LedgerSettings {
             archive: None,
             queue: 16_384,
             gather: Duration::from_millis(40),
-            patience: Duration::from_secs(1),
+            intent_wait: Duration::from_secs(1),
             text_bytes: 1024,
             dropped_records: 16_384,
             checked_records: 1000,
@@ -259,7 +259,7 @@ impl Ledger {
             WriterRole::Command => None,
         };
         let queue = Arc::new(RecordQueue::new(settings.mode, settings.queue));
-        let patience = settings.patience;
+        let patience = settings.intent_wait;
         let thread = std::thread::Builder::new().name("ledger".to_owned());
         let started = thread.spawn({
             let (queue, path) = (Arc::clone(&queue), path.to_owned());
@@ -278,7 +278,7 @@ impl Ledger {
         let (time, taken) = self.queue.begin(intent.into());
         let entry = |id, waiting| LedgerEntry {
             queue: Arc::clone(&self.queue),
-            patience: self.patience,
+            intent_wait: self.patience,
             begun: Instant::now(),
             time,
             id,

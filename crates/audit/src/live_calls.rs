@@ -141,7 +141,7 @@ impl CallFeed {
         let call = LiveCall::new(id, begun, intent, time.is_some());
         let part = usize::try_from(id).unwrap_or_default() % PARTS;
         let at = lock(&inner.running[part]).put(call.clone());
-        inner.tell(&call);
+        inner.notify(&call);
         Some(RunningCall { inner: Arc::clone(inner), call, part, at })
     }
 
@@ -191,7 +191,7 @@ impl CallFeed {
 }
 
 impl Inner {
-    fn tell(&self, call: &LiveCall) {
+    fn notify(&self, call: &LiveCall) {
         if self.watching.load(Ordering::Relaxed) > 0 {
             let _ = self.news.send(call.clone());
         }
@@ -216,7 +216,7 @@ impl RunningCall {
     /// Records an event of the call.
     pub(crate) fn note(&self, event: &mut CallEvent) {
         if self.call.note(event) {
-            self.inner.tell(&self.call);
+            self.inner.notify(&self.call);
         }
     }
 
@@ -234,7 +234,7 @@ impl RunningCall {
         let oldest = if past.len() >= self.inner.most { past.pop_front() } else { None };
         past.extend(taken);
         drop(past);
-        self.inner.tell(&self.call);
+        self.inner.notify(&self.call);
         // Given back where nobody waits for it.
         drop(oldest);
     }

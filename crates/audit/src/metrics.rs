@@ -77,7 +77,7 @@ pub struct GatewayMetrics {
     /// Sessions of legacy clients.
     pub sessions: MetricGauge,
     /// Calls that wait for input from the client.
-    pub parked: MetricGauge,
+    pub suspended_calls: MetricGauge,
     /// Connections of clients.
     pub connections: MetricGauge,
     /// Attempts to reload the config, the lock or secrets.
@@ -115,7 +115,7 @@ impl Default for GatewayMetrics {
         Self {
             in_flight: MetricGauge::default(),
             sessions: MetricGauge::default(),
-            parked: MetricGauge::default(),
+            suspended_calls: MetricGauge::default(),
             connections: MetricGauge::default(),
             reloads: ReloadMetrics::default(),
             refusals: RefusalMetrics::default(),
@@ -170,8 +170,8 @@ impl GatewayMetrics {
     }
 
     /// Enables counting by tool for at most `most` tools; 0 disables it.
-    pub fn tell_tools(&self, most: usize) {
-        self.tools.tell(most);
+    pub fn count_tools(&self, most: usize) {
+        self.tools.set_limit(most);
     }
 
     /// Counts a finished tool call, if calls are counted by tool.
@@ -241,7 +241,7 @@ impl GatewayMetrics {
             gauge("consort_connections", "Connections of clients", &self.connections),
             gauge("consort_calls_in_flight", "Calls that are being made", &self.in_flight),
             gauge("consort_sessions", "Sessions of legacy clients", &self.sessions),
-            gauge("consort_calls_parked", "Calls that wait for the client", &self.parked),
+            gauge("consort_calls_parked", "Calls that wait for the client", &self.suspended_calls),
             counter("consort_received_bytes", "Bytes from clients", "By", &self.received),
             counter("consort_sent_bytes", "Bytes to clients", "By", &self.sent),
             counter(

@@ -103,7 +103,7 @@ impl ExportTask {
             tokio::select! {
                 biased;
                 // Whoever holds the other end is gone, or asks us to stop.
-                () = asked(&mut stopping) => break,
+                () = stop_requested(&mut stopping) => break,
                 _ = measure.tick() => self.send_metrics(&AGAIN).await,
                 _ = send.tick() => self.send_spans(&mut gathered, &AGAIN).await,
                 count = spans.recv_many(&mut gathered, room), if room > 0 => {
@@ -166,7 +166,7 @@ impl ExportTask {
                 Err(error) => match waits.next() {
                     Some(wait) if error.is_passing() => tokio::select! {
                         () = tokio::time::sleep(*wait) => {}
-                        () = asked(&mut self.stopping) => waits = [].iter(),
+                        () = stop_requested(&mut self.stopping) => waits = [].iter(),
                     },
                     _ => break error,
                 },
@@ -176,7 +176,7 @@ impl ExportTask {
         if let Some(cause) = std::error::Error::source(&error) {
             message = format!("{message}: {cause}");
         }
-        self.warn(&target.place(), &message);
+        self.warn(&target.display_url(), &message);
         None
     }
 
@@ -203,6 +203,6 @@ impl ExportTask {
 }
 
 /// Waits until the exporter is asked to stop, or its handle is dropped.
-async fn asked(stopping: &mut watch::Receiver<bool>) {
+async fn stop_requested(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }

@@ -289,7 +289,7 @@ impl Tools {
             (name, Json::from(definition).to_object().expect("it is an object"))
         };
         let shelves = BTreeMap::from([(PrimitiveKind::Tools, (0..count).map(tool).collect())]);
-        let offer = ServerCatalog { shelves, ..ServerCatalog::default() };
+        let offer = ServerCatalog { lists: shelves, ..ServerCatalog::default() };
         Self(Arc::new(Catalog::build(&BTreeMap::from([(ServerId::derive("s"), offer)]))))
     }
 }

@@ -147,7 +147,7 @@ pub(crate) fn run(task: Task, folder: PathBuf) -> Result<Measured, Failure> {
                 }
                 let hub = Hub::start(HubSettings {
                     servers,
-                    kept: Some(folder),
+                    store_folder: Some(folder),
                     ..HubSettings::default()
                 });
                 if task != Task::Kept {
@@ -206,7 +206,7 @@ fn catalog(rounds: u32) -> Result<(f64, f64), Failure> {
         let definition = json!({ "name": name, "description": "Does something useful with a thing.", "inputSchema": schema });
         let definition = Json::from(definition).to_object().ok_or("an object")?;
         let offer = offers.entry(ServerId::derive(&format!("server-{}", n % 50))).or_default();
-        offer.shelves.entry(PrimitiveKind::Tools).or_default().push((name, definition));
+        offer.lists.entry(PrimitiveKind::Tools).or_default().push((name, definition));
     }
     let names: Vec<String> =
         (0..TOOLS).map(|n| format!("server-{}.do_something_useful_{n}", n % 50)).collect();

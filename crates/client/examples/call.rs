@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ServerLocation::Command(ServerCommand::new(place).arguments(words))
     };
     let client = Client::connect(&server, ClientSettings::default()).await?;
-    println!("{:?}", client.about().found);
+    println!("{:?}", client.about().protocol);
     for item in client.list(PrimitiveKind::Tools).await?.items {
         println!("  {}", item.name);
     }

@@ -58,14 +58,14 @@ impl CallTimer {
     }
 
     /// Returns true if the server waits for the client.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_awaiting_client(&self) -> bool {
         self.asked.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the time for which the server has waited for the client, if it does.
-    pub(crate) fn asked_for(&self) -> Option<Duration> {
+    pub(crate) fn awaiting_client_for(&self) -> Option<Duration> {
         let since = self.waits_since.load(Ordering::Relaxed);
-        self.is_asked().then(|| Duration::from_micros(self.now().saturating_sub(since)))
+        self.is_awaiting_client().then(|| Duration::from_micros(self.now().saturating_sub(since)))
     }
 
     /// Waits until a limit is exceeded, and returns it.
@@ -80,7 +80,7 @@ impl CallTimer {
     ) -> TimeLimitKind {
         let mut judged = None;
         loop {
-            let (limit, due) = self.reached(idle, total).await;
+            let (limit, due) = self.limit_reached(idle, total).await;
             if judged == Some(due) || !is_late(due, late) {
                 return limit;
             }
@@ -90,7 +90,7 @@ impl CallTimer {
     }
 
     /// Waits until a limit is reached. Returns it, and its due time.
-    async fn reached(&self, idle: Duration, total: Duration) -> (TimeLimitKind, Instant) {
+    async fn limit_reached(&self, idle: Duration, total: Duration) -> (TimeLimitKind, Instant) {
         loop {
             let heard = self.begun + Duration::from_micros(self.heard.load(Ordering::Relaxed));
             let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));

@@ -55,7 +55,7 @@ impl InFlightCalls {
     pub(crate) fn abandon(&self, id: u64, lasts: Duration) {
         let mut state = self.lock();
         let Some(mailbox) = state.boxes.remove(&id) else { return };
-        if mailbox.owner.whose != RequestOwner::Ours {
+        if mailbox.owner.owner != RequestOwner::Ours {
             state.abandoned.add(id, &mailbox.owner, lasts);
         }
     }
@@ -152,7 +152,7 @@ impl InFlightCalls {
     pub(crate) fn waiting_for_answers(&self) -> Option<Duration> {
         let state = self.lock();
         let waits = state.in_flight(|_| true).into_iter().map(|(_, mailbox)| {
-            if mailbox.is_answered() { None } else { mailbox.pulse.asked_for() }
+            if mailbox.is_answered() { None } else { mailbox.pulse.awaiting_client_for() }
         });
         waits.reduce(|one, other| Some(one?.min(other?))).flatten()
     }
@@ -179,7 +179,7 @@ impl InFlightCalls {
         self.lock()
             .boxes
             .get(&id)
-            .is_some_and(|mailbox| mailbox.owner.whose == RequestOwner::Answering)
+            .is_some_and(|mailbox| mailbox.owner.owner == RequestOwner::Answering)
     }
 
     /// Ends every call and refuses new ones. Returns false if that had happened already.
@@ -228,7 +228,7 @@ impl InFlightState {
             .boxes
             .iter()
             .filter(|(_, mailbox)| {
-                mailbox.owner.whose != RequestOwner::Ours && fits(&mailbox.owner)
+                mailbox.owner.owner != RequestOwner::Ours && fits(&mailbox.owner)
             })
             .map(|(id, mailbox)| (*id, &**mailbox))
             .collect();
@@ -256,7 +256,7 @@ pub(crate) struct AnsweringCall {
     pub(crate) id: u64,
     pub(crate) client: CallClient,
     /// True if it received a request and has not answered yet.
-    pub(crate) is_asked: bool,
+    pub(crate) has_open_request: bool,
 }
 
 /// The calls that a request of the server on a shared channel may belong to.
@@ -274,10 +274,10 @@ impl AnsweringCall {
         let described = |(id, mailbox): (u64, &CallMailbox)| Self {
             id,
             client: mailbox.owner.client(id),
-            is_asked: mailbox.pulse.is_asked(),
+            has_open_request: mailbox.pulse.is_awaiting_client(),
         };
         let mut calls: Vec<Self> = calls.into_iter().map(described).collect();
-        calls.sort_by_key(|call| call.is_asked);
+        calls.sort_by_key(|call| call.has_open_request);
         calls
     }
 }

@@ -53,8 +53,8 @@ impl Client {
 
     /// Sends `server/discover` to a modern server again. A legacy one describes itself in its handshake only.
     pub async fn rediscover(&self) -> Result<(), ConnectError> {
-        match self.about().found {
-            NegotiatedProtocol { revision, way } if revision.era() == Era::Modern => {
+        match self.about().protocol {
+            NegotiatedProtocol { revision, transport: way } if revision.era() == Era::Modern => {
                 connect::modern(&self.link, way).await
             }
             _ => Ok(()),
@@ -78,7 +78,7 @@ impl Client {
         shelf: PrimitiveKind,
         client: &ClientCapabilities,
     ) -> Result<ServerList, ListError> {
-        let revision = self.about().found.revision;
+        let revision = self.about().protocol.revision;
         let capabilities = client.capabilities(revision);
         list::list(&self.link, shelf, Some(&capabilities)).await
     }
@@ -162,7 +162,7 @@ impl Client {
 
     /// Returns true if a request that the server sends now may belong to a call in flight, or to one that was abandoned
     /// before its answer.
-    pub fn may_be_asked(&self) -> bool {
+    pub fn may_receive_request(&self) -> bool {
         let calls = self.link.calls.asking();
         !calls.in_flight.is_empty() || !calls.abandoned.is_empty()
     }

@@ -32,8 +32,8 @@ pub(crate) async fn connect(
     server: &ServerLocation,
     settings: ClientSettings,
 ) -> Result<Arc<SharedConnection>, ConnectError> {
-    let remembered = settings.found;
-    match Box::pin(reach(server, settings.clone(), remembered)).await {
+    let remembered = settings.protocol;
+    match Box::pin(connect_transport(server, settings.clone(), remembered)).await {
         // What was remembered no longer holds: look again.
         Err(error)
             if remembered.is_some()
@@ -42,13 +42,13 @@ pub(crate) async fn connect(
                     ConnectError::Unauthorized { .. } | ConnectError::Start { .. }
                 ) =>
         {
-            Box::pin(reach(server, settings, None)).await
+            Box::pin(connect_transport(server, settings, None)).await
         }
         result => result,
     }
 }
 
-async fn reach(
+async fn connect_transport(
     server: &ServerLocation,
     settings: ClientSettings,
     found: Option<NegotiatedProtocol>,
@@ -64,7 +64,7 @@ async fn reach(
         ServerLocation::Command(command) => stdio(command, settings, speak).await,
         ServerLocation::Sse(endpoint) => sse(endpoint, settings).await,
         ServerLocation::Http(endpoint)
-            if found.is_some_and(|found| found.way == UpstreamTransport::Sse) =>
+            if found.is_some_and(|found| found.transport == UpstreamTransport::Sse) =>
         {
             sse(endpoint, settings).await
         }
@@ -123,7 +123,7 @@ async fn start(
     let (stdio, pipes) = StdioTransport::start(command, &settings.limits).await.map_err(failed)?;
     let link = SharedConnection::new(settings, Transport::Stdio(stdio));
     let input = pipes.unread_input();
-    link.crew.spawn(pipes.serve(Arc::clone(&link)));
+    link.tasks.spawn(pipes.serve(Arc::clone(&link)));
     Ok((link, input))
 }
 
@@ -185,7 +185,7 @@ async fn sse(
         .map_err(|_| ConnectError::TimedOut { limit: patience, stderr: OperatorText::default() })?
         .map_err(ConnectError::from)?;
     let link = SharedConnection::new(settings, Transport::Sse(sse));
-    link.crew.spawn(stream.serve(Arc::clone(&link)));
+    link.tasks.spawn(stream.serve(Arc::clone(&link)));
     within(&link, initialize(&link, UpstreamTransport::Sse)).await?;
     Ok(link)
 }
@@ -361,7 +361,7 @@ pub(crate) async fn initialize(
 
 fn introduce(link: &SharedConnection, revision: Revision, way: UpstreamTransport, raw: Object) {
     link.speak(revision);
-    link.introduce(ServerDescription::new(NegotiatedProtocol { revision, way }, raw));
+    link.introduce(ServerDescription::new(NegotiatedProtocol { revision, transport: way }, raw));
 }
 
 impl From<ClientCallError> for ConnectError {

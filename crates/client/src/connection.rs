@@ -32,7 +32,7 @@ pub(crate) struct SharedConnection {
     pub(crate) counts: FaultCounters,
     pub(crate) notices: NoticeSender,
     pub(crate) stop: CancellationToken,
-    pub(crate) crew: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     ids: AtomicU64,
     dialect: RwLock<Arc<RequestDialect>>,
     about: RwLock<Arc<ServerDescription>>,
@@ -74,7 +74,7 @@ impl SharedConnection {
             calls: InFlightCalls::default(),
             counts: FaultCounters::default(),
             stop: CancellationToken::new(),
-            crew: TaskTracker::new(),
+            tasks: TaskTracker::new(),
             ids: AtomicU64::new(1),
             dialect: RwLock::new(Arc::new(dialect)),
             about: RwLock::default(),
@@ -142,8 +142,8 @@ impl SharedConnection {
     /// Ends the connection and waits until its tasks have ended.
     pub(crate) async fn end(&self) {
         self.stop.cancel();
-        self.crew.close();
-        self.crew.wait().await;
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     /// Sends a notification or a response.
@@ -192,6 +192,6 @@ impl SharedConnection {
                 () = stop.cancelled() => {}
             }
         };
-        Some(self.crew.spawn_on(task, &runtime).abort_handle())
+        Some(self.tasks.spawn_on(task, &runtime).abort_handle())
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug)]
 pub struct ServerDescription {
     /// Negotiated protocol: worth storing for the next connection.
-    pub found: NegotiatedProtocol,
+    pub protocol: NegotiatedProtocol,
     /// Its capabilities.
     pub capabilities: Object,
     /// Its name and version. Unverified: for display only.
@@ -21,9 +21,9 @@ pub struct ServerDescription {
 impl Default for ServerDescription {
     fn default() -> Self {
         Self {
-            found: NegotiatedProtocol {
+            protocol: NegotiatedProtocol {
                 revision: Revision::NEWEST_MODERN,
-                way: UpstreamTransport::Stdio,
+                transport: UpstreamTransport::Stdio,
             },
             capabilities: Object::empty(),
             server: None,
@@ -34,10 +34,10 @@ impl Default for ServerDescription {
 }
 
 impl ServerDescription {
-    pub(crate) fn new(found: NegotiatedProtocol, raw: Object) -> Self {
+    pub(crate) fn new(protocol: NegotiatedProtocol, raw: Object) -> Self {
         const SERVER: &str = "io.modelcontextprotocol/serverInfo";
         Self {
-            found,
+            protocol,
             capabilities: raw
                 .get("capabilities")
                 .and_then(|json| json.to_object())
@@ -75,7 +75,7 @@ pub struct NegotiatedProtocol {
     /// The protocol revision.
     pub revision: Revision,
     /// The transport that worked.
-    pub way: UpstreamTransport,
+    pub transport: UpstreamTransport,
 }
 
 /// A transport.
@@ -100,8 +100,10 @@ mod tests {
             r#"{"capabilities":{"tools":{},"resources":{"subscribe":true,"listChanged":false}}}"#,
         )
         .unwrap();
-        let found =
-            NegotiatedProtocol { revision: Revision::V2025_11_25, way: UpstreamTransport::Http };
+        let found = NegotiatedProtocol {
+            revision: Revision::V2025_11_25,
+            transport: UpstreamTransport::Http,
+        };
         let about = ServerDescription::new(found, raw.to_object().unwrap());
         assert!(about.offers("tools"));
         assert!(about.offers("resources.subscribe"));

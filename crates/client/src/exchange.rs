@@ -156,7 +156,7 @@ impl CallExecution<'_> {
     }
 
     /// Returns the party that receives the server's messages during the request.
-    pub(crate) fn whose(&self) -> RequestOwner {
+    pub(crate) fn request_owner(&self) -> RequestOwner {
         match self.events {
             None => RequestOwner::Ours,
             // It goes on for ever, and nothing said without a name is about it.
@@ -175,7 +175,7 @@ impl CallExecution<'_> {
             _ => self.request.param("task").map(|_| CallTask::Unnamed),
         };
         CallOwner {
-            whose: self.whose(),
+            owner: self.request_owner(),
             identity: self.request.identity.clone(),
             is_owner: self.request.is_owner,
             session: self.request.session,

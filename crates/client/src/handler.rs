@@ -41,7 +41,7 @@ pub trait ClientHandler: Send + Sync + 'static {
 
     /// Called when the server sends a request on a channel that its calls share, so that only the calls in
     /// flight indicate its recipient.
-    fn asked_outside_calls(&self) {}
+    fn request_outside_calls(&self) {}
 
     /// Answers one request with the result that the protocol defines.
     fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>>;

@@ -43,7 +43,7 @@ impl SubscriptionFilter {
         }
     }
 
-    fn wants(&self, notification: &Notification) -> bool {
+    fn includes(&self, notification: &Notification) -> bool {
         match notification.method.as_str() {
             "notifications/tools/list_changed" => self.tools_list_changed,
             "notifications/prompts/list_changed" => self.prompts_list_changed,
@@ -160,7 +160,7 @@ impl ChangeSubscription {
                 },
                 SubscriptionSource::Legacy(notices) => match notices.next().await? {
                     ConnectionNotice::Notification(notification)
-                        if !self.accepted.wants(&notification) => {}
+                        if !self.accepted.includes(&notification) => {}
                     notice => return Some(notice),
                 },
             }

@@ -190,7 +190,7 @@ impl OpenQuestions {
         };
         let meant: Vec<&AnsweringCall> = calls.in_flight.iter().filter(is_meant).collect();
         let clients: HashSet<CallClient> = meant.iter().map(|call| call.client).collect();
-        let can_end = meant.iter().any(|call| call.is_asked) || held.len() < clients.len();
+        let can_end = meant.iter().any(|call| call.has_open_request) || held.len() < clients.len();
         held.first().filter(|_| !can_end).map(|(id, _)| (*id).clone())
     }
 }
@@ -215,7 +215,7 @@ mod tests {
     const B: CallClient = CallClient::Session(2);
 
     fn in_flight(id: u64, client: CallClient) -> AnsweringCall {
-        AnsweringCall { id, client, is_asked: false }
+        AnsweringCall { id, client, has_open_request: false }
     }
 
     fn calls(in_flight: &[AnsweringCall], abandoned: &[(u64, CallClient)]) -> AskingCalls {
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(questions.deadlocked(&both), None, "an answer may be on its way");
         tokio::time::advance(SETTLE).await;
         assert_eq!(questions.deadlocked(&both), Some(1.into()));
-        let asked = AnsweringCall { is_asked: true, ..in_flight(1, A) };
+        let asked = AnsweringCall { has_open_request: true, ..in_flight(1, A) };
         let waiting = calls(&[in_flight(2, B), asked], &[]);
         assert_eq!(questions.deadlocked(&waiting), None, "its client will answer");
         // Nobody is left but a call that may not be meant.

@@ -18,7 +18,7 @@ pub(crate) enum RequestOwner {
 /// The owner of a request, by which messages are dispatched.
 #[derive(Clone, Debug)]
 pub(crate) struct CallOwner {
-    pub(crate) whose: RequestOwner,
+    pub(crate) owner: RequestOwner,
     /// The caller's identity. Calls without one count as calls of one identity.
     pub(crate) identity: Option<Arc<str>>,
     /// True if it is made for the owner.
@@ -71,7 +71,7 @@ impl CallOwner {
 
     /// Returns the client that makes the call with this id.
     pub(crate) fn client(&self, id: u64) -> CallClient {
-        match (self.whose, self.session) {
+        match (self.owner, self.session) {
             (RequestOwner::Caller, _) => CallClient::Handler,
             (_, Some(session)) => CallClient::Session(session),
             (_, None) => CallClient::Call(id),
@@ -82,7 +82,7 @@ impl CallOwner {
 impl From<RequestOwner> for CallOwner {
     fn from(whose: RequestOwner) -> Self {
         Self {
-            whose,
+            owner: whose,
             identity: None,
             is_owner: false,
             session: None,

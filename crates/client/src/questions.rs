@@ -32,7 +32,7 @@ impl SharedConnection {
             return self.refuse(id, &RequestRefusal::not_offered(&body.method));
         }
         if origin == MessageOrigin::Pipe {
-            self.settings.host.asked_outside_calls();
+            self.settings.host.request_outside_calls();
         }
         // A question that nobody answers must not keep others from being asked.
         if self.questions.len() >= self.settings.limits.questions
@@ -43,15 +43,15 @@ impl SharedConnection {
             let message = "too many questions are open, and this one is the oldest".to_owned();
             self.refuse(&oldest, &RequestRefusal { code: -32603, message });
         }
-        self.keep_question(id, body, origin);
+        self.hold_request(id, body, origin);
         match origin {
             MessageOrigin::Call(call) if self.calls.answers(call) => self.hand_over(id, call),
             MessageOrigin::Call(call) => self.put_to_host(id, Some(call)),
-            MessageOrigin::Pipe => self.place(id),
+            MessageOrigin::Pipe => self.assign(id),
         }
     }
 
-    fn keep_question(&self, id: &RequestId, body: Notification, origin: MessageOrigin) {
+    fn hold_request(&self, id: &RequestId, body: Notification, origin: MessageOrigin) {
         let calls = match (origin, related_task(&body)) {
             (MessageOrigin::Pipe, Some(task)) => self.calls.asking_about(&task),
             (MessageOrigin::Pipe, None) => self.calls.asking(),
@@ -82,13 +82,13 @@ impl SharedConnection {
         }
         moved.sort_by_key(|(number, _)| *number);
         for (_, id) in moved {
-            self.place(&id);
+            self.assign(&id);
         }
-        self.place_held();
+        self.assign_held();
     }
 
     /// Finds the party that is to answer a request from a shared channel.
-    fn place(self: &Arc<Self>, id: &RequestId) {
+    fn assign(self: &Arc<Self>, id: &RequestId) {
         let calls = self.calls.asking();
         let step = {
             let mut table = self.questions.lock();
@@ -118,8 +118,8 @@ impl SharedConnection {
 
     /// Assigns the held requests whose client is known by now, and refuses one if nothing else can go on. Returns false
     /// once none is held.
-    fn place_held(self: &Arc<Self>) -> bool {
-        self.questions.held().iter().for_each(|id| self.place(id));
+    fn assign_held(self: &Arc<Self>) -> bool {
+        self.questions.held().iter().for_each(|id| self.assign(id));
         if let Some(id) = self.questions.deadlocked(&self.calls.asking()) {
             tracing::warn!(
                 server = self.settings.label,
@@ -147,10 +147,10 @@ impl SharedConnection {
         self.spawn(async move {
             loop {
                 tokio::time::sleep(SETTLE).await;
-                if !link.place_held() {
+                if !link.assign_held() {
                     link.questions.lock().is_watched = false;
                     // One may have come in between.
-                    if !link.place_held() {
+                    if !link.assign_held() {
                         return;
                     }
                     link.questions.lock().is_watched = true;
@@ -198,7 +198,7 @@ impl SharedConnection {
                 let call = *call;
                 question.pass(call);
                 drop(table);
-                return self.place(id);
+                return self.assign(id);
             }
         }
         if self.questions.take(id).is_some() {

@@ -65,7 +65,7 @@ pub struct ClientSettings {
     /// Era to use.
     pub speak: EraPreference,
     /// Protocol negotiated the last time, to skip the negotiation; negotiated anew if it fails.
-    pub found: Option<NegotiatedProtocol>,
+    pub protocol: Option<NegotiatedProtocol>,
     /// Size limits.
     pub limits: Limits,
     /// Time limits.
@@ -85,7 +85,7 @@ impl Default for ClientSettings {
         Self {
             label: String::new(),
             speak: EraPreference::default(),
-            found: None,
+            protocol: None,
             limits: Limits::default(),
             times: Times::default(),
             tools: BTreeMap::new(),
@@ -100,7 +100,7 @@ impl fmt::Debug for ClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("speak", &self.speak)
-            .field("found", &self.found)
+            .field("found", &self.protocol)
             .finish_non_exhaustive()
     }
 }

@@ -268,7 +268,7 @@ const NOTICE: Duration = Duration::from_secs(2);
 /// Returns the status of a server that did not answer, as soon as its connection notices. Later the server may be
 /// retried, and the status is that of the next attempt.
 async fn status_without_answer(hub: &Hub, server: &ServerId) -> Option<ManagedStatus> {
-    let mut changes = hub.stirred();
+    let mut changes = hub.status_changes();
     let noticed = async {
         while hub.status(server)?.state == ManagedState::Ready && changes.changed().await.is_ok() {}
         hub.status(server)
@@ -355,7 +355,7 @@ pub(crate) fn settings_without_config() -> Result<HubSettings, CommandError> {
         .map_err(|error| CommandError::usage(format!("cannot find this program: {error}")))?;
     let mut settings = HubSettings {
         servers: vec![demo],
-        kept: consort_config::catalog_folder(),
+        store_folder: consort_config::catalog_folder(),
         ..HubSettings::default()
     };
     settings.local.insert(ServerId::derive("builtin"), builtin());

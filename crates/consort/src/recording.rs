@@ -68,8 +68,8 @@ impl CommandRecords {
             role: WriterRole::Command,
             ..ledger_settings(options, config.map(|config| config.file.as_path()))
         };
-        let patience = settings.patience.max(PATIENCE);
-        let settings = LedgerSettings { patience, ..settings };
+        let patience = settings.intent_wait.max(PATIENCE);
+        let settings = LedgerSettings { intent_wait: patience, ..settings };
         Ok(Self(Some(CallSinks {
             ledger: Some(Ledger::open(&path, settings)?),
             lines: Arc::new(LogLimits::silent()),

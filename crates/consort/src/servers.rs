@@ -18,7 +18,7 @@ pub fn hub_settings(
 ) -> (HubSettings, ResolvedServers) {
     let limits = config.options.limits.settings();
     let mut settings = HubSettings {
-        kept: catalog_folder(),
+        store_folder: catalog_folder(),
         schemas: limits.schemas,
         keeper: limits.keeper,
         lists: limits.lists,

@@ -65,7 +65,7 @@ pub struct CatalogSection {
 #[derive(Clone, Debug, Default)]
 pub struct ServerCatalog {
     /// Name (or URI, or URI template) and definition, in the server's order.
-    pub shelves: BTreeMap<PrimitiveKind, Vec<(String, Object)>>,
+    pub lists: BTreeMap<PrimitiveKind, Vec<(String, Object)>>,
     /// True for local tools, false for an MCP server.
     pub local: bool,
     /// The server's description of itself; absent before the first connection.
@@ -103,7 +103,7 @@ impl ServerCatalog {
         kind: PrimitiveKind,
         server: &'a ServerId,
     ) -> impl Iterator<Item = CatalogEntry> + 'a {
-        let items = self.shelves.get(&kind).map(Vec::as_slice).unwrap_or_default();
+        let items = self.lists.get(&kind).map(Vec::as_slice).unwrap_or_default();
         items.iter().map(|(name, definition)| CatalogEntry {
             route: CatalogRoute { server: server.clone(), name: name.clone() },
             name: name.clone(),
@@ -288,7 +288,7 @@ impl Catalog {
     /// Removes the entries of all servers but the wanted ones. Their names stay reserved.
     pub fn retain(&mut self, wanted: impl Fn(&ServerId) -> bool) {
         for kind in PrimitiveKind::ALL {
-            let kept = self.shelf(kind).entries().iter();
+            let kept = self.section(kind).entries().iter();
             let kept = kept.filter(|entry| wanted(&entry.route.server)).cloned().collect();
             self.set(kind, kept);
         }
@@ -307,7 +307,7 @@ impl Catalog {
     }
 
     /// Returns one of its shelves.
-    pub fn shelf(&self, kind: PrimitiveKind) -> &CatalogSection {
+    pub fn section(&self, kind: PrimitiveKind) -> &CatalogSection {
         match kind {
             PrimitiveKind::Tools => &self.tools,
             PrimitiveKind::Prompts => &self.prompts,
@@ -341,7 +341,7 @@ mod tests {
         };
         let tools = names.iter().map(tool).collect();
         ServerCatalog {
-            shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+            lists: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
             ..ServerCatalog::default()
         }
     }

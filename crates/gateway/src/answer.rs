@@ -399,11 +399,11 @@ mod tests {
     fn a_legacy_result_is_completed_for_a_modern_client() {
         let result = object(r#"{"content": [ ],"x":1.0 }"#);
         assert_eq!(
-            modern("tools/call", &result).whole(),
+            modern("tools/call", &result).into_bytes(),
             r#"{"content": [ ],"x":1.0 ,"resultType":"complete"}"#
         );
         assert_eq!(
-            modern("resources/read", &object("{}")).whole(),
+            modern("resources/read", &object("{}")).into_bytes(),
             r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#
         );
         let whole = object(r#"{"resultType":"complete","ttlMs":5}"#);
@@ -416,13 +416,13 @@ mod tests {
             r#"{"content":[],"resultType":"complete","ttlMs":1,"cacheScope":"public","structuredContent":[1]}"#,
         );
         assert_eq!(
-            legacy(Revision::V2025_11_25, &result).whole(),
+            legacy(Revision::V2025_11_25, &result).into_bytes(),
             r#"{"content":[{"text":"[1]","type":"text"}],"_meta":{"consort/structuredContent":[1]}}"#
         );
         let plain = object(r#"{"content": [], "structuredContent": {"a": 1}}"#);
         assert_eq!(legacy(Revision::V2025_11_25, &plain), plain.json().into());
         let cached = object(r#"{"content": [], "ttlMs": 1}"#);
-        assert_eq!(legacy(Revision::V2025_11_25, &cached).whole(), r#"{"content":[]}"#);
+        assert_eq!(legacy(Revision::V2025_11_25, &cached).into_bytes(), r#"{"content":[]}"#);
     }
 
     #[test]
@@ -431,12 +431,12 @@ mod tests {
             r#"{"content":[{"type":"text","text":"{ \"a\":1 }"}],"structuredContent":{"a":1},"n":1.0,"_meta":{"b":2}}"#,
         );
         assert_eq!(
-            legacy(Revision::V2025_03_26, &told).whole(),
+            legacy(Revision::V2025_03_26, &told).into_bytes(),
             r#"{"content":[{"type":"text","text":"{ \"a\":1 }"}],"n":1.0,"_meta":{"b":2,"consort/structuredContent":{"a":1}}}"#
         );
         let none = object(r#"{"structuredContent":"x"}"#);
         assert_eq!(
-            legacy(Revision::V2025_06_18, &none).whole(),
+            legacy(Revision::V2025_06_18, &none).into_bytes(),
             r#"{"content":[{"text":"\"x\"","type":"text"}],"_meta":{"consort/structuredContent":"x"}}"#
         );
     }

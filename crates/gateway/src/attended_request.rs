@@ -58,7 +58,7 @@ impl<'a> AttendedRequest<'a> {
     }
 
     /// Time before a response becomes a stream. One that its client can resume becomes a stream soon.
-    fn patience(&self) -> Duration {
+    fn stream_delay(&self) -> Duration {
         let limits = &self.gateway.settings.limits;
         let primed = |session: &Arc<ClientSessionState>| session.revision.has_priming_events();
         if self.session.as_ref().is_some_and(primed) {
@@ -82,7 +82,7 @@ pub(crate) async fn answer(mut attended: AttendedRequest<'_>, events: bool) -> H
     let (gateway, caller) = (attended.gateway, attended.caller);
     loop {
         let first = if events {
-            match tokio::time::timeout(attended.patience(), attended.next()).await {
+            match tokio::time::timeout(attended.stream_delay(), attended.next()).await {
                 Ok(first) => first,
                 Err(_) => return attended.stream(None),
             }

@@ -187,7 +187,7 @@ pub(crate) fn event(message: BodyChunks, id: Option<&str>) -> BodyChunks {
         message.on_one_line()
     } else {
         let mut bytes = BytesMut::with_capacity(message.len() + 64);
-        lines(&message.whole(), &mut bytes);
+        lines(&message.into_bytes(), &mut bytes);
         bytes.freeze().into()
     };
     match id {
@@ -232,14 +232,16 @@ mod tests {
         events.push(&sent);
         let read = events.next_event().unwrap().unwrap().data;
         assert_eq!(read, text.replace(['\n', '\r'], " ").as_bytes());
-        assert_eq!(pieces.whole(), sent);
+        assert_eq!(pieces.into_bytes(), sent);
     }
 
     #[test]
     fn an_event_reads_back_as_the_message() {
         for text in ["{}", "{\n \"a\": 1\r\n}", "\r"] {
             let mut events = consort_protocol::sse::SseDecoder::new(1 << 20);
-            events.push(&event(Bytes::from_static(text.as_bytes()).into(), Some("r1-2-3")).whole());
+            events.push(
+                &event(Bytes::from_static(text.as_bytes()).into(), Some("r1-2-3")).into_bytes(),
+            );
             let read = events.next_event().unwrap().unwrap().data;
             assert_eq!(read, text.replace('\r', "\n").as_bytes());
         }

@@ -111,7 +111,7 @@ impl BodyChunks {
     }
 
     /// The same in one chunk.
-    pub(crate) fn whole(self) -> Bytes {
+    pub(crate) fn into_bytes(self) -> Bytes {
         if self.len() == self.body.len() && !self.on_one_line {
             return self.body;
         }
@@ -197,7 +197,7 @@ mod tests {
         for text in texts(10).into_iter().chain(texts(LARGE)) {
             let result = Json::parse(text).unwrap();
             let pieces = BodyChunks::from(&result).answering(&RequestId::from(7));
-            assert_eq!(pieces.whole(), splice::response(&RequestId::from(7), &result));
+            assert_eq!(pieces.into_bytes(), splice::response(&RequestId::from(7), &result));
         }
     }
 
@@ -213,9 +213,9 @@ mod tests {
                 |object| BodyChunks::without(object, &["gone"]),
                 |object| BodyChunks::without(object, &["gone", "b"]),
             ] {
-                let expected = change(&small).whole();
+                let expected = change(&small).into_bytes();
                 assert!(Json::parse(expected.clone()).is_ok());
-                assert_eq!(shortened(change(&large).whole()), expected);
+                assert_eq!(shortened(change(&large).into_bytes()), expected);
             }
         }
     }
@@ -232,7 +232,7 @@ mod tests {
     fn what_is_sent_in_part_goes_on_where_it_stopped() {
         let body = Bytes::from("y".repeat(LARGE));
         let pieces = BodyChunks::from(body).between(b"head", b"tail");
-        let whole = pieces.clone().whole();
+        let whole = pieces.clone().into_bytes();
         for step in [1, 3, 5, LARGE, LARGE + 8] {
             let (mut left, mut sent) = (pieces.clone(), Vec::new());
             while left.has_remaining() {

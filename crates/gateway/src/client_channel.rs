@@ -18,7 +18,7 @@ use crate::endpoint::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::handshake::{open, welcome};
 use crate::listen;
-use crate::post::hear;
+use crate::post::receive;
 use crate::request::{
     ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, RequestOrigin, named_revision,
 };
@@ -121,7 +121,7 @@ impl ClientChannel {
                     }
                 }
                 if let Some(session) = self.session() {
-                    hear(&session, other);
+                    receive(&session, other);
                 }
             }
         }
@@ -199,7 +199,7 @@ impl ClientChannel {
         let endless = modern && body.method == "subscriptions/listen";
         let lasts = if endless { TaskLifetime::Always } else { TaskLifetime::Once };
         let request = ClientRequest {
-            front: Arc::clone(&self.front),
+            endpoint: Arc::clone(&self.front),
             caller: speaker.identify(&self.caller),
             listing: OnceLock::new(),
             id: id.clone(),

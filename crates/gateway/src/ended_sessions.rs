@@ -66,14 +66,14 @@ impl EndedSessions {
     /// Reads the file. One that cannot be read is logged: sessions ended before may then be used.
     pub(crate) fn new(file: Option<PathBuf>, most: usize) -> Self {
         let store = EndedStore { file, most, known: Mutex::default() };
-        store.told(store.compact(1));
+        store.report_failure(store.compact(1));
         Self(Arc::new(store))
     }
 
     /// Returns true if a session has ended, also if another process with the same config ended it.
     pub(crate) fn contains(&self, session: &EndedSession) -> bool {
         if self.0.is_changed() {
-            self.0.told(self.0.compact(WASTE));
+            self.0.report_failure(self.0.compact(WASTE));
         }
         let known = self.0.lock();
         let before =
@@ -92,8 +92,9 @@ impl EndedSessions {
         let store = Arc::clone(&self.0);
         async move {
             if store.file.is_some() {
-                let written =
-                    tokio::task::spawn_blocking(move || store.told(store.write(&session)));
+                let written = tokio::task::spawn_blocking(move || {
+                    store.report_failure(store.write(&session))
+                });
                 let _ = written.await;
             }
         }
@@ -111,7 +112,7 @@ impl EndedStore {
         found.is_some() && found != self.lock().read
     }
 
-    fn told(&self, done: io::Result<()>) {
+    fn report_failure(&self, done: io::Result<()>) {
         if let (Err(error), Some(file)) = (done, &self.file) {
             let file = file.display();
             tracing::warn!(%error, %file, "ended sessions cannot be kept: after a restart they may be used until they expire");

@@ -58,7 +58,7 @@ impl EndpointKind {
 
 /// An endpoint.
 pub(crate) struct GatewayEndpoint {
-    pub(crate) place: EndpointKind,
+    pub(crate) kind: EndpointKind,
     toolbox: RwLock<Arc<dyn Toolbox>>,
     names: Mutex<NameRegistry>,
     /// True once names are assigned, which the first refresh does: by then the catalog is known.
@@ -81,7 +81,7 @@ struct StoredListing {
 
 impl fmt::Debug for GatewayEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Front").field(&self.place).finish()
+        f.debug_tuple("Front").field(&self.kind).finish()
     }
 }
 
@@ -94,7 +94,7 @@ impl GatewayEndpoint {
         most_menus: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
-            place,
+            kind: place,
             toolbox: RwLock::new(toolbox),
             names: Mutex::new(names),
             open: AtomicBool::new(open),
@@ -121,7 +121,7 @@ impl GatewayEndpoint {
 
     /// Finds a tool that can be called here without being listed. The endpoint of one server lists every tool.
     pub(crate) fn unlisted(&self, caller: &Caller, name: &str) -> Option<Result<Target, String>> {
-        if matches!(self.place, EndpointKind::Server(_)) {
+        if matches!(self.kind, EndpointKind::Server(_)) {
             return None;
         }
         self.toolbox().unlisted(caller, name)
@@ -133,7 +133,7 @@ impl GatewayEndpoint {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let given = names.route(kind, &call.target.name);
         drop(names);
-        match (given, &self.place) {
+        match (given, &self.kind) {
             (Some(CatalogRoute { server, name }), _) => {
                 call.target = RefusedTarget { server: Some(server), name };
             }
@@ -146,7 +146,7 @@ impl GatewayEndpoint {
     /// Returns the description of a name that a caller is not offered here, for the search for it.
     pub(crate) fn missing(&self, caller: &Caller, kind: PrimitiveKind, name: &str) -> MissingName {
         let given = self.names.lock().unwrap_or_else(PoisonError::into_inner).route(kind, name);
-        let server = match (given, &self.place) {
+        let server = match (given, &self.kind) {
             (_, EndpointKind::Server(server)) => Some(server.clone()),
             (Some(route), _) => Some(route.server),
             (None, _) => None,
@@ -168,7 +168,7 @@ impl GatewayEndpoint {
     }
 
     /// Returns the current listing of a caller.
-    pub(crate) fn menu(&self, caller: &Caller) -> Arc<EndpointListing> {
+    pub(crate) fn current_listing(&self, caller: &Caller) -> Arc<EndpointListing> {
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = menus.get(&ListingKey::of(caller)) {
             return Arc::clone(&kept.menu.borrow());
@@ -181,7 +181,7 @@ impl GatewayEndpoint {
     pub(crate) fn listing(&self, caller: &Caller) -> CachedListing {
         // Read first: a refresh meanwhile makes the listing stale, not the other way round.
         let generation = self.generation.load(Ordering::Acquire);
-        CachedListing { generation, menu: self.menu(caller) }
+        CachedListing { generation, listing: self.current_listing(caller) }
     }
 
     /// Returns true if no listing was refreshed since this one was looked up.
@@ -226,7 +226,7 @@ impl GatewayEndpoint {
 
     fn written(&self, catalog: &Catalog) -> Arc<EndpointListing> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::new(EndpointListing::new(catalog, &self.place, &mut names))
+        Arc::new(EndpointListing::new(catalog, &self.kind, &mut names))
     }
 
     /// Replaces the toolbox.
@@ -282,7 +282,7 @@ fn names(settings: &GatewaySettings, naming: &NamingScheme, address: &str) -> Na
     match &settings.names {
         Some(folder) if plain && *naming != NamingScheme::Never => {
             let mut names =
-                NameRegistry::kept(naming.clone(), folder.join(format!("{address}.json")));
+                NameRegistry::open(naming.clone(), folder.join(format!("{address}.json")));
             names.grace = settings.limits.name_grace;
             names
         }
@@ -308,7 +308,7 @@ impl GatewayEndpoints {
         let names = names(settings, &settings.naming, "whole");
         let own = NameRegistry::new(NamingScheme::Never);
         let most_menus = settings.limits.listings;
-        let whole = Arc::clone(&toolboxes.whole);
+        let whole = Arc::clone(&toolboxes.all_servers);
         let plain = Arc::clone(&toolboxes.servers);
         let fronts = Self {
             whole: GatewayEndpoint::new(EndpointKind::Whole, whole, names, false, most_menus),
@@ -323,7 +323,7 @@ impl GatewayEndpoints {
 
     /// Replaces the toolboxes. Sessions at a removed profile keep it until they end.
     pub(crate) fn set(&self, settings: &GatewaySettings, toolboxes: ServedToolboxSet) {
-        let ServedToolboxSet { whole, servers, profiles } = toolboxes;
+        let ServedToolboxSet { all_servers: whole, servers, profiles } = toolboxes;
         self.whole.set(whole);
         for front in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
             front.set(Arc::clone(&servers));
@@ -354,7 +354,7 @@ impl GatewayEndpoints {
         *known = now.collect();
     }
 
-    pub(crate) fn whole(&self) -> &Arc<GatewayEndpoint> {
+    pub(crate) fn all_servers(&self) -> &Arc<GatewayEndpoint> {
         &self.whole
     }
 
@@ -483,12 +483,12 @@ mod tests {
             true,
             100,
         );
-        let known = front.menu(&Caller::owner());
+        let known = front.current_listing(&Caller::owner());
         let (told, menu) = mpsc::channel();
         std::thread::scope(|threads| {
-            let making = threads.spawn(|| front.menu(&Caller::client("slow")));
+            let making = threads.spawn(|| front.current_listing(&Caller::client("slow")));
             is_asked.recv().unwrap();
-            threads.spawn(|| told.send(front.menu(&Caller::owner())));
+            threads.spawn(|| told.send(front.current_listing(&Caller::owner())));
             let listed = menu.recv_timeout(std::time::Duration::from_secs(20));
             go.send(()).unwrap();
             assert!(Arc::ptr_eq(&listed.expect("it is there"), &known));
@@ -499,14 +499,14 @@ mod tests {
     #[test]
     fn clients_that_see_the_same_share_one_menu_whatever_their_capabilities() {
         let front = front(100);
-        let first = front.menu(&Caller::owner());
+        let first = front.current_listing(&Caller::owner());
         for n in 0..64 {
-            assert!(Arc::ptr_eq(&front.menu(&caller(n)), &first));
+            assert!(Arc::ptr_eq(&front.current_listing(&caller(n)), &first));
         }
         front.refresh();
-        let anew = front.menu(&caller(0));
+        let anew = front.current_listing(&caller(0));
         for n in 0..64 {
-            assert!(Arc::ptr_eq(&front.menu(&caller(n)), &anew));
+            assert!(Arc::ptr_eq(&front.current_listing(&caller(n)), &anew));
         }
     }
 
@@ -526,7 +526,7 @@ mod tests {
         let front = front(4);
         let followed = front.follow(&caller(0));
         for n in 0..100 {
-            front.menu(&caller(n));
+            front.current_listing(&caller(n));
             assert!(front.menus.read().unwrap().len() <= 4);
         }
         front.refresh();

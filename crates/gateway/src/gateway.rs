@@ -41,11 +41,11 @@ pub(crate) struct Inner {
     permissions: RwLock<Arc<GatewayPermissions>>,
     browser_sessions: Arc<BrowserSessions>,
     pub(crate) records: CallSinks,
-    pub(crate) fronts: GatewayEndpoints,
+    pub(crate) endpoints: GatewayEndpoints,
     pub(crate) sessions: SessionStore,
     pub(crate) pipes: SseClients,
     pub(crate) streams: ResumableStreams,
-    pub(crate) park: SuspendedCalls,
+    pub(crate) suspended: SuspendedCalls,
     pub(crate) task_inputs: TaskInputs,
     pub(crate) seal: TokenSealer,
     /// Held by every request in progress.
@@ -62,7 +62,7 @@ pub(crate) struct Inner {
     pub(crate) draining: CancellationToken,
     /// Cancelled when every request must end.
     pub(crate) stop: CancellationToken,
-    pub(crate) crew: TaskTracker,
+    pub(crate) tasks: TaskTracker,
 }
 
 impl std::fmt::Debug for Inner {
@@ -88,12 +88,12 @@ impl Gateway {
             shares: Arc::new(ConnectionShares::new(&settings.limits)),
             permissions: RwLock::new(Arc::new(settings.permissions.clone())),
             browser_sessions: Arc::new(BrowserSessions::new(limits)),
-            fronts: GatewayEndpoints::new(&settings, toolboxes),
+            endpoints: GatewayEndpoints::new(&settings, toolboxes),
             sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
             pipes: SseClients::default(),
             streams: ResumableStreams::new(limits),
-            park: SuspendedCalls::new(limits),
-            task_inputs: TaskInputs::new(limits.parked, limits.park),
+            suspended: SuspendedCalls::new(limits),
+            task_inputs: TaskInputs::new(limits.suspended_calls, limits.suspended_time),
             seal: TokenSealer::new(&settings.key),
             requests: Arc::default(),
             budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
@@ -102,13 +102,13 @@ impl Gateway {
             leaving: AtomicBool::new(false),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
-            crew: TaskTracker::new(),
+            tasks: TaskTracker::new(),
             records,
             settings,
         });
         inner.records.metrics.set_limits(limits_in_force(&inner.settings.limits));
-        inner.crew.spawn(follow(Arc::clone(&inner), known));
-        inner.crew.spawn(sweep(Arc::clone(&inner)));
+        inner.tasks.spawn(follow(Arc::clone(&inner), known));
+        inner.tasks.spawn(sweep(Arc::clone(&inner)));
         Self(inner)
     }
 
@@ -119,7 +119,7 @@ impl Gateway {
 
     /// Replaces the toolboxes; the new ones offer the same servers.
     pub fn set(&self, toolboxes: ServedToolboxSet) {
-        self.0.fronts.set(&self.0.settings, toolboxes);
+        self.0.endpoints.set(&self.0.settings, toolboxes);
         if self.0.is_settled() {
             self.0.refresh();
         }
@@ -147,13 +147,13 @@ impl Gateway {
             sessions: inner.sessions.len(),
             pipes: inner.pipes.len(),
             requests: Arc::strong_count(&inner.requests) - 1,
-            parked: inner.park.len() + inner.task_inputs.len(),
+            suspended_calls: inner.suspended.len() + inner.task_inputs.len(),
         }
     }
 
     /// Returns the problems of items that could not be listed.
     pub fn problems(&self) -> Vec<consort_core::Problem> {
-        self.0.fronts.whole().menu(&Caller::owner()).problems.clone()
+        self.0.endpoints.all_servers().current_listing(&Caller::owner()).problems.clone()
     }
 
     /// Returns a handle that reads the names clients see, while the gateway exists.
@@ -176,8 +176,8 @@ impl Gateway {
     pub async fn drain(&self) {
         let inner = &self.0;
         inner.draining.cancel();
-        inner.crew.close();
-        let ended = tokio::time::timeout(inner.settings.limits.drain, inner.crew.wait());
+        inner.tasks.close();
+        let ended = tokio::time::timeout(inner.settings.limits.drain, inner.tasks.wait());
         if ended.await.is_err() {
             tracing::warn!("requests in progress were ended");
         }
@@ -189,11 +189,11 @@ impl Gateway {
         self.0.draining.cancel();
         self.0.stop.cancel();
         self.0.sessions.end();
-        self.0.park.end();
+        self.0.suspended.end();
         self.0.task_inputs.end();
         self.0.streams.end();
-        self.0.crew.close();
-        self.0.crew.wait().await;
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
     }
 }
 
@@ -204,7 +204,7 @@ pub struct ClientNameHandle(Weak<Inner>);
 impl ClientNameHandle {
     /// The names at the endpoint of all servers, for a caller; none once the gateway is gone.
     pub fn now(&self, caller: &Caller) -> Option<ClientNameSnapshot> {
-        Some(ClientNameSnapshot(self.0.upgrade()?.fronts.whole().menu(caller)))
+        Some(ClientNameSnapshot(self.0.upgrade()?.endpoints.all_servers().current_listing(caller)))
     }
 }
 
@@ -234,7 +234,7 @@ pub struct GatewayCounts {
     /// Requests in progress.
     pub requests: usize,
     /// Calls that wait for input from their client.
-    pub parked: usize,
+    pub suspended_calls: usize,
 }
 
 impl Inner {
@@ -247,7 +247,7 @@ impl Inner {
     }
 
     /// Returns the handle that checks tokens and begins and ends browser sessions.
-    pub(crate) fn door(&self) -> BrowserSignIn {
+    pub(crate) fn sign_in(&self) -> BrowserSignIn {
         let sessions = Arc::clone(&self.browser_sessions);
         BrowserSignIn { authenticator: self.authenticator(), sessions, is_tls: false }
     }
@@ -256,7 +256,7 @@ impl Inner {
     pub(crate) fn metrics(&self, servers: Vec<ServerStatus>) -> String {
         let CallSinks { metrics, ledger, tracer, .. } = &self.records;
         metrics.sessions.set(self.sessions.len() + self.pipes.len());
-        metrics.parked.set(self.park.len() + self.task_inputs.len());
+        metrics.suspended_calls.set(self.suspended.len() + self.task_inputs.len());
         metrics.detached.calls.set(self.streams.detached());
         metrics.render(&ExternalMetrics {
             servers,
@@ -271,8 +271,8 @@ impl Inner {
 
     /// Rebuilds every listing.
     pub(crate) fn refresh(&self) {
-        self.fronts.refresh();
-        let catalog = self.fronts.plain().catalog(&Caller::owner());
+        self.endpoints.refresh();
+        let catalog = self.endpoints.plain().catalog(&Caller::owner());
         // Also those that are hidden from whoever runs us.
         let reached = (self.settings.states)().into_iter().map(|status| status.server);
         self.records.metrics.know(catalog.abouts().keys().cloned().chain(reached));
@@ -295,7 +295,7 @@ impl Inner {
 
 /// Keeps the listings up to date.
 async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
-    let mut changes = gateway.fronts.plain().changes();
+    let mut changes = gateway.endpoints.plain().changes();
     let limits = &gateway.settings.limits;
     let settle = tokio::time::timeout(limits.list_wait, known);
     tokio::select! {
@@ -327,7 +327,7 @@ async fn sweep(gateway: Arc<Inner>) {
             () = gateway.draining.cancelled() => return,
         }
         gateway.records.lines.flush(&gateway.records.metrics);
-        gateway.park.sweep();
+        gateway.suspended.sweep();
         gateway.task_inputs.sweep();
         gateway.sessions.sweep();
         ResumableStreams::sweep(&gateway);
@@ -341,7 +341,7 @@ fn limits_in_force(limits: &GatewayLimits) -> [(&'static str, i64); 5] {
     [
         ("connections", whole(limits.connections)),
         ("sessions", whole(limits.sessions)),
-        ("suspended_calls", whole(limits.parked)),
+        ("suspended_calls", whole(limits.suspended_calls)),
         ("request_body_bytes", whole(limits.body_bytes)),
         ("held_bytes", whole(limits.held_bytes)),
     ]

@@ -117,7 +117,7 @@ impl HostPattern {
 
 /// Checks that a request is meant for this gateway, and not sent by a foreign page. This prevents DNS rebinding:
 /// unknown host names are refused.
-pub(crate) fn meant_for_us(
+pub(crate) fn check_host(
     hosts: &[HostPattern],
     origins: &[String],
     target: &Uri,
@@ -216,11 +216,11 @@ pub(crate) async fn visit(
     let authenticator = Arc::clone(&door.authenticator);
     if entrance == RouteAccess::Token || headers.contains_key(AUTHORIZATION) {
         let caller = Some(authenticate(&*authenticator, endpoint, headers).await?);
-        return Ok(HttpRequestContext { caller, door, session: None });
+        return Ok(HttpRequestContext { caller, sign_in: door, session: None });
     }
-    let page = own_page(headers)?;
+    let page = check_page(headers)?;
     if let Some(caller) = authenticator.anonymous() {
-        return Ok(HttpRequestContext { caller: Some(caller), door, session: None });
+        return Ok(HttpRequestContext { caller: Some(caller), sign_in: door, session: None });
     }
     let session = door.sessions.find(&*authenticator, headers);
     let reads = matches!(*method, Method::GET | Method::HEAD);
@@ -232,7 +232,7 @@ pub(crate) async fn visit(
         None if entrance != RouteAccess::Open => Err(RequestRejection::Token),
         _ => {
             let caller = session.as_ref().map(|session| session.caller().clone());
-            Ok(HttpRequestContext { caller, door, session })
+            Ok(HttpRequestContext { caller, sign_in: door, session })
         }
     }
 }
@@ -247,7 +247,7 @@ enum RequestingPage {
 }
 
 /// Refuses foreign pages: browsers attach cookies to the requests of any page.
-fn own_page(headers: &HeaderMap) -> Result<RequestingPage, RequestRejection> {
+fn check_page(headers: &HeaderMap) -> Result<RequestingPage, RequestRejection> {
     let fetched = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
         return Err(RequestRejection::Page);
@@ -309,7 +309,7 @@ mod tests {
     ) -> Result<(), RequestRejection> {
         let hosts = ["tools.example", "*.svc", "2001:db8::1"].map(|host| host.parse().unwrap());
         let origins = ["http://localhost:6274".to_owned()];
-        meant_for_us(&hosts, &origins, &Uri::from_static(target), &headers(pairs))
+        check_host(&hosts, &origins, &Uri::from_static(target), &headers(pairs))
     }
 
     #[test]

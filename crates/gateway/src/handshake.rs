@@ -34,7 +34,7 @@ pub(crate) fn open(
 
 /// Returns the `initialize` result for a legacy client.
 pub(crate) fn welcome(session: &ClientSessionState) -> Json {
-    let menu = session.front.menu(&session.caller);
+    let menu = session.endpoint.current_listing(&session.caller);
     if menu.is_partial() {
         session.promise_all();
     }

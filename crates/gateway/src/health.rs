@@ -43,7 +43,7 @@ impl Gateway {
             };
             match (accepted, Arc::clone(&places).try_acquire_owned()) {
                 (Ok(stream), Ok(place)) => {
-                    inner.crew.spawn(connection(Arc::clone(inner), stream, place));
+                    inner.tasks.spawn(connection(Arc::clone(inner), stream, place));
                 }
                 // Closed at once: whoever watches asks again.
                 (Ok(stream), Err(_)) => drop(stream),
@@ -88,7 +88,7 @@ async fn respond(gateway: &Inner, request: &Request<Incoming>) -> HttpReply {
     let meant = if authenticator.anonymous().is_none() {
         Ok(())
     } else {
-        guard::meant_for_us(&gateway.settings.hosts, &[], request.uri(), request.headers())
+        guard::check_host(&gateway.settings.hosts, &[], request.uri(), request.headers())
     };
     let endpoint = RequestedEndpoint { path };
     let caller = match meant {

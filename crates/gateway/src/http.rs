@@ -82,7 +82,7 @@ impl Gateway {
                     Some(place) => {
                         if let Some((stream, place)) = threads.hand_over(stream, place) {
                             let served = connection(Arc::clone(inner), stream, place);
-                            inner.crew.spawn(served);
+                            inner.tasks.spawn(served);
                         }
                     }
                     None => overflow.turn_away(inner, stream).await,
@@ -207,7 +207,7 @@ async fn respond(
         return admit(gateway, origins, client, &end, request).await;
     };
     let mut reply = if cors::is_preflight(request.method(), request.headers()) {
-        match guard::meant_for_us(&settings.hosts, origins, request.uri(), request.headers()) {
+        match guard::check_host(&settings.hosts, origins, request.uri(), request.headers()) {
             Ok(()) => cors::preflight(request.headers()),
             Err(refused) => text(refused.status(), refused.message()),
         }
@@ -228,10 +228,10 @@ async fn admit(
 ) -> HttpReply {
     let (path, headers) = (request.uri().path(), request.headers());
     let endpoint = RequestedEndpoint { path };
-    let meant = guard::meant_for_us(&gateway.settings.hosts, origins, request.uri(), headers);
+    let meant = guard::check_host(&gateway.settings.hosts, origins, request.uri(), headers);
     if let Some(site) = http_routes::at(gateway, path) {
         let is_tls = end.is_tls == Some(true);
-        let door = BrowserSignIn { is_tls, ..gateway.door() };
+        let door = BrowserSignIn { is_tls, ..gateway.sign_in() };
         let (entrance, method) = (site.entrance(path), request.method());
         let visit = match meant {
             Ok(()) => guard::visit(door, entrance, &endpoint, method, headers).await,

@@ -71,7 +71,7 @@ pub struct HttpRequestContext {
     /// The caller; at an open path, if known.
     pub caller: Option<Caller>,
     /// Checks tokens, and begins and ends browser sessions.
-    pub door: BrowserSignIn,
+    pub sign_in: BrowserSignIn,
     /// The browser session that the request belongs to. Absent when a token was sent.
     pub session: Option<Arc<BrowserSession>>,
 }
@@ -109,7 +109,7 @@ pub(crate) async fn refused(
     refused: RequestRejection,
 ) -> HttpReply {
     let reply = site.refuse(refused.status(), refused.message());
-    let reply = told(gateway, None, reply, None).await;
+    let reply = into_reply(gateway, None, reply, None).await;
     if refused.status() != StatusCode::UNAUTHORIZED {
         return reply;
     }
@@ -132,11 +132,11 @@ pub(crate) async fn respond(
         }
         Err(bad) => site.refuse(bad.status(), bad.message()),
     };
-    told(gateway, caller.as_ref(), response, session).await
+    into_reply(gateway, caller.as_ref(), response, session).await
 }
 
 /// Converts a site's response for sending. A stream ends with the browser session that requested it.
-async fn told(
+async fn into_reply(
     gateway: &Inner,
     caller: Option<&Caller>,
     response: Response<SiteBody>,

@@ -54,7 +54,7 @@ struct NotificationFilter {
 }
 
 impl NotificationFilter {
-    fn wants(&self, kind: PrimitiveKind) -> bool {
+    fn includes(&self, kind: PrimitiveKind) -> bool {
         match kind {
             PrimitiveKind::Tools => self.tools_list_changed,
             PrimitiveKind::Prompts => self.prompts_list_changed,
@@ -73,14 +73,14 @@ pub(crate) async fn listen(
     let wanted = request.params.get("notifications").ok_or_else(invalid)?;
     let mut wanted: NotificationFilter = wanted.read().map_err(|_| invalid())?;
     let ClientDialect::Modern(modern) = &request.speaker else { return Err(invalid()) };
-    let menu = request.menu();
+    let menu = request.current_listing();
     wanted.prompts_list_changed &= menu.has(PrimitiveKind::Prompts);
     wanted.resources_list_changed &= menu.has(PrimitiveKind::Resources);
     let (sender, mut heard) = mpsc::channel(gateway.settings.limits.subscription_updates);
     let mut telling = JoinSet::new();
     let uris = std::mem::take(&mut wanted.resource_subscriptions);
     let names = std::mem::take(&mut wanted.task_ids);
-    let (front, caller) = (&request.front, &request.caller);
+    let (front, caller) = (&request.endpoint, &request.caller);
     let watch = |server| UpstreamSubscriber {
         front,
         caller,
@@ -101,7 +101,8 @@ pub(crate) async fn listen(
     for ((server, legacy), tickets) in tasks_by_server(gateway, &request.caller, &names) {
         if legacy.is_some() {
             let (offers, sender) = (&modern.offers, sender.clone());
-            let told = tasks::tell_modern(gateway, request, offers, tickets, sender, &mut telling);
+            let told =
+                tasks::notify_modern(gateway, request, offers, tickets, sender, &mut telling);
             wanted.task_ids.extend(Box::pin(told).await);
             continue;
         }
@@ -118,12 +119,12 @@ pub(crate) async fn listen(
     accepted.raw("notifications", filter.as_bytes());
     let accepted = accepted.finish_object();
     // From here on nothing is missed, and so only now is it promised.
-    let mut changes = ListingChanges::new(&request.front, &request.caller);
+    let mut changes = ListingChanges::new(&request.endpoint, &request.caller);
     let first = tagged("notifications/subscriptions/acknowledged", &accepted);
     emitter.emit(ClientMessage::Message(first.into())).await;
     loop {
         tokio::select! {
-            methods = changes.next(gateway, |kind| wanted.wants(kind)) => {
+            methods = changes.next(gateway, |kind| wanted.includes(kind)) => {
                 for method in methods {
                     emitter.emit(ClientMessage::Message(tagged(method, &Object::empty()).into())).await;
                 }
@@ -144,7 +145,7 @@ pub(crate) async fn listen(
 pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<ClientSessionState>, is_new: bool) {
     // Before that, whoever lists waits.
     gateway.settled().await;
-    let mut changes = ListingChanges::new(&session.front, &session.caller);
+    let mut changes = ListingChanges::new(&session.endpoint, &session.caller);
     if !is_new {
         announce(&session);
     }
@@ -152,7 +153,7 @@ pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<ClientSessionState>
         tokio::select! {
             methods = changes.next(&gateway, |_| true) => {
                 for method in methods {
-                    session.tell(notification(method, &Object::empty(), None));
+                    session.notify(notification(method, &Object::empty(), None));
                 }
             }
             () = session.over.cancelled() => return,
@@ -163,9 +164,9 @@ pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<ClientSessionState>
 
 /// Notifies a legacy client that every list may have changed, since earlier notifications may be lost.
 pub(crate) fn announce(session: &ClientSessionState) {
-    let menu = session.front.menu(&session.caller);
+    let menu = session.endpoint.current_listing(&session.caller);
     for (_, method) in LISTS.iter().filter(|(kind, _)| menu.has(*kind)) {
-        session.tell(notification(method, &Object::empty(), None));
+        session.notify(notification(method, &Object::empty(), None));
     }
 }
 
@@ -176,11 +177,11 @@ pub(crate) async fn subscribe(
     session: &Arc<ClientSessionState>,
 ) -> Result<RequestAnswer, RequestFailure> {
     let uri = request.text("uri")?;
-    let menu = request.menu();
+    let menu = request.current_listing();
     let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
         .pop_first()
         .ok_or_else(|| RequestFailure::no_resource(Era::Legacy, &uri))?;
-    let (front, caller) = (&session.front, &session.caller);
+    let (front, caller) = (&session.endpoint, &session.caller);
     let watch = UpstreamSubscriber {
         front,
         caller,
@@ -196,7 +197,7 @@ pub(crate) async fn subscribe(
     tasks.spawn(async move {
         while let Some((method, params)) = heard.recv().await {
             let Some(session) = told.upgrade() else { return };
-            session.tell(notification(&method, &params, None));
+            session.notify(notification(&method, &params, None));
         }
     });
     session.watch(uri, tasks);

@@ -76,7 +76,7 @@ impl EndpointListing {
     pub(crate) fn new(catalog: &Catalog, place: &EndpointKind, names: &mut NameRegistry) -> Self {
         let mut problems = Vec::new();
         let mut named = |kind: PrimitiveKind| {
-            let shelf = catalog.shelf(kind).entries().iter();
+            let shelf = catalog.section(kind).entries().iter();
             let entries: Vec<&CatalogEntry> =
                 shelf.filter(|entry| place.has(kind, entry)).collect();
             let given = names.give(kind, &entries, &mut problems);

@@ -85,14 +85,14 @@ impl NameRegistry {
             return;
         }
         self.removed = removed;
-        if let Err(error) = self.keep() {
+        if let Err(error) = self.save() {
             tracing::warn!(%error, "names could not be kept for the next time");
         }
     }
 
     /// Loads the names in a file, and keeps them there from now on. A file that cannot be read, or is of another
     /// naming, is ignored.
-    pub(crate) fn kept(naming: NamingScheme, file: PathBuf) -> Self {
+    pub(crate) fn open(naming: NamingScheme, file: PathBuf) -> Self {
         let mut names = Self::new(naming);
         let written = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if let Some(StoredNames { naming, names: written, removed }) = written
@@ -110,7 +110,7 @@ impl NameRegistry {
     }
 
     /// Saves the names, atomically: the file is the old one or the new one, never half of either.
-    fn keep(&self) -> io::Result<()> {
+    fn save(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let mut names: Vec<_> = self
             .given
@@ -167,7 +167,7 @@ impl NameRegistry {
             names.push(Some(name));
         }
         if self.given.len() > known
-            && let Err(error) = self.keep()
+            && let Err(error) = self.save()
         {
             tracing::warn!(%error, "names could not be kept for the next time");
         }
@@ -357,20 +357,20 @@ mod tests {
         let alone = [("b", "search")];
         assert_eq!(
             give(
-                &mut NameRegistry::kept(NamingScheme::Auto, file.clone()),
+                &mut NameRegistry::open(NamingScheme::Auto, file.clone()),
                 PrimitiveKind::Tools,
                 &alone
             ),
             ["search"]
         );
         let both = [("a", "search"), ("b", "search")];
-        let mut again = NameRegistry::kept(NamingScheme::Auto, file.clone());
+        let mut again = NameRegistry::open(NamingScheme::Auto, file.clone());
         assert_eq!(give(&mut again, PrimitiveKind::Tools, &both), ["a_search", "search"]);
         let mut other =
-            NameRegistry::kept(NamingScheme::Template("{server}-{name}".to_owned()), file.clone());
+            NameRegistry::open(NamingScheme::Template("{server}-{name}".to_owned()), file.clone());
         assert_eq!(give(&mut other, PrimitiveKind::Tools, &alone), ["b-search"]);
         fs::write(&file, "{").unwrap();
-        let mut broken = NameRegistry::kept(NamingScheme::Auto, file);
+        let mut broken = NameRegistry::open(NamingScheme::Auto, file);
         assert_eq!(give(&mut broken, PrimitiveKind::Tools, &alone), ["search"]);
     }
 
@@ -378,7 +378,7 @@ mod tests {
     fn names_of_a_removed_server_are_freed_after_a_grace_and_not_before() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("whole.json");
-        let mut names = NameRegistry::kept(NamingScheme::Auto, file.clone());
+        let mut names = NameRegistry::open(NamingScheme::Auto, file.clone());
         assert_eq!(give(&mut names, PrimitiveKind::Tools, &[("fs", "read")]), ["read"]);
         let configured: BTreeSet<ServerId> = ["files".parse().unwrap()].into();
         names.free_removed(&configured, Duration::from_hours(1));
@@ -387,7 +387,7 @@ mod tests {
         let why = |name: &str| said.iter().find(|it| it.name == name).unwrap().reason.clone();
         assert_eq!(why("files_read"), "`read` is still reserved for `fs`, which was removed");
         // Whoever comes back in time has its names again, also over a restart.
-        let mut again = NameRegistry::kept(NamingScheme::Auto, file.clone());
+        let mut again = NameRegistry::open(NamingScheme::Auto, file.clone());
         again.free_removed(
             &["fs".parse().unwrap(), "files".parse().unwrap()].into(),
             Duration::ZERO,
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(give(&mut again, PrimitiveKind::Tools, &[("other", "read")]), ["read"]);
         // Somebody who does not want to wait has it named anew.
         assert_eq!(forget_names(&file, &"other".parse().unwrap()).unwrap(), 2);
-        let mut anew = NameRegistry::kept(NamingScheme::Auto, file);
+        let mut anew = NameRegistry::open(NamingScheme::Auto, file);
         assert_eq!(give(&mut anew, PrimitiveKind::Tools, &[("files", "read")]), ["read"]);
     }
 

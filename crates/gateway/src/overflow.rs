@@ -39,10 +39,10 @@ impl OverflowResponder {
     pub(crate) async fn turn_away(&self, gateway: &Inner, stream: ClientStream) {
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
         let hold = self.hold;
-        gateway.crew.spawn(async move {
+        gateway.tasks.spawn(async move {
             let _place = place;
             // Whoever does not hear it in time is gone, and so is the answer.
-            let _ = tokio::time::timeout(hold, told(stream)).await;
+            let _ = tokio::time::timeout(hold, respond(stream)).await;
         });
     }
 }
@@ -80,8 +80,8 @@ impl ReserveDescriptors {
             refill(&reserve);
             return false;
         };
-        gateway.crew.spawn(async move {
-            let _ = tokio::time::timeout(hold, told(stream)).await;
+        gateway.tasks.spawn(async move {
+            let _ = tokio::time::timeout(hold, respond(stream)).await;
             refill(&reserve);
         });
         true
@@ -96,7 +96,7 @@ fn refill(reserve: &Mutex<Vec<File>>) {
 }
 
 /// Sends the response and reads until the client closes: closing with unread bytes would lose the response.
-async fn told(mut stream: ClientStream) -> io::Result<()> {
+async fn respond(mut stream: ClientStream) -> io::Result<()> {
     stream.write_all(ANSWER).await?;
     stream.shutdown().await?;
     let mut ignored = [0; 4096];

@@ -140,7 +140,7 @@ impl<'a> PostContext<'a> {
         match read {
             JsonRpcMessage::Request { id, body } => self.request(&headers, id, body, session),
             other => {
-                hear(&session, other);
+                receive(&session, other);
                 bare(StatusCode::ACCEPTED).into()
             }
         }
@@ -168,15 +168,15 @@ impl<'a> PostContext<'a> {
                         AttendedRequest::new(self.gateway, &self.caller, session, answering);
                     while let Some(out) = answering.next().await {
                         if let ClientMessage::End(end) = out {
-                            answers.extend(end.message.map(BodyChunks::whole));
+                            answers.extend(end.message.map(BodyChunks::into_bytes));
                         }
                     }
                 }
-                Ok(other) => hear(&session, other),
+                Ok(other) => receive(&session, other),
                 Err(error) => {
                     let failure = RequestFailure::new(error.code(&bytes), error.to_string());
                     let answer = RequestAnswer::error(Era::Legacy, None, &failure);
-                    answers.extend(answer.message.map(BodyChunks::whole));
+                    answers.extend(answer.message.map(BodyChunks::into_bytes));
                 }
             }
         }
@@ -200,7 +200,7 @@ impl<'a> PostContext<'a> {
         if self.gateway.is_settled() {
             let listing = self.front.listing(&caller);
             let name = body.params.borrowed_text("name");
-            if name.is_none_or(|name| listing.menu.has_tool(&name)) {
+            if name.is_none_or(|name| listing.listing.has_tool(&name)) {
                 let looked_up = LookedUp { sought: None, listing: Some(listing) };
                 return self.checked(&headers, id, body, looked_up);
             }
@@ -270,7 +270,7 @@ impl<'a> PostContext<'a> {
     /// Starts the list change notifications of a session.
     fn follow(&self, session: &Arc<ClientSessionState>, is_new: bool) {
         let (gateway, session) = (Arc::clone(self.gateway), Arc::clone(session));
-        self.gateway.crew.spawn(listen::follow(gateway, session, is_new));
+        self.gateway.tasks.spawn(listen::follow(gateway, session, is_new));
     }
 
     /// Returns the session of a legacy request.
@@ -335,7 +335,7 @@ impl<'a> PostContext<'a> {
     ) -> AnsweringRequest {
         let LookedUp { sought, listing } = looked_up;
         let request = ClientRequest {
-            front: Arc::clone(self.front),
+            endpoint: Arc::clone(self.front),
             caller: speaker.identify(&self.caller),
             listing: listing.map_or_else(OnceLock::new, OnceLock::from),
             id,
@@ -358,7 +358,7 @@ fn too_many() -> HttpReply {
 }
 
 /// Handles a response, error or notification of a legacy client.
-pub(crate) fn hear(session: &ClientSessionState, message: JsonRpcMessage) {
+pub(crate) fn receive(session: &ClientSessionState, message: JsonRpcMessage) {
     match message {
         JsonRpcMessage::Response { id, result } => {
             session.answer(&id, Ok(result.json().clone()));

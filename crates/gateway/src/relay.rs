@@ -17,7 +17,7 @@ use consort_protocol::splice::{self};
 use crate::answer::{self, RequestAnswer, RequestFailure};
 use crate::gateway::Inner;
 use crate::request::{ClientDialect, ClientMessage, ClientRequest};
-use crate::retold::{logged, report, under_our_names, wanted};
+use crate::retold::{is_included, logged, report, under_our_names};
 use crate::seek;
 use crate::serve::route;
 use crate::session::ClientSessionState;
@@ -34,9 +34,9 @@ pub(crate) async fn relay(
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
-    let (operation, renamed) = match route(&request.menu(), request) {
+    let (operation, renamed) = match route(&request.current_listing(), request) {
         Ok(way) => way,
-        Err(failure) => Box::pin(seek::found(gateway, request, failure)).await?,
+        Err(failure) => Box::pin(seek::find_target(gateway, request, failure)).await?,
     };
     pass(gateway, request, operation, renamed, emitter).await
 }
@@ -54,14 +54,14 @@ pub(crate) async fn pass(
             let made = MadeCall::new(request, call_of(request, operation, renamed));
             let server = made.server.clone();
             let result = answered_in_session(gateway, request, session, made, emitter).await?;
-            let result = under_our_names(&request.menu(), &server, result);
+            let result = under_our_names(&request.current_listing(), &server, result);
             let result = answer::legacy(session.revision, &result);
             Ok(RequestAnswer::result(&request.id, result))
         }
         ClientDialect::Modern(modern) => {
             let relay = ModernRequest { gateway, request, modern, emitter };
             match relay.begin(call_of(request, operation, renamed))? {
-                ModernCall::Made(made) => relay.follow(None, relay.parked(made)).await,
+                ModernCall::Made(made) => relay.follow(None, relay.suspendable(made)).await,
                 ModernCall::Parked { call, turn } => Box::pin(relay.resume(call, turn)).await,
             }
         }
@@ -109,7 +109,7 @@ pub(crate) struct MadeCall {
 impl MadeCall {
     /// Makes a call at the endpoint of a request.
     pub(crate) fn new(request: &ClientRequest, call: Call) -> Self {
-        Self { server: call.server().clone(), events: request.front.call(call) }
+        Self { server: call.server().clone(), events: request.endpoint.call(call) }
     }
 }
 
@@ -130,7 +130,9 @@ pub(crate) async fn answered_in_session(
     loop {
         let message = match next(&mut events).await {
             CallEvent::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
-            CallEvent::Log(params) => wanted(&params, level).then(|| logged(&about_task(params))),
+            CallEvent::Log(params) => {
+                is_included(&params, level).then(|| logged(&about_task(params)))
+            }
             CallEvent::Question(PendingServerRequest { method, params, reply })
             | CallEvent::Approval(PendingServerRequest { method, params, reply }) => {
                 asked.put(PendingServerRequest { method, params: about_task(params), reply })

@@ -26,7 +26,7 @@ pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// A request of a client.
 #[derive(Debug)]
 pub(crate) struct ClientRequest {
-    pub(crate) front: Arc<GatewayEndpoint>,
+    pub(crate) endpoint: Arc<GatewayEndpoint>,
     pub(crate) caller: Caller,
     /// The listing for its client, once it was looked up.
     pub(crate) listing: OnceLock<CachedListing>,
@@ -183,7 +183,7 @@ impl ClientRequest {
             arguments: self.params.get("arguments"),
             error,
         };
-        self.front.refused(kind, call);
+        self.endpoint.refused(kind, call);
     }
 
     /// Returns the session of its client, if the transport distinguishes clients.
@@ -202,12 +202,12 @@ impl ClientRequest {
     }
 
     /// Returns the current listing for its client.
-    pub(crate) fn menu(&self) -> Arc<EndpointListing> {
-        let listing = self.listing.get_or_init(|| self.front.listing(&self.caller));
-        if self.front.is_current(listing) {
-            Arc::clone(&listing.menu)
+    pub(crate) fn current_listing(&self) -> Arc<EndpointListing> {
+        let listing = self.listing.get_or_init(|| self.endpoint.listing(&self.caller));
+        if self.endpoint.is_current(listing) {
+            Arc::clone(&listing.listing)
         } else {
-            self.front.menu(&self.caller)
+            self.endpoint.current_listing(&self.caller)
         }
     }
 

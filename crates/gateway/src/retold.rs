@@ -22,7 +22,7 @@ pub(crate) fn logged(params: &Object) -> Bytes {
 }
 
 /// Returns true if a log message has at least the level that the client requested.
-pub(crate) fn wanted(params: &Object, level: Option<LogLevel>) -> bool {
+pub(crate) fn is_included(params: &Object, level: Option<LogLevel>) -> bool {
     let said = params.text("level").and_then(|level| LogLevel::parse(&level));
     match (said, level) {
         (Some(said), Some(level)) => said >= level,

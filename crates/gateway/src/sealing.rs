@@ -56,7 +56,7 @@ impl Default for SealingKey {
 impl SealingKey {
     /// Reads the key from a file that only its owner may read, and creates one if there is none. Processes that start
     /// at once get the same key. A damaged key is an error: a new one would silently invalidate every earlier session.
-    pub fn kept(path: &Path) -> Result<Self, SealingKeyError> {
+    pub fn load_or_create(path: &Path) -> Result<Self, SealingKeyError> {
         let unreadable = |error| SealingKeyError::Unreadable { path: path.to_owned(), error };
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -216,7 +216,9 @@ mod tests {
         let path = folder.path().join("state/key");
         let seals = std::thread::scope(|scope| {
             let starts: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| TokenSealer::new(&SealingKey::kept(&path).unwrap())))
+                .map(|_| {
+                    scope.spawn(|| TokenSealer::new(&SealingKey::load_or_create(&path).unwrap()))
+                })
                 .collect();
             starts.into_iter().map(|start| start.join().unwrap()).collect::<Vec<_>>()
         });
@@ -226,11 +228,11 @@ mod tests {
         }
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-        let key = SealingKey::kept(&path).unwrap();
+        let key = SealingKey::load_or_create(&path).unwrap();
         let [first, second] = ["a", "b"].map(|scope| TokenSealer::new(&key.derive(scope)));
         assert_eq!(second.open::<u32>("state", &first.seal("state", &7)), None);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        SealingKey::kept(&path).unwrap();
+        SealingKey::load_or_create(&path).unwrap();
         assert_eq!(mode(&path), 0o600);
     }
 
@@ -241,13 +243,13 @@ mod tests {
         let whole = long_secret();
         for damaged in [&b""[..], b"\xff\xfe", &whole.as_bytes()[..20], b"a\nb"] {
             fs::write(&path, damaged).unwrap();
-            let error = SealingKey::kept(&path).unwrap_err();
+            let error = SealingKey::load_or_create(&path).unwrap_err();
             assert!(matches!(error, SealingKeyError::Damaged { .. }), "{error}");
             assert_eq!(fs::read(&path).unwrap(), damaged);
         }
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        let error = SealingKey::kept(&path).unwrap_err();
+        let error = SealingKey::load_or_create(&path).unwrap_err();
         assert!(matches!(error, SealingKeyError::Unreadable { .. }), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use crate::request::{ClientRequest, NameSearch};
 use crate::serve::{ServerOperation, route};
 
 /// Returns the target of a request for an unlisted item, after waiting for the servers that may have it.
-pub(crate) async fn found(
+pub(crate) async fn find_target(
     gateway: &Inner,
     request: &ClientRequest,
     failure: RequestFailure,
@@ -21,13 +21,13 @@ pub(crate) async fn found(
     let sought = match (&request.sought, request.subject()) {
         (Some(sought), _) => Some(sought.clone()),
         (None, Some((kind, name))) => {
-            seek(gateway, &request.front, &request.caller, kind, &name).await
+            seek(gateway, &request.endpoint, &request.caller, kind, &name).await
         }
         (None, None) => None,
     };
     match sought {
         None | Some(Ok(false)) => refused(failure),
-        Some(Ok(true)) => route(&request.menu(), request).or_else(refused),
+        Some(Ok(true)) => route(&request.current_listing(), request).or_else(refused),
         Some(Err(error)) => {
             let failed = answer::failed(request.era(), &error).err().unwrap_or(failure);
             request.record_refusal(Some(error));
@@ -44,7 +44,7 @@ pub(crate) async fn seek(
     kind: PrimitiveKind,
     name: &str,
 ) -> Option<NameSearch> {
-    if name.is_empty() || front.menu(caller).board(kind).get(name).is_some() {
+    if name.is_empty() || front.current_listing(caller).board(kind).get(name).is_some() {
         return None;
     }
     let missing = front.missing(caller, kind, name);

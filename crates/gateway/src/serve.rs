@@ -128,7 +128,7 @@ fn known_name(request: &ClientRequest) -> Option<String> {
         _ => return None,
     };
     let name = request.params.text(member)?;
-    request.menu().board(kind).get(&name).map(|_| name)
+    request.current_listing().board(kind).get(&name).map(|_| name)
 }
 
 /// Answers a request until a legacy client cancels it. A modern client cancels by closing the connection.
@@ -209,7 +209,7 @@ async fn run(
 /// Waits for servers whose lists are not known yet, as long as the toolbox decides.
 async fn await_lists(gateway: &Inner, request: &ClientRequest, kind: PrimitiveKind) {
     let Some(lists) =
-        request.front.toolbox().await_lists(&request.caller, ListPurpose::Listing(kind))
+        request.endpoint.toolbox().await_lists(&request.caller, ListPurpose::Listing(kind))
     else {
         return;
     };
@@ -229,7 +229,7 @@ fn list(
     kind: PrimitiveKind,
     items: usize,
 ) -> Result<RequestAnswer, RequestFailure> {
-    let menu = request.menu();
+    let menu = request.current_listing();
     let promised = match &request.speaker {
         ClientDialect::Legacy(session) => session.is_promised_all(),
         ClientDialect::Modern(_) => false,
@@ -252,7 +252,7 @@ fn stale() -> RequestFailure {
 
 /// Answers `server/discover` of a modern client.
 fn discover(request: &ClientRequest) -> RequestAnswer {
-    let menu = request.menu();
+    let menu = request.current_listing();
     let mut writer = ObjectWriter::new();
     let revisions = Json::from(json!(crate::handshake::revisions()));
     writer.raw("supportedVersions", revisions.as_bytes());
@@ -298,7 +298,7 @@ async fn unknown(
             | "resources/unsubscribe"
             | "subscriptions/listen"
     ) || request.method.starts_with("notifications/");
-    let menu = request.menu();
+    let menu = request.current_listing();
     let server = menu.only().filter(|_| !ours);
     let server = server.ok_or_else(|| RequestFailure::unknown_method(&request.method))?;
     let (server, method) = (server.clone(), request.method.clone().into());
@@ -318,7 +318,7 @@ pub(crate) fn route(
     let named = |kind: PrimitiveKind, given: &str| match menu.board(kind).get(given) {
         Some(choice) => Ok(target(&choice.route)),
         None if kind == PrimitiveKind::Tools => {
-            match request.front.unlisted(&request.caller, given) {
+            match request.endpoint.unlisted(&request.caller, given) {
                 Some(Ok(target)) => Ok(target),
                 Some(Err(hint)) => {
                     Err(RequestFailure::unknown(kind.singular(), given, Some(&hint)))

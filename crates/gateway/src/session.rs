@@ -21,7 +21,7 @@ use crate::endpoint::GatewayEndpoint;
 #[derive(Debug)]
 pub(crate) struct ClientSessionState {
     pub(crate) id: String,
-    pub(crate) front: Arc<GatewayEndpoint>,
+    pub(crate) endpoint: Arc<GatewayEndpoint>,
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     /// Capabilities that the client declared.
@@ -70,7 +70,7 @@ impl ClientSessionState {
         let offers = Arc::new(offers);
         Arc::new(Self {
             id,
-            front,
+            endpoint: front,
             caller: caller.with_capabilities(Arc::clone(&offers)),
             revision,
             offers,
@@ -165,7 +165,7 @@ impl ClientSessionState {
 
     /// Queues a notification that belongs to no request. A notification that is still queued is not queued twice, and
     /// at the limit the oldest is dropped.
-    pub(crate) fn tell(&self, notice: Bytes) {
+    pub(crate) fn notify(&self, notice: Bytes) {
         let mut state = self.lock();
         if !state.notices.contains(&notice) {
             if state.notices.len() >= self.most_notices {

@@ -127,7 +127,7 @@ impl SessionStore {
         revision: Revision,
         offers: ClientCapabilities,
     ) -> Option<Arc<ClientSessionState>> {
-        let sealed = self.id(&caller, &front.place, revision, &offers);
+        let sealed = self.id(&caller, &front.kind, revision, &offers);
         let is_sealed = sealed.is_some();
         let id = sealed.unwrap_or_else(secret);
         let session =
@@ -178,11 +178,11 @@ impl SessionStore {
     ) -> Result<(Arc<ClientSessionState>, bool), NoSession> {
         let mut open = self.lock();
         if let Some(session) = open.get(id) {
-            let same = session.caller == *caller && session.front.place == front.place;
+            let same = session.caller == *caller && session.endpoint.kind == front.kind;
             return same.then(|| (Arc::clone(session), false)).ok_or(NoSession::Over);
         }
         let sealed = self.opened(id).ok_or(NoSession::Over)?;
-        let same = *caller.id() == sealed.caller && sealed.place == front.place.to_string();
+        let same = *caller.id() == sealed.caller && sealed.place == front.kind.to_string();
         if !same || sealed.expires <= sealed_now() || self.ended.contains(&ended(id, &sealed)) {
             return Err(NoSession::Over);
         }

@@ -82,7 +82,7 @@ impl Default for GatewaySettings {
 #[derive(Clone)]
 pub struct ServedToolboxSet {
     /// The toolbox at the endpoint of all servers.
-    pub whole: Arc<dyn Toolbox>,
+    pub all_servers: Arc<dyn Toolbox>,
     /// The toolbox at the endpoint of each server, under the server's own names.
     pub servers: Arc<dyn Toolbox>,
     /// Profiles by name, each at its own endpoint.
@@ -92,7 +92,7 @@ pub struct ServedToolboxSet {
 impl ServedToolboxSet {
     /// Serves one toolbox at every endpoint.
     pub fn of(toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { whole: Arc::clone(&toolbox), servers: toolbox, profiles: BTreeMap::new() }
+        Self { all_servers: Arc::clone(&toolbox), servers: toolbox, profiles: BTreeMap::new() }
     }
 }
 
@@ -182,9 +182,9 @@ pub struct GatewayLimits {
     /// Sessions of legacy clients open at once.
     pub sessions: usize,
     /// Suspended calls at once, which wait for their client's answer.
-    pub parked: usize,
+    pub suspended_calls: usize,
     /// Time that a suspended call waits for its client's answer.
-    pub park: Duration,
+    pub suspended_time: Duration,
     /// Idle time after which a session is removed from memory.
     pub session: Duration,
     /// Browser sessions of the console open at once.
@@ -273,7 +273,7 @@ pub struct GatewayLimits {
     /// Time after which the answer to a client of 2025-11-25 becomes a stream, which can be resumed.
     pub stream_after: Duration,
     /// Suspended calls of one caller at once; beyond it, the oldest is dropped.
-    pub parked_each: usize,
+    pub suspended_calls_per_caller: usize,
 }
 
 impl GatewayLimits {
@@ -293,8 +293,8 @@ impl Default for GatewayLimits {
             reserved_descriptors: 16,
             reserved_descriptor_hold: Duration::from_millis(250),
             sessions: 1000,
-            parked: 1024,
-            park: Duration::from_mins(10),
+            suspended_calls: 1024,
+            suspended_time: Duration::from_mins(10),
             session: Duration::from_mins(30),
             browser_sessions: 32,
             browser_session_idle: Duration::from_hours(2),
@@ -337,7 +337,7 @@ impl Default for GatewayLimits {
             detached_call: Duration::from_mins(5),
             stream_retry: Duration::from_secs(1),
             stream_after: Duration::from_secs(1),
-            parked_each: 64,
+            suspended_calls_per_caller: 64,
         }
     }
 }

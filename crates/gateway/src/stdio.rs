@@ -32,8 +32,8 @@ impl Gateway {
     ) -> bool {
         let inner = &self.0;
         let front = match profile {
-            None => Some(Arc::clone(inner.fronts.whole())),
-            Some(profile) => inner.fronts.profile(profile),
+            None => Some(Arc::clone(inner.endpoints.all_servers())),
+            Some(profile) => inner.endpoints.profile(profile),
         };
         let Some(front) = front else { return false };
         let (pipe, sent) =

@@ -261,7 +261,7 @@ impl ResumableStreams {
         };
         // Whoever drives it now has stopped when this is locked.
         let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = identity.lock().place(id.stream, &session.id, id.event);
+        let place = identity.lock().position(id.stream, &session.id, id.event);
         let source = match place {
             ResumePosition::Open(source) => source,
             ResumePosition::Complete => return ResumedStream::Complete,
@@ -288,7 +288,7 @@ impl ResumableStreams {
         };
         drop(running);
         if let Some(owner) = owner {
-            own(gateway, &identity, id.stream, &call, owner);
+            adopt(gateway, &identity, id.stream, &call, owner);
         }
         let first = streams.priming(session, id);
         let drives = source == StreamSource::Notices;
@@ -361,7 +361,7 @@ fn dispose(gateway: &Inner, removed: Vec<RemovedStream>) {
 
 /// Drives a call whose client disconnected, or only reads its stored events, in a task. Its session and a drain of the
 /// gateway wait for it.
-fn own(
+fn adopt(
     gateway: &Arc<Inner>,
     identity: &Arc<IdentityStreams>,
     number: u64,
@@ -369,7 +369,7 @@ fn own(
     cancelled: CancellationToken,
 ) {
     let (owner, identity, call) = (Arc::clone(gateway), Arc::clone(identity), Arc::clone(call));
-    gateway.crew.spawn(async move {
+    gateway.tasks.spawn(async move {
         let driven = std::future::poll_fn(|cx| {
             let streams = &owner.streams;
             let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);

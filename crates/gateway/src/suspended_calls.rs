@@ -259,9 +259,9 @@ impl SuspendedCalls {
     pub(crate) fn new(limits: &GatewayLimits) -> Self {
         Self {
             places: Mutex::default(),
-            most: limits.parked,
-            most_each: limits.parked_each,
-            lasts: limits.park,
+            most: limits.suspended_calls,
+            most_each: limits.suspended_calls_per_caller,
+            lasts: limits.suspended_time,
             kept_bytes: limits.repeated_result_bytes,
         }
     }
@@ -282,7 +282,7 @@ impl SuspendedCalls {
         }
         // A caller that abandons its questions must not keep itself or others from being asked.
         let mut given_up = oldest_beyond(&mut places, &parked.caller, self.most_each);
-        if places.len() >= self.most && !give_way(&mut places) {
+        if places.len() >= self.most && !evict(&mut places) {
             given_up = yield_to(&mut places, &parked.caller, self.most);
             if given_up.is_none() {
                 return Err(parked);
@@ -396,7 +396,7 @@ fn yield_to(
 }
 
 /// Makes room by removing a result: of those kept, the one that expires first.
-fn give_way(places: &mut HashMap<u64, SuspendedEntry>) -> bool {
+fn evict(places: &mut HashMap<u64, SuspendedEntry>) -> bool {
     let kept = places.iter().filter(|(_, place)| matches!(place.what, EntryContent::Ended(_)));
     let oldest = kept.min_by_key(|(_, place)| place.until).map(|(call, _)| *call);
     oldest.is_some_and(|call| places.remove(&call).is_some())
@@ -410,6 +410,6 @@ pub(crate) struct SuspendedCallGuard<'a> {
 
 impl Drop for SuspendedCallGuard<'_> {
     fn drop(&mut self) {
-        self.gateway.park.forget(self.call);
+        self.gateway.suspended.forget(self.call);
     }
 }

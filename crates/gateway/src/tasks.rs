@@ -28,7 +28,7 @@ use crate::retold::under_our_names;
 pub(crate) use inputs::TaskInputs;
 use request::TaskRequest;
 use state::{is_terminal, modern_state, relates, renamed};
-pub(crate) use status::tell_modern;
+pub(crate) use status::notify_modern;
 
 /// The purpose that task ids are sealed for.
 const PURPOSE: &str = "task";
@@ -127,7 +127,7 @@ pub(crate) fn created(
     match &request.speaker {
         ClientDialect::Legacy(session) => {
             let name = names.of(task.clone(), Some(&session.offers));
-            status::tell_legacy(session, server, task, &name, state.text("status"));
+            status::notify_legacy(session, server, task, &name, state.text("status"));
             let mut writer = ObjectWriter::new();
             writer.members(&state::related(result, Some(&name)), &["task"]);
             writer.raw("task", renamed(&state, &name).as_bytes());
@@ -194,12 +194,12 @@ pub(crate) async fn serve(
         _ => return Err(RequestFailure::unknown_method(&request.method)),
     };
     let result = state::with_result(&result, |result| {
-        under_our_names(&request.menu(), &ticket.server, result)
+        under_our_names(&request.current_listing(), &ticket.server, result)
     });
     let result = match &request.speaker {
         ClientDialect::Modern(_) => answer::modern(&request.method, &result),
         ClientDialect::Legacy(session) => {
-            let result = under_our_names(&request.menu(), &ticket.server, result);
+            let result = under_our_names(&request.current_listing(), &ticket.server, result);
             answer::legacy(session.revision, &result)
         }
     };
@@ -215,7 +215,7 @@ async fn list(
         return Err(RequestFailure::unknown_method(&request.method));
     };
     let most = gateway.settings.limits.task_pages;
-    let menu = request.menu();
+    let menu = request.current_listing();
     let mut tasks = Vec::new();
     for server in menu.offering("tasks.list") {
         let names = TaskIds { gateway, caller: &request.caller, server };
@@ -236,7 +236,7 @@ async fn list(
             };
             let mut call = Call::other(caller, server.clone(), "tasks/list", params).by(client);
             call.log = LogDelivery::None;
-            let page = consort_core::end(request.front.call(call)).await;
+            let page = consort_core::end(request.endpoint.call(call)).await;
             let page =
                 page.map_err(|error| RequestFailure::of(Era::Legacy, &error))?.object().clone();
             for task in page.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {

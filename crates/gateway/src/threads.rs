@@ -49,12 +49,12 @@ fn start(gateway: &Arc<Inner>, n: usize) -> Option<mpsc::UnboundedSender<HandedC
     let serve = async move {
         while let Some((stream, place)) = handed.recv().await {
             if let Ok(stream) = stream.attach() {
-                gateway.crew.spawn(connection(Arc::clone(&gateway), stream, place));
+                gateway.tasks.spawn(connection(Arc::clone(&gateway), stream, place));
             }
         }
         // Whatever is left runs here.
         gateway.stop.cancelled().await;
-        gateway.crew.wait().await;
+        gateway.tasks.wait().await;
     };
     let builder = thread::Builder::new().name(format!("serve-{}", n + 2));
     builder.spawn(move || runtime.block_on(serve)).ok()?;

@@ -181,7 +181,7 @@ async fn remote(
         let mut asked = false;
         let in_use = managed.in_use();
         if let LogDelivery::From(level) = *logs
-            && upstream.client.about().found.revision.era() == Era::Legacy
+            && upstream.client.about().protocol.revision.era() == Era::Legacy
         {
             Box::pin(upstream.log(level)).await;
         }
@@ -254,11 +254,11 @@ async fn lead(
     let mut party = *party;
     loop {
         let upstream = managed.upstream_for(&party).await?;
-        let asks = || managed.asks.load(Ordering::Relaxed);
+        let asks = || managed.sends_requests.load(Ordering::Relaxed);
         if asks()
             || party.is_alone
             || !party.offers.any()
-            || upstream.client.about().found.revision.era() == Era::Modern
+            || upstream.client.about().protocol.revision.era() == Era::Modern
             || !upstream.client.has_shared_channel()
             || managed.silent.contains(&subject(request))
         {

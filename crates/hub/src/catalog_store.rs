@@ -24,10 +24,10 @@ pub(crate) struct CatalogStore {
 /// Stored knowledge of a server from the last run.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredServer {
-    pub(crate) found: NegotiatedProtocol,
+    pub(crate) protocol: NegotiatedProtocol,
     pub(crate) offer: ServerCatalog,
     /// True if it sent a request on a channel that its calls share.
-    pub(crate) asks: bool,
+    pub(crate) sends_requests: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl CatalogStore {
                     Some((name, json.to_object()?))
                 })
                 .collect();
-            offer.shelves.insert(kind, items?);
+            offer.lists.insert(kind, items?);
         }
         let capabilities = Json::parse(written.capabilities.get().to_owned()).ok()?;
         offer.about = Some(ServerAbout {
@@ -71,7 +71,7 @@ impl CatalogStore {
             instructions: written.instructions,
             list_changes: [0; 4],
         });
-        Some(StoredServer { found: written.found, offer, asks: written.asks })
+        Some(StoredServer { protocol: written.found, offer, sends_requests: written.asks })
     }
 
     /// Stores the lists of a server, replacing its file atomically.
@@ -81,7 +81,7 @@ impl CatalogStore {
                 .map_err(io::Error::other)
         };
         let mut shelves = BTreeMap::new();
-        for (kind, items) in &memory.offer.shelves {
+        for (kind, items) in &memory.offer.lists {
             let items: io::Result<Vec<_>> = items
                 .iter()
                 .map(|(name, definition)| Ok((name.clone(), raw(definition)?)))
@@ -93,11 +93,11 @@ impl CatalogStore {
         let instructions = about.and_then(|about| about.instructions.clone());
         let written = StoredServerFile {
             format: FORMAT,
-            found: memory.found,
+            found: memory.protocol,
             capabilities,
             instructions,
             shelves,
-            asks: memory.asks,
+            asks: memory.sends_requests,
         };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         consort_files::create_private_folder(&self.folder)?;
@@ -150,12 +150,12 @@ mod tests {
             vec![("a".to_owned(), definition.to_object().unwrap())],
         )]);
         StoredServer {
-            found: NegotiatedProtocol {
+            protocol: NegotiatedProtocol {
                 revision: Revision::V2025_06_18,
-                way: UpstreamTransport::Stdio,
+                transport: UpstreamTransport::Stdio,
             },
             offer: ServerCatalog {
-                shelves,
+                lists: shelves,
                 local: false,
                 about: Some(ServerAbout {
                     revision: Revision::V2025_06_18,
@@ -164,7 +164,7 @@ mod tests {
                     list_changes: [0; 4],
                 }),
             },
-            asks: true,
+            sends_requests: true,
         }
     }
 
@@ -176,9 +176,9 @@ mod tests {
         assert!(kept.load(&settings).is_none());
         kept.save(&settings, &memory()).unwrap();
         let loaded = kept.load(&settings).unwrap();
-        assert_eq!(loaded.found, memory().found);
-        assert!(loaded.asks);
-        assert_eq!(loaded.offer.shelves, memory().offer.shelves);
+        assert_eq!(loaded.protocol, memory().protocol);
+        assert!(loaded.sends_requests);
+        assert_eq!(loaded.offer.lists, memory().offer.lists);
         assert_eq!(
             fs::read_dir(folder.path().join("deep/er")).unwrap().count(),
             1,

@@ -146,7 +146,7 @@ impl ClientHandler for CallerHost {
         self.declared.offers()
     }
 
-    fn asked_outside_calls(&self) {
+    fn request_outside_calls(&self) {
         self.asks.store(true, Ordering::Relaxed);
     }
 

@@ -52,7 +52,7 @@ impl ConnectionRoom {
     /// Returns the connection that is closed to make room. Of the unused ones, it is the one that was unused for longest of
     /// the identity with the most of them. If all are in use, it is one that waits for its client's answer for too long,
     /// of the identity with the most connections.
-    pub(crate) fn gives_way<'a, K>(
+    pub(crate) fn evicted<'a, K>(
         &self,
         open: &'a [PooledConnection<K>],
         is_owner: bool,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn yields(open: &[PooledConnection<u32>], is_owner: bool) -> Option<u32> {
-        ROOM.gives_way(open, is_owner).map(|connection| connection.key)
+        ROOM.evicted(open, is_owner).map(|connection| connection.key)
     }
 
     #[tokio::test(start_paused = true)]

@@ -82,14 +82,15 @@ impl Hub {
         #[cfg(target_os = "linux")]
         consort_client::keeper::set_times(settings.keeper);
         let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
-        let HubSettings { servers, mut reserved, local, host, client, kept, .. } = settings;
+        let HubSettings { servers, mut reserved, local, host, client, store_folder: kept, .. } =
+            settings;
         let HubSettings { schemas, lists, budget, resumes, .. } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
         let names = ServerNames { reserved, expected: expected(&servers) };
-        let starter = HubStarter { kept: kept.map(CatalogStore::new), host, client, budget };
+        let starter = HubStarter { store: kept.map(CatalogStore::new), host, client, budget };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let crew = TaskTracker::new();
@@ -176,8 +177,8 @@ impl Hub {
     }
 
     /// Subscribes to a counter that increases whenever a server's status changes.
-    pub fn stirred(&self) -> watch::Receiver<u64> {
-        self.0.shared.stirred()
+    pub fn status_changes(&self) -> watch::Receiver<u64> {
+        self.0.shared.status_changes()
     }
 
     /// Waits until every server that connects at the start is connected, or its attempt has failed.
@@ -376,7 +377,7 @@ impl Inner {
 
     /// Starts the task of a server.
     fn manage(&self, (managed, commands): PreparedServer) -> (ServerId, Arc<ManagedServer>) {
-        let HubStarter { kept, host, client, .. } = &self.starter;
+        let HubStarter { store: kept, host, client, .. } = &self.starter;
         let stop = self.stop.child_token();
         managed.stops_by(stop.clone());
         let driver = ServerDriver::new(

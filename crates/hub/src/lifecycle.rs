@@ -298,7 +298,7 @@ impl ServerLifecycle {
             slow_start: self.policy.slow_start().map(|delay| moment.now + delay),
         };
         let ServerSnapshot { status, adopted, .. } = &self.snapshot;
-        let request = ConnectRequest { adopted: adopted.clone(), protocol: status.found };
+        let request = ConnectRequest { adopted: adopted.clone(), protocol: status.protocol };
         self.actions.push(LifecycleAction::Connect(request));
         self.acknowledge();
     }

@@ -106,7 +106,7 @@ pub(crate) fn offer(tools: &[Arc<dyn LocalTool>]) -> ServerCatalog {
         (definition.name(), definition.definition().clone())
     });
     ServerCatalog {
-        shelves: BTreeMap::from([(PrimitiveKind::Tools, tools.collect())]),
+        lists: BTreeMap::from([(PrimitiveKind::Tools, tools.collect())]),
         local: true,
         about: None,
     }

@@ -72,7 +72,7 @@ pub(crate) struct ManagedServer {
     calls: AtomicUsize,
     last_used: Mutex<Instant>,
     /// True once the server sent a request on a channel that its calls share.
-    pub(crate) asks: Arc<AtomicBool>,
+    pub(crate) sends_requests: Arc<AtomicBool>,
     /// Its tools during whose calls it sent no request.
     pub(crate) silent: SilentTools,
     /// True if it is modern and refused a legacy session.
@@ -108,7 +108,7 @@ impl ManagedServer {
             retired: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
-            asks: Arc::default(),
+            sends_requests: Arc::default(),
             silent: SilentTools::default(),
             modern_only: AtomicBool::new(false),
         };
@@ -117,11 +117,11 @@ impl ManagedServer {
 
     /// Restores the stored knowledge of the last run.
     pub(crate) fn remember(&self, memory: &StoredServer) {
-        let count = |kind| memory.offer.shelves.get(&kind).map_or(0, Vec::len);
-        self.asks.store(memory.asks, Ordering::Relaxed);
+        let count = |kind| memory.offer.lists.get(&kind).map_or(0, Vec::len);
+        self.sends_requests.store(memory.sends_requests, Ordering::Relaxed);
         self.snapshot.send_modify(|ServerSnapshot { status, .. }| {
             status.state = ManagedState::Known;
-            status.found = Some(memory.found);
+            status.protocol = Some(memory.protocol);
             status.offers = PrimitiveKind::ALL.map(count);
         });
     }
@@ -236,7 +236,7 @@ impl ManagedServer {
         consort_client::ClientSettings {
             label: self.id.to_string(),
             speak: settings.speak,
-            found,
+            protocol: found,
             limits: settings.limits.clone(),
             times: settings.times.clone(),
             tools: settings.tools.clone(),

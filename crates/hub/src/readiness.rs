@@ -272,9 +272,9 @@ impl Inner {
 fn has_name(now: &Catalog, before: &Catalog, kind: PrimitiveKind, name: &str) -> bool {
     let is_new = |entry: &&CatalogEntry| {
         let server = &entry.route.server;
-        name.ends_with(&entry.name) && before.shelf(kind).position(server, &entry.name).is_none()
+        name.ends_with(&entry.name) && before.section(kind).position(server, &entry.name).is_none()
     };
-    now.shelf(kind).entries().iter().any(|entry| is_new(&entry))
+    now.section(kind).entries().iter().any(|entry| is_new(&entry))
 }
 
 /// Waits for readings, at most `limit` since each began.

@@ -34,7 +34,7 @@ pub struct HubSettings {
     /// Client info that is sent to servers.
     pub client: ClientInfo,
     /// The folder that stores servers' lists for the next start; they are not stored if absent.
-    pub kept: Option<PathBuf>,
+    pub store_folder: Option<PathBuf>,
     /// Limits of servers' schemas.
     pub schemas: SchemaLimits,
     /// Time limits of the process that starts stdio servers. With several hubs, those of the last one apply.
@@ -57,7 +57,7 @@ impl Default for HubSettings {
             local: BTreeMap::new(),
             host: Arc::new(SilentHandler),
             client: ClientInfo::default(),
-            kept: None,
+            store_folder: None,
             schemas: SchemaLimits::default(),
             keeper: KeeperTimes::default(),
             lists: ListLimits::default(),

@@ -170,7 +170,7 @@ impl SharedCatalogs {
         let same = offers
             .by_server
             .get(server)
-            .is_some_and(|known| known.shelves == offer.shelves && known.about == offer.about)
+            .is_some_and(|known| known.lists == offer.lists && known.about == offer.about)
             && offers.problems.get(server).map_or(&[][..], Vec::as_slice) == problems;
         let before = offers.main_lists(server);
         let variants = offers.variants.entry(server.clone()).or_default();
@@ -214,7 +214,7 @@ impl SharedCatalogs {
         self.stirred.send_modify(|count| *count += 1);
     }
 
-    pub(crate) fn stirred(&self) -> watch::Receiver<u64> {
+    pub(crate) fn status_changes(&self) -> watch::Receiver<u64> {
         self.stirred.subscribe()
     }
 }

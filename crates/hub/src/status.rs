@@ -62,7 +62,7 @@ pub struct ManagedStatus {
     #[serde(skip)]
     pub since: SystemTime,
     /// Negotiated revision and transport, once known.
-    pub found: Option<NegotiatedProtocol>,
+    pub protocol: Option<NegotiatedProtocol>,
     /// Its own name and version. Unverified: for display only.
     pub name: Option<String>,
     /// Reason why it is not ready, as a chain of causes. Callers of the server receive it.
@@ -86,7 +86,7 @@ impl ManagedStatus {
             server,
             state,
             since: SystemTime::now(),
-            found: None,
+            protocol: None,
             name: None,
             error: None,
             detail: OperatorText::default(),

@@ -40,7 +40,7 @@ pub(crate) async fn run(
     let hearing = async {
         let mut first = true;
         loop {
-            match hear(managed, subscription, &sender, first).await {
+            match subscribe_once(managed, subscription, &sender, first).await {
                 Err(error) if first => return error,
                 _ => first = false,
             }
@@ -58,7 +58,7 @@ pub(crate) async fn run(
 }
 
 /// Subscribes on one connection until it ends. If it is not the `first`, notifications may have been missed.
-async fn hear(
+async fn subscribe_once(
     managed: &Arc<ManagedServer>,
     subscription: &Subscription,
     sender: &mpsc::Sender<SubscriptionEvent>,
@@ -75,7 +75,7 @@ async fn hear(
             params: params.expect("it was written as one"),
         }
     };
-    if upstream.client.about().found.revision.era() == Era::Modern {
+    if upstream.client.about().protocol.revision.era() == Era::Modern {
         let filter = consort_client::SubscriptionFilter {
             resource_subscriptions: uris.clone(),
             task_ids: subscription.tasks.clone(),

@@ -127,7 +127,7 @@ impl UpstreamConnection {
     /// a server request may be another call's.
     pub(crate) fn leased(&self, freed: &Arc<ConnectionTurns>) -> Option<Self> {
         let leased = self.lease.take(freed)?;
-        let is_free = !self.client.may_be_asked();
+        let is_free = !self.client.may_receive_request();
         is_free.then(|| Self { _leased: Some(leased), ..self.clone() })
     }
 

@@ -31,7 +31,7 @@ impl ServerLists {
                 .clone()
                 .map(|about| (about.revision, about.capabilities, about.instructions))
         };
-        self.offer.shelves == other.offer.shelves
+        self.offer.lists == other.offer.lists
             && self.problems == other.problems
             && about(self) == about(other)
     }

@@ -261,7 +261,7 @@ mod tests {
         );
         assert_eq!(definition_text(&Tool::from_object(definition.clone())), whole);
         let offer = ServerCatalog {
-            shelves: BTreeMap::from([(PrimitiveKind::Tools, vec![("say".to_owned(), definition)])]),
+            lists: BTreeMap::from([(PrimitiveKind::Tools, vec![("say".to_owned(), definition)])]),
             ..ServerCatalog::default()
         };
         let catalog = Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)]));

@@ -182,7 +182,10 @@ mod tests {
             .map(|(server, tools)| {
                 let tools = tools.iter().map(definition).collect();
                 let shelves = BTreeMap::from([(PrimitiveKind::Tools, tools)]);
-                (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
+                (
+                    server.parse().unwrap(),
+                    ServerCatalog { lists: shelves, ..ServerCatalog::default() },
+                )
             })
             .collect();
         Catalog::build(&offers)

@@ -29,7 +29,7 @@ impl Fake {
             };
             let tools = tools.iter().map(tool).collect();
             ServerCatalog {
-                shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+                lists: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
                 ..ServerCatalog::default()
             }
         };

@@ -69,11 +69,11 @@ impl LockedToolbox {
     ) -> Result<(), CallError> {
         let Target { server, name } = target;
         let admitted = self.catalog(caller);
-        if admitted.shelf(kind).position(server, name).is_some() {
+        if admitted.section(kind).position(server, name).is_some() {
             return Ok(());
         }
         let whole = self.inner.catalog(caller);
-        let shelf = whole.shelf(kind);
+        let shelf = whole.section(kind);
         let locked = shelf
             .position(server, name)
             .and_then(|at| self.withheld_error(&whole, kind, &shelf.entries()[at]));
@@ -140,7 +140,7 @@ impl Toolbox for PinToolbox {
             let found = found.await?;
             let whole = locked.inner.catalog(&caller);
             let mut meant =
-                whole.shelf(kind).entries().iter().filter(|entry| {
+                whole.section(kind).entries().iter().filter(|entry| {
                     servers.contains(&entry.route.server) && target.may_mean(entry)
                 });
             let error = meant.find_map(|entry| locked.withheld_error(&whole, kind, entry));
@@ -159,9 +159,10 @@ impl Toolbox for PinToolbox {
         target: &RefusedTarget,
     ) -> Option<(ServerId, RejectReason)> {
         let (whole, admitted) = (self.0.inner.catalog(caller), self.catalog(caller));
-        let known =
-            |entry: &CatalogEntry| admitted.shelf(kind).position(&entry.route.server, &entry.name);
-        let mut meant = whole.shelf(kind).entries().iter().filter(|entry| target.may_mean(entry));
+        let known = |entry: &CatalogEntry| {
+            admitted.section(kind).position(&entry.route.server, &entry.name)
+        };
+        let mut meant = whole.section(kind).entries().iter().filter(|entry| target.may_mean(entry));
         match meant.find(|entry| known(entry).is_none()) {
             Some(kept) => Some((kept.route.server.clone(), RejectReason::LockWithheld)),
             None => self.0.inner.withheld(caller, kind, target),

@@ -259,7 +259,7 @@ impl PolicySettings {
         let mut catalog = Catalog::clone(from);
         let mut hidden = false;
         for kind in PrimitiveKind::ALL {
-            let entries = from.shelf(kind).entries();
+            let entries = from.section(kind).entries();
             let shown = |entry: &&CatalogEntry| match kind {
                 PrimitiveKind::Tools => self.shows(caller, entry),
                 _ => {
@@ -276,7 +276,7 @@ impl PolicySettings {
         }
         // A server without visible items is hidden altogether, with its instructions.
         let closed = |server: &ServerId| {
-            let any = |kind| catalog.shelf(kind).of(server).next().is_some();
+            let any = |kind| catalog.section(kind).of(server).next().is_some();
             !PrimitiveKind::ALL.into_iter().any(any) && !self.opens(caller, server)
         };
         let closed: BTreeSet<ServerId> = from
@@ -343,8 +343,8 @@ impl Toolbox for PolicyToolbox {
     ) -> Option<(ServerId, RejectReason)> {
         let (whole, visible) = (self.inner.catalog(caller), self.catalog(caller));
         let shown =
-            |entry: &CatalogEntry| visible.shelf(kind).position(&entry.route.server, &entry.name);
-        let mut meant = whole.shelf(kind).entries().iter().filter(|entry| target.may_mean(entry));
+            |entry: &CatalogEntry| visible.section(kind).position(&entry.route.server, &entry.name);
+        let mut meant = whole.section(kind).entries().iter().filter(|entry| target.may_mean(entry));
         match meant.find(|entry| shown(entry).is_none()) {
             Some(hidden) => Some((hidden.route.server.clone(), RejectReason::PolicyHidden)),
             None => self.inner.withheld(caller, kind, target),

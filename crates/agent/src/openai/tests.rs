@@ -21,7 +21,7 @@ impl Toolbox for Files {
         let tool = Tool::new("read", "Reads a file.", &json!({ "type": "object" }).into());
         let shelf = vec![("read".to_owned(), tool.definition().clone())];
         let offer = ServerCatalog {
-            shelves: [(PrimitiveKind::Tools, shelf)].into(),
+            lists: [(PrimitiveKind::Tools, shelf)].into(),
             ..ServerCatalog::default()
         };
         Arc::new(Catalog::build(&[("files".parse().unwrap(), offer)].into()))

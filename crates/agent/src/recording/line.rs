@@ -325,7 +325,7 @@ impl RecordedCatalog {
                 definition: raw(entry.definition.json()),
             };
             let of_kind: Vec<RecordedItem> =
-                catalog.shelf(kind).entries().iter().map(item).collect();
+                catalog.section(kind).entries().iter().map(item).collect();
             for item in &of_kind {
                 servers.entry(item.server.clone()).or_default();
             }
@@ -358,7 +358,7 @@ impl RecordedCatalog {
                 })
             };
             let offer =
-                ServerCatalog { shelves: BTreeMap::new(), local: server.local, about: about() };
+                ServerCatalog { lists: BTreeMap::new(), local: server.local, about: about() };
             (server.server, offer)
         };
         let mut catalog = Catalog::build(&self.servers.into_iter().map(offer).collect());

@@ -23,7 +23,7 @@ impl Toolbox for Two {
             let tool = Tool::new(name, "", &json!({ "type": "object" }).into());
             let shelf = vec![(name.to_owned(), tool.definition().clone())];
             ServerCatalog {
-                shelves: [(PrimitiveKind::Tools, shelf)].into(),
+                lists: [(PrimitiveKind::Tools, shelf)].into(),
                 ..ServerCatalog::default()
             }
         };

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Statement, Transaction, Transactio
 use super::archive::archive;
 use super::record::{
     COLUMNS, LedgerRecord, OutcomeClass, RecordHash, RecordKind, WIDTH, WIDTH_V1, chained, known,
-    whole,
+    to_integer,
 };
 use crate::clock::now;
 
@@ -123,7 +123,7 @@ impl<'a> LedgerChain<'a> {
         count: &mut TrimCount,
     ) -> Result<(), rusqlite::Error> {
         // What is not yet in the file itself takes room beside it.
-        let most = whole(retention.size - retention.size / 4);
+        let most = to_integer(retention.size - retention.size / 4);
         loop {
             let used = self.used()?;
             let Some(first) = self.first()? else { return Ok(()) };
@@ -176,7 +176,7 @@ impl<'a> LedgerChain<'a> {
         retention: &LedgerRetention,
     ) -> Result<Option<i64>, rusqlite::Error> {
         let Some(age) = retention.age else { return Ok(None) };
-        let age = whole(age.as_micros());
+        let age = to_integer(age.as_micros());
         let oldest = now().saturating_sub(age);
         let time = |at: i64| -> Result<Option<i64>, rusqlite::Error> {
             let one = "SELECT time FROM records WHERE seq = ?";
@@ -206,7 +206,7 @@ impl<'a> LedgerChain<'a> {
         self.push(LedgerRecord {
             call: Some(last),
             digest: Some(&hash),
-            count: Some(whole(gone)),
+            count: Some(to_integer(gone)),
             ..LedgerRecord::new(RecordKind::Checkpoint, now(), 0)
         })?;
         Ok(gone as u64)

@@ -74,7 +74,7 @@ fn check(
 }
 
 /// Moves a damaged ledger away, with the files that belong to it, and returns its new path.
-pub(super) fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+pub(super) fn move_damaged(path: &Path) -> std::io::Result<PathBuf> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);

@@ -16,7 +16,7 @@ use crate::clock;
 #[derive(Debug)]
 pub struct LedgerEntry {
     pub(super) queue: Arc<RecordQueue>,
-    pub(super) patience: Duration,
+    pub(super) intent_wait: Duration,
     pub(super) begun: Instant,
     pub(super) time: i64,
     /// None if the intent was not queued, so that no outcome follows.
@@ -80,7 +80,7 @@ impl LedgerEntry {
             SendCondition::Nothing => return None,
             waiting => waiting,
         };
-        Some(PendingWrite { queue: Arc::clone(&self.queue), patience: self.patience, waiting })
+        Some(PendingWrite { queue: Arc::clone(&self.queue), patience: self.intent_wait, waiting })
     }
 
     /// Returns its start in microseconds since 1970, unique among the calls of this process.

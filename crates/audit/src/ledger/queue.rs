@@ -108,7 +108,7 @@ impl RecordQueue {
                 QueuedIntent::Promised(id, answer)
             }
         };
-        self.tell(state);
+        self.wake_writer(state);
         taken
     }
 
@@ -116,12 +116,12 @@ impl RecordQueue {
         let mut state = self.state();
         if !state.closed {
             state.messages.push(outcome);
-            self.tell(state);
+            self.wake_writer(state);
         }
     }
 
     /// Wakes the writer if it is idle, which is expensive, or if its batch is full.
-    fn tell(&self, mut state: MutexGuard<'_, QueueState>) {
+    fn wake_writer(&self, mut state: MutexGuard<'_, QueueState>) {
         if std::mem::take(&mut state.idle) || state.intents == self.most / 2 {
             drop(state);
             self.news.notify_one();

@@ -15,7 +15,7 @@ use super::filter::CallFilter;
 use super::record::{COLUMNS, COLUMNS_V1, CallIntent, OutcomeClass, RecordKind};
 use super::tables::{APPLICATION, FIRST_VERSION, FileSigns, VERSION};
 use super::usage::{UsageRow, usage};
-use crate::clock::told;
+use crate::clock::format_utc;
 
 /// Time that a reader waits for a writer.
 const BUSY: Duration = Duration::from_secs(2);
@@ -245,7 +245,7 @@ pub(super) fn connect(path: &Path) -> Result<LedgerReader, LedgerError> {
         }
         // Whoever began to make it was cut off; the next who writes makes it.
         Ok((_, (0, 0), true)) => Err(LedgerError::Missing { path: path.to_owned() }),
-        Err(error) if is_half_made(&error) => Err(LedgerError::Missing { path: path.to_owned() }),
+        Err(error) if is_incomplete(&error) => Err(LedgerError::Missing { path: path.to_owned() }),
         Ok(_) => Err(LedgerError::Foreign { path: path.to_owned() }),
         Err(error) => Err(unusable(path, error)),
     }
@@ -253,7 +253,7 @@ pub(super) fn connect(path: &Path) -> Result<LedgerReader, LedgerError> {
 
 /// Returns true if a rollback is pending that only a ledger's first transaction leaves: later ones use another journal
 /// mode.
-fn is_half_made(error: &rusqlite::Error) -> bool {
+fn is_incomplete(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     code == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }
@@ -282,7 +282,10 @@ pub(super) fn read(row: &rusqlite::Row<'_>) -> Result<ReadRecord, rusqlite::Erro
         }
         Ok(RecordKind::Lost) => {
             let (sequence, time, count) = (row.get("seq")?, row.get("time")?, row.get("count")?);
-            ReadRecord::Lost { time, row: LedgerRow::Lost { sequence, time: told(time), count } }
+            ReadRecord::Lost {
+                time,
+                row: LedgerRow::Lost { sequence, time: format_utc(time), count },
+            }
         }
         Ok(RecordKind::Opened | RecordKind::Checkpoint) | Err(()) => ReadRecord::Other,
     })
@@ -304,7 +307,7 @@ pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusq
     let micros = row.get("time")?;
     Ok(CallRow {
         sequence: call,
-        time: told(micros),
+        time: format_utc(micros),
         micros,
         caller_kind: row.get("caller_kind")?,
         caller: row.get("caller")?,

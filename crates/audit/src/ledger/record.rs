@@ -305,7 +305,8 @@ impl<'a> LedgerRecord<'a> {
         };
         let digest = self.digest.or(self.intent.map(|it| it.arguments.sha256.as_slice()));
         let agent = self.intent.and_then(|it| it.agent.as_deref());
-        let tokens = |get: fn(&ModelUsage) -> u64| number(self.usage.as_ref().map(get).map(whole));
+        let tokens =
+            |get: fn(&ModelUsage) -> u64| number(self.usage.as_ref().map(get).map(to_integer));
         [
             ValueRef::Integer(self.sequence),
             ValueRef::Text(self.kind.as_str().as_bytes()),
@@ -324,7 +325,7 @@ impl<'a> LedgerRecord<'a> {
                 .and_then(|it| it.trace.as_ref())
                 .map_or(ValueRef::Null, |trace| ValueRef::Blob(trace.as_bytes())),
             digest.map_or(ValueRef::Null, ValueRef::Blob),
-            number(self.intent.map(|it| whole(it.arguments.bytes))),
+            number(self.intent.map(|it| to_integer(it.arguments.bytes))),
             self.class.map_or(ValueRef::Null, |class| text(class.as_str())),
             number(self.class.and_then(OutcomeClass::written_code)),
             number(self.class.and_then(OutcomeClass::sent).map(i64::from)),
@@ -373,7 +374,7 @@ pub(super) fn chained(before: &RecordHash, values: &[ValueRef<'_>; WIDTH]) -> Re
 }
 
 /// Converts a number to the integer type of the database.
-pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
+pub(super) fn to_integer(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 

@@ -76,7 +76,7 @@ fn look(reader: &LedgerReader, wanted: &LedgerSearch) -> Result<SearchResult, ru
             "call" => Some(Box::new(ended(row)?)),
             _ => ends.remove(&number),
         };
-        if wanted.wants(row, ended.as_deref())? {
+        if wanted.matches(row, ended.as_deref())? {
             let call = Box::new(intent(number, row)?);
             let call = *ended.map_or(call.clone(), |ended| call.finish(&ended));
             // It stands where it was written again, not where it began.
@@ -111,7 +111,7 @@ impl LedgerSearch {
             && self.name.as_ref().is_none_or(|part| has(&intent.name, part))
     }
 
-    fn wants(
+    fn matches(
         &self,
         row: &rusqlite::Row<'_>,
         end: Option<&CallEnding>,

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::chain::{ChainAppend, ChainHead, LedgerRetention, TrimCount};
-use super::damage::{damage, set_aside};
-use super::record::{CallIntent, LedgerRecord, OutcomeClass, RecordHash, RecordKind, whole};
+use super::damage::{damage, move_damaged};
+use super::record::{CallIntent, LedgerRecord, OutcomeClass, RecordHash, RecordKind, to_integer};
 use super::run::WriterRun;
 use super::tables::{UnusableLedger, agree, create, failed, is_busy, prepare};
 use super::usage::ModelUsage;
@@ -45,8 +45,8 @@ impl CallEnd {
     fn in_record<'a>(&self, record: LedgerRecord<'a>) -> LedgerRecord<'a> {
         LedgerRecord {
             class: Some(self.class),
-            duration: Some(whole(self.duration.as_micros())),
-            bytes_out: Some(whole(self.bytes_out)),
+            duration: Some(to_integer(self.duration.as_micros())),
+            bytes_out: Some(to_integer(self.bytes_out)),
             usage: self.usage.as_deref().copied(),
             ..record
         }
@@ -103,7 +103,7 @@ impl LedgerStore {
             if settings.mode == LedgerMode::Strict || is_command {
                 return Err(LedgerError::Damaged { path: path.to_owned(), reason });
             }
-            let kept = set_aside(path).map_err(unusable)?;
+            let kept = move_damaged(path).map_err(unusable)?;
             let (file, kept) = (path.display(), kept.display());
             tracing::error!(%file, reason, %kept, "the ledger is damaged: it is kept, and a new one begins");
         }
@@ -187,7 +187,7 @@ impl LedgerStore {
         let done = append.to(connection, |chain| {
             if lost > 0 {
                 chain.push(LedgerRecord {
-                    count: Some(whole(lost)),
+                    count: Some(to_integer(lost)),
                     ..LedgerRecord::new(RecordKind::Lost, now(), run)
                 })?;
             }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::chain::LedgerRetention;
-use super::record::whole;
+use super::record::to_integer;
 use super::{LedgerMode, WriterRole};
 
 /// The version of the tables. Version 2 adds the columns about agents and models.
@@ -127,8 +127,8 @@ pub(super) fn prepare(
     let set = |name: &str, value: &dyn rusqlite::ToSql| connection.pragma_update(None, name, value);
     set("journal_mode", &"wal")?;
     set("synchronous", &if mode == LedgerMode::Strict { "full" } else { "normal" })?;
-    set("journal_size_limit", &whole(beside))?;
-    set("wal_autocheckpoint", &whole(beside / 2 / 4096).clamp(8, 1000))?;
+    set("journal_size_limit", &to_integer(beside))?;
+    set("wal_autocheckpoint", &to_integer(beside / 2 / 4096).clamp(8, 1000))?;
     if !new && version == FIRST_VERSION {
         upgrade(connection)?;
     }
@@ -166,11 +166,11 @@ pub(super) fn agree(
     }
     match role {
         WriterRole::Gateway => {
-            let age = retention.age.map(|age| whole(age.as_micros()));
+            let age = retention.age.map(|age| to_integer(age.as_micros()));
             let archive = retention.archive.as_ref().map(|folder| folder.as_os_str().as_bytes());
             connection.execute(
                 "INSERT OR REPLACE INTO retention VALUES (1, ?, ?, ?)",
-                rusqlite::params![whole(retention.size), age, archive],
+                rusqlite::params![to_integer(retention.size), age, archive],
             )?;
         }
         WriterRole::Command => {

@@ -8,7 +8,7 @@ use super::LedgerError;
 use super::archives::{ArchiveFault, LedgerSource};
 use super::filter::CallFilter;
 use super::read::{CallRow, LedgerRow, ReadRecord, connect, read, unusable};
-use crate::clock::told;
+use crate::clock::format_utc;
 
 /// Visits the selected calls of a ledger and of its archives in the order in which they ended, with the records of lost
 /// calls among them, then the unfinished ones. Returns the time of the first record after missing ones that might have
@@ -70,7 +70,7 @@ impl RecordWalk<'_> {
         while let Some(row) = rows.next()? {
             let (sequence, time): (i64, i64) = (row.get("seq")?, row.get("time")?);
             if sequence > self.next && self.filter.since.is_none_or(|since| since < time) {
-                self.gap = Some(told(time));
+                self.gap = Some(format_utc(time));
             }
             self.next = sequence + 1;
             match read(row)? {
@@ -79,10 +79,10 @@ impl RecordWalk<'_> {
                 }
                 ReadRecord::Outcome { call, ended } => {
                     if let Some(row) = self.open.remove(&call) {
-                        self.tell(row.finish(&ended));
+                        self.report(row.finish(&ended));
                     }
                 }
-                ReadRecord::Call(row) => self.tell(row),
+                ReadRecord::Call(row) => self.report(row),
                 ReadRecord::Lost { time, row } if self.filter.is_within(time) => lost.push(row),
                 ReadRecord::Lost { .. } | ReadRecord::Other => {}
             }
@@ -90,7 +90,7 @@ impl RecordWalk<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, call: Box<CallRow>) {
+    fn report(&mut self, call: Box<CallRow>) {
         if self.filter.matches(&call) {
             (self.found)(LedgerRow::Call(call));
         }
@@ -101,7 +101,7 @@ impl RecordWalk<'_> {
         let mut unfinished: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
         unfinished.sort_by_key(|call| call.sequence);
         for call in unfinished {
-            self.tell(call);
+            self.report(call);
         }
         self.gap
     }

@@ -50,7 +50,7 @@ pub(super) fn run(
             match LedgerStore::open(path, settings) {
                 Ok(store) => opened = Some(store),
                 Err(error) => {
-                    told.tell(queue, &error);
+                    told.report(queue, &error);
                     // A call that waits for its intent is not made, so it is not lost.
                     messages
                         .retain(|message| !answer(&mut answers, message, Err(LedgerUnavailable)));
@@ -76,7 +76,7 @@ pub(super) fn run(
         }
     }
     if let Some(Err(error)) = opened.map(LedgerStore::finish) {
-        told.tell(queue, &error);
+        told.report(queue, &error);
     }
 }
 
@@ -103,7 +103,7 @@ fn write(
             }
             return;
         };
-        told.tell(queue, &error);
+        told.report(queue, &error);
         // A call that waits for its intent is not made, so its intent is not written later.
         messages.retain(|message| !answer(answers, message, Err(LedgerUnavailable)));
         if messages.is_empty() {
@@ -146,7 +146,7 @@ struct FailureReporter {
 }
 
 impl FailureReporter {
-    fn tell(&mut self, queue: &RecordQueue, error: &dyn Error) {
+    fn report(&mut self, queue: &RecordQueue, error: &dyn Error) {
         let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {

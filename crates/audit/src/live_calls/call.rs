@@ -10,7 +10,7 @@ use consort_core::{
 };
 
 use super::{PACE, lock};
-use crate::clock::told;
+use crate::clock::format_utc;
 use crate::ledger::{CallIntent, LedgerSearch, OutcomeClass};
 
 /// Events kept from the start of a call, and from its end.
@@ -86,7 +86,7 @@ pub struct TimedCallEvent {
     /// Time since the start.
     pub at: Duration,
     /// Kind of event.
-    pub what: LiveCallEvent,
+    pub event: LiveCallEvent,
     /// A short description.
     pub detail: Option<Box<str>>,
 }
@@ -140,7 +140,7 @@ impl LiveCall {
 
     /// Returns its start, in UTC with milliseconds.
     pub fn time(&self) -> String {
-        told(self.0.id)
+        format_utc(self.0.id)
     }
 
     /// Returns the target and the caller of the call.
@@ -179,7 +179,7 @@ impl LiveCall {
 
     /// Returns its events so far.
     pub fn timeline(&self) -> CallTimeline {
-        let plain = |at, what| TimedCallEvent { at, what, detail: None };
+        let plain = |at, what| TimedCallEvent { at, event: what, detail: None };
         let mut moments = vec![plain(Duration::ZERO, LiveCallEvent::Queued)];
         moments.extend(self.sent().map(|at| plain(at, LiveCallEvent::Sent)));
         let way = lock(&self.0.way);
@@ -191,7 +191,7 @@ impl LiveCall {
         let end = self.end().and_then(|end| Some((end.took?, end.class)));
         moments.extend(end.map(|(at, class)| TimedCallEvent {
             at,
-            what: LiveCallEvent::End,
+            event: LiveCallEvent::End,
             detail: Some(class.as_str().into()),
         }));
         CallTimeline { moments, left_out }
@@ -224,7 +224,7 @@ impl LiveCall {
             CallEvent::Question(asked) | CallEvent::Approval(asked) => {
                 let about = asked.params.text("message").unwrap_or_else(|| asked.method.clone());
                 self.0.moment(LiveCallEvent::Question, Some(about));
-                self.hear_answer(asked);
+                self.record_answer(asked);
             }
             _ => {}
         }
@@ -232,7 +232,7 @@ impl LiveCall {
     }
 
     /// Records the answer to a question, if the caller gives one.
-    fn hear_answer(&self, asked: &mut PendingServerRequest) {
+    fn record_answer(&self, asked: &mut PendingServerRequest) {
         if let Some(reply) = asked.reply.take() {
             let record = Arc::downgrade(&self.0);
             asked.reply = Some(RequestResponder::new(move |answer| {
@@ -271,7 +271,7 @@ impl LiveCallRecord {
 
     fn moment(&self, what: LiveCallEvent, detail: Option<String>) {
         let detail = detail.map(|detail| cut(&detail));
-        let moment = TimedCallEvent { at: self.begun.elapsed(), what, detail };
+        let moment = TimedCallEvent { at: self.begun.elapsed(), event: what, detail };
         let mut way = lock(&self.way);
         if way.first.len() < KEPT[0] {
             way.first.push(moment);

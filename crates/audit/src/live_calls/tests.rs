@@ -87,7 +87,7 @@ fn a_timeline_keeps_its_beginning_and_its_end() {
     let call = running.call().clone();
     running.end(OutcomeClass::ToolError, Duration::from_secs(9), 1);
     let CallTimeline { moments, left_out } = call.timeline();
-    let whats: Vec<LiveCallEvent> = moments.iter().map(|moment| moment.what).collect();
+    let whats: Vec<LiveCallEvent> = moments.iter().map(|moment| moment.event).collect();
     assert_eq!(whats[..3], [LiveCallEvent::Queued, LiveCallEvent::Sent, LiveCallEvent::Progress]);
     assert_eq!(*whats.last().unwrap(), LiveCallEvent::End);
     assert_eq!((moments.len(), left_out), (64, 39));
@@ -121,7 +121,7 @@ fn a_question_and_its_answer_are_moments() {
     );
     running.note(&mut log);
     let moments = running.call().timeline().moments;
-    let told: Vec<_> = moments.iter().map(|it| (it.what, it.detail.as_deref())).collect();
+    let told: Vec<_> = moments.iter().map(|it| (it.event, it.detail.as_deref())).collect();
     assert_eq!(
         told,
         [

@@ -68,7 +68,7 @@ impl FeedSubscriber {
             return self.gather();
         }
         loop {
-            self.stirred().await;
+            self.changed().await;
             tokio::time::sleep_until(self.quiet).await;
             while let Some(news) = &mut self.news {
                 match news.try_recv() {
@@ -85,7 +85,7 @@ impl FeedSubscriber {
     }
 
     /// Waits until there may be something to report.
-    async fn stirred(&mut self) {
+    async fn changed(&mut self) {
         let Some(news) = &mut self.news else { return std::future::pending().await };
         if !self.heard.is_empty() || self.missed > 0 {
             return;

@@ -99,7 +99,7 @@ fn tools_are_told_apart_on_request_and_only_so_many() {
     let metrics = GatewayMetrics::default();
     metrics.tool_call(&server("files"), "read", OutcomeClass::Ok);
     assert!(!metrics.render(&ExternalMetrics::default()).contains("consort_tool_calls"));
-    metrics.tell_tools(2);
+    metrics.count_tools(2);
     for tool in ["read", "write", "copy", "move", "read"] {
         metrics.tool_call(&server("files"), tool, OutcomeClass::Ok);
     }

@@ -23,7 +23,7 @@ pub(super) struct ToolMetrics {
 }
 
 impl ToolMetrics {
-    pub(super) fn tell(&self, most: usize) {
+    pub(super) fn set_limit(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }
 

@@ -41,12 +41,12 @@ impl PostError {
 
 /// Sends a request, and returns the body of a successful response.
 pub(super) async fn post(target: &ExportTarget, body: Vec<u8>) -> Result<Bytes, PostError> {
-    let answer = tokio::time::timeout(target.timeout, reach(target, body)).await;
+    let answer = tokio::time::timeout(target.timeout, send(target, body)).await;
     let (status, body) = answer.map_err(|_| PostError::Timeout)??;
     if status.is_success() { Ok(body) } else { Err(PostError::Status(status)) }
 }
 
-async fn reach(target: &ExportTarget, body: Vec<u8>) -> Result<(StatusCode, Bytes), PostError> {
+async fn send(target: &ExportTarget, body: Vec<u8>) -> Result<(StatusCode, Bytes), PostError> {
     // One for each request: there are few of them.
     let times = Times { connect: target.timeout, ..Times::default() };
     let url = format!(

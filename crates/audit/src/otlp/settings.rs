@@ -45,7 +45,7 @@ pub struct ExportTarget {
 
 impl ExportTarget {
     /// The URL without its possibly secret parts.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn display_url(&self) -> String {
         let part = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let port = self.uri.port().map(|port| format!(":{port}")).unwrap_or_default();
         format!(
@@ -61,7 +61,7 @@ impl fmt::Debug for ExportTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Target")
-            .field("uri", &self.place())
+            .field("uri", &self.display_url())
             .field("headers", &names)
             .finish_non_exhaustive()
     }

@@ -56,7 +56,7 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
         assert_eq!((call.intent().name.as_str(), call.caller().as_str()), (TOOL, "person:ada"));
         assert_eq!(call.end().unwrap().class.as_str(), "ok");
         let moments = call.timeline().moments;
-        let whats: Vec<LiveCallEvent> = moments.iter().map(|moment| moment.what).collect();
+        let whats: Vec<LiveCallEvent> = moments.iter().map(|moment| moment.event).collect();
         let expected = [
             LiveCallEvent::Queued,
             LiveCallEvent::Sent,
@@ -77,12 +77,12 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     drop(events);
     let call = feed.ended().pop().unwrap();
     assert_eq!(call.end().unwrap().class.as_str(), "cancelled");
-    assert_eq!(call.timeline().moments[1].what, LiveCallEvent::Sent);
+    assert_eq!(call.timeline().moments[1].event, LiveCallEvent::Sent);
     // What is refused here never left.
     let refused = Call::tool(Caller::person("ada"), target("no", "such"), Json::from(json!({})));
     assert!(consort_core::end(tools.call(refused)).await.is_err());
     let call = feed.ended().pop().unwrap();
     assert_eq!(call.end().unwrap().class.as_str(), "rejected");
-    assert!(call.timeline().moments.iter().all(|moment| moment.what != LiveCallEvent::Sent));
+    assert!(call.timeline().moments.iter().all(|moment| moment.event != LiveCallEvent::Sent));
     hub.drain().await;
 }

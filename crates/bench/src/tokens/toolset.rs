@@ -61,7 +61,7 @@ impl Toolset {
             );
         }
         let offer = |tools| ServerCatalog {
-            shelves: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
+            lists: BTreeMap::from([(PrimitiveKind::Tools, tools)]),
             ..ServerCatalog::default()
         };
         let offers: BTreeMap<ServerId, ServerCatalog> =

@@ -223,7 +223,7 @@ async fn a_slow_tool_reports_each_step_and_then_ends() {
 /// Returns the era that a client of both eras negotiates, and true if one limited to `other` can connect.
 async fn eras(server: &ServerLocation, other: EraPreference) -> (String, bool) {
     let client = Client::connect(server, ClientSettings::default()).await.unwrap();
-    let era = client.about().found.revision.era().to_string();
+    let era = client.about().protocol.revision.era().to_string();
     client.close().await;
     let settings = ClientSettings { speak: other, ..ClientSettings::default() };
     let stubborn = Client::connect(server, settings).await;

@@ -63,14 +63,14 @@ impl LiveLog {
         if !self.line.is_empty() {
             self.write();
         }
-        self.tell_suppressed();
+        self.report_suppressed();
     }
 
     fn write(&mut self) {
         let line = String::from_utf8_lossy(&self.line).into_owned();
         self.line.clear();
         if self.since.elapsed() >= SECOND {
-            self.tell_suppressed();
+            self.report_suppressed();
             self.since = Instant::now();
             self.written = 0;
         }
@@ -84,7 +84,7 @@ impl LiveLog {
         }
     }
 
-    fn tell_suppressed(&mut self) {
+    fn report_suppressed(&mut self) {
         let lines = std::mem::take(&mut self.suppressed);
         if lines > 0 {
             let server = &self.server;

@@ -125,7 +125,7 @@ impl ServerCommand {
     ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout, ChildStderr)> {
         #[cfg(target_os = "linux")]
         if keeper::is_available() {
-            return self.start_kept(stderr_bytes).await;
+            return self.start_by_keeper(stderr_bytes).await;
         }
         let mut command = tokio::process::Command::new(&self.program);
         command
@@ -153,7 +153,7 @@ impl ServerCommand {
     }
 
     #[cfg(target_os = "linux")]
-    async fn start_kept(
+    async fn start_by_keeper(
         &self,
         stderr_bytes: usize,
     ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout, ChildStderr)> {
@@ -242,7 +242,7 @@ impl ServerProcess {
     }
 
     /// Returns true if it was started by the keeper.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub(crate) fn is_started_by_keeper(&self) -> bool {
         !matches!(self.running, RunningServer::Own(_))
     }
 

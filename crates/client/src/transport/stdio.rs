@@ -153,7 +153,9 @@ impl StdioPipes {
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
                     Ok(Ok((status, ()))) => exited(&*link, status, stderr.tail.text()),
                     // The server ends with its keeper, so its closed output may be noticed first.
-                    Ok(Err(_)) if process.is_kept() => CloseReason::Broken(KEEPER_LOST.to_owned()),
+                    Ok(Err(_)) if process.is_started_by_keeper() => {
+                        CloseReason::Broken(KEEPER_LOST.to_owned())
+                    }
                     _ => CloseReason::Broken(reason),
                 }
             }

@@ -33,15 +33,15 @@ static WATCHDOG: Mutex<Option<Child>> = Mutex::new(None);
 
 /// Ends this process group if this program dies before it.
 pub(super) fn guard(group: Pid) {
-    tell("guard", group);
+    log_signal("guard", group);
 }
 
 /// Stops guarding a group that has ended.
 pub(super) fn release(group: Pid) {
-    tell("release", group);
+    log_signal("release", group);
 }
 
-fn tell(verb: &str, group: Pid) {
+fn log_signal(verb: &str, group: Pid) {
     let mut watchdog = WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner);
     if verb == "guard"
         && watchdog.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))

@@ -16,7 +16,7 @@ use crate::{Pair, Way, complete, quick, result};
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 fn found(pair: &Pair) -> (&'static str, Transport) {
-    let NegotiatedProtocol { revision, way } = pair.client.about().found;
+    let NegotiatedProtocol { revision, transport: way } = pair.client.about().protocol;
     (revision.as_str(), way)
 }
 
@@ -124,7 +124,7 @@ async fn a_modern_server_that_needs_longer_than_the_probe_is_started_once() {
         let file = folder.join(name);
         let server = ServerLocation::Command(delayed(&file, script, &program));
         let client = Client::connect(&server, ClientSettings::default()).await.unwrap();
-        assert_eq!(client.about().found.revision.as_str(), "2026-07-28", "{name}");
+        assert_eq!(client.about().protocol.revision.as_str(), "2026-07-28", "{name}");
         assert!(client.list(PrimitiveKind::Tools).await.is_ok(), "{name}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "started\n", "{name}");
         client.close().await;
@@ -155,7 +155,7 @@ async fn what_was_found_once_is_tried_first_and_not_for_ever() {
         let mut settings = quick();
         let legacy = Manner { probe: Probe::Silence, ..Manner::legacy() };
         let first = Pair::with(way, legacy.clone(), settings.clone()).await;
-        settings.found = Some(first.client.about().found);
+        settings.protocol = Some(first.client.about().protocol);
         let second = Pair::with(way, legacy, settings.clone()).await;
         let methods: Vec<_> = second.seen().await.iter().map(|m| m["method"].clone()).collect();
         assert!(!methods.contains(&json!("server/discover")), "{methods:?}");
@@ -214,11 +214,11 @@ async fn a_url_that_is_only_a_stream_is_an_old_server() {
     let http = Http::start(Manner::legacy()).await;
     let server = ServerLocation::Http(ServerUrl::new(&http.sse_url()).unwrap());
     let client = Client::connect(&server, quick()).await.unwrap();
-    assert_eq!(client.about().found.way, Transport::Sse);
+    assert_eq!(client.about().protocol.transport, Transport::Sse);
     assert!(complete(client.request(result("{}")).await).is_ok());
 
     let mut settings = quick();
-    settings.found = Some(client.about().found);
+    settings.protocol = Some(client.about().protocol);
     let before = http.requests().len();
     Client::connect(&server, settings).await.unwrap();
     assert_eq!(http.requests()[before].method, "GET", "what was found is not searched again");

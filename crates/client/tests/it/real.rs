@@ -144,7 +144,8 @@ fn text(answer: &ServerAnswer) -> String {
 /// Returns the names on a shelf, in order.
 async fn names(client: &Client, shelf: PrimitiveKind) -> Vec<String> {
     let listing = client.list(shelf).await;
-    let listing = listing.unwrap_or_else(|error| panic!("{:?}: {error:?}", client.about().found));
+    let listing =
+        listing.unwrap_or_else(|error| panic!("{:?}: {error:?}", client.about().protocol));
     assert_eq!(listing.left_out, []);
     listing.items.into_iter().map(|ServerListItem { name, .. }| name).collect()
 }

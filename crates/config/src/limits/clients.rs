@@ -67,12 +67,12 @@ pub(super) const CLIENTS: &[LimitSpec] = limits! {
     /// Notifications of resources that a subscriber may be behind.
     subscription_updates = gateway.subscription_updates, Count(1..=1_000_000), "its server's notifications wait";
     /// Calls that are suspended until their clients answer, at once.
-    suspended_calls = gateway.parked, Count(1..=1_000_000),
+    suspended_calls = gateway.suspended_calls, Count(1..=1_000_000),
         "the oldest of the caller with the most gives way, if that has more than its share; else the call ends with an error";
     /// Calls of one caller that wait for an answer of its client at once.
-    suspended_calls_per_caller = gateway.parked_each, Count(1..=1_000_000), "the oldest is cancelled";
+    suspended_calls_per_caller = gateway.suspended_calls_per_caller, Count(1..=1_000_000), "the oldest is cancelled";
     /// Time that a suspended call waits for its client's answer.
-    suspended_call_timeout = gateway.park, Time(SECOND..=DAY), "the call is cancelled at its server";
+    suspended_call_timeout = gateway.suspended_time, Time(SECOND..=DAY), "the call is cancelled at its server";
     /// Bytes of a result that is kept for a client that repeats its answer to a suspended call.
     repeated_result_bytes = gateway.repeated_result_bytes, Bytes(0..=GIB), "a larger result is not repeated";
     /// Bytes of large requests and results that a gateway holds in memory at once, on every transport.
@@ -117,7 +117,7 @@ pub(super) const RECORDS: &[LimitSpec] = limits! {
     /// Time for which records are gathered before they are written to the ledger together, unless it is strict.
     ledger_gather = ledger.gather, Time(0..=MINUTE), "they are written";
     /// Time that a call waits for its intent to be on disk, if the ledger is strict.
-    ledger_wait = ledger.patience, Time(1..=MINUTE), "the call is refused";
+    ledger_wait = ledger.intent_wait, Time(1..=MINUTE), "the call is refused";
     /// Bytes of a text in a record of the ledger.
     ledger_text_bytes = ledger.text_bytes, Bytes(64..=MIB), "the text is cut";
     /// Records of the ledger that are dropped at once, and so are in one file of the archive.

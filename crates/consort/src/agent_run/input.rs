@@ -277,7 +277,7 @@ mod tests {
             (PrimitiveKind::Resources, vec![entry("demo://notes/1"), entry("file:///a.txt")]),
             (PrimitiveKind::Templates, vec![entry("log://{day}/all")]),
         ]);
-        let offer = ServerCatalog { shelves, ..ServerCatalog::default() };
+        let offer = ServerCatalog { lists: shelves, ..ServerCatalog::default() };
         Catalog::build(&BTreeMap::from([("demo".parse().unwrap(), offer)]))
     }
 

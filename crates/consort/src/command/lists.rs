@@ -171,7 +171,7 @@ fn entries<'a>(
     kind: PrimitiveKind,
     server: Option<&'a ServerId>,
 ) -> impl Iterator<Item = &'a CatalogEntry> {
-    let all = catalog.shelf(kind).entries().iter();
+    let all = catalog.section(kind).entries().iter();
     all.filter(move |entry| server.is_none_or(|server| entry.route.server == *server))
 }
 

@@ -219,7 +219,7 @@ impl ServeSetup {
         }
         // What cannot be kept is not tried again for every server.
         if unwritable.cache {
-            prepared.settings.kept = None;
+            prepared.settings.store_folder = None;
         }
         if unwritable.state {
             gateway_settings.names = None;

@@ -34,8 +34,8 @@ pub(super) fn table(statuses: &[ManagedStatus]) -> TextTable {
         TextTable::new(&["SERVER", "STATE", "SPEAKS", "TOOLS", "PROMPTS", "RESOURCES", "NOTE"]);
     for status in statuses {
         let speaks = status
-            .found
-            .map(|found| format!("{} {}", found.revision, way(found.way)))
+            .protocol
+            .map(|found| format!("{} {}", found.revision, way(found.transport)))
             .unwrap_or_default();
         let [tools, prompts, resources, templates] = status.offers;
         let note = status.reason_for_operator().or_else(|| status.name.clone()).unwrap_or_default();

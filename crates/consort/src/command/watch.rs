@@ -16,7 +16,7 @@ pub(super) async fn run(
     running: &CommandHub,
     common: &GlobalArguments,
 ) -> Result<ExitStatus, CommandError> {
-    let mut stirred = running.hub.stirred();
+    let mut stirred = running.hub.status_changes();
     let mut catalog = running.hub.watch();
     let screen = std::io::stdout().is_terminal() && !common.json;
     let mut last: BTreeMap<ServerId, ManagedStatus> = BTreeMap::new();

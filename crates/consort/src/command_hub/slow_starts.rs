@@ -19,7 +19,7 @@ pub(super) struct SlowStarts<'a> {
 
 impl<'a> SlowStarts<'a> {
     pub(super) fn new(hub: &'a Hub) -> Self {
-        Self { hub, changes: hub.stirred(), told: BTreeSet::new() }
+        Self { hub, changes: hub.status_changes(), told: BTreeSet::new() }
     }
 
     /// Awaits a future, and reports slow starts meanwhile.

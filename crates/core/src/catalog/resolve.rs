@@ -93,7 +93,7 @@ impl Catalog {
         let any = text.split_once(SEPARATORS).filter(|(server, _)| *server == ANY_SERVER);
         let any = any.filter(|_| !self.names_server(text));
         let (text, with_local) = any.map_or((text, true), |(_, rest)| (rest, false));
-        let shelf = self.shelf(kind);
+        let shelf = self.section(kind);
         let mut found: Vec<&CatalogEntry> = match text.split_once(SEPARATORS) {
             Some((server, name)) if self.names_server(text) => {
                 // A server may put its own name in front: `memo` has `memo://insights`.
@@ -124,7 +124,7 @@ impl Catalog {
     /// only the named server's: those of another server were not meant, and would distinguish a hidden
     /// server from one that does not exist.
     pub fn unknown(&self, kind: PrimitiveKind, text: &str) -> UnresolvedName {
-        let entries = self.shelf(kind).entries().iter();
+        let entries = self.section(kind).entries().iter();
         let known: Vec<String> = match text.split_once(SEPARATORS) {
             Some((server, _)) => {
                 let own = entries.filter(|entry| entry.route.server.as_str() == server);
@@ -140,7 +140,7 @@ impl Catalog {
 
     /// Returns the error for a name that a server lacks, with the server's nearest names.
     pub fn missing(&self, kind: PrimitiveKind, server: &ServerId, name: &str) -> UnresolvedName {
-        let known = self.shelf(kind).of(server).map(|entry| entry.name.as_str());
+        let known = self.section(kind).of(server).map(|entry| entry.name.as_str());
         UnresolvedName::new(kind, name, known)
     }
 }
@@ -163,7 +163,7 @@ mod tests {
                 ((*name).to_owned(), definition)
             });
             ServerCatalog {
-                shelves: BTreeMap::from([(PrimitiveKind::Tools, tools.collect())]),
+                lists: BTreeMap::from([(PrimitiveKind::Tools, tools.collect())]),
                 local,
                 about: None,
             }
@@ -227,7 +227,7 @@ mod tests {
             };
             let shelves =
                 BTreeMap::from([(PrimitiveKind::Tools, names.iter().map(tool).collect())]);
-            (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
+            (server.parse().unwrap(), ServerCatalog { lists: shelves, ..ServerCatalog::default() })
         });
         Catalog::build(&offers.collect())
     }

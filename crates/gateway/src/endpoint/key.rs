@@ -11,7 +11,7 @@ use crate::listing::EndpointListing;
 #[derive(Debug)]
 pub(crate) struct CachedListing {
     pub(super) generation: u64,
-    pub(crate) menu: Arc<EndpointListing>,
+    pub(crate) listing: Arc<EndpointListing>,
 }
 
 /// Key of a listing: the caller, and the capabilities that its client declared.

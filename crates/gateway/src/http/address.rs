@@ -18,10 +18,10 @@ pub(super) enum EndpointPath {
 /// Returns the endpoint at a path, as far as this caller is offered it.
 pub(super) fn address(gateway: &Inner, path: &str, caller: &Caller) -> Option<EndpointPath> {
     let mut parts = path.trim_matches('/').splitn(4, '/');
-    let fronts = &gateway.fronts;
+    let fronts = &gateway.endpoints;
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some("mcp"), None, ..) => Some(EndpointPath::Mcp(Arc::clone(fronts.whole()))),
-        (Some("sse"), None, ..) => Some(EndpointPath::Sse(Arc::clone(fronts.whole()))),
+        (Some("mcp"), None, ..) => Some(EndpointPath::Mcp(Arc::clone(fronts.all_servers()))),
+        (Some("sse"), None, ..) => Some(EndpointPath::Sse(Arc::clone(fronts.all_servers()))),
         (Some("mcp"), Some(profile), None, _) => fronts.profile(profile).map(EndpointPath::Mcp),
         (Some("sse"), Some(profile), None, _) => fronts.profile(profile).map(EndpointPath::Sse),
         (Some("servers"), Some(server), Some("mcp"), None) => {

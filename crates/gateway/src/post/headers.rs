@@ -60,7 +60,7 @@ pub(super) fn check(
     };
     if let Some(name) = body.params.borrowed_text(subject) {
         same(&NAME, &name)?;
-        if let Some(CachedListing { menu, .. }) = listing {
+        if let Some(CachedListing { listing: menu, .. }) = listing {
             let Some(choice) = menu.board(PrimitiveKind::Tools).get(&name) else { return Ok(()) };
             if choice.mirrors.is_empty() {
                 return Ok(());

@@ -14,7 +14,7 @@ use crate::answer::{self, INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailur
 use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
 use crate::request::{ClientMessage, ClientRequest, ModernDeclarations};
-use crate::retold::{logged, report, under_our_names, wanted};
+use crate::retold::{is_included, logged, report, under_our_names};
 use crate::suspended_calls::{self, CallStateKind, ResumedCall, SuspendedCall, input_required};
 use crate::tasks;
 
@@ -69,7 +69,7 @@ impl ModernRequest<'_> {
     }
 
     /// A call that may come to wait for its client.
-    pub(super) fn parked(&self, MadeCall { server, events }: MadeCall) -> SuspendedCall {
+    pub(super) fn suspendable(&self, MadeCall { server, events }: MadeCall) -> SuspendedCall {
         SuspendedCall {
             events,
             server,
@@ -86,7 +86,7 @@ impl ModernRequest<'_> {
         turn: u32,
     ) -> Result<RequestAnswer, RequestFailure> {
         let gone = |reason: &str| RequestFailure::new(INVALID_PARAMS, reason);
-        let mut parked = match self.gateway.park.take(call, turn) {
+        let mut parked = match self.gateway.suspended.take(call, turn) {
             ResumedCall::Waiting(parked) => *parked,
             ResumedCall::Running => return Err(gone("`requestState` was used already")),
             ResumedCall::Ended(Some(result)) => {
@@ -101,7 +101,7 @@ impl ModernRequest<'_> {
         let responses = responses.and_then(|responses| responses.to_object());
         parked.questions.answer(&responses.unwrap_or_else(Object::empty));
         if !parked.questions.is_empty() {
-            return self.park(Some(call), parked);
+            return self.suspend(Some(call), parked);
         }
         let guard = suspended_calls::SuspendedCallGuard { gateway: self.gateway, call };
         let answer = self.follow(Some(call), parked).await;
@@ -127,7 +127,7 @@ impl ModernRequest<'_> {
                     token.as_ref().map(|token| report(token, &progress))
                 }
                 CallEvent::Log(params) => {
-                    let wanted = parked.log.is_some() && wanted(&params, parked.log);
+                    let wanted = parked.log.is_some() && is_included(&params, parked.log);
                     wanted.then(|| logged(&params))
                 }
                 CallEvent::Question(asked) | CallEvent::Approval(asked) => {
@@ -136,7 +136,7 @@ impl ModernRequest<'_> {
                         parked.questions.add(asked);
                         ahead = Box::pin(self.gather(&mut parked)).await;
                         if ahead.is_none() {
-                            return self.park(place, parked);
+                            return self.suspend(place, parked);
                         }
                         parked.questions.refuse("the call went on without an answer");
                         continue;
@@ -153,8 +153,8 @@ impl ModernRequest<'_> {
                     let _ = self.request.outcome.set(OutcomeClass::of(&end));
                     let result = self.end(end, &parked.server);
                     if let Some(call) = place {
-                        let kept = result.as_ref().ok().map(|result| result.clone().whole());
-                        self.gateway.park.ended(call, kept);
+                        let kept = result.as_ref().ok().map(|result| result.clone().into_bytes());
+                        self.gateway.suspended.ended(call, kept);
                     }
                     return Ok(RequestAnswer::result(&self.request.id, result?));
                 }
@@ -194,14 +194,14 @@ impl ModernRequest<'_> {
     }
 
     /// Suspends a call and requests input from the client.
-    fn park(
+    fn suspend(
         &self,
         place: Option<u64>,
         parked: SuspendedCall,
     ) -> Result<RequestAnswer, RequestFailure> {
         let requests = parked.questions.requests();
         let server = parked.server.clone();
-        let kind = self.gateway.park.put(place, Box::new(parked)).map_err(|mut parked| {
+        let kind = self.gateway.suspended.put(place, Box::new(parked)).map_err(|mut parked| {
             parked.questions.refuse("too many calls wait for an answer");
             RequestFailure::new(INTERNAL, "too many calls wait for an answer")
         })?;
@@ -212,7 +212,7 @@ impl ModernRequest<'_> {
     }
 
     fn seal(&self, server: &ServerId, kind: CallStateKind) -> String {
-        let lasts = self.gateway.settings.limits.park;
+        let lasts = self.gateway.settings.limits.suspended_time;
         let caller = self.request.caller.id();
         suspended_calls::seal(&self.gateway.seal, caller, &self.bound(), server, lasts, kind)
     }
@@ -244,7 +244,7 @@ impl ModernRequest<'_> {
             }
             Err(error) => answer::failed(Era::Modern, &error)?,
         };
-        let result = under_our_names(&self.request.menu(), server, result);
+        let result = under_our_names(&self.request.current_listing(), server, result);
         Ok(answer::modern(&self.request.method, &result))
     }
 

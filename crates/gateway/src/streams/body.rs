@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::buffer::ReadStep;
 use super::entry::{CallSlot, StreamSource};
-use super::{IdentityStreams, dispose, own};
+use super::{IdentityStreams, adopt, dispose};
 use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
 use crate::request::ClientMessage;
@@ -119,7 +119,7 @@ impl Drop for StreamBody {
         drop(running);
         drop(call);
         if let Some(owner) = owner.filter(|_| may_go_on) {
-            own(&self.gateway, &self.identity, self.number, &self.call, owner);
+            adopt(&self.gateway, &self.identity, self.number, &self.call, owner);
         }
         dispose(&self.gateway, removed);
     }

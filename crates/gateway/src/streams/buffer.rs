@@ -288,7 +288,7 @@ impl IdentityBuffer {
     }
 
     /// Returns the position of a client that has the events up to `last`.
-    pub(super) fn place(&self, number: u64, session: &str, last: u64) -> ResumePosition {
+    pub(super) fn position(&self, number: u64, session: &str, last: u64) -> ResumePosition {
         let Some(entry) = self.streams.get(&number) else { return ResumePosition::Lost };
         if *entry.session != *session || last + 1 < entry.first || last >= entry.next() {
             return ResumePosition::Lost;
@@ -373,14 +373,14 @@ mod tests {
             buffer.push(1, event(), true, &limits, 0);
         }
         // Events that were read give way first: the first two are gone.
-        let places = [0, 1, 2, 12, 13].map(|last| buffer.place(1, "a", last));
+        let places = [0, 1, 2, 12, 13].map(|last| buffer.position(1, "a", last));
         let open = ResumePosition::Open(StreamSource::Request);
         assert_eq!(
             places,
             [ResumePosition::Lost, ResumePosition::Lost, open, open, ResumePosition::Lost]
         );
-        assert_eq!(buffer.place(1, "b", 5), ResumePosition::Lost, "another session");
-        assert_eq!(buffer.place(2, "a", 5), ResumePosition::Lost, "another stream");
+        assert_eq!(buffer.position(1, "b", 5), ResumePosition::Lost, "another session");
+        assert_eq!(buffer.position(2, "a", 5), ResumePosition::Lost, "another stream");
         let (first, second) = (buffer.attach(1, 10).unwrap(), buffer.attach(1, 11).unwrap());
         let waker = Waker::noop();
         assert!(matches!(buffer.read(1, first, 11, waker), ReadStep::End), "the newest reads");
@@ -388,8 +388,8 @@ mod tests {
         assert!(matches!(buffer.read(1, second, 13, waker), ReadStep::Wait));
         buffer.finish(1);
         assert!(matches!(buffer.read(1, second, 13, waker), ReadStep::End));
-        assert_eq!(buffer.place(1, "a", 12), ResumePosition::Complete);
-        assert_eq!(buffer.place(1, "a", 11), open);
+        assert_eq!(buffer.position(1, "a", 12), ResumePosition::Complete);
+        assert_eq!(buffer.position(1, "a", 11), open);
         buffer.detach(1, &limits);
         tokio::time::advance(limits.replay).await;
         assert_eq!(why(buffer.sweep(&limits)), [None]);
@@ -436,9 +436,9 @@ mod tests {
         assert!(buffer.push(2, large(), true, &limits, 0).is_empty());
         buffer.finish(2);
         let open = ResumePosition::Open(StreamSource::Request);
-        assert_eq!(buffer.place(1, "a", 0), open);
+        assert_eq!(buffer.position(1, "a", 0), open);
         assert_eq!(
-            [0, 1, 2].map(|n| buffer.place(2, "a", n)),
+            [0, 1, 2].map(|n| buffer.position(2, "a", n)),
             [ResumePosition::Lost, ResumePosition::Lost, ResumePosition::Complete]
         );
         buffer.detach(1, &limits);

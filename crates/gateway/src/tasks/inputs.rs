@@ -121,7 +121,7 @@ fn key(about: &TaskRequest) -> TaskKey {
 
 impl PendingResult {
     /// Receives the server's events so far, and waits briefly for a first question.
-    async fn hear(&mut self, offers: &ClientCapabilities, first: Duration) {
+    async fn receive(&mut self, offers: &ClientCapabilities, first: Duration) {
         let patience = if self.asked { TOGETHER } else { first };
         let mut until = Instant::now() + patience;
         while self.end.is_none() {
@@ -200,7 +200,7 @@ pub(super) async fn detailed(
 async fn result(gateway: &Inner, about: &TaskRequest) -> Result<Object, CallError> {
     if let Some(waiting) = gateway.task_inputs.get(about) {
         let mut waiting = waiting.lock().await;
-        waiting.hear(&about.offers, gateway.settings.limits.task_input_wait).await;
+        waiting.receive(&about.offers, gateway.settings.limits.task_input_wait).await;
         match waiting.end.take() {
             Some(Ok(result)) => return Ok(result),
             Some(Err(error @ CallError::Execution { .. })) => return Err(error),
@@ -227,7 +227,7 @@ async fn requests(
         return Ok(None);
     };
     let mut waiting = waiting.lock().await;
-    waiting.hear(&about.offers, gateway.settings.limits.task_input_wait).await;
+    waiting.receive(&about.offers, gateway.settings.limits.task_input_wait).await;
     if matches!(waiting.end, Some(Err(_))) {
         // The next who asks begins anew.
         inputs.forget(about);

@@ -40,7 +40,7 @@ impl TaskRequest {
         offers: &Arc<ClientCapabilities>,
     ) -> Self {
         Self {
-            front: Arc::clone(&request.front),
+            front: Arc::clone(&request.endpoint),
             caller: request.caller.clone(),
             server: ticket.server.clone(),
             task: ticket.task.clone(),
@@ -59,7 +59,7 @@ impl TaskRequest {
         task: String,
     ) -> Self {
         Self {
-            front: Arc::clone(&session.front),
+            front: Arc::clone(&session.endpoint),
             caller: session.caller.clone(),
             server: server.clone(),
             task,

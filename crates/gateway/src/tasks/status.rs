@@ -22,7 +22,7 @@ const STATUS: &str = "notifications/tasks/status";
 const UPDATED: &str = "notifications/tasks";
 
 /// Notifies a legacy client about its new task until that ends.
-pub(super) fn tell_legacy(
+pub(super) fn notify_legacy(
     session: &Arc<ClientSessionState>,
     server: &ServerId,
     task: String,
@@ -44,7 +44,7 @@ pub(super) fn tell_legacy(
             if let Some(state) = state.filter(|_| status != last) {
                 let Some(session) = session_of.upgrade() else { return };
                 let params = renamed(&state, &name_of);
-                session.tell(splice::notification(STATUS, Some(params.json())));
+                session.notify(splice::notification(STATUS, Some(params.json())));
             }
             if is_terminal(status.as_deref()) {
                 break;
@@ -79,7 +79,7 @@ async fn next(events: &mut SubscriptionEvents) -> Option<(String, Object)> {
 
 /// Notifies a modern client about tasks of 2025-11-25 on one connection, beginning with their current state. Returns
 /// the ids of the tasks it will be notified about.
-pub(crate) async fn tell_modern(
+pub(crate) async fn notify_modern(
     gateway: &Arc<Inner>,
     request: &ClientRequest,
     offers: &Arc<ClientCapabilities>,

@@ -165,14 +165,14 @@ async fn of_four_calls_at_once_each_is_asked_and_none_of_their_questions_fails()
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_that_a_caller_abandons_keep_nobody_from_being_asked() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
-    let limits = GatewayLimits { parked_each: 4, ..settings.limits.clone() };
+    let limits = GatewayLimits { suspended_calls_per_caller: 4, ..settings.limits.clone() };
     let served = Served::new(vec![fastmcp()], GatewaySettings { limits, ..settings }).await;
     let ada = Peer::modern(&served.url, Some("t-ada"), able());
     // More than a server may have open on one connection.
     for _ in 0..18 {
         let asked = ada.call("ask", json!({})).await;
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-        assert!(served.gateway.counts().parked <= 4);
+        assert!(served.gateway.counts().suspended_calls <= 4);
     }
     let bob = Peer::modern(&served.url, Some("t-bob"), able());
     for (peer, name) in [(&ada, "Ada"), (&bob, "Bob")] {

@@ -130,7 +130,7 @@ impl Served {
         let rest = async {
             loop {
                 let counts = self.gateway.counts();
-                if counts.parked == 0 && counts.pipes == 0 && counts.requests == 0 {
+                if counts.suspended_calls == 0 && counts.pipes == 0 && counts.requests == 0 {
                     return counts;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -144,7 +144,8 @@ impl Served {
         self.gateway.end().await;
         self.serving.await.unwrap();
         self.hub.drain().await;
-        let GatewayCounts { sessions, parked, pipes, requests } = self.gateway.counts();
+        let GatewayCounts { sessions, suspended_calls: parked, pipes, requests } =
+            self.gateway.counts();
         assert_eq!([sessions, parked, pipes, requests], [0; 4]);
     }
 }

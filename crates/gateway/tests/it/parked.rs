@@ -70,7 +70,7 @@ async fn park(limits: GatewayLimits) -> (Served, Peer) {
 async fn a_call_that_asks_goes_on_with_the_answer_and_runs_once() {
     let (served, peer) = park(quick().limits).await;
     let asked = asked(&peer).await;
-    assert_eq!(served.gateway.counts().parked, 1);
+    assert_eq!(served.gateway.counts().suspended_calls, 1);
     let answer = peer.ask("tools/call", again(&asked, &json!({ "q1": ada() }))).await;
     assert_eq!(answer["result"]["answer"]["result"], ada());
     assert_eq!(answer["result"]["resultType"], "complete");
@@ -140,9 +140,12 @@ async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_too_long_is_cancelled_at_its_server() {
     let (served, peer) =
-        park(GatewayLimits { park: Duration::from_millis(300), ..quick().limits }).await;
+        park(GatewayLimits { suspended_time: Duration::from_millis(300), ..quick().limits }).await;
     let asked = asked(&peer).await;
-    until("the call expires", async || (served.gateway.counts().parked == 0).then_some(())).await;
+    until("the call expires", async || {
+        (served.gateway.counts().suspended_calls == 0).then_some(())
+    })
+    .await;
     until("the server is told", async || (runs(&peer).await == (1, 1)).then_some(())).await;
     refused(&peer.ask("tools/call", again(&asked, &json!({ "q1": ada() }))).await, "too old");
     served.end().await;
@@ -169,8 +172,10 @@ fn done() -> Step {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_place() {
     let http = Http::start(Manner::legacy()).await;
-    let settings =
-        GatewaySettings { limits: GatewayLimits { parked: 1, ..quick().limits }, ..quick() };
+    let settings = GatewaySettings {
+        limits: GatewayLimits { suspended_calls: 1, ..quick().limits },
+        ..quick()
+    };
     let served = Served::new(vec![hasty(at("r", &http.url()))], settings).await;
     let peer = Peer::modern(&served.url, None, able());
     for n in 0..3 {
@@ -200,7 +205,7 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
 async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
     let http = Http::start(Manner::legacy()).await;
     let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
-    let limits = GatewayLimits { parked: 4, ..settings.limits.clone() };
+    let limits = GatewayLimits { suspended_calls: 4, ..settings.limits.clone() };
     let server = hasty(at("r", &http.url()));
     let served = Served::new(vec![server], GatewaySettings { limits, ..settings }).await;
     let [hog, ada] = ["t-hog", "t-ada"].map(|token| Peer::modern(&served.url, Some(token), able()));
@@ -237,7 +242,7 @@ async fn a_call_that_waits_does_not_keep_another_from_asking() {
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
         waiting.push((script, asked));
     }
-    assert_eq!(served.gateway.counts().parked, 4);
+    assert_eq!(served.gateway.counts().suspended_calls, 4);
     for (script, asked) in waiting {
         assert_eq!(peer.ask("tools/call", answered(&script, &asked)).await["result"]["n"], 7);
     }
@@ -332,7 +337,7 @@ async fn what_a_client_cannot_answer_it_is_not_asked() {
     let peer = served.modern();
     let answer = peer.call("ask", form()).await;
     assert_eq!(answer["result"]["answer"]["error"]["code"], -32601, "{answer}");
-    assert_eq!(served.gateway.counts().parked, 0);
+    assert_eq!(served.gateway.counts().suspended_calls, 0);
     served.end().await;
 }
 

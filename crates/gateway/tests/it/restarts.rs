@@ -53,7 +53,7 @@ impl Restartable {
 
 /// Settings with stored files in a folder.
 fn kept(folder: &tempfile::TempDir, settings: GatewaySettings) -> GatewaySettings {
-    let key = SealingKey::kept(&folder.path().join("key")).unwrap();
+    let key = SealingKey::load_or_create(&folder.path().join("key")).unwrap();
     GatewaySettings { key, ended_sessions: Some(folder.path().join("ended")), ..settings }
 }
 

@@ -67,14 +67,14 @@ impl HttpRoutes for Parrot {
                     visit.caller.map_or("somebody".to_owned(), |caller| caller.name().to_owned());
                 let said = format!("{who} {method} {query} {body}");
                 let mut response = Response::builder();
-                if let Some(caller) = visit.door.caller_of(&body).await {
-                    let made = visit.door.sign_in(caller, &body, request.headers());
+                if let Some(caller) = visit.sign_in.caller_of(&body).await {
+                    let made = visit.sign_in.sign_in(caller, &body, request.headers());
                     let secret = made.page_secret;
                     response = response.header("set-cookie", made.cookie).header("secret", secret);
                 } else if let Some(session) = &visit.session
                     && *method == "DELETE"
                 {
-                    response = response.header("set-cookie", visit.door.sign_out(session));
+                    response = response.header("set-cookie", visit.sign_in.sign_out(session));
                 }
                 return response.body(SiteBody::Whole(said.into())).unwrap();
             }

@@ -13,7 +13,7 @@ use crate::settings::ServerSettings;
 
 /// Context with which every server is started.
 pub(super) struct HubStarter {
-    pub(super) kept: Option<CatalogStore>,
+    pub(super) store: Option<CatalogStore>,
     pub(super) host: Arc<dyn ClientHandler>,
     pub(super) client: ClientInfo,
     pub(super) budget: MemoryBudget,
@@ -29,7 +29,7 @@ impl HubStarter {
         server: ServerSettings,
         offers: &mut BTreeMap<ServerId, ServerCatalog>,
     ) -> PreparedServer {
-        let kept = self.kept.as_ref().filter(|_| !server.disabled);
+        let kept = self.store.as_ref().filter(|_| !server.disabled);
         let memory = kept.and_then(|kept| kept.load(&server));
         let (managed, commands) = ManagedServer::new(server, self.budget.clone());
         if let Some(memory) = memory {

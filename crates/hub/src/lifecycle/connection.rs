@@ -17,7 +17,7 @@ impl ServerLifecycle {
     pub(super) fn connected(&mut self, server: ConnectedServer, moment: LifecycleMoment) {
         let LifecyclePhase::Connecting { credentials, .. } = self.phase else { return };
         let status = self.status();
-        status.found = Some(server.protocol);
+        status.protocol = Some(server.protocol);
         status.name.clone_from(&server.name);
         let adopted = self.snapshot.adopted.as_ref();
         let is_adopted = adopted.is_none_or(|adopted| *adopted == server.capabilities);

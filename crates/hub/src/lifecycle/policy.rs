@@ -63,7 +63,7 @@ impl LifecyclePolicy {
     /// Returns the probe interval of an unused server. Probes also keep the single stream of HTTP+SSE open, on which
     /// the answer arrives, where a proxy would close it as idle.
     pub(super) fn probe_interval(&self, protocol: NegotiatedProtocol) -> Option<Duration> {
-        let ping = self.stream_ping.filter(|_| protocol.way == UpstreamTransport::Sse);
+        let ping = self.stream_ping.filter(|_| protocol.transport == UpstreamTransport::Sse);
         self.probe.into_iter().chain(ping).min()
     }
 

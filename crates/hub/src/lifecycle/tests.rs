@@ -163,7 +163,7 @@ fn connected_with(
     LifecycleInput::Connected(ConnectedServer {
         protocol: NegotiatedProtocol {
             revision: Revision::NEWEST_MODERN,
-            way: UpstreamTransport::Stdio,
+            transport: UpstreamTransport::Stdio,
         },
         name: Some("server 1.0".to_owned()),
         capabilities: Arc::clone(capabilities),

@@ -107,7 +107,7 @@ impl ServerDriver {
                 self.credentials = credential_change(managed);
                 LifecycleInput::CredentialsChanged
             }
-            kinds = managed.readings.asked(), if reads => LifecycleInput::ListsRequested(kinds),
+            kinds = managed.readings.requested(), if reads => LifecycleInput::ListsRequested(kinds),
             input = self.link.next_input(managed, deadline) => input,
         }
     }
@@ -183,7 +183,7 @@ impl ServerDriver {
         // A server that was started again may be another version of itself.
         managed.modern_only.store(false, Ordering::Relaxed);
         let host: Arc<dyn ClientHandler> = match &request.adopted {
-            Some(offers) => Arc::new(CallerHost::new(offers, Arc::clone(&managed.asks))),
+            Some(offers) => Arc::new(CallerHost::new(offers, Arc::clone(&managed.sends_requests))),
             None => Arc::new(AttributedHost {
                 server: managed.id.clone(),
                 inner: Arc::clone(&self.host),

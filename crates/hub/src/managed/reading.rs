@@ -117,7 +117,7 @@ async fn list(
 
 /// Probes a server. Any answer counts as alive.
 pub(crate) async fn probe(client: &Client) -> Result<(), consort_client::ClientCallError> {
-    let method = match client.about().found.revision.era() {
+    let method = match client.about().protocol.revision.era() {
         Era::Legacy => "ping",
         Era::Modern => "server/discover",
     };

@@ -45,7 +45,7 @@ impl ListReadingTimes {
         self.changed.is_some_and(|changed| self.read.is_none_or(|read| read < changed))
     }
 
-    fn is_asked(&self) -> bool {
+    fn is_requested(&self) -> bool {
         self.asked.is_some_and(|asked| self.tried.is_none_or(|tried| tried < asked))
     }
 }
@@ -84,11 +84,11 @@ impl ListReadings {
     }
 
     /// Waits until a list is requested, and returns all requested ones.
-    pub(super) async fn asked(&self) -> Vec<PrimitiveKind> {
+    pub(super) async fn requested(&self) -> Vec<PrimitiveKind> {
         loop {
             let lists = *self.lock();
             let asked =
-                PrimitiveKind::ALL.into_iter().filter(|kind| lists[*kind as usize].is_asked());
+                PrimitiveKind::ALL.into_iter().filter(|kind| lists[*kind as usize].is_requested());
             let asked: Vec<PrimitiveKind> = asked.collect();
             if !asked.is_empty() {
                 return asked;
@@ -109,14 +109,14 @@ impl ListReadings {
             self.asked.notify_one();
             return Some(now);
         }
-        list.asked.filter(|_| list.is_asked())
+        list.asked.filter(|_| list.is_requested())
     }
 
     /// Requests a list to be read, unless a reading is to come. Returns the time of the request.
     pub(crate) fn ask_next(&self, kind: PrimitiveKind) -> Option<Instant> {
         let pending = {
             let list = &self.lock()[kind as usize];
-            list.asked.filter(|_| list.is_asked())
+            list.asked.filter(|_| list.is_requested())
         };
         pending.or_else(|| self.ask(kind, Duration::ZERO))
     }
@@ -186,7 +186,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         // Those who come later wait for the same reading.
         assert_eq!(readings.ask(TOOLS, GAP), first);
-        assert_eq!(readings.asked().await, [TOOLS]);
+        assert_eq!(readings.requested().await, [TOOLS]);
         readings.over(TOOLS, Instant::now(), true, None);
         assert!(readings.reading_since(TOOLS, first.unwrap()).await);
         assert_eq!(readings.ask(TOOLS, GAP), None);
@@ -222,6 +222,6 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         readings.ask_stale(TOOLS, GAP);
         readings.ask_stale(PrimitiveKind::Prompts, GAP);
-        assert_eq!(readings.asked().await, [TOOLS]);
+        assert_eq!(readings.requested().await, [TOOLS]);
     }
 }

@@ -19,11 +19,11 @@ impl ManagedServer {
         party: &ConnectionParty<'_>,
     ) -> Result<UpstreamConnection, CallError> {
         let main = self.main().await?;
-        let is_modern = main.client.about().found.revision.era() == Era::Modern;
+        let is_modern = main.client.about().protocol.revision.era() == Era::Modern;
         if is_modern && !(connection_key::prefers_legacy(party) && self.may_speak_legacy()) {
             return Ok(main);
         }
-        let asks = self.asks.load(Ordering::Relaxed);
+        let asks = self.sends_requests.load(Ordering::Relaxed);
         let scope = connection_key::scope(party, &main.client, asks);
         let offers = party.offers;
         if !is_modern && party.caller.is_owner() {

@@ -140,7 +140,7 @@ impl ManagedServer {
             }
         };
         let _in_use = self.in_use();
-        if upstream.client.about().found.revision.era() == Era::Modern {
+        if upstream.client.about().protocol.revision.era() == Era::Modern {
             let read = read_as(&upstream.client, offers).await;
             return self.put_variant(shared, &upstream.client, None, offers, read);
         }
@@ -156,7 +156,7 @@ impl ManagedServer {
 
     /// Reads the variants again for which no connection receives change notifications, because the main lists changed.
     pub(super) fn read_unheard(self: &Arc<Self>, shared: &Arc<SharedCatalogs>) {
-        let found = self.status().found;
+        let found = self.status().protocol;
         let is_modern = found.is_some_and(|found| found.revision.era() == Era::Modern);
         let unheard = shared.with_variants(&self.id, |variants| variants.unheard(is_modern));
         for capabilities in unheard.unwrap_or_default() {
@@ -194,7 +194,7 @@ impl ManagedServer {
         let mut lists = ServerLists {
             offer: ServerCatalog {
                 about: Some(ServerAbout {
-                    revision: about.found.revision,
+                    revision: about.protocol.revision,
                     capabilities: about.capabilities.clone(),
                     instructions: about.instructions.clone(),
                     list_changes: [0; 4],
@@ -211,7 +211,7 @@ impl ManagedServer {
                     }
                     lists.problems.extend(problems(&self.id, &listing.left_out));
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
-                    lists.offer.shelves.insert(kind, items.collect());
+                    lists.offer.lists.insert(kind, items.collect());
                 }
                 Err(error) => {
                     tracing::info!(server = %self.id, %error, "lists for other capabilities not read");

@@ -27,8 +27,9 @@ pub(super) struct ConnectAttempt {
 impl ConnectAttempt {
     pub(super) async fn connect(&self) -> Result<UpstreamConnection, CallError> {
         let Self { managed, key, .. } = self;
-        let host = Arc::new(CallerHost::new(&key.capabilities, Arc::clone(&managed.asks)));
-        let found = self.main.about().found;
+        let host =
+            Arc::new(CallerHost::new(&key.capabilities, Arc::clone(&managed.sends_requests)));
+        let found = self.main.about().protocol;
         let found = Some(found).filter(|found| found.revision.era() == key.era);
         let mut settings = managed.wire_settings(found, host, &self.info);
         if key.era == Era::Legacy {
@@ -55,7 +56,7 @@ impl ConnectAttempt {
     /// Starts the task that follows the server's lists on this connection. Lists of a server of both eras are read in
     /// the modern one instead.
     pub(super) fn follow_lists(&self, shared: Arc<SharedCatalogs>, changes: ListChanges) {
-        if self.main.about().found.revision.era() == Era::Modern {
+        if self.main.about().protocol.revision.era() == Era::Modern {
             return;
         }
         let managed = Arc::clone(&self.managed);

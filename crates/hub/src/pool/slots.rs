@@ -32,7 +32,7 @@ impl PoolSlots {
         if room.has_room(&pooled, is_owner) {
             return Ok(None);
         }
-        let key = &room.gives_way(&pooled, is_owner).ok_or(PoolFull)?.key;
+        let key = &room.evicted(&pooled, is_owner).ok_or(PoolFull)?.key;
         Ok(self.by_key.remove(key))
     }
 
@@ -148,7 +148,7 @@ impl PoolSlot {
 
     /// Returns true if a call may have it alone: no server request on it can be another call's.
     fn is_free(&self) -> bool {
-        self.lease.is_free() && self.client().is_none_or(|client| !client.may_be_asked())
+        self.lease.is_free() && self.client().is_none_or(|client| !client.may_receive_request())
     }
 
     fn activity(&self) -> ConnectionActivity {

@@ -11,7 +11,7 @@ fn lists(tools: &[&str]) -> ServerLists {
         ((*name).to_owned(), definition)
     };
     let mut offer = ServerCatalog::default();
-    offer.shelves.insert(PrimitiveKind::Tools, tools.iter().map(tool).collect());
+    offer.lists.insert(PrimitiveKind::Tools, tools.iter().map(tool).collect());
     ServerLists { offer, problems: Vec::new() }
 }
 
@@ -37,7 +37,7 @@ fn reading(caller: &Caller, tools: &[&str]) -> VariantReading {
 
 fn tools(variants: &mut ListVariants, caller: &Caller) -> Option<Vec<String>> {
     let lists = variants.of(caller)?;
-    Some(lists.offer.shelves[&PrimitiveKind::Tools].iter().map(|(name, _)| name.clone()).collect())
+    Some(lists.offer.lists[&PrimitiveKind::Tools].iter().map(|(name, _)| name.clone()).collect())
 }
 
 #[tokio::test(start_paused = true)]

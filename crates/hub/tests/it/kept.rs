@@ -13,7 +13,7 @@ async fn a_second_start_lists_at_once_and_connects_behind() {
     let folder = tempfile::tempdir().unwrap();
     let settings = |slow_start| HubSettings {
         servers: vec![rogue("a", &Manner { slow_start, ..Manner::modern() })],
-        kept: Some(folder.path().to_owned()),
+        store_folder: Some(folder.path().to_owned()),
         ..HubSettings::default()
     };
     let first = Hub::start(settings(0));
@@ -28,7 +28,7 @@ async fn a_second_start_lists_at_once_and_connects_behind() {
     assert!(begun.elapsed() < Duration::from_millis(500));
     assert_eq!(status(&second, "a").state, ManagedState::Known);
     assert!(call(&second, "a.result", json!({ "raw": "{}" })).await.is_ok());
-    assert_eq!(status(&second, "a").found.unwrap().revision.as_str(), "2026-07-28");
+    assert_eq!(status(&second, "a").protocol.unwrap().revision.as_str(), "2026-07-28");
     second.drain().await;
 
     // Other settings, another server: nothing is known of it.
@@ -44,7 +44,7 @@ async fn a_server_that_is_gone_is_still_listed_and_its_calls_say_why_they_fail()
     let server = rogue_http("a", &http);
     let settings = || HubSettings {
         servers: vec![server.clone()],
-        kept: Some(folder.path().to_owned()),
+        store_folder: Some(folder.path().to_owned()),
         ..HubSettings::default()
     };
     let first = Hub::start(settings());

@@ -61,7 +61,7 @@ fn status(hub: &Hub, name: &str) -> ManagedStatus {
 
 /// Waits until a server is as a test wants it.
 async fn until(hub: &Hub, name: &str, like: impl Fn(&ManagedStatus) -> bool) -> ManagedStatus {
-    let mut stirred = hub.stirred();
+    let mut stirred = hub.status_changes();
     let waiting = async {
         loop {
             let status = status(hub, name);

@@ -101,7 +101,7 @@ async fn ten_real_servers_are_one_toolbox() {
     for status in hub.statuses() {
         assert_eq!(status.state, consort_hub::ManagedState::Ready, "{status:?}");
     }
-    let speaks = |name: &str| status(hub, name).found.unwrap().revision.as_str();
+    let speaks = |name: &str| status(hub, name).protocol.unwrap().revision.as_str();
     assert_eq!(speaks("everything"), "2025-11-25");
     assert_eq!(speaks("rust-new"), "2026-07-28");
     assert_eq!(speaks("rust-old"), "2025-11-25");

@@ -105,7 +105,7 @@ async fn what_a_typescript_server_has_after_a_restart_is_announced_without_a_cal
         let hub = start(vec![ServerSettings::new(id("ts"), at)]);
         ready(&hub, "ts").await;
         let catalog = hub.catalog(&me());
-        let uri = catalog.shelf(PrimitiveKind::Resources).entries()[0].name.clone();
+        let uri = catalog.section(PrimitiveKind::Resources).entries()[0].name.clone();
         let mut events = listening(&hub, "ts", &uri).await;
         let port = server.port();
         let restart = tokio::task::spawn_blocking(move || {

@@ -97,7 +97,7 @@ impl LockedServer {
     /// Creates it from all definitions of an offer, as its server wrote them.
     pub fn from_offer(launch: ServerLaunch, offer: &ServerCatalog) -> Self {
         let shelves =
-            offer.shelves.iter().filter_map(|(kind, items)| Some((PinnedKind::of(*kind)?, items)));
+            offer.lists.iter().filter_map(|(kind, items)| Some((PinnedKind::of(*kind)?, items)));
         let items = shelves.flat_map(|(kind, items)| {
             items.iter().map(move |(name, definition)| (kind, name.as_str(), definition))
         });
@@ -110,7 +110,7 @@ impl LockedServer {
         let shelves = [PrimitiveKind::Tools, PrimitiveKind::Prompts];
         let items = shelves.into_iter().filter_map(|shelf| Some((PinnedKind::of(shelf)?, shelf)));
         let items = items.flat_map(|(kind, shelf)| {
-            let entries = catalog.shelf(shelf).of(server);
+            let entries = catalog.section(shelf).of(server);
             entries.map(move |entry| (kind, entry.route.name.as_str(), &entry.definition))
         });
         Self::gather(launch, items, catalog.abouts().get(server))
@@ -246,7 +246,7 @@ impl PinLock {
                 problems.extend(reason.iter().map(told));
                 reason.is_none()
             };
-            let entries = from.shelf(kind).entries().iter();
+            let entries = from.section(kind).entries().iter();
             let admitted: Vec<CatalogEntry> = entries.filter(admitted).cloned().collect();
             catalog.set(kind, admitted);
         }
@@ -313,7 +313,7 @@ mod tests {
             (PrimitiveKind::Tools, tools.collect()),
             (PrimitiveKind::Resources, vec![("x:y".to_owned(), resource)]),
         ];
-        ServerCatalog { shelves: shelves.into(), local: false, about: Some(about) }
+        ServerCatalog { lists: shelves.into(), local: false, about: Some(about) }
     }
 
     fn lock(servers: &[(&str, &str, ServerCatalog)]) -> PinLock {

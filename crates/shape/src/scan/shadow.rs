@@ -172,7 +172,7 @@ mod tests {
                 (name, Json::from(tool.clone()).to_object().unwrap())
             });
             let shelves = [(PrimitiveKind::Tools, tools.collect())].into();
-            (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
+            (server.parse().unwrap(), ServerCatalog { lists: shelves, ..ServerCatalog::default() })
         });
         Catalog::build(&offers.collect())
     }

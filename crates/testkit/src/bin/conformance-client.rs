@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         endpoint = endpoint.credentials(Arc::new(login(&scenario, url)?));
     }
     let client = Client::connect(&ServerLocation::Http(endpoint), settings).await?;
-    let found = client.about().found.revision;
+    let found = client.about().protocol.revision;
     if found.era() != revision.era() {
         return Err(format!("found {found} where {revision} is spoken").into());
     }

@@ -47,7 +47,7 @@ async fn everything(server: &ServerLocation, era: Era) -> BTreeMap<String, (Valu
     let settings =
         ClientSettings { host: Arc::<Person>::clone(&person), ..ClientSettings::default() };
     let client = Client::connect(server, settings).await.unwrap();
-    assert_eq!(client.about().found.revision.era(), era);
+    assert_eq!(client.about().protocol.revision.era(), era);
     let mut said = BTreeMap::new();
     let tools = client.list(PrimitiveKind::Tools).await.unwrap().items;
     let mut requests: Vec<_> = tools

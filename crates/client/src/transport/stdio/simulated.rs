@@ -151,7 +151,7 @@ async fn course(seed: u64, tally: &mut Tally) {
     let (stdin, input) = duplex(chance.size(7..=900));
     let (stdout, output) = duplex(chance.size(7..=900));
     let served = Arc::clone(&link);
-    link.crew.spawn(async move {
+    link.tasks.spawn(async move {
         let closed = carry(stdin, stdout, outgoing, &served).await;
         served.close(&closed);
     });

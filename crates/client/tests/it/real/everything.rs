@@ -50,17 +50,17 @@ fn settings() -> ClientSettings {
 
 #[tokio::test]
 async fn everything_on_its_shelves_is_listed_over_every_transport() {
-    for (way, server, _running) in servers() {
+    for (transport, server, _running) in servers() {
         let client = connect(&server, settings()).await;
         let revision = Revision::V2025_11_25;
-        assert_eq!(client.about().found, NegotiatedProtocol { revision, way });
+        assert_eq!(client.about().protocol, NegotiatedProtocol { revision, transport });
         let tools = names(&client, PrimitiveKind::Tools).await;
-        assert_eq!(tools, TOOLS, "{way:?}");
+        assert_eq!(tools, TOOLS, "{transport:?}");
         let prompts = names(&client, PrimitiveKind::Prompts).await;
         assert_eq!(
             prompts,
             ["simple-prompt", "args-prompt", "completable-prompt", "resource-prompt"],
-            "{way:?}"
+            "{transport:?}"
         );
         let templates = names(&client, PrimitiveKind::Templates).await;
         assert_eq!(
@@ -69,36 +69,36 @@ async fn everything_on_its_shelves_is_listed_over_every_transport() {
                 "demo://resource/dynamic/text/{resourceId}",
                 "demo://resource/dynamic/blob/{resourceId}"
             ],
-            "{way:?}"
+            "{transport:?}"
         );
-        assert!(!names(&client, PrimitiveKind::Resources).await.is_empty(), "{way:?}");
+        assert!(!names(&client, PrimitiveKind::Resources).await.is_empty(), "{transport:?}");
         client.close().await;
     }
 }
 
 #[tokio::test]
 async fn its_tools_prompts_and_resources_are_used_over_every_transport() {
-    for (way, server, _running) in servers() {
+    for (transport, server, _running) in servers() {
         let client = connect(&server, settings()).await;
         let message = "日本語 \u{1d11e}\n";
         let echo = call(&client, "echo", json!({ "message": message })).await;
-        assert_eq!(echo, format!("Echo: {message}"), "{way:?}");
+        assert_eq!(echo, format!("Echo: {message}"), "{transport:?}");
         let request = tool("get-structured-content", json!({ "location": "Chicago" }));
         let answer = client.request(request).await.unwrap();
         let structured = answer.object().get("structuredContent");
         let expected = r#"{"temperature":36,"conditions":"Light rain / drizzle","humidity":82}"#;
-        assert_eq!(structured.as_ref().map(Json::as_str), Some(expected), "{way:?}");
+        assert_eq!(structured.as_ref().map(Json::as_str), Some(expected), "{transport:?}");
         let wrong = client.request(tool("get-sum", json!({ "a": "one" }))).await.unwrap();
         let failed = wrong.object().get("isError");
-        assert_eq!(failed.and_then(|failed| failed.boolean()), Some(true), "{way:?}");
+        assert_eq!(failed.and_then(|failed| failed.boolean()), Some(true), "{transport:?}");
         let prompt = OutgoingRequest::prompt("args-prompt", &json!({ "city": "Paris" }).into());
         let prompt = client.request(prompt).await.unwrap();
         let messages: Value = prompt.object().get("messages").unwrap().read().unwrap();
-        assert_eq!(messages[0]["content"]["text"], "What's weather in Paris?", "{way:?}");
+        assert_eq!(messages[0]["content"]["text"], "What's weather in Paris?", "{transport:?}");
         let uri = "demo://resource/dynamic/text/1";
         let resource = client.request(OutgoingRequest::resource(uri)).await.unwrap();
         let contents: Value = resource.object().get("contents").unwrap().read().unwrap();
-        assert_eq!(contents[0]["uri"], uri, "{way:?}");
+        assert_eq!(contents[0]["uri"], uri, "{transport:?}");
         client.close().await;
     }
 }
@@ -106,29 +106,32 @@ async fn its_tools_prompts_and_resources_are_used_over_every_transport() {
 #[tokio::test]
 async fn its_progress_comes_in_order_over_every_transport() {
     let expected: Vec<_> = (1..=50).map(|step| format!("progress {step}")).collect();
-    for (way, server, _running) in servers() {
+    for (transport, server, _running) in servers() {
         let client = connect(&server, ClientSettings::default()).await;
         let arguments = json!({ "duration": 0.1, "steps": 50 });
         let (events, _) = events(&client, tool("trigger-long-running-operation", arguments)).await;
-        assert_eq!(events, expected, "{way:?}");
+        assert_eq!(events, expected, "{transport:?}");
         client.close().await;
     }
 }
 
 #[tokio::test]
 async fn its_questions_are_answered_over_every_transport() {
-    for (way, server, _running) in servers() {
+    for (transport, server, _running) in servers() {
         let client = connect(&server, settings()).await;
         let ask = tool("trigger-elicitation-request", json!({}));
         let (asked, end) = events(&client, ask).await;
-        assert_eq!(asked, ["question elicitation/create"], "{way:?}");
-        assert!(text(&end).contains("provided the requested information"), "{way:?}: {end:?}");
+        assert_eq!(asked, ["question elicitation/create"], "{transport:?}");
+        assert!(
+            text(&end).contains("provided the requested information"),
+            "{transport:?}: {end:?}"
+        );
         let sample = tool("trigger-sampling-request", json!({ "prompt": "hi" }));
         let (asked, end) = events(&client, sample).await;
-        assert_eq!(asked, ["question sampling/createMessage"], "{way:?}");
-        assert!(text(&end).contains("forty-two"), "{way:?}: {end:?}");
+        assert_eq!(asked, ["question sampling/createMessage"], "{transport:?}");
+        assert!(text(&end).contains("forty-two"), "{transport:?}: {end:?}");
         let roots = call(&client, "get-roots-list", json!({})).await;
-        assert!(roots.contains("file:///srv/music"), "{way:?}: {roots}");
+        assert!(roots.contains("file:///srv/music"), "{transport:?}: {roots}");
         client.close().await;
     }
 }
@@ -136,7 +139,7 @@ async fn its_questions_are_answered_over_every_transport() {
 #[tokio::test]
 async fn an_update_of_a_resource_is_heard_over_every_transport() {
     let uri = "demo://resource/dynamic/text/1";
-    for (way, server, _running) in servers() {
+    for (transport, server, _running) in servers() {
         let client = connect(&server, settings()).await;
         let filter = SubscriptionFilter {
             resource_subscriptions: vec![uri.to_owned()],
@@ -146,10 +149,10 @@ async fn an_update_of_a_resource_is_heard_over_every_transport() {
         call(&client, "toggle-subscriber-updates", json!({})).await;
         match soon(subscription.next()).await {
             Some(ConnectionNotice::Notification(notification)) => {
-                assert_eq!(notification.method, "notifications/resources/updated", "{way:?}");
-                assert_eq!(notification.params.text("uri").as_deref(), Some(uri), "{way:?}");
+                assert_eq!(notification.method, "notifications/resources/updated", "{transport:?}");
+                assert_eq!(notification.params.text("uri").as_deref(), Some(uri), "{transport:?}");
             }
-            other => panic!("{way:?}: {other:?}"),
+            other => panic!("{transport:?}: {other:?}"),
         }
         client.close().await;
     }
@@ -173,7 +176,7 @@ async fn an_http_sse_server_can_be_named_as_one() {
     let running = everything(Everything::Sse);
     let server = ServerLocation::Sse(ServerUrl::new(&running.url("/sse")).unwrap());
     let client = connect(&server, ClientSettings::default()).await;
-    assert_eq!(client.about().found.way, UpstreamTransport::Sse);
+    assert_eq!(client.about().protocol.transport, UpstreamTransport::Sse);
     assert_eq!(
         call(&client, "get-sum", json!({ "a": 1, "b": 2 })).await,
         "The sum of 1 and 2 is 3."

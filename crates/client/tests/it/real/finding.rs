@@ -19,7 +19,7 @@ const LEGACY: [Revision; 4] =
 async fn found(server: &ServerLocation, speak: EraPreference) -> NegotiatedProtocol {
     let settings = ClientSettings { speak, ..ClientSettings::default() };
     let client = connect(server, settings).await;
-    let found = client.about().found;
+    let found = client.about().protocol;
     client.close().await;
     found
 }
@@ -28,17 +28,23 @@ async fn found(server: &ServerLocation, speak: EraPreference) -> NegotiatedProto
 async fn the_newest_revision_both_sides_speak_is_found_over_stdio() {
     for revision in LEGACY {
         let server = ServerLocation::Command(reference::stdio(Speaks::UpTo(revision)));
-        let way = UpstreamTransport::Stdio;
-        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
+        let transport = UpstreamTransport::Stdio;
+        assert_eq!(
+            found(&server, EraPreference::Auto).await,
+            NegotiatedProtocol { revision, transport }
+        );
         assert_eq!(
             found(&server, EraPreference::Legacy).await,
-            NegotiatedProtocol { revision, way }
+            NegotiatedProtocol { revision, transport }
         );
     }
     for speaks in [Speaks::MODERN, Speaks::Everything] {
         let server = ServerLocation::Command(reference::stdio(speaks));
-        let (revision, way) = (Revision::V2026_07_28, UpstreamTransport::Stdio);
-        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
+        let (revision, transport) = (Revision::V2026_07_28, UpstreamTransport::Stdio);
+        assert_eq!(
+            found(&server, EraPreference::Auto).await,
+            NegotiatedProtocol { revision, transport }
+        );
     }
 }
 
@@ -46,18 +52,24 @@ async fn the_newest_revision_both_sides_speak_is_found_over_stdio() {
 async fn the_newest_revision_both_sides_speak_is_found_over_http() {
     for revision in LEGACY {
         let http = reference::http(Speaks::UpTo(revision)).await;
-        let (server, way) = (endpoint(&http.url()), UpstreamTransport::Http);
-        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
+        let (server, transport) = (endpoint(&http.url()), UpstreamTransport::Http);
+        assert_eq!(
+            found(&server, EraPreference::Auto).await,
+            NegotiatedProtocol { revision, transport }
+        );
         assert_eq!(
             found(&server, EraPreference::Legacy).await,
-            NegotiatedProtocol { revision, way }
+            NegotiatedProtocol { revision, transport }
         );
     }
     for speaks in [Speaks::MODERN, Speaks::Everything] {
         let http = reference::http(speaks).await;
-        let (revision, way) = (Revision::V2026_07_28, UpstreamTransport::Http);
+        let (revision, transport) = (Revision::V2026_07_28, UpstreamTransport::Http);
         let server = endpoint(&http.url());
-        assert_eq!(found(&server, EraPreference::Auto).await, NegotiatedProtocol { revision, way });
+        assert_eq!(
+            found(&server, EraPreference::Auto).await,
+            NegotiatedProtocol { revision, transport }
+        );
     }
 }
 
@@ -77,7 +89,7 @@ async fn a_server_that_is_slow_to_start_is_asked_both_ways_and_decides_by_its_an
             ..ClientSettings::default()
         };
         let client = connect(&server, settings).await;
-        let found = client.about().found.revision;
+        let found = client.about().protocol.revision;
         assert!(revisions.contains(&found), "{speaks:?}: {found:?}");
         assert_eq!(call(&client, "ask", json!({})).await, "accept Ada", "{speaks:?}");
         client.close().await;
@@ -91,16 +103,16 @@ async fn what_was_found_the_last_time_is_looked_up_anew_if_it_no_longer_holds() 
         (Speaks::MODERN, Revision::V2026_07_28, Revision::V2025_11_25),
     ] {
         let http = reference::http(speaks).await;
-        for (server, way) in [
+        for (server, transport) in [
             (ServerLocation::Command(reference::stdio(speaks)), UpstreamTransport::Stdio),
             (endpoint(&http.url()), UpstreamTransport::Http),
         ] {
             let settings = ClientSettings {
-                found: Some(NegotiatedProtocol { revision: remembered, way }),
+                protocol: Some(NegotiatedProtocol { revision: remembered, transport }),
                 ..ClientSettings::default()
             };
             let client = connect(&server, settings).await;
-            assert_eq!(client.about().found, NegotiatedProtocol { revision, way });
+            assert_eq!(client.about().protocol, NegotiatedProtocol { revision, transport });
             client.close().await;
         }
     }

@@ -21,8 +21,8 @@ async fn a_python_server_answers_in_both_eras() {
         let server = ServerLocation::Command(leftovers.mark(command));
         let settings = ClientSettings { speak, ..ClientSettings::default() };
         let client = connect(&server, settings).await;
-        let way = UpstreamTransport::Stdio;
-        assert_eq!(client.about().found, NegotiatedProtocol { revision, way });
+        let transport = UpstreamTransport::Stdio;
+        assert_eq!(client.about().protocol, NegotiatedProtocol { revision, transport });
         assert_eq!(
             names(&client, PrimitiveKind::Tools).await,
             ["get_current_time", "convert_time"]

@@ -197,7 +197,7 @@ mod tests {
             (PrimitiveKind::Prompts, prompts),
             (PrimitiveKind::Resources, resources),
         ]);
-        let offer = ServerCatalog { shelves, ..ServerCatalog::default() };
+        let offer = ServerCatalog { lists: shelves, ..ServerCatalog::default() };
         LineCompleter::of(&Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)])))
     }
 

@@ -82,7 +82,7 @@ mod tests {
             let tool = Json::from(json!({ "name": "add", "description": description }));
             let tools = vec![("add".to_owned(), tool.to_object().unwrap())];
             let shelves = [(PrimitiveKind::Tools, tools)].into();
-            (server.parse().unwrap(), ServerCatalog { shelves, ..ServerCatalog::default() })
+            (server.parse().unwrap(), ServerCatalog { lists: shelves, ..ServerCatalog::default() })
         });
         Catalog::build(&offers.collect())
     }

@@ -18,7 +18,7 @@ pub(super) fn set_state_key(
 ) -> Result<(), CommandError> {
     let Some(state) = consort_config::state_folder() else { return Ok(()) };
     let path = state.join("key");
-    let key = SealingKey::kept(&path).map_err(|error| {
+    let key = SealingKey::load_or_create(&path).map_err(|error| {
         let hint = match &error {
             SealingKeyError::Unreadable { .. } => {
                 "make it readable for this user, or remove it: sessions, tasks and questions of before are then refused"

@@ -93,7 +93,7 @@ pub(super) fn configure(records: &CallSinks, serve: &ServeArguments, options: &C
     let limits = all.records;
     records.metrics.limit(all.metrics);
     let by_tool = options.serve.metrics_by_tool == Some(true);
-    records.metrics.tell_tools(if by_tool { limits.metric_tools } else { 0 });
+    records.metrics.count_tools(if by_tool { limits.metric_tools } else { 0 });
     records.lines.set(limits.log_lines);
     records.lines.set_refused_name(limits.refused_name_chars);
     // The command line has the last word.

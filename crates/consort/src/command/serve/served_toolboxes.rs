@@ -201,7 +201,8 @@ impl ToolboxInputs<'_> {
             servers: layers.servers(),
             observer,
         };
-        let toolboxes = ServedToolboxSet { whole, servers: layers.servers(), profiles };
+        let toolboxes =
+            ServedToolboxSet { all_servers: whole, servers: layers.servers(), profiles };
         // Calls of the console are recorded with this endpoint.
         let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| recorded(toolbox, "console");
         let console = toolbox_layers.over(Arc::new(self.hub.clone()), &from_console);

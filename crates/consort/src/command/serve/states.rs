@@ -12,7 +12,7 @@ use consort_hub::{Hub, ManagedState, ManagedStatus};
 
 /// Logs each change of a server's state, up and down.
 pub(super) async fn log(hub: &Hub) -> Infallible {
-    let mut stirred = hub.stirred();
+    let mut stirred = hub.status_changes();
     let mut known: BTreeMap<ServerId, ManagedState> = BTreeMap::new();
     loop {
         stirred.mark_unchanged();
@@ -59,8 +59,8 @@ fn reached(hub: &Hub, status: ManagedStatus) -> ServerStatus {
     let address = hub.address(&status.server);
     ServerStatus {
         restarts: status.restarts,
-        revision: status.found.as_ref().map(|found| found.revision.as_str()),
-        via: status.found.as_ref().map(|found| match found.way {
+        revision: status.protocol.as_ref().map(|found| found.revision.as_str()),
+        via: status.protocol.as_ref().map(|found| match found.transport {
             UpstreamTransport::Stdio => MessageTransport::Pipe,
             UpstreamTransport::Http | UpstreamTransport::Sse => MessageTransport::Http,
         }),

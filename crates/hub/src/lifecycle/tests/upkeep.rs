@@ -67,8 +67,12 @@ fn a_call_that_arrives_while_an_idle_server_is_closed_wakes_it() {
 #[test]
 fn the_stream_of_an_unused_server_over_http_and_sse_is_kept_open_by_probes() {
     let policy = LifecyclePolicy::new(&settings(), ListLimits::default(), Some(seconds(25)));
-    let interval =
-        |way| policy.check_interval(NegotiatedProtocol { revision: Revision::NEWEST_MODERN, way });
+    let interval = |way| {
+        policy.check_interval(NegotiatedProtocol {
+            revision: Revision::NEWEST_MODERN,
+            transport: way,
+        })
+    };
     assert_eq!(interval(UpstreamTransport::Sse), Some(seconds(25)));
     assert_eq!(interval(UpstreamTransport::Http), Some(seconds(60)));
 }

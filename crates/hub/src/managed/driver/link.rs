@@ -177,7 +177,7 @@ impl OpenLink {
     }
 
     async fn next_input(&mut self, deadline: Option<Instant>) -> LifecycleInput {
-        let is_modern = self.client.about().found.revision.era() == Era::Modern;
+        let is_modern = self.client.about().protocol.revision.era() == Era::Modern;
         tokio::select! {
             biased;
             closed = self.client.closed() => LifecycleInput::Lost(connection_loss(&closed)),
@@ -269,12 +269,12 @@ fn list_change(notice: &ConnectionNotice) -> ListChange {
 
 fn connected_server(client: &Client, offers: &Arc<ClientCapabilities>) -> ConnectedServer {
     let about = client.about();
-    let list_changes = match about.found.revision.era() {
+    let list_changes = match about.protocol.revision.era() {
         Era::Modern => ChangeDelivery::Subscription,
         Era::Legacy => ChangeDelivery::Unasked,
     };
     ConnectedServer {
-        protocol: about.found,
+        protocol: about.protocol,
         name: about.server.as_ref().and_then(server_name),
         capabilities: Arc::clone(offers),
         list_changes,

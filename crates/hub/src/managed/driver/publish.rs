@@ -17,7 +17,7 @@ impl ServerDriver {
         let about = client.about();
         let mut offer = shared.offer(&managed.id).unwrap_or_default();
         offer.about = Some(ServerAbout {
-            revision: about.found.revision,
+            revision: about.protocol.revision,
             capabilities: about.capabilities.clone(),
             instructions: about.instructions.clone(),
             list_changes,
@@ -28,11 +28,11 @@ impl ServerDriver {
             if let Some(items) = list.items {
                 managed.readings.set_partial(list.kind, list.is_partial);
                 let items = items.into_iter().map(|item| (item.name, item.definition));
-                offer.shelves.insert(list.kind, items.collect());
+                offer.lists.insert(list.kind, items.collect());
             }
         }
-        let asks = managed.asks.load(Ordering::Relaxed);
-        let memory = StoredServer { found: about.found, offer, asks };
+        let asks = managed.sends_requests.load(Ordering::Relaxed);
+        let memory = StoredServer { protocol: about.protocol, offer, sends_requests: asks };
         if is_complete && let Some(stored) = &self.stored {
             stored.put(memory.clone());
         }
