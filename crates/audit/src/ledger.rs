@@ -7,26 +7,28 @@
 //!
 //! ```
 //! use consort_core::Caller;
-//! use consort_audit::ledger::{Class, Digest, Filter, Intent, Ledger, LedgerSettings, tail, verify};
+//! use consort_audit::ledger::{
+//!     CallFilter, CallIntent, Ledger, LedgerSettings, OutcomeClass, ValueDigest, tail, verify,
+//! };
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("ledger.db");
 //! let ledger = Ledger::open(&path, LedgerSettings::default())?;
-//! let entry = ledger.begin(Intent {
+//! let entry = ledger.begin(CallIntent {
 //!     caller: Caller::person("ada"),
 //!     front: "terminal".into(),
 //!     server: Some("demo".parse().unwrap()),
 //!     method: "tools/call".into(),
 //!     name: "search".to_owned(),
-//!     arguments: Digest::of(br#"{"query":"x"}"#),
+//!     arguments: ValueDigest::of(br#"{"query":"x"}"#),
 //!     trace: None,
 //!     agent: None,
 //! });
 //! // … the call …
-//! entry.end(Class::Ok, 120);
+//! entry.end(OutcomeClass::Ok, 120);
 //! ledger.close();
 //! assert_eq!(verify(&path)?.broken, None);
-//! assert_eq!(tail(&path, 10, &Filter::default())?.len(), 1);
+//! assert_eq!(tail(&path, 10, &CallFilter::default())?.len(), 1);
 //! # Ok::<(), consort_audit::ledger::LedgerError>(())
 //! ```
 
