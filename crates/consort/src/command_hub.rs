@@ -2,6 +2,7 @@
 
 mod folders;
 mod prepare;
+mod slow_starts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -15,7 +16,6 @@ use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Catalog, CatalogEntry, PrimitiveKind, Problem, ServerId, Toolbox};
 use consort_hub::{ConnectTrigger, Hub, HubSettings, ManagedState, ManagedStatus, builtin};
 use consort_shape::Exposure;
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
 use crate::cli::{GlobalArguments, LedgerSelection};
@@ -29,6 +29,7 @@ pub(crate) use prepare::{
     find_source, prepare, prepare_parsed, prepare_source, read_file, read_untrusted, read_usable,
     refuse_blocking,
 };
+use slow_starts::{SlowStarts, connection_bar};
 
 /// A hub used by commands.
 pub(crate) struct CommandHub {
@@ -261,43 +262,6 @@ impl CommandHub {
     }
 }
 
-/// Reports each server that is slow to start, once.
-struct SlowStarts<'a> {
-    hub: &'a Hub,
-    changes: tokio::sync::watch::Receiver<u64>,
-    told: BTreeSet<ServerId>,
-}
-
-impl<'a> SlowStarts<'a> {
-    fn new(hub: &'a Hub) -> Self {
-        Self { hub, changes: hub.stirred(), told: BTreeSet::new() }
-    }
-
-    /// Awaits a future, and reports slow starts meanwhile.
-    async fn report_during<T>(&mut self, awaited: impl Future<Output = T>, bar: &ProgressBar) -> T {
-        let mut awaited = std::pin::pin!(awaited);
-        loop {
-            tokio::select! {
-                biased;
-                awaited = &mut awaited => return awaited,
-                Ok(()) = self.changes.changed() => self.tell(bar),
-            }
-        }
-    }
-
-    fn tell(&mut self, bar: &ProgressBar) {
-        for status in self.hub.statuses() {
-            // With an error, the hint is that of the last attempt.
-            if let (ManagedState::Connecting, Some(hint), None) =
-                (status.state, &status.hint, &status.error)
-                && self.told.insert(status.server.clone())
-            {
-                bar.suspend(|| note(format!("{}: {}", status.server, escape_text(hint))));
-            }
-        }
-    }
-}
-
 /// Time within which a connection notices that its server has ended: the status then has the reason.
 const NOTICE: Duration = Duration::from_secs(2);
 
@@ -355,18 +319,6 @@ pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     }
-}
-
-/// A progress bar on a terminal.
-fn connection_bar(servers: usize) -> ProgressBar {
-    if servers == 0 {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(servers as u64);
-    let style = ProgressStyle::with_template("{spinner} reaching servers {pos}/{len} {elapsed}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar.enable_steady_tick(Duration::from_millis(120));
-    bar
 }
 
 /// Asks the person at the terminal for an input of the config; `None` without a terminal.

@@ -310,7 +310,7 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ("gateway/src/otlp/span.rs", "when a span began"),
     ("hub/src/builtin.rs", "the tool that tells the time"),
     ("hub/src/managed.rs", "since when a server is as it is"),
-    ("hub/src/state.rs", "since when a server is as it is"),
+    ("hub/src/status.rs", "since when a server is as it is"),
 ];
 
 // F21: a clock that is set forward or back ends nothing early or late.
@@ -470,7 +470,7 @@ fn the_lifecycle_of_a_server_does_no_io_and_reads_no_clock() {
 }
 
 /// Files of the hub that write to disk, each on a thread for blocking work.
-const HUB_WRITERS: [&str; 1] = ["kept.rs"];
+const HUB_WRITERS: [&str; 1] = ["catalog_store.rs"];
 
 // A lock that is held across a wait holds up everybody; a task that nobody holds outlives its server.
 #[test]

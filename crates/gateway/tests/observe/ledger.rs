@@ -263,7 +263,7 @@ fn several_processes_may_write_to_one_ledger() {
     std::thread::scope(|scope| {
         for ledger in &ledgers {
             scope.spawn(|| {
-                (0..500).for_each(|_| ledger.begin(intent("x")).end(OutcomeClass::Ok, 1))
+                (0..500).for_each(|_| ledger.begin(intent("x")).end(OutcomeClass::Ok, 1));
             });
         }
     });

@@ -366,7 +366,7 @@ fn models_and_servers_ask_people_by_the_desk() {
     let (id, asked) = soon("the tool that asks", || {
         let id = begin(&serving, "form", "Who am I?");
         soon("a question or the end", || {
-            let told = serving.told("/questions");
+            let told = serving.told("/pending-requests");
             let ours = |question: &&Value| question["conversation"] == *id;
             let asked = told.as_array().unwrap().iter().find(ours).cloned();
             let is_over = || serving.told(&format!("/conversations/{id}"))["running"] == false;

@@ -1,0 +1,64 @@
+//! Progress of connecting, and reports of servers that are slow to start.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use consort_core::ServerId;
+use consort_core::escape::escape_text;
+use consort_hub::{Hub, ManagedState};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::note;
+
+/// Reports each server that is slow to start, once.
+pub(super) struct SlowStarts<'a> {
+    hub: &'a Hub,
+    changes: tokio::sync::watch::Receiver<u64>,
+    told: BTreeSet<ServerId>,
+}
+
+impl<'a> SlowStarts<'a> {
+    pub(super) fn new(hub: &'a Hub) -> Self {
+        Self { hub, changes: hub.stirred(), told: BTreeSet::new() }
+    }
+
+    /// Awaits a future, and reports slow starts meanwhile.
+    pub(super) async fn report_during<T>(
+        &mut self,
+        awaited: impl Future<Output = T>,
+        bar: &ProgressBar,
+    ) -> T {
+        let mut awaited = std::pin::pin!(awaited);
+        loop {
+            tokio::select! {
+                biased;
+                awaited = &mut awaited => return awaited,
+                Ok(()) = self.changes.changed() => self.tell(bar),
+            }
+        }
+    }
+
+    fn tell(&mut self, bar: &ProgressBar) {
+        for status in self.hub.statuses() {
+            // With an error, the hint is that of the last attempt.
+            if let (ManagedState::Connecting, Some(hint), None) =
+                (status.state, &status.hint, &status.error)
+                && self.told.insert(status.server.clone())
+            {
+                bar.suspend(|| note(format!("{}: {}", status.server, escape_text(hint))));
+            }
+        }
+    }
+}
+
+/// A progress bar on a terminal.
+pub(super) fn connection_bar(servers: usize) -> ProgressBar {
+    if servers == 0 {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(servers as u64);
+    let style = ProgressStyle::with_template("{spinner} reaching servers {pos}/{len} {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
