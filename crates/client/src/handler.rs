@@ -17,17 +17,17 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// without it.
 ///
 /// ```
-/// use consort_client::{BoxFuture, Host, Offers, Question, Refusal};
-/// use consort_protocol::Json;
+/// use consort_client::{BoxFuture, ClientHandler, ServerRequest};
+/// use consort_protocol::{ClientCapabilities, Json, RequestRefusal};
 ///
 /// struct Yes;
 ///
-/// impl Host for Yes {
-///     fn offers(&self) -> Offers {
-///         Offers { form: true, ..Offers::default() }
+/// impl ClientHandler for Yes {
+///     fn offers(&self) -> ClientCapabilities {
+///         ClientCapabilities { form: true, ..ClientCapabilities::default() }
 ///     }
 ///
-///     fn answer(&self, _question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+///     fn answer(&self, _: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
 ///         let accepted = Json::parse(r#"{"action":"accept","content":{}}"#).expect("it is JSON");
 ///         Box::pin(async move { Ok(accepted) })
 ///     }

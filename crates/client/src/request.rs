@@ -16,11 +16,11 @@ use crate::dialect::RequestDialect;
 ///
 /// ```
 /// use std::time::Duration;
-/// use consort_client::Request;
+/// use consort_client::OutgoingRequest;
 /// use consort_protocol::Json;
 ///
 /// let arguments = Json::parse(r#"{"city":"Paris"}"#)?;
-/// let request = Request::tool("get_weather", &arguments).idle(Duration::from_secs(10));
+/// let request = OutgoingRequest::tool("get_weather", &arguments).idle(Duration::from_secs(10));
 /// # Ok::<(), consort_protocol::JsonError>(())
 /// ```
 #[derive(Clone, Debug)]

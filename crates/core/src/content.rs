@@ -9,7 +9,7 @@ use crate::{Json, Object};
 /// The result of a tool, as MCP writes it.
 ///
 /// ```
-/// use consort_core::{Content, Json, ToolResult};
+/// use consort_core::{Json, ToolResult};
 ///
 /// let result = ToolResult::text("4");
 /// assert_eq!(result.json().as_str(), r#"{"content":[{"text":"4","type":"text"}],"isError":false}"#);

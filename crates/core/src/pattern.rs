@@ -9,11 +9,11 @@ use crate::target::SEPARATORS;
 /// name. So a server cannot impersonate another by its tool names.
 ///
 /// ```
-/// use consort_core::Pattern;
+/// use consort_core::NamePattern;
 ///
-/// assert!(Pattern::new("git*.read_*").matches("github", "read_file"));
-/// assert!(Pattern::new("read_*").matches("github", "read_file"));
-/// assert!(!Pattern::new("read_?").matches("github", "read_file"));
+/// assert!(NamePattern::new("git*.read_*").matches("github", "read_file"));
+/// assert!(NamePattern::new("read_*").matches("github", "read_file"));
+/// assert!(!NamePattern::new("read_?").matches("github", "read_file"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern {

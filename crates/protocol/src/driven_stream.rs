@@ -11,12 +11,12 @@ use futures_core::Stream;
 /// A stream of the items that a future emits. It runs while it is polled; dropping it drops the future.
 ///
 /// ```
-/// use consort_client::Emitting;
+/// use consort_protocol::DrivenStream;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let mut words = Emitting::new(|emitter| async move {
-///     emitter.emit("one").await;
-///     emitter.emit("two").await;
+/// let mut words = DrivenStream::new(|sender| async move {
+///     sender.emit("one").await;
+///     sender.emit("two").await;
 ///     "end"
 /// });
 /// let mut seen = Vec::new();

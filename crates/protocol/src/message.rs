@@ -11,10 +11,10 @@ use crate::json::{
 /// One JSON-RPC message.
 ///
 /// ```
-/// use consort_client::Message;
+/// use consort_protocol::JsonRpcMessage;
 ///
-/// let message = Message::parse(r#"{"jsonrpc":"2.0","id":1,"result":{"x": 1.10}}"#)?;
-/// let Message::Response { id, result } = message else { panic!("it has a result") };
+/// let message = JsonRpcMessage::parse(r#"{"jsonrpc":"2.0","id":1,"result":{"x": 1.10}}"#)?;
+/// let JsonRpcMessage::Response { id, result } = message else { panic!("it has a result") };
 /// assert_eq!(id.number(), Some(1));
 /// assert_eq!(result.as_bytes(), br#"{"x": 1.10}"#);
 /// # Ok::<(), consort_protocol::MessageError>(())

@@ -8,10 +8,10 @@ use crate::message::RequestId;
 /// Writes one JSON object, member by member.
 ///
 /// ```
-/// use consort_protocol::{Json, splice::Writer};
+/// use consort_protocol::{Json, splice::ObjectWriter};
 ///
 /// let arguments = Json::parse(r#"{"n": 1.0}"#)?;
-/// let mut params = Writer::new();
+/// let mut params = ObjectWriter::new();
 /// params.text("name", "echo");
 /// params.raw("arguments", arguments.as_bytes());
 /// assert_eq!(params.finish().as_str(), r#"{"name":"echo","arguments":{"n": 1.0}}"#);

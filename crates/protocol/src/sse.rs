@@ -21,9 +21,9 @@ pub struct SseEvent {
 /// Cuts a stream of bytes into events, as the HTML standard says.
 ///
 /// ```
-/// use consort_protocol::sse::Events;
+/// use consort_protocol::sse::SseDecoder;
 ///
-/// let mut events = Events::new(1 << 20);
+/// let mut events = SseDecoder::new(1 << 20);
 /// events.push(b"id: 7\ndata: {\"a\":1}\n\n");
 /// let event = events.next_event()?.expect("an empty line ends it");
 /// assert_eq!(event.data.as_ref(), br#"{"a":1}"#);

@@ -19,10 +19,10 @@ use crate::limits::{Limits, Times};
 /// caller decides. Times out only while connecting.
 ///
 /// ```no_run
-/// use consort_client::{Limits, Origin, Times};
+/// use consort_client::{HttpOrigin, Limits, Times};
 ///
 /// # async fn asks() -> Result<(), Box<dyn std::error::Error>> {
-/// let origin = Origin::new("https://models.example/v1", &Limits::default(), &Times::default())?;
+/// let origin = HttpOrigin::new("https://models.example/v1", &Limits::default(), &Times::default())?;
 /// let request = http::Request::get("/v1/models").body(bytes::Bytes::new())?;
 /// let mut response = origin.send(request).await?;
 /// while let Some(piece) = response.chunk().await {

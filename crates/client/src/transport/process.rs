@@ -37,9 +37,9 @@ const OUTLIVED: Duration = Duration::from_secs(1);
 /// needs plus those declared here.
 ///
 /// ```
-/// use consort_client::Command;
+/// use consort_client::ServerCommand;
 ///
-/// let command = Command::new("npx")
+/// let command = ServerCommand::new("npx")
 ///     .arguments(["-y", "@modelcontextprotocol/server-memory"])
 ///     .variable("MEMORY_FILE_PATH", "memory.json");
 /// assert_eq!(format!("{command:?}"), r#"npx -y @modelcontextprotocol/server-memory (MEMORY_FILE_PATH)"#);

@@ -14,11 +14,11 @@ use crate::error::ConnectError;
 /// An HTTP server's address with the headers every request to it carries.
 ///
 /// ```
-/// use consort_client::Endpoint;
+/// use consort_client::ServerUrl;
 ///
-/// let endpoint = Endpoint::new("https://mcp.example.com/mcp")?.header("Authorization", "Bearer s3cret")?;
+/// let endpoint = ServerUrl::new("https://mcp.example.com/mcp")?.header("Authorization", "Bearer s3cret")?;
 /// assert_eq!(format!("{endpoint:?}"), "https://mcp.example.com/mcp (authorization)");
-/// assert!(Endpoint::new("http://mcp.example.com/mcp").is_err());
+/// assert!(ServerUrl::new("http://mcp.example.com/mcp").is_err());
 /// # Ok::<(), consort_client::ConnectError>(())
 /// ```
 #[derive(Clone)]
