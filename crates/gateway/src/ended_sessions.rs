@@ -93,7 +93,7 @@ impl EndedSessions {
         async move {
             if store.file.is_some() {
                 let written = tokio::task::spawn_blocking(move || {
-                    store.report_failure(store.write(&session))
+                    store.report_failure(store.write(&session));
                 });
                 let _ = written.await;
             }

@@ -1,6 +1,7 @@
 //! An endpoint of the gateway: its current listing, and changes to it.
 
 mod key;
+mod kind;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,53 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
-    Call, CallEvents, Caller, Catalog, CatalogEntry, CatalogRoute, MissingName, PrimitiveKind,
-    RefusedCall, RefusedTarget, ServerId, Subscription, SubscriptionEvents, Target, Toolbox,
+    Call, CallEvents, Caller, Catalog, CatalogRoute, MissingName, PrimitiveKind, RefusedCall,
+    RefusedTarget, ServerId, Subscription, SubscriptionEvents, Target, Toolbox,
 };
 use tokio::sync::watch;
 
-use crate::listing::{EndpointListing, app_only};
+use crate::listing::EndpointListing;
 use crate::naming::{NameRegistry, NamingScheme};
 use crate::settings::{GatewaySettings, ServedProfile, ServedToolboxSet};
 use key::ListingKey;
 
 pub(crate) use key::CachedListing;
-
-/// Kind of endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum EndpointKind {
-    /// The endpoint of all servers together.
-    Whole,
-    /// The endpoint of a profile.
-    Profile(String),
-    /// One server, under its own names.
-    Server(ServerId),
-}
-
-impl fmt::Display for EndpointKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Whole => Ok(()),
-            Self::Profile(name) => write!(f, "profile:{name}"),
-            Self::Server(server) => write!(f, "server:{server}"),
-        }
-    }
-}
-
-impl EndpointKind {
-    /// Returns true if this endpoint offers an entry. Only a server's own endpoint offers tools that are for its apps
-    /// alone.
-    pub(crate) fn has(&self, kind: PrimitiveKind, entry: &CatalogEntry) -> bool {
-        match self {
-            Self::Server(server) => entry.route.server == *server,
-            _ => kind != PrimitiveKind::Tools || !app_only(entry),
-        }
-    }
-
-    pub(crate) fn has_server(&self, server: &ServerId) -> bool {
-        !matches!(self, Self::Server(only) if only != server)
-    }
-}
+pub(crate) use kind::EndpointKind;
 
 /// An endpoint.
 pub(crate) struct GatewayEndpoint {

@@ -1,5 +1,7 @@
 //! Listing of an endpoint, made from a catalog: public names, and the lists as they are sent.
 
+mod definitions;
+
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -20,6 +22,8 @@ use crate::endpoint::EndpointKind;
 use crate::naming::NameRegistry;
 use crate::request::TASKS;
 use crate::retold::uris;
+
+use definitions::{fits, renamed};
 
 /// Capability path of a server of 2025-11-25 whose tools can run as tasks.
 const LEGACY_TASKS: &str = "tasks.requests.tools.call";
@@ -369,45 +373,12 @@ impl ListingSection {
     }
 }
 
-/// Returns a definition under its public name.
-fn renamed(kind: PrimitiveKind, entry: &CatalogEntry, name: &str) -> Object {
-    if name == entry.name {
-        return entry.definition.clone();
-    }
-    let mut writer = ObjectWriter::new();
-    for (member, value) in entry.definition.members() {
-        if member == kind.name() {
-            writer.text(kind.name(), name);
-        } else {
-            writer.written(member, value.as_bytes());
-        }
-    }
-    writer.finish_object()
-}
-
 /// Returns the number of changes to this list that its servers reported.
 fn list_changes(kind: PrimitiveKind, boards: &[ListingSection; 4], catalog: &Catalog) -> u64 {
     let servers: BTreeSet<&ServerId> =
         boards[kind as usize].choices.values().map(|choice| &choice.route.server).collect();
     let count = |server: &ServerId| Some(catalog.abouts().get(server)?.list_changes[kind as usize]);
     servers.into_iter().filter_map(count).fold(0, u64::wrapping_add)
-}
-
-/// Returns true if a URI may match a template: it contains the fixed parts in order.
-fn fits(template: &str, uri: &str) -> bool {
-    let mut parts = template.split('{');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = uri.strip_prefix(first) else { return false };
-    let mut open = false;
-    for part in parts {
-        let fixed = part.split_once('}').map_or("", |(_, fixed)| fixed);
-        open = fixed.is_empty();
-        if !fixed.is_empty() {
-            let Some(at) = rest.find(fixed) else { return false };
-            rest = &rest[at + fixed.len()..];
-        }
-    }
-    open || rest.is_empty()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod body;
 mod buffer;
 mod entry;
+mod event_id;
 mod limits;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use crate::settings::GatewayLimits;
 pub(crate) use body::StreamBody;
 use buffer::{IdentityBuffer, RemovedStream, ResumePosition};
 use entry::{CallSlot, StreamEntry, StreamSource};
+use event_id::EventId;
 use limits::StreamLimits;
 
 /// Events that a call without a client may emit before it yields to others.
@@ -54,39 +56,6 @@ pub(crate) struct IdentityStreams(Mutex<IdentityBuffer>);
 impl IdentityStreams {
     fn lock(&self) -> MutexGuard<'_, IdentityBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The id of an event: its stream, and its place in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EventId {
-    source: StreamSource,
-    epoch: u32,
-    stream: u64,
-    event: u64,
-}
-
-impl std::fmt::Display for EventId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { source, epoch, stream, event } = self;
-        let source = if *source == StreamSource::Request { 'r' } else { 'n' };
-        write!(f, "{source}{epoch:08x}-{stream}-{event}")
-    }
-}
-
-impl EventId {
-    fn parse(text: &str) -> Option<Self> {
-        let source = match text.get(..1)? {
-            "r" => StreamSource::Request,
-            "n" => StreamSource::Notices,
-            _ => return None,
-        };
-        let mut parts = text[1..].split('-');
-        let epoch = u32::from_str_radix(parts.next()?, 16).ok()?;
-        let (stream, event) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let id = Self { source, epoch, stream, event };
-        // Only as we write it.
-        (parts.next().is_none() && id.to_string() == text && event < u64::MAX).then_some(id)
     }
 }
 

@@ -4,6 +4,7 @@
 mod commands;
 pub(crate) mod driver;
 mod follower;
+mod in_use;
 mod reading;
 mod readings;
 mod select;
@@ -11,6 +12,7 @@ mod variant;
 
 pub(crate) use commands::CommandReceiver;
 pub(crate) use follower::{ChangedConnections, ListFollower};
+pub(crate) use in_use::InUse;
 pub(crate) use reading::probe;
 pub(crate) use variant::AwaitedVariant;
 
@@ -378,17 +380,6 @@ impl ManagedServer {
             return Duration::ZERO;
         }
         self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
-    }
-}
-
-/// Guard of a call that uses the server.
-#[derive(Debug)]
-pub(crate) struct InUse(Arc<ManagedServer>);
-
-impl Drop for InUse {
-    fn drop(&mut self) {
-        *self.0.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.0.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
