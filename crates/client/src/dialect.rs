@@ -1,7 +1,7 @@
 //! The protocol revision in force for one server, and the members that every request carries in it.
 
 use consort_protocol::splice::ObjectWriter;
-use consort_protocol::{ClientCapabilities, Era, Json, Revision, TASKS, TaskHandling};
+use consort_protocol::{ClientCapabilities, Era, Json, Revision, TASKS_EXTENSION, TaskHandling};
 use serde::{Deserialize, Serialize};
 
 use crate::request::OutgoingRequest;
@@ -52,7 +52,7 @@ impl RequestDialect {
         let mut with_tasks = offers.clone();
         with_tasks
             .extensions
-            .entry(TASKS.to_owned())
+            .entry(TASKS_EXTENSION.to_owned())
             .or_insert_with(|| Json::from(serde_json::json!({})));
         let capabilities = [plain, with_tasks.capabilities(revision)];
         let mut meta = Vec::new();

@@ -31,7 +31,7 @@ pub use primitive::{PARTIAL_LIST, PrimitiveKind};
 pub use revision::{Era, Revision, UnknownRevision};
 pub use server_request::{
     ClientCapabilities, LogLevel, PendingServerRequest, Progress, RequestRefusal, RequestResponder,
-    SendObserver, ServerRequestHandling, TASKS, TaskHandling,
+    SendObserver, ServerRequestHandling, TASKS_EXTENSION, TaskHandling,
 };
 #[cfg(feature = "budget")]
 pub use shares::{Holdings, TurnQueue};

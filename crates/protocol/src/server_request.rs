@@ -8,7 +8,7 @@ use crate::revision::{Era, Revision};
 use crate::splice::ObjectWriter;
 
 /// The extension that lets a modern server turn a call into a task.
-pub const TASKS: &str = "io.modelcontextprotocol/tasks";
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The refusal of a request whose [`RequestResponder`] was dropped.
 const UNANSWERED: &str = "nobody is there to answer";
@@ -161,7 +161,8 @@ impl ClientCapabilities {
         }
         // The tasks extension is spoken in the modern era only; before, tasks are another protocol.
         let modern = revision.era() == Era::Modern;
-        let extensions = self.extensions.iter().filter(|(name, _)| modern || *name != TASKS);
+        let extensions =
+            self.extensions.iter().filter(|(name, _)| modern || *name != TASKS_EXTENSION);
         declare(&mut writer, "extensions", extensions);
         declare(&mut writer, "experimental", self.experimental.iter());
         writer.finish()
@@ -334,7 +335,8 @@ mod tests {
 
     #[test]
     fn only_what_a_revision_knows_is_declared() {
-        let tasks = BTreeMap::from([(TASKS.to_owned(), Json::from(serde_json::json!({})))]);
+        let tasks =
+            BTreeMap::from([(TASKS_EXTENSION.to_owned(), Json::from(serde_json::json!({})))]);
         let all = ClientCapabilities {
             form: true,
             url: true,

@@ -48,7 +48,9 @@ fn collect(doc: &Value, id: &Value, path: &str, items: &mut Vec<String>) {
                 return;
             }
             let path = path.trim_end_matches("::");
-            children(&inner["items"]).iter().for_each(|id| collect(doc, id, path, items));
+            for id in children(&inner["items"]) {
+                collect(doc, &id, path, items);
+            }
         }
         _ => {
             let is_public = item["visibility"] == "public" || item["visibility"] == "default";
@@ -57,10 +59,13 @@ fn collect(doc: &Value, id: &Value, path: &str, items: &mut Vec<String>) {
             }
             items.push(format!("{kind} {path}"));
             for list in ["items", "variants", "impls"] {
-                children(&inner[list]).iter().for_each(|id| collect(doc, id, &path, items));
+                for id in children(&inner[list]) {
+                    collect(doc, &id, &path, items);
+                }
             }
-            let fields = children(&inner["kind"]["plain"]["fields"]);
-            fields.iter().for_each(|id| collect(doc, id, &path, items));
+            for id in children(&inner["kind"]["plain"]["fields"]) {
+                collect(doc, &id, &path, items);
+            }
         }
     }
 }
