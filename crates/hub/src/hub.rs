@@ -39,10 +39,10 @@ const SWEEP: Duration = Duration::from_secs(30);
 ///
 /// ```
 /// use consort_core::{Caller, Toolbox};
-/// use consort_hub::{Hub, Settings, builtin};
+/// use consort_hub::{Hub, HubSettings, builtin};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let mut settings = Settings::default();
+/// let mut settings = HubSettings::default();
 /// settings.local.insert("builtin".parse()?, builtin());
 /// let hub = Hub::start(settings);
 /// let catalog = hub.catalog(&Caller::person("me"));
