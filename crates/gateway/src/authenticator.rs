@@ -7,8 +7,6 @@ use consort_core::{BoxFuture, Caller};
 use http::HeaderValue;
 use sha2::{Digest, Sha256};
 
-use crate::settings::{BearerToken, ClientAccess};
-
 /// Authenticates the callers of a gateway.
 ///
 /// A request with a credential is first looked up with [`cached`](Self::cached), which must not wait, and only then
@@ -42,6 +40,44 @@ pub trait Authenticator: fmt::Debug + Send + Sync {
     fn challenge(&self, endpoint: &RequestedEndpoint<'_>) -> HeaderValue {
         let _ = endpoint;
         HeaderValue::from_static("Bearer realm=\"consort\"")
+    }
+}
+
+/// Authentication of a gateway's clients.
+#[derive(Clone, Debug)]
+pub enum ClientAccess {
+    /// No authentication.
+    Anyone,
+    /// Bearer tokens.
+    Tokens(Vec<BearerToken>),
+    /// A pluggable authenticator.
+    Authenticator(Arc<dyn Authenticator>),
+}
+
+/// A configured bearer token.
+#[derive(Clone)]
+pub struct BearerToken {
+    /// The caller that it authenticates.
+    pub caller: Caller,
+    /// The text after `Bearer`.
+    pub secret: String,
+}
+
+impl BearerToken {
+    /// The owner's token.
+    pub fn owner(secret: impl Into<String>) -> Self {
+        Self { caller: Caller::owner(), secret: secret.into() }
+    }
+
+    /// The token of a client that the config names.
+    pub fn client(name: impl Into<String>, secret: impl Into<String>) -> Self {
+        Self { caller: Caller::client(name), secret: secret.into() }
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("caller", &self.caller).finish_non_exhaustive()
     }
 }
 

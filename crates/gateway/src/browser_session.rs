@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::authenticator::{
     Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
 };
+use crate::limits::GatewayLimits;
 use crate::sealing;
-use crate::settings::GatewayLimits;
 
 /// The header in which a page sends its secret.
 pub(crate) const PAGE_SECRET: HeaderName = HeaderName::from_static("x-consort-session");
@@ -267,7 +267,7 @@ pub(crate) fn has_cookie(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{BearerToken, ClientAccess};
+    use crate::authenticator::{BearerToken, ClientAccess};
 
     fn door(limits: &GatewayLimits) -> BrowserSignIn {
         let authenticator =

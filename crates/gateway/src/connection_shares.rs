@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::GatewayLimits;
+use crate::limits::GatewayLimits;
 
 /// The client connections of a gateway, by identity.
 #[derive(Debug)]

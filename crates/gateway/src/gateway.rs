@@ -12,16 +12,16 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::authenticator::Authenticator;
+use crate::authenticator::{Authenticator, ClientAccess};
 use crate::browser_session::{BrowserSessions, BrowserSignIn};
 use crate::connection_shares::ConnectionShares;
 use crate::endpoint::GatewayEndpoints;
+use crate::limits::GatewayLimits;
 use crate::listing::EndpointListing;
+use crate::permissions::GatewayPermissions;
 use crate::sealing::TokenSealer;
 use crate::sessions::SessionStore;
-use crate::settings::{
-    ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedToolboxSet,
-};
+use crate::settings::{GatewaySettings, ServedToolboxSet};
 use crate::sse::SseClients;
 use crate::streams::ResumableStreams;
 use crate::suspended_calls::SuspendedCalls;

@@ -289,7 +289,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{BearerToken, ClientAccess};
+    use crate::authenticator::{BearerToken, ClientAccess};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();

@@ -7,9 +7,9 @@ use consort_protocol::splice::ObjectWriter;
 use consort_protocol::{Era, Revision};
 
 use crate::endpoint::GatewayEndpoint;
+use crate::limits::GatewayLimits;
 use crate::sealing::secret;
 use crate::session::ClientSessionState;
-use crate::settings::GatewayLimits;
 
 /// Returns the newest revision that both sides know, and the capabilities that a legacy client declares.
 pub(crate) fn negotiated(params: &Object) -> (Revision, ClientCapabilities) {

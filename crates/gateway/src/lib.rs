@@ -22,12 +22,14 @@ mod handshake;
 mod health;
 mod http;
 mod http_routes;
+mod limits;
 mod linger;
 mod listen;
 mod listening;
 mod listing;
 mod naming;
 mod overflow;
+mod permissions;
 mod post;
 mod relay;
 mod request;
@@ -58,7 +60,8 @@ pub mod fuzzing {
 }
 
 pub use authenticator::{
-    AuthError, Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
+    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, PresentedCredential,
+    RequestedEndpoint,
 };
 pub use browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession};
 pub use forwarded::{
@@ -67,10 +70,9 @@ pub use forwarded::{
 pub use gateway::{ClientNameHandle, ClientNameSnapshot, Gateway, GatewayCounts};
 pub use guard::{HostPattern, InvalidHost};
 pub use http_routes::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
+pub use limits::GatewayLimits;
 pub use naming::{NameRecord, NamingScheme, forget_names, read_names};
+pub use permissions::GatewayPermissions;
 pub use sealing::{SealingKey, SealingKeyError};
-pub use settings::{
-    BearerToken, ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings, ServedProfile,
-    ServedToolboxSet,
-};
+pub use settings::{GatewaySettings, ServedProfile, ServedToolboxSet};
 pub use socket::ListeningSocket;

@@ -12,7 +12,7 @@ use consort_protocol::late::is_late;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::settings::GatewayLimits;
+use crate::limits::GatewayLimits;
 use crate::strict_heads::StrictHeads;
 
 /// The response to a request whose head takes too long.

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 
 use crate::gateway::Inner;
-use crate::settings::GatewayLimits;
+use crate::limits::GatewayLimits;
 use crate::socket::{ClientStream, ListeningSockets};
 
 /// The response to each of them.

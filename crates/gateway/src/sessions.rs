@@ -15,9 +15,9 @@ use crate::clock::sealed_now;
 use crate::connection_shares::reserve;
 use crate::ended_sessions::{EndedSession, EndedSessions};
 use crate::endpoint::{EndpointKind, GatewayEndpoint};
+use crate::limits::GatewayLimits;
 use crate::sealing::{SealingKey, TokenSealer, secret};
 use crate::session::ClientSessionState;
-use crate::settings::GatewayLimits;
 
 /// Divisor of the idle timeout: a session that was idle for that long may be evicted for a new one.
 const LEFT: u32 = 30;

@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
     use crate::connection_shares::ConnectionShares;
-    use crate::settings::GatewayLimits;
+    use crate::limits::GatewayLimits;
 
     const MIB: usize = 1 << 20;
     const STALLED: Duration = Duration::from_secs(30);

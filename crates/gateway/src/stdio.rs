@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::body_chunks::BodyChunks;
 use crate::client_channel::ClientChannel;
 use crate::gateway::Gateway;
-use crate::settings::GatewayLimits;
+use crate::limits::GatewayLimits;
 
 /// Maximum size of a line buffer that is reused.
 const LONG: usize = 1 << 20;

@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::body::event;
 use crate::body_chunks::BodyChunks;
 use crate::gateway::Inner;
+use crate::limits::GatewayLimits;
 use crate::request::{AnsweringRequest, ClientMessage};
 use crate::sealing::random;
 use crate::session::ClientSessionState;
-use crate::settings::GatewayLimits;
 
 pub(crate) use body::StreamBody;
 use buffer::{IdentityBuffer, RemovedStream, ResumePosition};

@@ -17,8 +17,8 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::clock::sealed_now;
+use crate::limits::GatewayLimits;
 use crate::sealing::{TokenSealer, random};
-use crate::settings::GatewayLimits;
 
 pub(crate) use input_requests::InputRequests;
 

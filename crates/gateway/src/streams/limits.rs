@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::settings::GatewayLimits;
+use crate::limits::GatewayLimits;
 
 /// Divisor of all held bytes: the part that events stored for resumption may take.
 const SHARE: usize = 8;
