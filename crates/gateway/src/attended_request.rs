@@ -6,10 +6,10 @@ use std::time::Duration;
 use consort_core::Caller;
 use http::StatusCode;
 
-use crate::body::event;
 use crate::body_chunks::BodyChunks;
+use crate::event_frame::event;
 use crate::gateway::Inner;
-use crate::http::{HttpReply, bare, message, resumable, stream};
+use crate::reply::{HttpReply, bare, message, resumable, stream};
 use crate::request::{AnsweringRequest, ClientMessage};
 use crate::session::ClientSessionState;
 use crate::streams::ResumableStreams;

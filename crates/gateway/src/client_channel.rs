@@ -18,7 +18,6 @@ use crate::endpoint::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::handshake::{open, welcome};
 use crate::listen;
-use crate::post::receive;
 use crate::request::{
     ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, RequestOrigin, named_revision,
 };
@@ -121,7 +120,7 @@ impl ClientChannel {
                     }
                 }
                 if let Some(session) = self.session() {
-                    receive(&session, other);
+                    session.receive(other);
                 }
             }
         }

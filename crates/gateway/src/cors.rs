@@ -7,7 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
-use crate::http::{HttpReply, bare};
+use crate::reply::{HttpReply, bare};
 
 /// The methods of every endpoint.
 const METHODS: &str = "GET, POST, DELETE";

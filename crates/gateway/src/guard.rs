@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use consort_core::Caller;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 
 use crate::authenticator::{AuthError, Authenticator, PresentedCredential, RequestedEndpoint};
 use crate::browser_session::{BrowserSignIn, has_cookie};
-use crate::forwarded::ClientEnd;
-use crate::gateway::Inner;
 use crate::http_routes::{HttpRequestContext, RouteAccess};
 
 /// The loopback names of this machine.
@@ -256,34 +254,6 @@ fn check_page(headers: &HeaderMap) -> Result<RequestingPage, RequestRejection> {
     let origin = origin.to_str().map_err(|_| RequestRejection::Page)?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if is_own_origin(origin, host) { Ok(RequestingPage::Own) } else { Err(RequestRejection::Page) }
-}
-
-impl Inner {
-    /// Counts a refused request, and logs it within the rate limit. The log line omits the token.
-    pub(crate) fn note_refusal<B>(
-        &self,
-        refused: RequestRejection,
-        request: &Request<B>,
-        client: &ClientEnd,
-    ) {
-        let (path, headers) = (request.uri().path(), request.headers());
-        let reason = refused.as_str();
-        self.records.metrics.refusals.count(reason);
-        if !self.records.lines.refusals.admits() {
-            return;
-        }
-        let most = self.settings.limits.logged_chars;
-        let short = |text: &str| -> String {
-            let short: String = text.chars().take(most).collect();
-            short.escape_debug().to_string()
-        };
-        let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(short);
-        let (host, origin) = (header(HOST), header(ORIGIN));
-        let has_token = headers.contains_key(AUTHORIZATION);
-        let (path, status) = (short(path), refused.status().as_u16());
-        let client = short(&client.address());
-        tracing::warn!(reason, status, path, host, origin, has_token, client, "request refused");
-    }
 }
 
 #[cfg(test)]

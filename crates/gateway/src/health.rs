@@ -14,9 +14,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::authenticator::RequestedEndpoint;
 use crate::body::{ConnectionBody, ResponseBody};
+use crate::connection::{ConnectionClose, serve_connection};
 use crate::gateway::{Gateway, Inner};
 use crate::guard;
-use crate::http::{ConnectionClose, HttpReply, bare, only, refuse, serve_connection, text};
+use crate::reply::{HttpReply, bare, only, refuse, text};
 use crate::socket::{ClientStream, ListeningSocket, ListeningSockets};
 use crate::stall::StallGuard;
 

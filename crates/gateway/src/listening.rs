@@ -6,9 +6,9 @@ use consort_core::DrivenStream;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::answer::RequestAnswer;
-use crate::http::{HttpReply, bare, only, resumable, text};
 use crate::listen;
 use crate::post::{PostContext, accepts_events, header};
+use crate::reply::{HttpReply, bare, only, resumable, text};
 use crate::request::{AnsweringRequest, ClientMessage};
 use crate::session::ClientSessionState;
 use crate::streams::{ResumableStreams, ResumedStream};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 
-use crate::gateway::Inner;
 use crate::limits::GatewayLimits;
 use crate::socket::{ClientStream, ListeningSockets};
 
@@ -36,10 +36,10 @@ impl OverflowResponder {
     }
 
     /// Rejects a connection.
-    pub(crate) async fn turn_away(&self, gateway: &Inner, stream: ClientStream) {
+    pub(crate) async fn turn_away(&self, tasks: &TaskTracker, stream: ClientStream) {
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
         let hold = self.hold;
-        gateway.tasks.spawn(async move {
+        tasks.spawn(async move {
             let _place = place;
             // Whoever does not hear it in time is gone, and so is the answer.
             let _ = tokio::time::timeout(hold, respond(stream)).await;
@@ -69,7 +69,11 @@ impl ReserveDescriptors {
     }
 
     /// Accepts the next connection with a reserved descriptor, and rejects it. Returns true if one was rejected.
-    pub(crate) async fn turn_away(&self, gateway: &Inner, listeners: &ListeningSockets) -> bool {
+    pub(crate) async fn turn_away(
+        &self,
+        tasks: &TaskTracker,
+        listeners: &ListeningSockets,
+    ) -> bool {
         let spare = self.files.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(spare) = spare else { return false };
         drop(spare);
@@ -80,7 +84,7 @@ impl ReserveDescriptors {
             refill(&reserve);
             return false;
         };
-        gateway.tasks.spawn(async move {
+        tasks.spawn(async move {
             let _ = tokio::time::timeout(hold, respond(stream)).await;
             refill(&reserve);
         });

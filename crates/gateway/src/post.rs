@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use consort_audit::MessageTransport;
 use consort_audit::trace;
-use consort_core::{BoxFuture, Caller, Object, PrimitiveKind, RequestRefusal};
+use consort_core::{BoxFuture, Caller, Object, PrimitiveKind};
 use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId, Revision};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
@@ -19,17 +19,18 @@ use crate::body_chunks::BodyChunks;
 use crate::endpoint::{CachedListing, GatewayEndpoint};
 use crate::gateway::Inner;
 use crate::handshake::{negotiated, welcome};
-use crate::http::{HttpReply, SESSION, bare, message, only, read, text};
 use crate::listen;
+use crate::reply::{HttpReply, bare, message, only, text};
 use crate::request::{
     AnsweringRequest, ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, NameSearch,
     RequestOrigin, by_client,
 };
+use crate::request_body::read;
 use crate::seek;
 use crate::serve::serve;
 use crate::session::ClientSessionState;
 use crate::sessions::NoSession;
-use headers::{VERSION, check, speaks_modern};
+use headers::{SESSION, VERSION, check, speaks_modern};
 
 pub(crate) use headers::{accepts_events, header};
 
@@ -140,7 +141,7 @@ impl<'a> PostContext<'a> {
         match read {
             JsonRpcMessage::Request { id, body } => self.request(&headers, id, body, session),
             other => {
-                receive(&session, other);
+                session.receive(other);
                 bare(StatusCode::ACCEPTED).into()
             }
         }
@@ -172,7 +173,7 @@ impl<'a> PostContext<'a> {
                         }
                     }
                 }
-                Ok(other) => receive(&session, other),
+                Ok(other) => session.receive(other),
                 Err(error) => {
                     let failure = RequestFailure::new(error.code(&bytes), error.to_string());
                     let answer = RequestAnswer::error(Era::Legacy, None, &failure);
@@ -355,22 +356,4 @@ fn too_many() -> HttpReply {
     let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
     reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
     reply
-}
-
-/// Handles a response, error or notification of a legacy client.
-pub(crate) fn receive(session: &ClientSessionState, message: JsonRpcMessage) {
-    match message {
-        JsonRpcMessage::Response { id, result } => {
-            session.answer(&id, Ok(result.json().clone()));
-        }
-        JsonRpcMessage::Error { id: Some(id), error } => {
-            session.answer(&id, Err(RequestRefusal { code: error.code, message: error.message }));
-        }
-        JsonRpcMessage::Notification(body) if body.method == "notifications/cancelled" => {
-            if let Some(id) = body.params.get("requestId").and_then(RequestId::from_json) {
-                session.cancel(&id);
-            }
-        }
-        _ => {}
-    }
 }

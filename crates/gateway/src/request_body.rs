@@ -10,7 +10,7 @@ use hyper::body::{Body as HttpBody, Incoming};
 
 use crate::connection_shares::memory_holder;
 use crate::gateway::Inner;
-use crate::http::{HttpReply, text};
+use crate::reply::{HttpReply, text};
 
 /// A message of fewer bytes is copied out of its connection's read buffer: the buffer can then be reused, and a waiting
 /// call keeps only the bytes it needs.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use consort_core::{
     Caller, ClientCapabilities, ClientSession, Json, LogLevel, RequestRefusal, RequestResponder,
 };
-use consort_protocol::{RequestId, Revision};
+use consort_protocol::{JsonRpcMessage, RequestId, Revision};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -132,6 +132,24 @@ impl ClientSessionState {
             reply.send(answer);
         }
         asked
+    }
+
+    /// Handles a response, error or notification of a legacy client.
+    pub(crate) fn receive(&self, message: JsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Response { id, result } => {
+                self.answer(&id, Ok(result.json().clone()));
+            }
+            JsonRpcMessage::Error { id: Some(id), error } => {
+                self.answer(&id, Err(RequestRefusal { code: error.code, message: error.message }));
+            }
+            JsonRpcMessage::Notification(body) if body.method == "notifications/cancelled" => {
+                if let Some(id) = body.params.get("requestId").and_then(RequestId::from_json) {
+                    self.cancel(&id);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Removes withdrawn requests to the client and returns the ids of those that were still unanswered.

@@ -18,8 +18,9 @@ use crate::connection_shares::reserve;
 use crate::endpoint::GatewayEndpoint;
 use crate::forwarded::BasePath;
 use crate::gateway::Inner;
-use crate::http::{HttpReply, bare, only, read, stream, text};
+use crate::reply::{HttpReply, bare, only, stream, text};
 use crate::request::ClientMessage;
+use crate::request_body::read;
 use crate::sealing::secret;
 
 /// The clients with an open stream, by the name in their URL.

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::connection_shares::ClientConnection;
-use crate::gateway::Inner;
+use crate::limits::GatewayLimits;
 
 /// A connection that ends if its peer does not read for `limit`.
 #[derive(Debug)]
@@ -46,8 +46,12 @@ impl<T> StallGuard<T> {
     }
 
     /// Wraps the connection of a client, with the limits of its gateway.
-    pub(crate) fn of_client(inner: T, gateway: &Inner, client: &Arc<ClientConnection>) -> Self {
-        let (limits, budget) = (&gateway.settings.limits, gateway.budget.clone());
+    pub(crate) fn of_client(
+        inner: T,
+        limits: &GatewayLimits,
+        budget: MemoryBudget,
+        client: &Arc<ClientConnection>,
+    ) -> Self {
         let (client, contended) = (Arc::clone(client), limits.stalled_contended);
         Self::new(inner, limits.stalled).yielding(client, budget, contended)
     }
@@ -158,7 +162,6 @@ mod tests {
 
     use super::*;
     use crate::connection_shares::ConnectionShares;
-    use crate::limits::GatewayLimits;
 
     const MIB: usize = 1 << 20;
     const STALLED: Duration = Duration::from_secs(30);

@@ -16,8 +16,8 @@ use consort_core::IdentityId;
 use futures_core::Stream;
 use tokio_util::sync::CancellationToken;
 
-use crate::body::event;
 use crate::body_chunks::BodyChunks;
+use crate::event_frame::event;
 use crate::gateway::Inner;
 use crate::limits::GatewayLimits;
 use crate::request::{AnsweringRequest, ClientMessage};

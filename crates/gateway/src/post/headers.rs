@@ -10,6 +10,7 @@ use crate::answer::{HEADER_MISMATCH, RequestFailure};
 use crate::endpoint::CachedListing;
 use crate::request::named_revision;
 
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
