@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use consort_audit::ledger::Ledger;
 use consort_audit::metrics::ExternalMetrics;
 use consort_audit::{CallSinks, ServerStatus};
-use consort_core::{Caller, CatalogRoute, Json, PrimitiveKind};
+use consort_core::{Caller, CatalogRoute, PrimitiveKind};
 use consort_protocol::MemoryBudget;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -345,9 +345,4 @@ fn limits_in_force(limits: &GatewayLimits) -> [(&'static str, i64); 5] {
         ("request_body_bytes", whole(limits.body_bytes)),
         ("held_bytes", whole(limits.held_bytes)),
     ]
-}
-
-/// An object without members.
-pub(crate) fn empty() -> Json {
-    consort_core::Object::empty().json().clone()
 }

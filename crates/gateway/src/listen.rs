@@ -15,9 +15,11 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::answer::empty;
 use crate::answer::{self, INVALID_PARAMS, RequestAnswer, RequestFailure};
 use crate::endpoint::GatewayEndpoint;
-use crate::gateway::{Inner, empty};
+use crate::era_results::{call_failure, unknown_resource};
+use crate::gateway::Inner;
 use crate::listing::EndpointListing;
 use crate::request::{ClientDialect, ClientMessage, ClientRequest};
 use crate::session::ClientSessionState;
@@ -180,7 +182,7 @@ pub(crate) async fn subscribe(
     let menu = request.current_listing();
     let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
         .pop_first()
-        .ok_or_else(|| RequestFailure::no_resource(Era::Legacy, &uri))?;
+        .ok_or_else(|| unknown_resource(Era::Legacy, &uri))?;
     let (front, caller) = (&session.endpoint, &session.caller);
     let watch = UpstreamSubscriber {
         front,
@@ -260,7 +262,7 @@ impl UpstreamSubscriber<'_> {
             session: self.session,
         });
         match events.next().await {
-            Some(SubscriptionEvent::End(error)) => Err(RequestFailure::of(Era::Legacy, &error)),
+            Some(SubscriptionEvent::End(error)) => Err(call_failure(Era::Legacy, &error)),
             Some(_) => Ok(events),
             None => Err(RequestFailure::new(answer::INTERNAL, "the server does not tell of it")),
         }

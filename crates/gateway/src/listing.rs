@@ -17,8 +17,8 @@ use consort_protocol::headers::ParamHeaders;
 use consort_protocol::splice::ObjectWriter;
 use serde_json::json;
 
-use crate::answer;
 use crate::endpoint::EndpointKind;
+use crate::era_results;
 use crate::naming::NameRegistry;
 use crate::request::TASKS;
 use crate::retold::uris;
@@ -349,7 +349,7 @@ impl ListingSection {
                 if at > 0 {
                     bytes.put_u8(b',');
                 }
-                bytes.put_slice(answer::in_era(item, era).as_bytes());
+                bytes.put_slice(era_results::in_era(item, era).as_bytes());
             }
             bytes.put_u8(b']');
             if number + 1 < count {

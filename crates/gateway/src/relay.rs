@@ -14,7 +14,8 @@ use consort_core::{
 use consort_protocol::Era;
 use consort_protocol::splice::{self};
 
-use crate::answer::{self, RequestAnswer, RequestFailure};
+use crate::answer::{RequestAnswer, RequestFailure};
+use crate::era_results;
 use crate::gateway::Inner;
 use crate::request::{ClientDialect, ClientMessage, ClientRequest};
 use crate::retold::{is_included, logged, report, under_our_names};
@@ -55,7 +56,7 @@ pub(crate) async fn pass(
             let server = made.server.clone();
             let result = answered_in_session(gateway, request, session, made, emitter).await?;
             let result = under_our_names(&request.current_listing(), &server, result);
-            let result = answer::legacy(session.revision, &result);
+            let result = era_results::legacy(session.revision, &result);
             Ok(RequestAnswer::result(&request.id, result))
         }
         ClientDialect::Modern(modern) => {
@@ -150,7 +151,7 @@ pub(crate) async fn answered_in_session(
                         Ok(tasks::created(gateway, request, &server, &task))
                     }
                     Ok(outcome) => Ok(outcome.object().clone()),
-                    Err(error) => answer::failed(Era::Legacy, &error),
+                    Err(error) => era_results::failed(Era::Legacy, &error),
                 };
             }
             _ => None,

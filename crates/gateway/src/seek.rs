@@ -2,8 +2,9 @@
 
 use consort_core::{Caller, PrimitiveKind};
 
-use crate::answer::{self, RequestFailure};
+use crate::answer::RequestFailure;
 use crate::endpoint::GatewayEndpoint;
+use crate::era_results;
 use crate::gateway::Inner;
 use crate::request::{ClientRequest, NameSearch};
 use crate::serve::{ServerOperation, route};
@@ -29,7 +30,7 @@ pub(crate) async fn find_target(
         None | Some(Ok(false)) => refused(failure),
         Some(Ok(true)) => route(&request.current_listing(), request).or_else(refused),
         Some(Err(error)) => {
-            let failed = answer::failed(request.era(), &error).err().unwrap_or(failure);
+            let failed = era_results::failed(request.era(), &error).err().unwrap_or(failure);
             request.record_refusal(Some(error));
             Err(failed)
         }

@@ -15,8 +15,10 @@ use consort_protocol::splice::ObjectWriter;
 use consort_protocol::{DrivenStream, Era, Revision};
 use serde_json::json;
 
+use crate::answer::empty;
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};
-use crate::gateway::{Inner, empty};
+use crate::era_results::{unknown_item, unknown_resource};
+use crate::gateway::Inner;
 use crate::listen;
 use crate::listing::EndpointListing;
 use crate::relay;
@@ -320,9 +322,7 @@ pub(crate) fn route(
         None if kind == PrimitiveKind::Tools => {
             match request.endpoint.unlisted(&request.caller, given) {
                 Some(Ok(target)) => Ok(target),
-                Some(Err(hint)) => {
-                    Err(RequestFailure::unknown(kind.singular(), given, Some(&hint)))
-                }
+                Some(Err(hint)) => Err(unknown_item(kind.singular(), given, Some(&hint))),
                 None => Err(no_such(menu, kind, given)),
             }
         }
@@ -332,7 +332,7 @@ pub(crate) fn route(
         let known =
             menu.board(PrimitiveKind::Resources).get(uri).map(|choice| choice.route.clone());
         let route = known.or_else(|| menu.owner(uri));
-        route.ok_or_else(|| RequestFailure::no_resource(request.era(), uri))
+        route.ok_or_else(|| unknown_resource(request.era(), uri))
     };
     match request.method.as_str() {
         "tools/call" => {
@@ -382,5 +382,5 @@ fn completed(
 fn no_such(menu: &EndpointListing, kind: PrimitiveKind, given: &str) -> RequestFailure {
     let near = nearest(given, menu.board(kind).names());
     let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-    RequestFailure::unknown(kind.singular(), given, hint.as_deref())
+    unknown_item(kind.singular(), given, hint.as_deref())
 }

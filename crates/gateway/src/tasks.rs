@@ -17,9 +17,8 @@ use consort_protocol::{Era, Revision};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::answer::{
-    self, INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY, RequestAnswer, RequestFailure,
-};
+use crate::answer::{INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY, RequestAnswer, RequestFailure};
+use crate::era_results::{self, call_failure};
 use crate::gateway::Inner;
 use crate::relay;
 use crate::request::{ClientDialect, ClientMessage, ClientRequest, TASKS};
@@ -180,7 +179,7 @@ pub(crate) async fn serve(
             let mut about = TaskRequest::new(request, &ticket, &modern.offers);
             about.capabilities = Some(modern.capabilities.clone());
             let asked = about.ask(request.method.clone()).await;
-            renamed(&asked.map_err(|error| RequestFailure::of(Era::Modern, &error))?, &given)
+            renamed(&asked.map_err(|error| call_failure(Era::Modern, &error))?, &given)
         }
         (ClientDialect::Legacy(session), "tasks/get" | "tasks/result" | "tasks/cancel", true) => {
             let about = TaskRequest::new(request, &ticket, &session.offers);
@@ -197,10 +196,10 @@ pub(crate) async fn serve(
         under_our_names(&request.current_listing(), &ticket.server, result)
     });
     let result = match &request.speaker {
-        ClientDialect::Modern(_) => answer::modern(&request.method, &result),
+        ClientDialect::Modern(_) => era_results::modern(&request.method, &result),
         ClientDialect::Legacy(session) => {
             let result = under_our_names(&request.current_listing(), &ticket.server, result);
-            answer::legacy(session.revision, &result)
+            era_results::legacy(session.revision, &result)
         }
     };
     Ok(RequestAnswer::result(&request.id, result))
@@ -237,8 +236,7 @@ async fn list(
             let mut call = Call::other(caller, server.clone(), "tasks/list", params).by(client);
             call.log = LogDelivery::None;
             let page = consort_core::end(request.endpoint.call(call)).await;
-            let page =
-                page.map_err(|error| RequestFailure::of(Era::Legacy, &error))?.object().clone();
+            let page = page.map_err(|error| call_failure(Era::Legacy, &error))?.object().clone();
             for task in page.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {
                 let Some(task) = task.to_object() else { continue };
                 let name = names.of(task.text("taskId").unwrap_or_default(), Some(&session.offers));

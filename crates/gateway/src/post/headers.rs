@@ -6,6 +6,7 @@ use consort_protocol::{Era, Notification, Revision};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName};
 
+use crate::answer::empty;
 use crate::answer::{HEADER_MISMATCH, RequestFailure};
 use crate::endpoint::CachedListing;
 use crate::request::named_revision;
@@ -66,7 +67,7 @@ pub(super) fn check(
             if choice.mirrors.is_empty() {
                 return Ok(());
             }
-            let arguments = body.params.get("arguments").unwrap_or_else(crate::gateway::empty);
+            let arguments = body.params.get("arguments").unwrap_or_else(empty);
             let values = choice.mirrors.values(&arguments);
             for header in choice.mirrors.names() {
                 match values.iter().find(|(name, _)| name == header) {

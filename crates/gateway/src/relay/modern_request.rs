@@ -10,8 +10,9 @@ use consort_protocol::Era;
 use consort_protocol::splice::{self, ObjectWriter};
 
 use super::{MadeCall, TOGETHER, next};
-use crate::answer::{self, INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
+use crate::answer::{INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
 use crate::body_chunks::BodyChunks;
+use crate::era_results;
 use crate::gateway::Inner;
 use crate::request::{ClientMessage, ClientRequest, ModernDeclarations};
 use crate::retold::{is_included, logged, report, under_our_names};
@@ -242,10 +243,10 @@ impl ModernRequest<'_> {
                     .ok_or_else(|| RequestFailure::new(INTERNAL, message))?;
                 return Ok((&urls).into());
             }
-            Err(error) => answer::failed(Era::Modern, &error)?,
+            Err(error) => era_results::failed(Era::Modern, &error)?,
         };
         let result = under_our_names(&self.request.current_listing(), server, result);
-        Ok(answer::modern(&self.request.method, &result))
+        Ok(era_results::modern(&self.request.method, &result))
     }
 
     /// A modern server's `input_required` result, with its state sealed by the gateway.

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::request::TaskRequest;
 use super::{is_terminal, modern_state, state};
 use crate::answer::{INTERNAL, INVALID_PARAMS, RequestFailure};
+use crate::era_results::call_failure;
 use crate::gateway::Inner;
 use crate::suspended_calls::InputRequests;
 
@@ -158,7 +159,7 @@ pub(super) async fn detailed(
     about: &TaskRequest,
     name: &str,
 ) -> Result<Object, RequestFailure> {
-    let failure = |error: CallError| RequestFailure::of(Era::Modern, &error);
+    let failure = |error: CallError| call_failure(Era::Modern, &error);
     let now = about.ask("tasks/get").await.map_err(failure)?;
     let status = now.text("status");
     match status.as_deref() {
@@ -250,7 +251,7 @@ pub(super) async fn update(
         Some(waiting) => waiting.lock().await.questions.answer(&responses),
         None => {
             let known = about.ask("tasks/get").await;
-            known.map_err(|error| RequestFailure::of(Era::Modern, &error))?;
+            known.map_err(|error| call_failure(Era::Modern, &error))?;
         }
     }
     Ok(acknowledged())
@@ -261,7 +262,7 @@ pub(super) async fn cancel(gateway: &Inner, about: &TaskRequest) -> Result<Objec
     if let Err(error) = about.ask("tasks/cancel").await {
         let state = about.ask("tasks/get").await;
         if !state.is_ok_and(|state| is_terminal(state.text("status").as_deref())) {
-            return Err(RequestFailure::of(Era::Modern, &error));
+            return Err(call_failure(Era::Modern, &error));
         }
     } else {
         gateway.task_inputs.forget(about);
