@@ -153,17 +153,22 @@ impl ClientChannel {
     /// Handles `initialize` of a legacy client.
     fn initialize(self: &Arc<Self>, id: RequestId, body: &Notification) {
         let session =
-            open(&self.front, self.caller.clone(), &body.params, &self.gateway.settings.limits);
+            open(&self.front.key, self.caller.clone(), &body.params, &self.gateway.settings.limits);
         let before = self.lock().session.replace(Arc::clone(&session));
         if let Some(before) = before {
             before.end();
         }
         let pipe = Arc::clone(self);
         self.spawn(TaskLifetime::Once, async move {
-            let answer = RequestAnswer::result(&id, &welcome(&session));
+            let answer = RequestAnswer::result(&id, &welcome(&pipe.front, &session));
             let _ = pipe.out.send(answer.message.unwrap_or_default()).await;
             let out = pipe.out.clone();
-            let follow = listen::follow(Arc::clone(&pipe.gateway), Arc::clone(&session), true);
+            let follow = listen::follow(
+                Arc::clone(&pipe.gateway),
+                Arc::clone(&pipe.front),
+                Arc::clone(&session),
+                true,
+            );
             pipe.spawn(TaskLifetime::Always, async move {
                 let Some(listening) = session.listen() else { return };
                 let told = async {

@@ -14,6 +14,7 @@ use consort_core::{
 };
 use tokio::sync::watch;
 
+use crate::endpoint_key::EndpointKey;
 use crate::listing::EndpointListing;
 use crate::naming::{NameRegistry, NamingScheme};
 use crate::settings::{GatewaySettings, ServedProfile, ServedToolboxSet};
@@ -25,6 +26,7 @@ pub(crate) use kind::EndpointKind;
 /// An endpoint.
 pub(crate) struct GatewayEndpoint {
     pub(crate) kind: EndpointKind,
+    pub(crate) key: EndpointKey,
     toolbox: RwLock<Arc<dyn Toolbox>>,
     names: Mutex<NameRegistry>,
     /// True once names are assigned, which the first refresh does: by then the catalog is known.
@@ -60,6 +62,7 @@ impl GatewayEndpoint {
         most_menus: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
+            key: EndpointKey::new(place.to_string()),
             kind: place,
             toolbox: RwLock::new(toolbox),
             names: Mutex::new(names),

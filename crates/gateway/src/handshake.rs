@@ -7,6 +7,7 @@ use consort_protocol::splice::ObjectWriter;
 use consort_protocol::{Era, Revision};
 
 use crate::endpoint::GatewayEndpoint;
+use crate::endpoint_key::EndpointKey;
 use crate::limits::GatewayLimits;
 use crate::sealing::secret;
 use crate::session::ClientSessionState;
@@ -22,19 +23,19 @@ pub(crate) fn negotiated(params: &Object) -> (Revision, ClientCapabilities) {
 
 /// Creates a session that lasts as long as its client's channel.
 pub(crate) fn open(
-    front: &Arc<GatewayEndpoint>,
+    endpoint: &EndpointKey,
     caller: Caller,
     params: &Object,
     limits: &GatewayLimits,
 ) -> Arc<ClientSessionState> {
     let (revision, offers) = negotiated(params);
     let notices = limits.session_notifications;
-    ClientSessionState::new(secret(), Arc::clone(front), caller, revision, offers, notices)
+    ClientSessionState::new(secret(), endpoint.clone(), caller, revision, offers, notices)
 }
 
 /// Returns the `initialize` result for a legacy client.
-pub(crate) fn welcome(session: &ClientSessionState) -> Json {
-    let menu = session.endpoint.current_listing(&session.caller);
+pub(crate) fn welcome(front: &GatewayEndpoint, session: &ClientSessionState) -> Json {
+    let menu = front.current_listing(&session.caller);
     if menu.is_partial() {
         session.promise_all();
     }

@@ -16,6 +16,7 @@ mod connection_shares;
 mod cors;
 mod ended_sessions;
 mod endpoint;
+mod endpoint_key;
 mod era_results;
 mod event_frame;
 mod forwarded;

@@ -144,12 +144,17 @@ pub(crate) async fn listen(
 
 /// Sends list change notifications to a legacy client as long as its session lasts. For a session restored from its id,
 /// every list may have changed.
-pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<ClientSessionState>, is_new: bool) {
+pub(crate) async fn follow(
+    gateway: Arc<Inner>,
+    front: Arc<GatewayEndpoint>,
+    session: Arc<ClientSessionState>,
+    is_new: bool,
+) {
     // Before that, whoever lists waits.
     gateway.settled().await;
-    let mut changes = ListingChanges::new(&session.endpoint, &session.caller);
+    let mut changes = ListingChanges::new(&front, &session.caller);
     if !is_new {
-        announce(&session);
+        announce(&front, &session);
     }
     loop {
         tokio::select! {
@@ -165,8 +170,8 @@ pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<ClientSessionState>
 }
 
 /// Notifies a legacy client that every list may have changed, since earlier notifications may be lost.
-pub(crate) fn announce(session: &ClientSessionState) {
-    let menu = session.endpoint.current_listing(&session.caller);
+pub(crate) fn announce(front: &GatewayEndpoint, session: &ClientSessionState) {
+    let menu = front.current_listing(&session.caller);
     for (_, method) in LISTS.iter().filter(|(kind, _)| menu.has(*kind)) {
         session.notify(notification(method, &Object::empty(), None));
     }
@@ -183,7 +188,7 @@ pub(crate) async fn subscribe(
     let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
         .pop_first()
         .ok_or_else(|| unknown_resource(Era::Legacy, &uri))?;
-    let (front, caller) = (&session.endpoint, &session.caller);
+    let (front, caller) = (&request.endpoint, &session.caller);
     let watch = UpstreamSubscriber {
         front,
         caller,

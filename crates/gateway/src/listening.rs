@@ -42,7 +42,7 @@ impl PostContext<'_> {
                 // What it missed is said anew: every list may have changed.
                 ResumedStream::Anew => {
                     ResumableStreams::end_notices(self.gateway, &session);
-                    listen::announce(&session);
+                    listen::announce(self.front, &session);
                 }
             }
         }

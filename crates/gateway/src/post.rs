@@ -96,7 +96,7 @@ struct LookedUp {
 /// Context of an HTTP request: its endpoint, caller and origin.
 pub(crate) struct PostContext<'a> {
     pub(crate) gateway: &'a Arc<Inner>,
-    front: &'a Arc<GatewayEndpoint>,
+    pub(crate) front: &'a Arc<GatewayEndpoint>,
     caller: Caller,
     origin: RequestOrigin,
 }
@@ -256,11 +256,12 @@ impl<'a> PostContext<'a> {
     async fn initialize(&self, id: &RequestId, params: &Object) -> HttpReply {
         let (revision, offers) = negotiated(params);
         let caller = self.caller.clone();
-        let Some(session) = self.gateway.sessions.open(self.front, caller, revision, offers) else {
+        let Some(session) = self.gateway.sessions.open(&self.front.key, caller, revision, offers)
+        else {
             return too_many();
         };
         self.follow(&session, true);
-        let answer = RequestAnswer::result(id, &welcome(&session));
+        let answer = RequestAnswer::result(id, &welcome(self.front, &session));
         let mut reply = self.send(200, answer).await;
         let value =
             HeaderValue::try_from(&session.id).expect("an id is made of letters and digits");
@@ -270,8 +271,9 @@ impl<'a> PostContext<'a> {
 
     /// Starts the list change notifications of a session.
     fn follow(&self, session: &Arc<ClientSessionState>, is_new: bool) {
-        let (gateway, session) = (Arc::clone(self.gateway), Arc::clone(session));
-        self.gateway.tasks.spawn(listen::follow(gateway, session, is_new));
+        let (gateway, front) = (Arc::clone(self.gateway), Arc::clone(self.front));
+        let followed = listen::follow(gateway, front, Arc::clone(session), is_new);
+        self.gateway.tasks.spawn(followed);
     }
 
     /// Returns the session of a legacy request.
@@ -286,7 +288,8 @@ impl<'a> PostContext<'a> {
                 "shake hands first: send `initialize`, or speak 2026-07-28 and say so in `MCP-Protocol-Version`",
             ));
         };
-        let (session, is_anew) = match self.gateway.sessions.get(id, &self.caller, self.front) {
+        let (session, is_anew) = match self.gateway.sessions.get(id, &self.caller, &self.front.key)
+        {
             Ok(found) => found,
             Err(NoSession::Over) => {
                 return Err(text(StatusCode::NOT_FOUND, "this session is over"));

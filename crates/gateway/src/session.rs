@@ -15,13 +15,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::endpoint::GatewayEndpoint;
+use crate::endpoint_key::EndpointKey;
 
 /// The session of a legacy client, opened by `initialize`.
 #[derive(Debug)]
 pub(crate) struct ClientSessionState {
     pub(crate) id: String,
-    pub(crate) endpoint: Arc<GatewayEndpoint>,
+    pub(crate) endpoint: EndpointKey,
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
     /// Capabilities that the client declared.
@@ -61,7 +61,7 @@ struct SessionFields {
 impl ClientSessionState {
     pub(crate) fn new(
         id: String,
-        front: Arc<GatewayEndpoint>,
+        endpoint: EndpointKey,
         caller: Caller,
         revision: Revision,
         offers: ClientCapabilities,
@@ -70,7 +70,7 @@ impl ClientSessionState {
         let offers = Arc::new(offers);
         Arc::new(Self {
             id,
-            endpoint: front,
+            endpoint,
             caller: caller.with_capabilities(Arc::clone(&offers)),
             revision,
             offers,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::sealed_now;
 use crate::connection_shares::reserve;
 use crate::ended_sessions::{EndedSession, EndedSessions};
-use crate::endpoint::{EndpointKind, GatewayEndpoint};
+use crate::endpoint_key::EndpointKey;
 use crate::limits::GatewayLimits;
 use crate::sealing::{SealingKey, TokenSealer, secret};
 use crate::session::ClientSessionState;
@@ -122,16 +122,16 @@ impl SessionStore {
     /// Opens a session for a client after its handshake. `None` if all of them are in use.
     pub(crate) fn open(
         &self,
-        front: &Arc<GatewayEndpoint>,
+        endpoint: &EndpointKey,
         caller: Caller,
         revision: Revision,
         offers: ClientCapabilities,
     ) -> Option<Arc<ClientSessionState>> {
-        let sealed = self.id(&caller, &front.kind, revision, &offers);
+        let sealed = self.id(&caller, endpoint, revision, &offers);
         let is_sealed = sealed.is_some();
         let id = sealed.unwrap_or_else(secret);
         let session =
-            ClientSessionState::new(id, Arc::clone(front), caller, revision, offers, self.notices);
+            ClientSessionState::new(id, endpoint.clone(), caller, revision, offers, self.notices);
         if is_sealed {
             session.seal();
         }
@@ -148,7 +148,7 @@ impl SessionStore {
     fn id(
         &self,
         caller: &Caller,
-        place: &EndpointKind,
+        endpoint: &EndpointKey,
         revision: Revision,
         offers: &ClientCapabilities,
     ) -> Option<String> {
@@ -161,7 +161,7 @@ impl SessionStore {
         let sealed = SealedSession {
             caller: caller.id().clone(),
             revision,
-            place: place.to_string(),
+            place: endpoint.to_string(),
             capabilities: if capabilities == "{}" { String::new() } else { capabilities },
             issued,
             expires: issued.saturating_add(lifetime),
@@ -174,25 +174,25 @@ impl SessionStore {
         &self,
         id: &str,
         caller: &Caller,
-        front: &Arc<GatewayEndpoint>,
+        endpoint: &EndpointKey,
     ) -> Result<(Arc<ClientSessionState>, bool), NoSession> {
         let mut open = self.lock();
         if let Some(session) = open.get(id) {
-            let same = session.caller == *caller && session.endpoint.kind == front.kind;
+            let same = session.caller == *caller && session.endpoint == *endpoint;
             return same.then(|| (Arc::clone(session), false)).ok_or(NoSession::Over);
         }
         let sealed = self.opened(id).ok_or(NoSession::Over)?;
-        let same = *caller.id() == sealed.caller && sealed.place == front.kind.to_string();
+        let same = *caller.id() == sealed.caller && sealed.place == endpoint.as_str();
         if !same || sealed.expires <= sealed_now() || self.ended.contains(&ended(id, &sealed)) {
             return Err(NoSession::Over);
         }
         let left = self.make_room(&mut open, caller)?;
         let capabilities = Json::parse(sealed.capabilities).ok().and_then(|json| json.to_object());
         let offers = ClientCapabilities::declared(&capabilities.unwrap_or_else(Object::empty));
-        let (id, front) = (id.to_owned(), Arc::clone(front));
+        let id = id.to_owned();
         let session = ClientSessionState::new(
             id.clone(),
-            front,
+            endpoint.clone(),
             caller.clone(),
             sealed.revision,
             offers,

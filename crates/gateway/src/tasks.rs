@@ -126,7 +126,14 @@ pub(crate) fn created(
     match &request.speaker {
         ClientDialect::Legacy(session) => {
             let name = names.of(task.clone(), Some(&session.offers));
-            status::notify_legacy(session, server, task, &name, state.text("status"));
+            status::notify_legacy(
+                &request.endpoint,
+                session,
+                server,
+                task,
+                &name,
+                state.text("status"),
+            );
             let mut writer = ObjectWriter::new();
             writer.members(&state::related(result, Some(&name)), &["task"]);
             writer.raw("task", renamed(&state, &name).as_bytes());

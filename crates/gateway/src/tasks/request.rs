@@ -54,12 +54,13 @@ impl TaskRequest {
 
     /// Creates a request about a task on behalf of a session.
     pub(super) fn of_session(
+        front: &Arc<GatewayEndpoint>,
         session: &ClientSessionState,
         server: &ServerId,
         task: String,
     ) -> Self {
         Self {
-            front: Arc::clone(&session.endpoint),
+            front: Arc::clone(front),
             caller: session.caller.clone(),
             server: server.clone(),
             task,

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::request::TaskRequest;
 use super::{TaskRef, inputs, is_terminal, renamed};
+use crate::endpoint::GatewayEndpoint;
 use crate::gateway::Inner;
 use crate::request::ClientRequest;
 use crate::session::ClientSessionState;
@@ -23,6 +24,7 @@ const UPDATED: &str = "notifications/tasks";
 
 /// Notifies a legacy client about its new task until that ends.
 pub(super) fn notify_legacy(
+    front: &Arc<GatewayEndpoint>,
     session: &Arc<ClientSessionState>,
     server: &ServerId,
     task: String,
@@ -32,7 +34,7 @@ pub(super) fn notify_legacy(
     if is_terminal(last.as_deref()) {
         return;
     }
-    let about = TaskRequest::of_session(session, server, task);
+    let about = TaskRequest::of_session(front, session, server, task);
     let (session_of, name_of) = (Arc::downgrade(session), name.to_owned());
     let mut telling = JoinSet::new();
     telling.spawn(async move {
