@@ -8,16 +8,15 @@ use http::StatusCode;
 
 use crate::body_chunks::BodyChunks;
 use crate::event_frame::event;
-use crate::gateway::Inner;
+use crate::received_request::{AnsweringRequest, ClientMessage};
 use crate::reply::{HttpReply, bare, message, resumable, stream};
-use crate::request::{AnsweringRequest, ClientMessage};
+use crate::server_state::ServerState;
 use crate::session::ClientSessionState;
-use crate::streams::ResumableStreams;
 
 /// A request being answered to a client. If a legacy client disconnects, the call continues: to disconnect is not to
 /// cancel.
 pub(crate) struct AttendedRequest<'a> {
-    gateway: &'a Arc<Inner>,
+    server: &'a Arc<ServerState>,
     caller: &'a Caller,
     /// The session of a legacy client.
     session: Option<Arc<ClientSessionState>>,
@@ -26,12 +25,12 @@ pub(crate) struct AttendedRequest<'a> {
 
 impl<'a> AttendedRequest<'a> {
     pub(crate) fn new(
-        gateway: &'a Arc<Inner>,
+        server: &'a Arc<ServerState>,
         caller: &'a Caller,
         session: Option<Arc<ClientSessionState>>,
         call: AnsweringRequest,
     ) -> Self {
-        Self { gateway, caller, session, call: Some(call) }
+        Self { server, caller, session, call: Some(call) }
     }
 
     pub(crate) async fn next(&mut self) -> Option<ClientMessage> {
@@ -47,19 +46,19 @@ impl<'a> AttendedRequest<'a> {
 
     /// The rest of the response as a stream that begins with a message.
     fn stream(mut self, first: Option<BodyChunks>) -> HttpReply {
-        let gateway = self.gateway;
+        let server = self.server;
         match (self.session.take(), self.call.take()) {
             (Some(session), Some(call)) => {
-                resumable(gateway, ResumableStreams::request(gateway, &session, call, first))
+                resumable(server, server.streams.request(&session, call, first))
             }
-            (None, Some(call)) => stream(gateway, call, first.map(|first| event(first, None))),
+            (None, Some(call)) => stream(server, call, first.map(|first| event(first, None))),
             (_, None) => bare(StatusCode::ACCEPTED),
         }
     }
 
     /// Time before a response becomes a stream. One that its client can resume becomes a stream soon.
     fn stream_delay(&self) -> Duration {
-        let limits = &self.gateway.settings.limits;
+        let limits = &self.server.settings.limits;
         let primed = |session: &Arc<ClientSessionState>| session.revision.has_priming_events();
         if self.session.as_ref().is_some_and(primed) {
             limits.stream_after.min(limits.silence)
@@ -72,14 +71,14 @@ impl<'a> AttendedRequest<'a> {
 impl Drop for AttendedRequest<'_> {
     fn drop(&mut self) {
         if let (Some(session), Some(call)) = (&self.session, self.call.take()) {
-            ResumableStreams::detach(self.gateway, session, call);
+            self.server.streams.detach(session, call);
         }
     }
 }
 
 /// The response to a request: a single message if nothing precedes it, a stream if something does or it takes long.
 pub(crate) async fn answer(mut attended: AttendedRequest<'_>, events: bool) -> HttpReply {
-    let (gateway, caller) = (attended.gateway, attended.caller);
+    let (server, caller) = (attended.server, attended.caller);
     loop {
         let first = if events {
             match tokio::time::timeout(attended.stream_delay(), attended.next()).await {
@@ -92,7 +91,7 @@ pub(crate) async fn answer(mut attended: AttendedRequest<'_>, events: bool) -> H
         match first {
             Some(ClientMessage::End(end)) => {
                 return match end.message {
-                    Some(whole) => message(gateway, caller, end.status, whole).await,
+                    Some(whole) => message(server, caller, end.status, whole).await,
                     None => bare(StatusCode::ACCEPTED),
                 };
             }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 use crate::body_chunks::BodyChunks;
 use crate::connection_shares::RequestInProgress;
 use crate::event_frame::event;
-use crate::request::{AnsweringRequest, ClientMessage};
+use crate::received_request::{AnsweringRequest, ClientMessage};
 use crate::streamed_body::StreamedBody;
 use crate::streams::StreamBody;
 

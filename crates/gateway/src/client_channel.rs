@@ -1,7 +1,7 @@
 //! A client on one bidirectional channel: stdio, or HTTP+SSE.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use consort_audit::MessageTransport;
@@ -14,21 +14,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::{RequestAnswer, RequestFailure};
 use crate::body_chunks::BodyChunks;
-use crate::endpoint::GatewayEndpoint;
-use crate::gateway::Inner;
-use crate::handshake::{open, welcome};
-use crate::listen;
-use crate::request::{
-    ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, RequestOrigin, named_revision,
+use crate::lifecycle::ServerLifecycle;
+use crate::limits::GatewayLimits;
+use crate::negotiation::open;
+use crate::received_request::{
+    ClientDialect, ClientMessage, ModernDeclarations, ReceivedRequest, RequestOrigin,
+    named_revision,
 };
-use crate::serve::serve;
+use crate::server_handler::{ServedEndpoint, SessionStart};
 use crate::session::ClientSessionState;
 
 /// A client on one channel. Its requests end with it.
 #[derive(Debug)]
 pub(crate) struct ClientChannel {
-    gateway: Arc<Inner>,
-    front: Arc<GatewayEndpoint>,
+    endpoint: Arc<dyn ServedEndpoint>,
+    lifecycle: Arc<ServerLifecycle>,
+    /// Bytes of a message.
+    body_bytes: usize,
+    /// Notifications queued for its session.
+    session_notifications: usize,
     pub(crate) caller: Caller,
     via: MessageTransport,
     out: mpsc::Sender<BodyChunks>,
@@ -61,16 +65,26 @@ enum TaskLifetime {
 impl ClientChannel {
     /// Makes a client, and the receiver of the messages to send to it.
     pub(crate) fn new(
-        gateway: &Arc<Inner>,
-        front: &Arc<GatewayEndpoint>,
+        limits: &GatewayLimits,
+        lifecycle: &Arc<ServerLifecycle>,
+        endpoint: Arc<dyn ServedEndpoint>,
         caller: Caller,
         via: MessageTransport,
     ) -> (Arc<Self>, mpsc::Receiver<BodyChunks>) {
-        let (out, sent) = mpsc::channel(gateway.settings.limits.queued_messages);
-        let (gateway, front) = (Arc::clone(gateway), Arc::clone(front));
-        let (state, client) = (Mutex::default(), ClientSession::new());
-        let given_up = CancellationToken::new();
-        (Arc::new(Self { gateway, front, caller, via, out, state, client, given_up }), sent)
+        let (out, sent) = mpsc::channel(limits.queued_messages);
+        let channel = Arc::new(Self {
+            endpoint,
+            lifecycle: Arc::clone(lifecycle),
+            body_bytes: limits.body_bytes,
+            session_notifications: limits.session_notifications,
+            caller,
+            via,
+            out,
+            state: Mutex::default(),
+            client: ClientSession::new(),
+            given_up: CancellationToken::new(),
+        });
+        (channel, sent)
     }
 
     /// Handles a message, with the trace context of the request that carried it.
@@ -93,7 +107,7 @@ impl ClientChannel {
 
     /// Answers a message that exceeds the size limit with an error.
     pub(crate) fn oversized(self: &Arc<Self>, id: Option<u64>) {
-        let limit = self.gateway.settings.limits.body_bytes;
+        let limit = self.body_bytes;
         let failure =
             RequestFailure::new(-32600, format!("a message is larger than {limit} bytes"));
         self.send(
@@ -152,23 +166,23 @@ impl ClientChannel {
 
     /// Handles `initialize` of a legacy client.
     fn initialize(self: &Arc<Self>, id: RequestId, body: &Notification) {
-        let session =
-            open(&self.front.key, self.caller.clone(), &body.params, &self.gateway.settings.limits);
+        let session = open(
+            self.endpoint.key(),
+            self.caller.clone(),
+            &body.params,
+            self.session_notifications,
+        );
         let before = self.lock().session.replace(Arc::clone(&session));
         if let Some(before) = before {
             before.end();
         }
         let pipe = Arc::clone(self);
         self.spawn(TaskLifetime::Once, async move {
-            let answer = RequestAnswer::result(&id, &welcome(&pipe.front, &session));
+            let answer = RequestAnswer::result(&id, &pipe.endpoint.initialize(&session));
             let _ = pipe.out.send(answer.message.unwrap_or_default()).await;
             let out = pipe.out.clone();
-            let follow = listen::follow(
-                Arc::clone(&pipe.gateway),
-                Arc::clone(&pipe.front),
-                Arc::clone(&session),
-                true,
-            );
+            let follow =
+                Arc::clone(&pipe.endpoint).follow(Arc::clone(&session), SessionStart::Initialized);
             pipe.spawn(TaskLifetime::Always, async move {
                 let Some(listening) = session.listen() else { return };
                 let told = async {
@@ -202,22 +216,18 @@ impl ClientChannel {
         }
         let endless = modern && body.method == "subscriptions/listen";
         let lasts = if endless { TaskLifetime::Always } else { TaskLifetime::Once };
-        let request = ClientRequest {
-            endpoint: Arc::clone(&self.front),
+        let request = ReceivedRequest {
             caller: speaker.identify(&self.caller),
-            listing: OnceLock::new(),
             id: id.clone(),
             method: body.method,
             params: body.params,
             speaker,
             hears: true,
-            sought: None,
             origin,
-            outcome: OnceLock::new(),
         };
         let pipe = Arc::clone(self);
         self.spawn(lasts, async move {
-            let mut answering = serve(&pipe.gateway, request);
+            let mut answering = Arc::clone(&pipe.endpoint).serve(request);
             let answered = async {
                 while let Some(out) = answering.next().await {
                     let message = match out {
@@ -302,7 +312,7 @@ impl ClientChannel {
 
     /// Waits until the gateway drains, and then until all requests have ended.
     pub(crate) async fn drained(&self) {
-        self.gateway.draining.cancelled().await;
+        self.lifecycle.draining.cancelled().await;
         self.quiet().await;
     }
 

@@ -12,8 +12,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 
 use crate::body::ConnectionBody;
-use crate::gateway::Inner;
 use crate::linger::LingeringClose;
+use crate::server_state::ServerState;
 use crate::socket::ClientStream;
 use crate::stall::StallGuard;
 use crate::strict_heads::StrictHeads;
@@ -37,7 +37,7 @@ pub(crate) struct ConnectionClose<'a, F> {
 /// Serves one connection, request after request, until it ends or is asked to close, as it also is when the gateway
 /// drains.
 pub(crate) async fn serve_connection<R, F>(
-    gateway: &Inner,
+    server: &ServerState,
     stream: StallGuard<ClientStream>,
     close: ConnectionClose<'_, impl Fn() -> bool>,
     respond: R,
@@ -46,8 +46,8 @@ pub(crate) async fn serve_connection<R, F>(
     F: Future<Output = Result<Response<ConnectionBody>, Infallible>>,
 {
     stream.inner().set_nodelay();
-    let _counted = gateway.records.metrics.connections.hold();
-    let limits = &gateway.settings.limits;
+    let _counted = server.records.metrics.connections.hold();
+    let limits = &server.settings.limits;
     let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -59,7 +59,7 @@ pub(crate) async fn serve_connection<R, F>(
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         () = close.token.cancelled() => {
-            if !gateway.draining.is_cancelled() && (close.may_end_now)() {
+            if !server.lifecycle.draining.is_cancelled() && (close.may_end_now)() {
                 return;
             }
             None
@@ -71,7 +71,7 @@ pub(crate) async fn serve_connection<R, F>(
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = gateway.stop.cancelled() => return,
+                () = server.lifecycle.stop.cancelled() => return,
                 // A subscriber that stops reading is not waited for.
                 () = tokio::time::sleep(FAREWELL), if close.endless.load(Ordering::Relaxed) => return,
             }

@@ -7,7 +7,6 @@ use http::header::{FORWARDED, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 
-use crate::settings::GatewaySettings;
 use crate::socket::PeerAddress;
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -24,6 +23,14 @@ pub struct TrustedProxy(ProxyNetwork);
 enum ProxyNetwork {
     Ip { address: IpAddr, bits: u8 },
     Unix,
+}
+
+/// The path prefix and the reverse proxies in front of a server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProxySettings {
+    pub(crate) base_path: BasePath,
+    pub(crate) trusted_proxies: Vec<TrustedProxy>,
+    pub(crate) proxy_headers: ProxyHeaders,
 }
 
 /// An invalid proxy.
@@ -154,7 +161,7 @@ impl BasePath {
 /// Removes the path prefix from a request, adds it to the request's extensions, and applies the headers of a trusted
 /// proxy. Returns the client.
 pub(crate) fn unwrap<B>(
-    settings: &GatewaySettings,
+    settings: &ProxySettings,
     peer: PeerAddress,
     request: &mut Request<B>,
 ) -> ClientEnd {
@@ -351,10 +358,10 @@ mod tests {
             request = request.header(*name, *value);
         }
         let mut request = request.body(()).unwrap();
-        let settings = GatewaySettings {
+        let settings = ProxySettings {
             base_path: "/base".parse().unwrap(),
             trusted_proxies: proxies,
-            ..GatewaySettings::default()
+            ..ProxySettings::default()
         };
         unwrap(&settings, peer, &mut request);
         let host = request.headers()[HOST].to_str().unwrap().to_owned();
@@ -393,10 +400,10 @@ mod tests {
         proxy_headers: ProxyHeaders,
         headers: &[(&str, &str)],
     ) -> (String, String, Option<bool>) {
-        let settings = GatewaySettings {
+        let settings = ProxySettings {
             trusted_proxies: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
             proxy_headers,
-            ..GatewaySettings::default()
+            ..ProxySettings::default()
         };
         let mut request = Request::builder().uri("/mcp").header("host", "inner");
         for (name, value) in headers {

@@ -1,28 +1,34 @@
-//! State shared by all endpoints.
+//! The gateway: toolboxes behind the transports.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, RwLock, Weak};
 
-use consort_audit::ledger::Ledger;
-use consort_audit::metrics::ExternalMetrics;
-use consort_audit::{CallSinks, ServerStatus};
-use consort_core::{Caller, CatalogRoute, PrimitiveKind};
-use consort_protocol::MemoryBudget;
+use consort_audit::CallSinks;
+use consort_core::{BoxFuture, Caller, CatalogRoute, PrimitiveKind};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::authenticator::{Authenticator, ClientAccess};
-use crate::browser_session::{BrowserSessions, BrowserSignIn};
+use crate::authenticator::ClientAccess;
+use crate::bound_endpoint::BoundEndpoint;
+use crate::browser_session::BrowserSessions;
 use crate::connection_shares::ConnectionShares;
-use crate::endpoint::GatewayEndpoints;
+use crate::endpoint::{GatewayEndpoint, GatewayEndpoints};
+use crate::forwarded::ProxySettings;
+use crate::gateway_state::GatewayState;
+use crate::health;
+use crate::lifecycle::ServerLifecycle;
 use crate::limits::GatewayLimits;
+use crate::listener;
 use crate::listing::EndpointListing;
 use crate::permissions::GatewayPermissions;
 use crate::sealing::TokenSealer;
+use crate::server_handler::{EndpointPath, ServedEndpoint, ServerCounts, ServerHandler};
+use crate::server_state::{ServerSettings, ServerState};
 use crate::sessions::SessionStore;
 use crate::settings::{GatewaySettings, ServedToolboxSet};
-use crate::sse::SseClients;
+use crate::socket::ListeningSocket;
+use crate::sse_clients::SseClients;
+use crate::stdio;
 use crate::streams::ResumableStreams;
 use crate::suspended_calls::SuspendedCalls;
 use crate::tasks::TaskInputs;
@@ -32,43 +38,9 @@ const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Toolboxes served to MCP clients of every era. Clones share one gateway.
 #[derive(Clone, Debug)]
-pub struct Gateway(pub(crate) Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub(crate) settings: GatewaySettings,
-    authenticator: RwLock<Arc<dyn Authenticator>>,
-    pub(crate) shares: Arc<ConnectionShares>,
-    permissions: RwLock<Arc<GatewayPermissions>>,
-    browser_sessions: Arc<BrowserSessions>,
-    pub(crate) records: CallSinks,
-    pub(crate) endpoints: GatewayEndpoints,
-    pub(crate) sessions: SessionStore,
-    pub(crate) pipes: SseClients,
-    pub(crate) streams: ResumableStreams,
-    pub(crate) suspended: SuspendedCalls,
-    pub(crate) task_inputs: TaskInputs,
-    pub(crate) seal: TokenSealer,
-    /// Held by every request in progress.
-    pub(crate) requests: Arc<()>,
-    /// Memory for large requests and responses.
-    pub(crate) budget: MemoryBudget,
-    /// True if the first listings are ready.
-    settled: watch::Sender<bool>,
-    /// The same, for a look without a lock.
-    is_settled: AtomicBool,
-    /// True if load balancers should send requests elsewhere.
-    leaving: AtomicBool,
-    /// Cancelled when no new requests are accepted.
-    pub(crate) draining: CancellationToken,
-    /// Cancelled when every request must end.
-    pub(crate) stop: CancellationToken,
-    pub(crate) tasks: TaskTracker,
-}
-
-impl std::fmt::Debug for Inner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gateway").field("settings", &self.settings).finish_non_exhaustive()
-    }
+pub struct Gateway {
+    state: Arc<GatewayState>,
+    server: Arc<ServerState>,
 }
 
 impl Gateway {
@@ -82,83 +54,68 @@ impl Gateway {
         records: CallSinks,
         known: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
+        let lifecycle = Arc::new(ServerLifecycle::default());
         let limits = &settings.limits;
-        let inner = Arc::new(Inner {
-            authenticator: RwLock::new(settings.access.authenticator()),
-            shares: Arc::new(ConnectionShares::new(&settings.limits)),
-            permissions: RwLock::new(Arc::new(settings.permissions.clone())),
-            browser_sessions: Arc::new(BrowserSessions::new(limits)),
+        records.metrics.set_limits(limits_in_force(limits));
+        let state = Arc::new(GatewayState {
             endpoints: GatewayEndpoints::new(&settings, toolboxes),
-            sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
-            pipes: SseClients::default(),
-            streams: ResumableStreams::new(limits),
             suspended: SuspendedCalls::new(limits),
             task_inputs: TaskInputs::new(limits.suspended_calls, limits.suspended_time),
             seal: TokenSealer::new(&settings.key),
-            requests: Arc::default(),
-            budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
             settled: watch::Sender::new(false),
             is_settled: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
-            draining: CancellationToken::new(),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            lifecycle,
             records,
             settings,
         });
-        inner.records.metrics.set_limits(limits_in_force(&inner.settings.limits));
-        inner.tasks.spawn(follow(Arc::clone(&inner), known));
-        inner.tasks.spawn(sweep(Arc::clone(&inner)));
-        Self(inner)
+        let server = Arc::new(server_of(&state));
+        state.lifecycle.tasks.spawn(follow(Arc::clone(&state), known));
+        state.lifecycle.tasks.spawn(sweep(Arc::clone(&state), Arc::clone(&server)));
+        Self { state, server }
     }
 
     /// Returns true if requests are answered: the listings are known, and the gateway is not shutting down.
     pub fn is_ready(&self) -> bool {
-        self.0.is_ready()
+        self.server.is_ready()
     }
 
     /// Replaces the toolboxes; the new ones offer the same servers.
     pub fn set(&self, toolboxes: ServedToolboxSet) {
-        self.0.endpoints.set(&self.0.settings, toolboxes);
-        if self.0.is_settled() {
-            self.0.refresh();
+        self.state.endpoints.set(&self.state.settings, toolboxes);
+        if self.state.is_settled() {
+            self.state.refresh();
         }
     }
 
     /// Replaces the tokens: removed ones become invalid.
     pub fn set_access(&self, access: &ClientAccess) {
-        let authenticator = access.authenticator();
-        let mut current = self.0.authenticator.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::clone(&authenticator);
-        drop(current);
-        self.0.browser_sessions.sweep(&*authenticator);
+        self.server.set_access(access);
     }
 
     /// Replaces the permissions of callers other than the owner and Consort's own pages.
     pub fn set_permissions(&self, permissions: GatewayPermissions) {
-        let permissions = Arc::new(permissions);
-        *self.0.permissions.write().unwrap_or_else(PoisonError::into_inner) = permissions;
+        self.server.set_permissions(permissions);
     }
 
     /// Returns the numbers of sessions, streams and requests.
     pub fn counts(&self) -> GatewayCounts {
-        let inner = &self.0;
+        let counts = self.server.counts();
         GatewayCounts {
-            sessions: inner.sessions.len(),
-            pipes: inner.pipes.len(),
-            requests: Arc::strong_count(&inner.requests) - 1,
-            suspended_calls: inner.suspended.len() + inner.task_inputs.len(),
+            sessions: counts.sessions,
+            pipes: counts.sse_clients,
+            requests: self.state.lifecycle.running_requests(),
+            suspended_calls: self.state.suspended_calls(),
         }
     }
 
     /// Returns the problems of items that could not be listed.
     pub fn problems(&self) -> Vec<consort_core::Problem> {
-        self.0.endpoints.all_servers().current_listing(&Caller::owner()).problems.clone()
+        self.state.endpoints.all_servers().current_listing(&Caller::owner()).problems.clone()
     }
 
     /// Returns a handle that reads the names clients see, while the gateway exists.
     pub fn labels(&self) -> ClientNameHandle {
-        ClientNameHandle(Arc::downgrade(&self.0))
+        ClientNameHandle(Arc::downgrade(&self.state))
     }
 
     /// Answers `/readyz` with 503 for [`GatewayLimits::lame_duck`] while requests are served as before: load balancers notice,
@@ -166,19 +123,19 @@ impl Gateway {
     ///
     /// [`GatewayLimits::lame_duck`]: crate::GatewayLimits::lame_duck
     pub async fn leave(&self) {
-        self.0.leaving.store(true, Ordering::Relaxed);
-        tokio::time::sleep(self.0.settings.limits.lame_duck).await;
+        self.server.leaving.store(true, Ordering::Relaxed);
+        tokio::time::sleep(self.state.settings.limits.lame_duck).await;
     }
 
     /// Accepts no new requests, lets those in progress end within [`GatewayLimits::drain`], and then ends everything.
     ///
     /// [`GatewayLimits::drain`]: crate::GatewayLimits::drain
     pub async fn drain(&self) {
-        let inner = &self.0;
-        inner.draining.cancel();
-        inner.tasks.close();
-        let ended = tokio::time::timeout(inner.settings.limits.drain, inner.tasks.wait());
-        if ended.await.is_err() {
+        let lifecycle = &self.state.lifecycle;
+        lifecycle.draining.cancel();
+        lifecycle.tasks.close();
+        let drain = self.state.settings.limits.drain;
+        if tokio::time::timeout(drain, lifecycle.tasks.wait()).await.is_err() {
             tracing::warn!("requests in progress were ended");
         }
         self.end().await;
@@ -186,20 +143,117 @@ impl Gateway {
 
     /// Ends everything immediately.
     pub async fn end(&self) {
-        self.0.draining.cancel();
-        self.0.stop.cancel();
-        self.0.sessions.end();
-        self.0.suspended.end();
-        self.0.task_inputs.end();
-        self.0.streams.end();
-        self.0.tasks.close();
-        self.0.tasks.wait().await;
+        let lifecycle = &self.state.lifecycle;
+        lifecycle.draining.cancel();
+        lifecycle.stop.cancel();
+        self.server.sessions.end();
+        self.state.suspended.end();
+        self.state.task_inputs.end();
+        self.server.streams.end();
+        lifecycle.tasks.close();
+        lifecycle.tasks.wait().await;
+    }
+
+    /// Serves clients until the gateway is drained. Connections are distributed among this many threads, the current
+    /// one included: the state of a connection stays on its thread.
+    pub async fn serve_http(&self, listener: impl Into<ListeningSocket>, threads: usize) {
+        self.serve_all(vec![listener.into()], threads).await;
+    }
+
+    /// The same at several sockets.
+    pub async fn serve_all(&self, listeners: Vec<ListeningSocket>, threads: usize) {
+        listener::serve_all(&self.server, listeners, threads).await;
+    }
+
+    /// Serves health and metrics alone, under any host name, until the gateway ends. Metrics require a token as
+    /// elsewhere.
+    pub async fn serve_metrics(&self, listener: impl Into<ListeningSocket>) {
+        health::serve_metrics(&self.server, listener.into()).await;
+    }
+
+    /// Serves the client on standard input and output, until it closes the input or the gateway is drained. Serves
+    /// everything, or a profile; returns false if there is no such profile.
+    pub async fn serve_stdio(&self, profile: Option<&str>) -> bool {
+        self.serve_pipe(profile, tokio::io::stdin(), tokio::io::stdout()).await
+    }
+
+    /// The same on any pair of streams.
+    pub async fn serve_pipe(
+        &self,
+        profile: Option<&str>,
+        input: impl AsyncRead + Unpin + Send,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> bool {
+        let endpoints = &self.state.endpoints;
+        let endpoint = match profile {
+            None => Some(Arc::clone(endpoints.all_servers())),
+            Some(profile) => endpoints.profile(profile),
+        };
+        let Some(endpoint) = endpoint else { return false };
+        let endpoint = BoundEndpoint::new(&self.state, endpoint);
+        stdio::serve_pipe(&self.server, endpoint, input, output).await;
+        true
+    }
+}
+
+/// The endpoints of a gateway, by their paths.
+struct GatewayHandler {
+    gateway: Arc<GatewayState>,
+    /// The endpoint of all servers, which most requests are for.
+    all_servers: Arc<BoundEndpoint>,
+}
+
+impl GatewayHandler {
+    fn new(gateway: &Arc<GatewayState>) -> Arc<Self> {
+        let all_servers = Arc::clone(gateway.endpoints.all_servers());
+        let all_servers = BoundEndpoint::new(gateway, all_servers);
+        Arc::new(Self { gateway: Arc::clone(gateway), all_servers })
+    }
+
+    fn bound(&self, endpoint: Option<Arc<GatewayEndpoint>>) -> Option<Arc<dyn ServedEndpoint>> {
+        Some(BoundEndpoint::new(&self.gateway, endpoint?))
+    }
+}
+
+impl ServerHandler for GatewayHandler {
+    fn endpoint(&self, path: &str, caller: &Caller) -> Option<EndpointPath> {
+        let mut parts = path.trim_matches('/').splitn(4, '/');
+        let endpoints = &self.gateway.endpoints;
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("mcp"), None, ..) => Some(EndpointPath::Mcp(Arc::clone(&self.all_servers) as _)),
+            (Some("sse"), None, ..) => Some(EndpointPath::Sse(Arc::clone(&self.all_servers) as _)),
+            (Some("mcp"), Some(profile), None, _) => {
+                self.bound(endpoints.profile(profile)).map(EndpointPath::Mcp)
+            }
+            (Some("sse"), Some(profile), None, _) => {
+                self.bound(endpoints.profile(profile)).map(EndpointPath::Sse)
+            }
+            (Some("servers"), Some(server), Some("mcp"), None) => {
+                self.bound(endpoints.server(server, caller)).map(EndpointPath::Mcp)
+            }
+            (Some("servers"), Some(server), Some("sse"), None) => {
+                self.bound(endpoints.server(server, caller)).map(EndpointPath::Sse)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.gateway.is_settled()
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.gateway.settled())
+    }
+
+    fn metrics(&self, counts: ServerCounts) -> String {
+        self.gateway.metrics(counts)
     }
 }
 
 /// A handle to the names that clients see. It does not keep the gateway alive.
 #[derive(Clone, Debug)]
-pub struct ClientNameHandle(Weak<Inner>);
+pub struct ClientNameHandle(Weak<GatewayState>);
 
 impl ClientNameHandle {
     /// The names at the endpoint of all servers, for a caller; none once the gateway is gone.
@@ -237,71 +291,15 @@ pub struct GatewayCounts {
     pub suspended_calls: usize,
 }
 
-impl Inner {
-    pub(crate) fn authenticator(&self) -> Arc<dyn Authenticator> {
-        Arc::clone(&self.authenticator.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn permissions(&self) -> Arc<GatewayPermissions> {
-        Arc::clone(&self.permissions.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Returns the handle that checks tokens and begins and ends browser sessions.
-    pub(crate) fn sign_in(&self) -> BrowserSignIn {
-        let sessions = Arc::clone(&self.browser_sessions);
-        BrowserSignIn { authenticator: self.authenticator(), sessions, is_tls: false }
-    }
-
-    /// Renders the metrics, with current gauges.
-    pub(crate) fn metrics(&self, servers: Vec<ServerStatus>) -> String {
-        let CallSinks { metrics, ledger, tracer, .. } = &self.records;
-        metrics.sessions.set(self.sessions.len() + self.pipes.len());
-        metrics.suspended_calls.set(self.suspended.len() + self.task_inputs.len());
-        metrics.detached.calls.set(self.streams.detached());
-        metrics.render(&ExternalMetrics {
-            servers,
-            ledger: ledger.as_ref().map(Ledger::stats),
-            spans_dropped: tracer.is_on().then(|| tracer.dropped()),
-        })
-    }
-
-    pub(crate) fn is_ready(&self) -> bool {
-        self.is_settled() && !self.leaving.load(Ordering::Relaxed) && !self.draining.is_cancelled()
-    }
-
-    /// Rebuilds every listing.
-    pub(crate) fn refresh(&self) {
-        self.endpoints.refresh();
-        let catalog = self.endpoints.plain().catalog(&Caller::owner());
-        // Also those that are hidden from whoever runs us.
-        let reached = (self.settings.states)().into_iter().map(|status| status.server);
-        self.records.metrics.know(catalog.abouts().keys().cloned().chain(reached));
-    }
-
-    /// Returns true if the first listings are ready.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.is_settled.load(Ordering::Acquire)
-    }
-
-    /// Waits until the first listings are ready.
-    pub(crate) async fn settled(&self) {
-        if self.is_settled() {
-            return;
-        }
-        let mut settled = self.settled.subscribe();
-        let _ = settled.wait_for(|settled| *settled).await;
-    }
-}
-
 /// Keeps the listings up to date.
-async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
+async fn follow(gateway: Arc<GatewayState>, known: impl Future<Output = ()>) {
     let mut changes = gateway.endpoints.plain().changes();
     let limits = &gateway.settings.limits;
     let settle = tokio::time::timeout(limits.list_wait, known);
     tokio::select! {
         _ = settle => {}
         // Whoever waits is still answered, with what is known.
-        () = gateway.draining.cancelled() => {}
+        () = gateway.lifecycle.draining.cancelled() => {}
     }
     gateway.refresh();
     gateway.is_settled.store(true, Ordering::Release);
@@ -314,24 +312,52 @@ async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
                 }
                 gateway.refresh();
             }
-            () = gateway.draining.cancelled() => return,
+            () = gateway.lifecycle.draining.cancelled() => return,
         }
     }
 }
 
 /// Removes timed-out state.
-async fn sweep(gateway: Arc<Inner>) {
+async fn sweep(gateway: Arc<GatewayState>, server: Arc<ServerState>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}
-            () = gateway.draining.cancelled() => return,
+            () = gateway.lifecycle.draining.cancelled() => return,
         }
         gateway.records.lines.flush(&gateway.records.metrics);
         gateway.suspended.sweep();
         gateway.task_inputs.sweep();
-        gateway.sessions.sweep();
-        ResumableStreams::sweep(&gateway);
-        gateway.browser_sessions.sweep(&*gateway.authenticator());
+        server.sweep();
+    }
+}
+
+/// Makes the transports of a gateway.
+fn server_of(gateway: &Arc<GatewayState>) -> ServerState {
+    let (settings, lifecycle, records) = (&gateway.settings, &gateway.lifecycle, &gateway.records);
+    let limits = &settings.limits;
+    ServerState {
+        handler: GatewayHandler::new(gateway),
+        lifecycle: Arc::clone(lifecycle),
+        authenticator: RwLock::new(settings.access.authenticator()),
+        permissions: RwLock::new(Arc::new(settings.permissions.clone())),
+        browser_sessions: Arc::new(BrowserSessions::new(limits)),
+        shares: Arc::new(ConnectionShares::new(limits)),
+        sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
+        sse_clients: SseClients::default(),
+        streams: Arc::new(ResumableStreams::new(limits, lifecycle, records)),
+        records: records.clone(),
+        budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
+        leaving: AtomicBool::new(false),
+        settings: ServerSettings {
+            hosts: settings.hosts.clone(),
+            proxies: ProxySettings {
+                base_path: settings.base_path.clone(),
+                trusted_proxies: settings.trusted_proxies.clone(),
+                proxy_headers: settings.proxy_headers,
+            },
+            sites: settings.sites.clone(),
+            limits: limits.clone(),
+        },
     }
 }
 

@@ -15,9 +15,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::authenticator::RequestedEndpoint;
 use crate::body::{ConnectionBody, ResponseBody};
 use crate::connection::{ConnectionClose, serve_connection};
-use crate::gateway::{Gateway, Inner};
 use crate::guard;
 use crate::reply::{HttpReply, bare, only, refuse, text};
+use crate::server_state::ServerState;
 use crate::socket::{ClientStream, ListeningSocket, ListeningSockets};
 use crate::stall::StallGuard;
 
@@ -30,52 +30,49 @@ const PAUSE: Duration = Duration::from_millis(100);
 const NO_METRICS: &str =
     "metrics are for the owner, and for callers in `metrics_callers` of `[consort.serve]`";
 
-impl Gateway {
-    /// Serves health and metrics alone, under any host name, until the gateway ends. Metrics require a token as
-    /// elsewhere.
-    pub async fn serve_metrics(&self, listener: impl Into<ListeningSocket>) {
-        let inner = &self.0;
-        let listeners = ListeningSockets::new(vec![listener.into()]);
-        let places = Arc::new(Semaphore::new(inner.settings.limits.metrics_connections));
-        loop {
-            let accepted = tokio::select! {
-                accepted = listeners.accept() => accepted,
-                () = inner.draining.cancelled() => return,
-            };
-            match (accepted, Arc::clone(&places).try_acquire_owned()) {
-                (Ok(stream), Ok(place)) => {
-                    inner.tasks.spawn(connection(Arc::clone(inner), stream, place));
-                }
-                // Closed at once: whoever watches asks again.
-                (Ok(stream), Err(_)) => drop(stream),
-                (Err(error), _) => {
-                    tracing::debug!(%error, "a connection could not be taken");
-                    tokio::time::sleep(PAUSE).await;
-                }
+/// Serves health and metrics alone, under any host name, until the server ends.
+pub(crate) async fn serve_metrics(server: &Arc<ServerState>, listener: ListeningSocket) {
+    let listeners = ListeningSockets::new(vec![listener]);
+    let places = Arc::new(Semaphore::new(server.settings.limits.metrics_connections));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listeners.accept() => accepted,
+            () = server.lifecycle.draining.cancelled() => return,
+        };
+        match (accepted, Arc::clone(&places).try_acquire_owned()) {
+            (Ok(stream), Ok(place)) => {
+                server.lifecycle.tasks.spawn(connection(Arc::clone(server), stream, place));
+            }
+            // Closed at once: whoever watches asks again.
+            (Ok(stream), Err(_)) => drop(stream),
+            (Err(error), _) => {
+                tracing::debug!(%error, "a connection could not be taken");
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }
 }
 
 /// Serves one connection of a monitoring client.
-async fn connection(gateway: Arc<Inner>, stream: ClientStream, _place: OwnedSemaphorePermit) {
+async fn connection(server: Arc<ServerState>, stream: ClientStream, _place: OwnedSemaphorePermit) {
     let respond = |request: Request<Incoming>| {
-        let gateway = Arc::clone(&gateway);
+        let server = Arc::clone(&server);
         async move {
-            let reply = respond(&gateway, &request).await;
+            let reply = respond(&server, &request).await;
             Ok::<_, Infallible>(reply.map(|body| ConnectionBody::new(body, None)))
         }
     };
-    let stream = StallGuard::new(stream, gateway.settings.limits.stalled);
+    let stream = StallGuard::new(stream, server.settings.limits.stalled);
     let endless = &AtomicBool::new(false);
-    let close = ConnectionClose { token: &gateway.draining, may_end_now: || false, endless };
-    serve_connection(&gateway, stream, close, respond).await;
+    let close =
+        ConnectionClose { token: &server.lifecycle.draining, may_end_now: || false, endless };
+    serve_connection(&server, stream, close, respond).await;
 }
 
 /// Answers at the listener for health and metrics only.
-async fn respond(gateway: &Inner, request: &Request<Incoming>) -> HttpReply {
+async fn respond(server: &ServerState, request: &Request<Incoming>) -> HttpReply {
     let (method, path) = (request.method(), request.uri().path());
-    if let Some(reply) = health(gateway, method, path) {
+    if let Some(reply) = health(server, method, path) {
         return reply;
     }
     if path != "/metrics" {
@@ -84,12 +81,12 @@ async fn respond(gateway: &Inner, request: &Request<Incoming>) -> HttpReply {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return only("GET, HEAD");
     }
-    let authenticator = gateway.authenticator();
+    let authenticator = server.authenticator();
     // A token shows that no page of somebody else's asks; without one the name must be ours.
     let meant = if authenticator.anonymous().is_none() {
         Ok(())
     } else {
-        guard::check_host(&gateway.settings.hosts, &[], request.uri(), request.headers())
+        guard::check_host(&server.settings.hosts, &[], request.uri(), request.headers())
     };
     let endpoint = RequestedEndpoint { path };
     let caller = match meant {
@@ -97,18 +94,18 @@ async fn respond(gateway: &Inner, request: &Request<Incoming>) -> HttpReply {
         Err(refused) => Err(refused),
     };
     match caller {
-        Ok(caller) => metrics(gateway, &caller),
+        Ok(caller) => metrics(server, &caller),
         Err(refused) => refuse(refused, &*authenticator, &endpoint),
     }
 }
 
 /// Answers health checks without a token. They reveal nothing about callers.
-pub(crate) fn health(gateway: &Inner, method: &Method, path: &str) -> Option<HttpReply> {
+pub(crate) fn health(server: &ServerState, method: &Method, path: &str) -> Option<HttpReply> {
     if !matches!(path, "/healthz" | "/readyz") {
         return None;
     }
     Some(match *method {
-        Method::GET | Method::HEAD => state(gateway, path),
+        Method::GET | Method::HEAD => state(server, path),
         Method::OPTIONS => {
             let mut reply = bare(StatusCode::NO_CONTENT);
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static(METHODS));
@@ -118,11 +115,11 @@ pub(crate) fn health(gateway: &Inner, method: &Method, path: &str) -> Option<Htt
     })
 }
 
-fn state(gateway: &Inner, path: &str) -> HttpReply {
+fn state(server: &ServerState, path: &str) -> HttpReply {
     if path == "/healthz" {
         return text(StatusCode::OK, "ok");
     }
-    if gateway.is_ready() {
+    if server.is_ready() {
         return text(StatusCode::OK, "ready");
     }
     let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "not ready");
@@ -131,13 +128,12 @@ fn state(gateway: &Inner, path: &str) -> HttpReply {
 }
 
 /// Answers with the metrics. They name every server, also those that a policy hides from a caller.
-pub(crate) fn metrics(gateway: &Inner, caller: &Caller) -> HttpReply {
-    if !caller.is_owner() && !gateway.permissions().metrics.contains(caller.id()) {
+pub(crate) fn metrics(server: &ServerState, caller: &Caller) -> HttpReply {
+    if !caller.is_owner() && !server.permissions().metrics.contains(caller.id()) {
         return text(StatusCode::FORBIDDEN, NO_METRICS);
     }
-    let states = (gateway.settings.states)();
     let mut reply = text(StatusCode::OK, "");
-    let body = Bytes::from(gateway.metrics(states));
+    let body = Bytes::from(server.handler.metrics(server.counts()));
     *reply.body_mut() = ResponseBody::Whole(Some(body.into()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);

@@ -1,7 +1,5 @@
 //! Streamable HTTP: one endpoint for clients of every era.
 
-mod address;
-
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,28 +15,32 @@ use crate::connection::{ConnectionClose, serve_connection};
 use crate::connection_shares::{ClientConnection, ConnectionPlace};
 use crate::cors;
 use crate::forwarded::{self, ClientEnd};
-use crate::gateway::Inner;
 use crate::guard;
 use crate::health;
 use crate::http_routes::RouteAccess;
 use crate::post;
 use crate::reply::{HttpReply, refuse, text};
 use crate::route_response as routes;
+use crate::server_handler::EndpointPath;
+use crate::server_state::ServerState;
 use crate::socket::{ClientStream, PeerAddress};
 use crate::sse;
 use crate::stall::StallGuard;
-use address::{EndpointPath, address};
 
 /// Serves one connection of a client.
-pub(crate) async fn connection(gateway: Arc<Inner>, stream: ClientStream, place: ConnectionPlace) {
-    let open = gateway.shares.open(place, &gateway.draining);
+pub(crate) async fn connection(
+    server: Arc<ServerState>,
+    stream: ClientStream,
+    place: ConnectionPlace,
+) {
+    let open = server.shares.open(place, &server.lifecycle.draining);
     let (client, peer) = (&open.connection, stream.peer());
     let endless = &AtomicBool::new(false);
     let respond = |request: HttpRequest<Incoming>| {
-        let (gateway, progress) = (&gateway, client.begin());
+        let (server, progress) = (&server, client.begin());
         async move {
             let is_get = *request.method() == Method::GET;
-            let mut reply = respond(gateway, peer, client, request).await;
+            let mut reply = respond(server, peer, client, request).await;
             if client.is_provisional() {
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -50,35 +52,35 @@ pub(crate) async fn connection(gateway: Arc<Inner>, stream: ClientStream, place:
         }
     };
     let stream =
-        StallGuard::of_client(stream, &gateway.settings.limits, gateway.budget.clone(), client);
+        StallGuard::of_client(stream, &server.settings.limits, server.budget.clone(), client);
     let close =
         ConnectionClose { token: &client.close, may_end_now: || client.may_end_now(), endless };
-    serve_connection(&gateway, stream, close, respond).await;
+    serve_connection(&server, stream, close, respond).await;
 }
 
 /// Answers one request.
 async fn respond(
-    gateway: &Arc<Inner>,
+    server: &Arc<ServerState>,
     peer: PeerAddress,
     client: &ClientConnection,
     mut request: HttpRequest<Incoming>,
 ) -> HttpReply {
-    let settings = &gateway.settings;
-    let end = forwarded::unwrap(settings, peer, &mut request);
-    if let Some(reply) = health::health(gateway, request.method(), request.uri().path()) {
+    let settings = &server.settings;
+    let end = forwarded::unwrap(&settings.proxies, peer, &mut request);
+    if let Some(reply) = health::health(server, request.method(), request.uri().path()) {
         return reply;
     }
     // Only pages have an origin; other clients do not wait for the lock.
-    let permissions = request.headers().contains_key(ORIGIN).then(|| gateway.permissions());
+    let permissions = request.headers().contains_key(ORIGIN).then(|| server.permissions());
     let origins = permissions.as_ref().map_or(&[][..], |permissions| &permissions.origins);
     // Pages of others never use what a browser session opens.
     let for_pages = || {
         let path = request.uri().path();
-        routes::at(gateway, path).is_none_or(|site| site.entrance(path) == RouteAccess::Token)
+        routes::at(server, path).is_none_or(|site| site.entrance(path) == RouteAccess::Token)
     };
     let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages());
     let Some(origin) = origin else {
-        return admit(gateway, origins, client, &end, request).await;
+        return admit(server, origins, client, &end, request).await;
     };
     let mut reply = if cors::is_preflight(request.method(), request.headers()) {
         match guard::check_host(&settings.hosts, origins, request.uri(), request.headers()) {
@@ -86,7 +88,7 @@ async fn respond(
             Err(refused) => text(refused.status(), refused.message()),
         }
     } else {
-        admit(gateway, origins, client, &end, request).await
+        admit(server, origins, client, &end, request).await
     };
     cors::permit(&mut reply, origin);
     reply
@@ -94,7 +96,7 @@ async fn respond(
 
 /// Answers a request after authenticating it.
 async fn admit(
-    gateway: &Arc<Inner>,
+    server: &Arc<ServerState>,
     origins: &[String],
     client: &ClientConnection,
     end: &ClientEnd,
@@ -102,10 +104,10 @@ async fn admit(
 ) -> HttpReply {
     let (path, headers) = (request.uri().path(), request.headers());
     let endpoint = RequestedEndpoint { path };
-    let meant = guard::check_host(&gateway.settings.hosts, origins, request.uri(), headers);
-    if let Some(site) = routes::at(gateway, path) {
+    let meant = guard::check_host(&server.settings.hosts, origins, request.uri(), headers);
+    if let Some(site) = routes::at(server, path) {
         let is_tls = end.is_tls == Some(true);
-        let door = BrowserSignIn { is_tls, ..gateway.sign_in() };
+        let door = BrowserSignIn { is_tls, ..server.sign_in() };
         let (entrance, method) = (site.entrance(path), request.method());
         let visit = match meant {
             Ok(()) => guard::visit(door, entrance, &endpoint, method, headers).await,
@@ -113,18 +115,18 @@ async fn admit(
         };
         return match visit {
             Ok(visit)
-                if !visit.caller.as_ref().is_none_or(|it| gateway.shares.admit(client, it)) =>
+                if !visit.caller.as_ref().is_none_or(|it| server.shares.admit(client, it)) =>
             {
                 no_share()
             }
-            Ok(visit) => Box::pin(routes::respond(gateway, &**site, visit, request)).await,
+            Ok(visit) => Box::pin(routes::respond(server, &**site, visit, request)).await,
             Err(refused) => {
-                gateway.note_refusal(refused, &request, end);
-                routes::refused(gateway, &**site, &endpoint, refused).await
+                server.note_refusal(refused, &request, end);
+                routes::refused(server, &**site, &endpoint, refused).await
             }
         };
     }
-    let authenticator = gateway.authenticator();
+    let authenticator = server.authenticator();
     let caller = match meant {
         Ok(()) => guard::authenticate(&*authenticator, &endpoint, headers).await,
         Err(refused) => Err(refused),
@@ -132,20 +134,20 @@ async fn admit(
     let caller = match caller {
         Ok(caller) => caller,
         Err(refused) => {
-            gateway.note_refusal(refused, &request, end);
+            server.note_refusal(refused, &request, end);
             return refuse(refused, &*authenticator, &endpoint);
         }
     };
-    if !gateway.shares.admit(client, &caller) {
+    if !server.shares.admit(client, &caller) {
         return no_share();
     }
     if path == "/metrics" && matches!(*request.method(), Method::GET | Method::HEAD) {
-        return health::metrics(gateway, &caller);
+        return health::metrics(server, &caller);
     }
-    match address(gateway, path, &caller) {
-        Some(EndpointPath::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
+    match server.handler.endpoint(path, &caller) {
+        Some(EndpointPath::Mcp(front)) => post::respond(server, front, caller, request).await,
         Some(EndpointPath::Sse(front)) => {
-            Box::pin(sse::respond(gateway, &front, caller, request)).await
+            Box::pin(sse::respond(server, front, caller, request)).await
         }
         None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
     }

@@ -19,9 +19,11 @@ use crate::answer::empty;
 use crate::answer::{self, INVALID_PARAMS, RequestAnswer, RequestFailure};
 use crate::endpoint::GatewayEndpoint;
 use crate::era_results::{call_failure, unknown_resource};
-use crate::gateway::Inner;
+use crate::gateway_state::GatewayState;
 use crate::listing::EndpointListing;
-use crate::request::{ClientDialect, ClientMessage, ClientRequest};
+use crate::received_request::{ClientDialect, ClientMessage};
+use crate::request::ClientRequest;
+use crate::server_handler::SessionStart;
 use crate::session::ClientSessionState;
 use crate::tasks;
 
@@ -67,7 +69,7 @@ impl NotificationFilter {
 
 /// Handles `subscriptions/listen`: sends a modern client the notifications it requested until it disconnects.
 pub(crate) async fn listen(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
@@ -134,7 +136,7 @@ pub(crate) async fn listen(
             Some((method, params)) = heard.recv() => {
                 emitter.emit(ClientMessage::Message(tagged(&method, &params).into())).await;
             }
-            () = gateway.draining.cancelled() => {
+            () = gateway.lifecycle.draining.cancelled() => {
                 let over = json!({ "resultType": "complete" });
                 return Ok(RequestAnswer::result(&request.id, &over.into()));
             }
@@ -145,15 +147,15 @@ pub(crate) async fn listen(
 /// Sends list change notifications to a legacy client as long as its session lasts. For a session restored from its id,
 /// every list may have changed.
 pub(crate) async fn follow(
-    gateway: Arc<Inner>,
+    gateway: Arc<GatewayState>,
     front: Arc<GatewayEndpoint>,
     session: Arc<ClientSessionState>,
-    is_new: bool,
+    start: SessionStart,
 ) {
     // Before that, whoever lists waits.
     gateway.settled().await;
     let mut changes = ListingChanges::new(&front, &session.caller);
-    if !is_new {
+    if start == SessionStart::Restored {
         announce(&front, &session);
     }
     loop {
@@ -164,7 +166,7 @@ pub(crate) async fn follow(
                 }
             }
             () = session.over.cancelled() => return,
-            () = gateway.draining.cancelled() => return,
+            () = gateway.lifecycle.draining.cancelled() => return,
         }
     }
 }
@@ -179,7 +181,7 @@ pub(crate) fn announce(front: &GatewayEndpoint, session: &ClientSessionState) {
 
 /// Handles `resources/subscribe` of a legacy client.
 pub(crate) async fn subscribe(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     session: &Arc<ClientSessionState>,
 ) -> Result<RequestAnswer, RequestFailure> {
@@ -228,7 +230,7 @@ fn by_server(menu: &EndpointListing, uris: &[String]) -> BTreeMap<ServerId, Clie
 type TasksByServer = BTreeMap<(ServerId, Option<String>), Vec<(String, tasks::TaskRef)>>;
 
 /// Resolves task names and groups the tasks by their connection.
-fn tasks_by_server(gateway: &Inner, caller: &Caller, names: &[String]) -> TasksByServer {
+fn tasks_by_server(gateway: &GatewayState, caller: &Caller, names: &[String]) -> TasksByServer {
     let mut servers = TasksByServer::new();
     for name in names {
         if let Some(ticket) = tasks::open(gateway, caller, name) {
@@ -312,7 +314,7 @@ impl ListingChanges {
     /// Waits until a list of the filter changes and returns the methods of the notifications.
     async fn next(
         &mut self,
-        gateway: &Inner,
+        gateway: &GatewayState,
         wanted: impl Fn(PrimitiveKind) -> bool,
     ) -> Vec<&'static str> {
         loop {

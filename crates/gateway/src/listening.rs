@@ -6,12 +6,11 @@ use consort_core::DrivenStream;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::answer::RequestAnswer;
-use crate::listen;
 use crate::post::{PostContext, accepts_events, header};
+use crate::received_request::{AnsweringRequest, ClientMessage};
 use crate::reply::{HttpReply, bare, only, resumable, text};
-use crate::request::{AnsweringRequest, ClientMessage};
 use crate::session::ClientSessionState;
-use crate::streams::{ResumableStreams, ResumedStream};
+use crate::streams::ResumedStream;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -28,8 +27,8 @@ impl PostContext<'_> {
         let listen = || self.notices(&session);
         let taken = || text(StatusCode::CONFLICT, "this session is listened to already");
         if let Some(last) = header(headers, &LAST_EVENT_ID).filter(|last| !last.is_empty()) {
-            match ResumableStreams::resume(self.gateway, &session, last, listen) {
-                ResumedStream::Stream(stream) => return resumable(self.gateway, stream),
+            match self.server.streams.resume(&session, last, listen) {
+                ResumedStream::Stream(stream) => return resumable(self.server, stream),
                 // To answer with a stream that ends at once has some clients ask for ever.
                 ResumedStream::Complete => return only("POST, DELETE"),
                 ResumedStream::Taken => return taken(),
@@ -41,15 +40,15 @@ impl PostContext<'_> {
                 }
                 // What it missed is said anew: every list may have changed.
                 ResumedStream::Anew => {
-                    ResumableStreams::end_notices(self.gateway, &session);
-                    listen::announce(self.front, &session);
+                    self.server.streams.end_notices(&session);
+                    self.endpoint.announce(&session);
                 }
             }
         }
         match listen() {
             Some(notices) => {
-                let stream = ResumableStreams::notices(self.gateway, &session, notices);
-                resumable(self.gateway, stream)
+                let stream = self.server.streams.notices(&session, notices);
+                resumable(self.server, stream)
             }
             None => taken(),
         }
@@ -58,7 +57,7 @@ impl PostContext<'_> {
     /// Returns the stream of a session's notifications. `None` if it already has a reader.
     fn notices(&self, session: &Arc<ClientSessionState>) -> Option<AnsweringRequest> {
         let listening = session.listen()?;
-        let draining = self.gateway.draining.clone();
+        let draining = self.server.lifecycle.draining.clone();
         Some(DrivenStream::new(|emitter| async move {
             loop {
                 tokio::select! {
@@ -76,8 +75,8 @@ impl PostContext<'_> {
     pub(crate) async fn leave(&self, headers: &HeaderMap) -> HttpReply {
         match self.session(headers) {
             Ok(session) => {
-                self.gateway.sessions.remove(&session).await;
-                ResumableStreams::forget(self.gateway, &session);
+                self.server.sessions.remove(&session).await;
+                self.server.streams.forget(&session);
                 bare(StatusCode::OK)
             }
             Err(reply) => reply,

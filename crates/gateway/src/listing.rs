@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::endpoint::EndpointKind;
 use crate::era_results;
 use crate::naming::NameRegistry;
-use crate::request::TASKS;
+use crate::received_request::TASKS;
 use crate::retold::uris;
 
 use definitions::{fits, renamed};

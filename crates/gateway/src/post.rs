@@ -2,12 +2,12 @@
 
 mod headers;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_audit::MessageTransport;
 use consort_audit::trace;
-use consort_core::{BoxFuture, Caller, Object, PrimitiveKind};
+use consort_core::{BoxFuture, Caller, Object};
 use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId, Revision};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
@@ -16,18 +16,15 @@ use hyper::body::Incoming;
 use crate::answer::{RequestAnswer, RequestFailure};
 use crate::attended_request::{AttendedRequest, answer};
 use crate::body_chunks::BodyChunks;
-use crate::endpoint::{CachedListing, GatewayEndpoint};
-use crate::gateway::Inner;
-use crate::handshake::{negotiated, welcome};
-use crate::listen;
-use crate::reply::{HttpReply, bare, message, only, text};
-use crate::request::{
-    AnsweringRequest, ClientDialect, ClientMessage, ClientRequest, ModernDeclarations, NameSearch,
-    RequestOrigin, by_client,
+use crate::negotiation::negotiated;
+use crate::received_request::{
+    AnsweringRequest, ClientDialect, ClientMessage, ModernDeclarations, ReceivedRequest,
+    RequestOrigin,
 };
+use crate::reply::{HttpReply, bare, message, only, text};
 use crate::request_body::read;
-use crate::seek;
-use crate::serve::serve;
+use crate::server_handler::{CheckedCall, ServedEndpoint, SessionStart};
+use crate::server_state::ServerState;
 use crate::session::ClientSessionState;
 use crate::sessions::NoSession;
 use headers::{SESSION, VERSION, check, speaks_modern};
@@ -36,17 +33,17 @@ pub(crate) use headers::{accepts_events, header};
 
 /// Answers a request to an endpoint.
 pub(crate) async fn respond(
-    gateway: &Arc<Inner>,
-    front: &Arc<GatewayEndpoint>,
+    server: &Arc<ServerState>,
+    endpoint: Arc<dyn ServedEndpoint>,
     caller: Caller,
     request: HttpRequest<Incoming>,
 ) -> HttpReply {
     let (Parts { method, headers, .. }, body) = request.into_parts();
     let origin = RequestOrigin { via: MessageTransport::Http, trace: trace::of_headers(&headers) };
-    let here = PostContext { gateway, front, caller, origin };
+    let here = PostContext { server, endpoint, caller, origin };
     match method {
         Method::POST => {
-            let bytes = match read(gateway, &here.caller, &headers, body).await {
+            let bytes = match read(server, &here.caller, &headers, body).await {
                 Ok(bytes) => bytes,
                 Err(bad) => return bad.reply(),
             };
@@ -57,7 +54,7 @@ pub(crate) async fn respond(
             match posted {
                 PostResult::Answered(reply) => reply,
                 PostResult::Request(answering, session, hears) => {
-                    let attended = AttendedRequest::new(gateway, &here.caller, session, answering);
+                    let attended = AttendedRequest::new(server, &here.caller, session, answering);
                     answer(attended, hears).await
                 }
                 PostResult::Pending(_) => unreachable!("what is pending ends"),
@@ -86,17 +83,10 @@ impl From<HttpReply> for PostResult<'_> {
     }
 }
 
-/// Facts that checking the headers of a request looked up already.
-#[derive(Default)]
-struct LookedUp {
-    sought: Option<NameSearch>,
-    listing: Option<CachedListing>,
-}
-
 /// Context of an HTTP request: its endpoint, caller and origin.
 pub(crate) struct PostContext<'a> {
-    pub(crate) gateway: &'a Arc<Inner>,
-    pub(crate) front: &'a Arc<GatewayEndpoint>,
+    pub(crate) server: &'a Arc<ServerState>,
+    pub(crate) endpoint: Arc<dyn ServedEndpoint>,
     caller: Caller,
     origin: RequestOrigin,
 }
@@ -166,7 +156,7 @@ impl<'a> PostContext<'a> {
                     let answering = self.serve(id, body, speaker, false);
                     let session = Some(Arc::clone(&session));
                     let mut answering =
-                        AttendedRequest::new(self.gateway, &self.caller, session, answering);
+                        AttendedRequest::new(self.server, &self.caller, session, answering);
                     while let Some(out) = answering.next().await {
                         if let ClientMessage::End(end) = out {
                             answers.extend(end.message.map(BodyChunks::into_bytes));
@@ -185,7 +175,7 @@ impl<'a> PostContext<'a> {
             return bare(StatusCode::ACCEPTED);
         }
         let all = [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat();
-        message(self.gateway, &self.caller, 200, Bytes::from(all).into()).await
+        message(self.server, &self.caller, 200, Bytes::from(all).into()).await
     }
 
     fn modern(&'a self, headers: HeaderMap, read: JsonRpcMessage) -> PostResult<'a> {
@@ -193,53 +183,36 @@ impl<'a> PostContext<'a> {
         let JsonRpcMessage::Request { id, body } = read else {
             return bare(StatusCode::ACCEPTED).into();
         };
-        if body.method != "tools/call" {
-            return self.checked(&headers, id, body, LookedUp::default());
-        }
-        // What its headers must say depends on what is offered.
-        let caller = by_client(&self.caller, &body.params);
-        if self.gateway.is_settled() {
-            let listing = self.front.listing(&caller);
-            let name = body.params.borrowed_text("name");
-            if name.is_none_or(|name| listing.listing.has_tool(&name)) {
-                let looked_up = LookedUp { sought: None, listing: Some(listing) };
-                return self.checked(&headers, id, body, looked_up);
-            }
-        }
-        PostResult::Pending(Box::pin(async move {
-            self.gateway.settled().await;
-            let name = body.params.text("name").unwrap_or_default();
-            let (front, kind) = (self.front, PrimitiveKind::Tools);
-            let sought = seek::seek(self.gateway, front, &caller, kind, &name).await;
-            let looked_up = LookedUp { sought, listing: Some(front.listing(&caller)) };
-            match self.checked(&headers, id, body, looked_up) {
-                PostResult::Pending(pending) => pending.await,
-                posted => posted,
-            }
-        }))
-    }
-
-    /// Serves a modern request if its headers match it.
-    fn checked(
-        &'a self,
-        headers: &HeaderMap,
-        id: RequestId,
-        body: Notification,
-        looked_up: LookedUp,
-    ) -> PostResult<'a> {
-        let check = |version: &str| check(headers, &body, looked_up.listing.as_ref(), version);
-        match ModernDeclarations::read(&body.params, check) {
-            Ok(modern) => {
-                let hears = accepts_events(headers);
-                let speaker = ClientDialect::Modern(modern);
-                let answering = self.serve_sought(id, body, speaker, hears, looked_up);
-                PostResult::Request(answering, None, hears)
-            }
+        let check = |version: &str| check(&headers, &body, version);
+        let modern = match ModernDeclarations::read(&body.params, check) {
+            Ok(modern) => modern,
             Err(failure) => {
                 let answer = RequestAnswer::error(Era::Modern, Some(&id), &failure);
-                PostResult::Pending(Box::pin(async move { self.send(400, answer).await.into() }))
+                return self.mismatch(answer);
             }
+        };
+        let hears = accepts_events(&headers);
+        let is_tool_call = body.method == "tools/call";
+        let request = self.received(id, body, ClientDialect::Modern(modern), hears);
+        let endpoint = Arc::clone(&self.endpoint);
+        if !is_tool_call {
+            return PostResult::Request(endpoint.serve(request), None, hears);
         }
+        match endpoint.serve_tool_call(request, headers) {
+            CheckedCall::Answering(answering) => PostResult::Request(answering, None, hears),
+            CheckedCall::Mismatch(answer) => self.mismatch(answer),
+            CheckedCall::Pending(pending) => PostResult::Pending(Box::pin(async move {
+                match pending.await {
+                    Ok(answering) => PostResult::Request(answering, None, hears),
+                    Err(answer) => self.send(400, answer).await.into(),
+                }
+            })),
+        }
+    }
+
+    /// Refuses a request whose headers or declarations are wrong.
+    fn mismatch(&'a self, answer: RequestAnswer) -> PostResult<'a> {
+        PostResult::Pending(Box::pin(async move { self.send(400, answer).await.into() }))
     }
 
     /// Returns the error for a body that is no valid message.
@@ -249,19 +222,20 @@ impl<'a> PostContext<'a> {
     }
 
     async fn send(&self, status: u16, answer: RequestAnswer) -> HttpReply {
-        message(self.gateway, &self.caller, status, answer.message.unwrap_or_default()).await
+        message(self.server, &self.caller, status, answer.message.unwrap_or_default()).await
     }
 
     /// Handles `initialize` of a legacy client.
     async fn initialize(&self, id: &RequestId, params: &Object) -> HttpReply {
         let (revision, offers) = negotiated(params);
         let caller = self.caller.clone();
-        let Some(session) = self.gateway.sessions.open(&self.front.key, caller, revision, offers)
+        let Some(session) =
+            self.server.sessions.open(self.endpoint.key(), caller, revision, offers)
         else {
             return too_many();
         };
-        self.follow(&session, true);
-        let answer = RequestAnswer::result(id, &welcome(self.front, &session));
+        self.follow(&session, SessionStart::Initialized);
+        let answer = RequestAnswer::result(id, &self.endpoint.initialize(&session));
         let mut reply = self.send(200, answer).await;
         let value =
             HeaderValue::try_from(&session.id).expect("an id is made of letters and digits");
@@ -270,10 +244,9 @@ impl<'a> PostContext<'a> {
     }
 
     /// Starts the list change notifications of a session.
-    fn follow(&self, session: &Arc<ClientSessionState>, is_new: bool) {
-        let (gateway, front) = (Arc::clone(self.gateway), Arc::clone(self.front));
-        let followed = listen::follow(gateway, front, Arc::clone(session), is_new);
-        self.gateway.tasks.spawn(followed);
+    fn follow(&self, session: &Arc<ClientSessionState>, start: SessionStart) {
+        let followed = Arc::clone(&self.endpoint).follow(Arc::clone(session), start);
+        self.server.lifecycle.tasks.spawn(followed);
     }
 
     /// Returns the session of a legacy request.
@@ -288,16 +261,16 @@ impl<'a> PostContext<'a> {
                 "shake hands first: send `initialize`, or speak 2026-07-28 and say so in `MCP-Protocol-Version`",
             ));
         };
-        let (session, is_anew) = match self.gateway.sessions.get(id, &self.caller, &self.front.key)
-        {
-            Ok(found) => found,
-            Err(NoSession::Over) => {
-                return Err(text(StatusCode::NOT_FOUND, "this session is over"));
-            }
-            Err(NoSession::Full) => return Err(too_many()),
-        };
+        let (session, is_anew) =
+            match self.server.sessions.get(id, &self.caller, self.endpoint.key()) {
+                Ok(found) => found,
+                Err(NoSession::Over) => {
+                    return Err(text(StatusCode::NOT_FOUND, "this session is over"));
+                }
+                Err(NoSession::Full) => return Err(too_many()),
+            };
         if is_anew {
-            self.follow(&session, false);
+            self.follow(&session, SessionStart::Restored);
         }
         let version = header(headers, &VERSION);
         if version.is_some_and(|version| version.parse::<Revision>().is_err()) {
@@ -326,32 +299,25 @@ impl<'a> PostContext<'a> {
         speaker: ClientDialect,
         hears: bool,
     ) -> AnsweringRequest {
-        self.serve_sought(id, body, speaker, hears, LookedUp::default())
+        Arc::clone(&self.endpoint).serve(self.received(id, body, speaker, hears))
     }
 
-    fn serve_sought(
+    fn received(
         &self,
         id: RequestId,
         body: Notification,
         speaker: ClientDialect,
         hears: bool,
-        looked_up: LookedUp,
-    ) -> AnsweringRequest {
-        let LookedUp { sought, listing } = looked_up;
-        let request = ClientRequest {
-            endpoint: Arc::clone(self.front),
+    ) -> ReceivedRequest {
+        ReceivedRequest {
             caller: speaker.identify(&self.caller),
-            listing: listing.map_or_else(OnceLock::new, OnceLock::from),
             id,
             method: body.method,
             params: body.params,
             speaker,
             hears,
-            sought,
             origin: self.origin.clone(),
-            outcome: OnceLock::new(),
-        };
-        serve(self.gateway, request)
+        }
     }
 }
 

@@ -4,10 +4,10 @@ use http::Request;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 
 use crate::forwarded::ClientEnd;
-use crate::gateway::Inner;
 use crate::guard::RequestRejection;
+use crate::server_state::ServerState;
 
-impl Inner {
+impl ServerState {
     /// Counts a refused request, and logs it within the rate limit. The log line omits the token.
     pub(crate) fn note_refusal<B>(
         &self,

@@ -16,8 +16,9 @@ use consort_protocol::splice::{self};
 
 use crate::answer::{RequestAnswer, RequestFailure};
 use crate::era_results;
-use crate::gateway::Inner;
-use crate::request::{ClientDialect, ClientMessage, ClientRequest};
+use crate::gateway_state::GatewayState;
+use crate::received_request::{ClientDialect, ClientMessage};
+use crate::request::ClientRequest;
 use crate::retold::{is_included, logged, report, under_our_names};
 use crate::seek;
 use crate::serve::route;
@@ -31,7 +32,7 @@ const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Forwards a request to the server of the item it names.
 pub(crate) async fn relay(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
@@ -44,7 +45,7 @@ pub(crate) async fn relay(
 
 /// Forwards a request to a server.
 pub(crate) async fn pass(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     operation: Operation,
     renamed: Option<(&'static str, Json)>,
@@ -116,7 +117,7 @@ impl MadeCall {
 
 /// Returns the result of a legacy client's request; questions of the server are sent to the client meanwhile.
 pub(crate) async fn answered_in_session(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     session: &Arc<ClientSessionState>,
     made: MadeCall,

@@ -11,9 +11,9 @@ use crate::authenticator::{Authenticator, RequestedEndpoint};
 use crate::body::{EventSource, EventStreamBody, ResponseBody};
 use crate::body_chunks::BodyChunks;
 use crate::connection_shares::memory_holder;
-use crate::gateway::Inner;
 use crate::guard::RequestRejection;
-use crate::request::AnsweringRequest;
+use crate::received_request::AnsweringRequest;
+use crate::server_state::ServerState;
 use crate::streams::StreamBody;
 
 /// HTTP response of the gateway.
@@ -72,14 +72,14 @@ pub(crate) fn only(methods: &'static str) -> HttpReply {
 
 /// A message as a body.
 pub(crate) async fn message(
-    gateway: &Inner,
+    server: &ServerState,
     caller: &Caller,
     status: u16,
     message: BodyChunks,
 ) -> HttpReply {
-    gateway.records.metrics.sent(message.len());
-    let message = if message.is_ours() && gateway.budget.counts(message.len()) {
-        Box::pin(held(gateway, Some(caller), message)).await
+    server.records.metrics.sent(message.len());
+    let message = if message.is_ours() && server.budget.counts(message.len()) {
+        Box::pin(held(server, Some(caller), message)).await
     } else {
         message
     };
@@ -91,21 +91,21 @@ pub(crate) async fn message(
 
 /// A stream of events; the call is cancelled if the stream breaks off.
 pub(crate) fn stream(
-    gateway: &Inner,
+    server: &ServerState,
     messages: AnsweringRequest,
     first: Option<BodyChunks>,
 ) -> HttpReply {
-    events(gateway, EventSource::Messages(messages), first)
+    events(server, EventSource::Messages(messages), first)
 }
 
 /// A stream of events that can be resumed.
-pub(crate) fn resumable(gateway: &Inner, stream: StreamBody) -> HttpReply {
-    events(gateway, EventSource::Stream(stream), None)
+pub(crate) fn resumable(server: &ServerState, stream: StreamBody) -> HttpReply {
+    events(server, EventSource::Stream(stream), None)
 }
 
-fn events(gateway: &Inner, source: EventSource, first: Option<BodyChunks>) -> HttpReply {
-    let metrics = Arc::clone(&gateway.records.metrics);
-    let body = EventStreamBody::body(source, first, gateway.settings.limits.silence, metrics);
+fn events(server: &ServerState, source: EventSource, first: Option<BodyChunks>) -> HttpReply {
+    let metrics = Arc::clone(&server.records.metrics);
+    let body = EventStreamBody::body(source, first, server.settings.limits.silence, metrics);
     let mut reply = Response::new(body);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -116,12 +116,12 @@ fn events(gateway: &Inner, source: EventSource, first: Option<BodyChunks>) -> Ht
 
 /// The same bytes, charged to the memory budget for as long as they exist.
 pub(crate) async fn held(
-    gateway: &Inner,
+    server: &ServerState,
     caller: Option<&Caller>,
     pieces: BodyChunks,
 ) -> BodyChunks {
     let holder = caller.map(memory_holder).unwrap_or_default();
-    let mut room = gateway.budget.reservation_of(holder);
+    let mut room = server.budget.reservation_of(holder);
     room.extend(pieces.len(), pieces.len()).await;
     pieces.owned(|bytes| room.attach(bytes))
 }

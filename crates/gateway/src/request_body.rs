@@ -9,8 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::body::{Body as HttpBody, Incoming};
 
 use crate::connection_shares::memory_holder;
-use crate::gateway::Inner;
 use crate::reply::{HttpReply, text};
+use crate::server_state::ServerState;
 
 /// A message of fewer bytes is copied out of its connection's read buffer: the buffer can then be reused, and a waiting
 /// call keeps only the bytes it needs.
@@ -56,7 +56,7 @@ impl BadBody {
 
 /// Reads a JSON message of a caller, within its limits.
 pub(crate) async fn read(
-    gateway: &Inner,
+    server: &ServerState,
     caller: &Caller,
     headers: &HeaderMap,
     body: Incoming,
@@ -69,12 +69,12 @@ pub(crate) async fn read(
     if kind != "application/json" && !is_json(kind) {
         return Err(BadBody::Kind);
     }
-    read_any(gateway, Some(caller), headers, body).await
+    read_any(server, Some(caller), headers, body).await
 }
 
 /// Reads a body of any kind, within its limits, which is charged to its caller.
 pub(crate) async fn read_any(
-    gateway: &Inner,
+    server: &ServerState,
     caller: Option<&Caller>,
     headers: &HeaderMap,
     body: Incoming,
@@ -82,7 +82,7 @@ pub(crate) async fn read_any(
     if headers.contains_key(CONTENT_ENCODING) {
         return Err(BadBody::Encoded);
     }
-    let limits = &gateway.settings.limits;
+    let limits = &server.settings.limits;
     let size = body.size_hint();
     let expected = size.upper().unwrap_or(limits.body_bytes as u64);
     if size.lower() > limits.body_bytes as u64 {
@@ -90,17 +90,17 @@ pub(crate) async fn read_any(
     }
     let reading = pin!(async {
         let expected = usize::try_from(expected).unwrap_or(usize::MAX);
-        if !gateway.budget.counts(expected) {
+        if !server.budget.counts(expected) {
             return collect(body, limits.body_bytes).await;
         }
         let holder = caller.map(memory_holder).unwrap_or_default();
-        let mut room = gateway.budget.reservation_of(holder);
+        let mut room = server.budget.reservation_of(holder);
         Box::pin(room.extend(expected, expected)).await;
         Ok(room.attach(collect(body, limits.body_bytes).await?))
     });
     let read = consort_protocol::late::timeout(limits.body, limits.late, reading).await;
     let read = read.unwrap_or(Err(BadBody::Slow));
-    gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
+    server.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
     read
 }
 

@@ -5,13 +5,13 @@ use consort_core::{Caller, PrimitiveKind};
 use crate::answer::RequestFailure;
 use crate::endpoint::GatewayEndpoint;
 use crate::era_results;
-use crate::gateway::Inner;
+use crate::gateway_state::GatewayState;
 use crate::request::{ClientRequest, NameSearch};
 use crate::serve::{ServerOperation, route};
 
 /// Returns the target of a request for an unlisted item, after waiting for the servers that may have it.
 pub(crate) async fn find_target(
-    gateway: &Inner,
+    gateway: &GatewayState,
     request: &ClientRequest,
     failure: RequestFailure,
 ) -> Result<ServerOperation, RequestFailure> {
@@ -39,7 +39,7 @@ pub(crate) async fn find_target(
 
 /// Waits for the servers that may have an item; `None` if the caller's listing has it already.
 pub(crate) async fn seek(
-    gateway: &Inner,
+    gateway: &GatewayState,
     front: &GatewayEndpoint,
     caller: &Caller,
     kind: PrimitiveKind,

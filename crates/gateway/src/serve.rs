@@ -18,11 +18,12 @@ use serde_json::json;
 use crate::answer::empty;
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};
 use crate::era_results::{unknown_item, unknown_resource};
-use crate::gateway::Inner;
+use crate::gateway_state::GatewayState;
 use crate::listen;
 use crate::listing::EndpointListing;
+use crate::received_request::{AnsweringRequest, ClientDialect, ClientMessage};
 use crate::relay;
-use crate::request::{AnsweringRequest, ClientDialect, ClientMessage, ClientRequest};
+use crate::request::ClientRequest;
 use crate::session::ClientSessionState;
 use crate::spelling;
 use crate::tasks;
@@ -34,9 +35,9 @@ const ABOUT_TTL: u64 = 30_000;
 const PARTIAL_TTL: u64 = 1000;
 
 /// Answers a request.
-pub(crate) fn serve(gateway: &Arc<Inner>, mut request: ClientRequest) -> AnsweringRequest {
+pub(crate) fn serve(gateway: &Arc<GatewayState>, mut request: ClientRequest) -> AnsweringRequest {
     let gateway = Arc::clone(gateway);
-    let running = Arc::clone(&gateway.requests);
+    let running = Arc::clone(&gateway.lifecycle.requests);
     DrivenStream::new(|emitter| async move {
         let (id, era) = (request.id.clone(), request.era());
         let span = traced(&gateway, &mut request);
@@ -91,7 +92,7 @@ impl Drop for RequestRecord {
 }
 
 /// Begins the span of a request and makes it the parent of the call that follows.
-fn traced(gateway: &Inner, request: &mut ClientRequest) -> Option<CallSpan> {
+fn traced(gateway: &GatewayState, request: &mut ClientRequest) -> Option<CallSpan> {
     // A message may be of another trace than the request that carries it.
     let parent = trace::of_params(&request.params);
     let in_headers = parent.is_none().then(|| request.origin.trace.take()).flatten();
@@ -135,7 +136,7 @@ fn known_name(request: &ClientRequest) -> Option<String> {
 
 /// Answers a request until a legacy client cancels it. A modern client cancels by closing the connection.
 async fn until_cancelled(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
@@ -165,7 +166,7 @@ async fn until_cancelled(
 }
 
 async fn run(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
@@ -209,7 +210,7 @@ async fn run(
 }
 
 /// Waits for servers whose lists are not known yet, as long as the toolbox decides.
-async fn await_lists(gateway: &Inner, request: &ClientRequest, kind: PrimitiveKind) {
+async fn await_lists(gateway: &GatewayState, request: &ClientRequest, kind: PrimitiveKind) {
     let Some(lists) =
         request.endpoint.toolbox().await_lists(&request.caller, ListPurpose::Listing(kind))
     else {
@@ -218,7 +219,7 @@ async fn await_lists(gateway: &Inner, request: &ClientRequest, kind: PrimitiveKi
     let changed = tokio::select! {
         changed = lists => changed,
         // Whoever waits is still answered, with what is known.
-        () = gateway.draining.cancelled() => false,
+        () = gateway.lifecycle.draining.cancelled() => false,
     };
     if changed {
         gateway.refresh();
@@ -256,7 +257,7 @@ fn stale() -> RequestFailure {
 fn discover(request: &ClientRequest) -> RequestAnswer {
     let menu = request.current_listing();
     let mut writer = ObjectWriter::new();
-    let revisions = Json::from(json!(crate::handshake::revisions()));
+    let revisions = Json::from(json!(crate::received_request::modern_revisions()));
     writer.raw("supportedVersions", revisions.as_bytes());
     writer.raw("capabilities", menu.capabilities(Era::Modern).as_bytes());
     if let Some(instructions) = menu.instructions() {
@@ -285,7 +286,7 @@ fn set_level(
 
 /// Forwards an unknown method to the only server, if there is just one.
 async fn unknown(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {

@@ -10,53 +10,37 @@ use tokio::sync::mpsc;
 
 use crate::body_chunks::BodyChunks;
 use crate::client_channel::ClientChannel;
-use crate::gateway::Gateway;
 use crate::limits::GatewayLimits;
+use crate::server_handler::ServedEndpoint;
+use crate::server_state::ServerState;
 
 /// Maximum size of a line buffer that is reused.
 const LONG: usize = 1 << 20;
 
-impl Gateway {
-    /// Serves the client on standard input and output, until it closes the input or the gateway is drained. Serves
-    /// everything, or a profile; returns false if there is no such profile.
-    pub async fn serve_stdio(&self, profile: Option<&str>) -> bool {
-        self.serve_pipe(profile, tokio::io::stdin(), tokio::io::stdout()).await
+/// Serves the client on a pair of streams, until it closes the input or the server is drained.
+pub(crate) async fn serve_pipe(
+    server: &ServerState,
+    endpoint: Arc<dyn ServedEndpoint>,
+    input: impl AsyncRead + Unpin + Send,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) {
+    let (limits, lifecycle) = (&server.settings.limits, &server.lifecycle);
+    let (caller, via) = (Caller::owner(), MessageTransport::Pipe);
+    let (pipe, sent) = ClientChannel::new(limits, lifecycle, endpoint, caller, via);
+    let mut writing = tokio::spawn(write(sent, output));
+    tokio::select! {
+        () = read(limits, input, &pipe) => {
+            // What was asked is still answered.
+            let _ = tokio::time::timeout(limits.drain, pipe.quiet()).await;
+        }
+        () = lifecycle.stop.cancelled() => {}
+        () = pipe.drained() => {}
     }
-
-    /// The same on any pair of streams.
-    pub async fn serve_pipe(
-        &self,
-        profile: Option<&str>,
-        input: impl AsyncRead + Unpin + Send,
-        output: impl AsyncWrite + Unpin + Send + 'static,
-    ) -> bool {
-        let inner = &self.0;
-        let front = match profile {
-            None => Some(Arc::clone(inner.endpoints.all_servers())),
-            Some(profile) => inner.endpoints.profile(profile),
-        };
-        let Some(front) = front else { return false };
-        let (pipe, sent) =
-            ClientChannel::new(inner, &front, Caller::owner(), MessageTransport::Pipe);
-        let mut writing = tokio::spawn(write(sent, output));
-        let reading = read(&inner.settings.limits, input, &pipe);
-        tokio::select! {
-            () = reading => {
-                // What was asked is still answered.
-                let drain = inner.settings.limits.drain;
-                let _ = tokio::time::timeout(drain, pipe.quiet()).await;
-            }
-            () = inner.stop.cancelled() => {}
-            () = pipe.drained() => {}
-        }
-        pipe.end();
-        drop(pipe);
-        // A client that does not read is not waited for.
-        let stalled = inner.settings.limits.stalled;
-        if tokio::time::timeout(stalled, &mut writing).await.is_err() {
-            writing.abort();
-        }
-        true
+    pipe.end();
+    drop(pipe);
+    // A client that does not read is not waited for.
+    if tokio::time::timeout(limits.stalled, &mut writing).await.is_err() {
+        writing.abort();
     }
 }
 

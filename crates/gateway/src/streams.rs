@@ -12,15 +12,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
+use consort_audit::CallSinks;
 use consort_core::IdentityId;
 use futures_core::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::body_chunks::BodyChunks;
 use crate::event_frame::event;
-use crate::gateway::Inner;
+use crate::lifecycle::ServerLifecycle;
 use crate::limits::GatewayLimits;
-use crate::request::{AnsweringRequest, ClientMessage};
+use crate::received_request::{AnsweringRequest, ClientMessage};
 use crate::sealing::random;
 use crate::session::ClientSessionState;
 
@@ -47,6 +48,8 @@ pub(crate) struct ResumableStreams {
     retry: u128,
     /// Bytes of all events that are kept.
     bytes: AtomicUsize,
+    lifecycle: Arc<ServerLifecycle>,
+    records: CallSinks,
 }
 
 /// The streams of one identity.
@@ -74,8 +77,14 @@ pub(crate) enum ResumedStream {
 }
 
 impl ResumableStreams {
-    pub(crate) fn new(limits: &GatewayLimits) -> Self {
+    pub(crate) fn new(
+        limits: &GatewayLimits,
+        lifecycle: &Arc<ServerLifecycle>,
+        records: &CallSinks,
+    ) -> Self {
         Self {
+            lifecycle: Arc::clone(lifecycle),
+            records: records.clone(),
             epoch: u32::from_be_bytes(random()),
             numbers: AtomicU64::new(1),
             identities: Mutex::default(),
@@ -127,49 +136,48 @@ impl ResumableStreams {
 
     /// The stream of a request, driven by its reader; `first` is a message it already produced.
     pub(crate) fn request(
-        gateway: &Arc<Inner>,
+        self: &Arc<Self>,
         session: &ClientSessionState,
         call: AnsweringRequest,
         first: Option<BodyChunks>,
     ) -> StreamBody {
-        let body = Self::open(gateway, session, StreamSource::Request, call);
+        let body = self.open(session, StreamSource::Request, call);
         if let Some(first) = first {
-            gateway.streams.push(gateway, &body.identity, body.number, first, false);
+            self.push(&body.identity, body.number, first, false);
         }
         body
     }
 
     /// The stream of notifications that belong to no request.
     pub(crate) fn notices(
-        gateway: &Arc<Inner>,
+        self: &Arc<Self>,
         session: &ClientSessionState,
         call: AnsweringRequest,
     ) -> StreamBody {
-        let (streams, identity) = (&gateway.streams, gateway.streams.of(session));
-        let left = streams.with(&identity, |buffer, _| buffer.remove_notices(&session.id));
+        let identity = self.of(session);
+        let left = self.with(&identity, |buffer, _| buffer.remove_notices(&session.id));
         drop(left);
-        Self::open(gateway, session, StreamSource::Notices, call)
+        self.open(session, StreamSource::Notices, call)
     }
 
     fn open(
-        gateway: &Arc<Inner>,
+        self: &Arc<Self>,
         session: &ClientSessionState,
         source: StreamSource,
         call: AnsweringRequest,
     ) -> StreamBody {
-        let streams = &gateway.streams;
+        let streams = self;
         let number = streams.numbers.fetch_add(1, Ordering::Relaxed);
         let (identity, call) = (streams.of(session), Arc::new(Mutex::new(Some(call))));
         let entry = StreamEntry::new(session.id.as_str().into(), source, Arc::clone(&call));
         identity.lock().insert(number, entry);
         let first = streams.priming(session, streams.id(source, number, 0));
-        StreamBody::new(gateway, identity, number, call, first)
+        StreamBody::new(self, identity, number, call, first)
     }
 
     /// Stores a message of a stream, and returns it as an event.
     fn push(
         &self,
-        gateway: &Inner,
         of: &IdentityStreams,
         number: u64,
         message: BodyChunks,
@@ -182,7 +190,7 @@ impl ResumableStreams {
             let removed = buffer.push(number, event.clone(), is_read, &self.limits, others);
             (event, removed)
         });
-        dispose(gateway, removed);
+        self.dispose(removed);
         event
     }
 
@@ -193,12 +201,8 @@ impl ResumableStreams {
     }
 
     /// Continues a call whose client disconnected before it received anything, and so cannot resume the stream.
-    pub(crate) fn detach(
-        gateway: &Arc<Inner>,
-        session: &ClientSessionState,
-        call: AnsweringRequest,
-    ) {
-        let body = Self::open(gateway, session, StreamSource::Request, call);
+    pub(crate) fn detach(self: &Arc<Self>, session: &ClientSessionState, call: AnsweringRequest) {
+        let body = self.open(session, StreamSource::Request, call);
         if let Some(entry) = body.identity.lock().get(body.number) {
             entry.is_silent = true;
         }
@@ -207,12 +211,12 @@ impl ResumableStreams {
 
     /// Resumes a stream after an event id. `listen` creates the notification stream anew.
     pub(crate) fn resume(
-        gateway: &Arc<Inner>,
+        self: &Arc<Self>,
         session: &ClientSessionState,
         id: &str,
         listen: impl FnOnce() -> Option<AnsweringRequest>,
     ) -> ResumedStream {
-        let streams = &gateway.streams;
+        let streams = self;
         let Some(id) = EventId::parse(id) else { return ResumedStream::Unknown };
         let lost = if id.source == StreamSource::Notices {
             ResumedStream::Anew
@@ -257,43 +261,42 @@ impl ResumableStreams {
         };
         drop(running);
         if let Some(owner) = owner {
-            adopt(gateway, &identity, id.stream, &call, owner);
+            adopt(self, &identity, id.stream, &call, owner);
         }
         let first = streams.priming(session, id);
         let drives = source == StreamSource::Notices;
         ResumedStream::Stream(
-            StreamBody::new(gateway, identity, id.stream, call, first)
+            StreamBody::new(self, identity, id.stream, call, first)
                 .resumed(reader, id.event, drives),
         )
     }
 
     /// Ends the notification streams of a session whose client begins a new one and reports the loss of another: the
     /// broken connection may not be noticed yet.
-    pub(crate) fn end_notices(gateway: &Inner, session: &ClientSessionState) {
-        let identity = gateway.streams.of(session);
+    pub(crate) fn end_notices(&self, session: &ClientSessionState) {
+        let identity = self.of(session);
         let streams = identity.lock().notices(&session.id);
         for (number, call) in streams {
             let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);
             let notices = running.take();
-            let removed = gateway.streams.with(&identity, |buffer, _| buffer.remove(number));
+            let removed = self.with(&identity, |buffer, _| buffer.remove(number));
             drop(running);
             drop((notices, removed));
         }
     }
 
     /// Removes the streams of a session that has ended.
-    pub(crate) fn forget(gateway: &Inner, session: &ClientSessionState) {
-        let identity = gateway.streams.of(session);
-        let removed =
-            gateway.streams.with(&identity, |buffer, _| buffer.remove_session(&session.id));
-        dispose(gateway, removed);
+    pub(crate) fn forget(&self, session: &ClientSessionState) {
+        let identity = self.of(session);
+        let removed = self.with(&identity, |buffer, _| buffer.remove_session(&session.id));
+        self.dispose(removed);
     }
 
-    pub(crate) fn sweep(gateway: &Inner) {
-        let streams = &gateway.streams;
+    pub(crate) fn sweep(&self) {
+        let streams = self;
         let identities: Vec<_> = streams.lock().values().cloned().collect();
         for identity in identities {
-            dispose(gateway, streams.with(&identity, |buffer, _| buffer.sweep(&streams.limits)));
+            streams.dispose(streams.with(&identity, |buffer, _| buffer.sweep(&streams.limits)));
         }
         let unused =
             |it: &mut Arc<IdentityStreams>| Arc::strong_count(it) == 1 && it.lock().is_empty();
@@ -305,42 +308,42 @@ impl ResumableStreams {
         self.lock().values().map(|identity| identity.lock().detached()).sum()
     }
 
+    /// Ends removed streams. A call that is cancelled for a limit is logged and counted.
+    fn dispose(&self, removed: Vec<RemovedStream>) {
+        for (entry, limit) in removed {
+            if let Some(owner) = &entry.owner {
+                owner.cancel();
+            }
+            let Some(limit) = limit else { continue };
+            self.records.metrics.detached.count(limit.as_str());
+            if self.records.lines.calls.admits() {
+                tracing::warn!(
+                    limit = limit.as_str(),
+                    "a call was cancelled that went on without its client: a limit of such calls was passed"
+                );
+            }
+        }
+    }
+
     pub(crate) fn end(&self) {
         let all = std::mem::take(&mut *self.lock());
         drop(all);
     }
 }
 
-/// Ends removed streams. A call that is cancelled for a limit is logged and counted.
-fn dispose(gateway: &Inner, removed: Vec<RemovedStream>) {
-    for (entry, limit) in removed {
-        if let Some(owner) = &entry.owner {
-            owner.cancel();
-        }
-        let Some(limit) = limit else { continue };
-        gateway.records.metrics.detached.count(limit.as_str());
-        if gateway.records.lines.calls.admits() {
-            tracing::warn!(
-                limit = limit.as_str(),
-                "a call was cancelled that went on without its client: a limit of such calls was passed"
-            );
-        }
-    }
-}
-
 /// Drives a call whose client disconnected, or only reads its stored events, in a task. Its session and a drain of the
 /// gateway wait for it.
 fn adopt(
-    gateway: &Arc<Inner>,
+    streams: &Arc<ResumableStreams>,
     identity: &Arc<IdentityStreams>,
     number: u64,
     call: &CallSlot,
     cancelled: CancellationToken,
 ) {
-    let (owner, identity, call) = (Arc::clone(gateway), Arc::clone(identity), Arc::clone(call));
-    gateway.tasks.spawn(async move {
+    let (owner, identity, call) = (Arc::clone(streams), Arc::clone(identity), Arc::clone(call));
+    streams.lifecycle.tasks.spawn(async move {
         let driven = std::future::poll_fn(|cx| {
-            let streams = &owner.streams;
+            let streams = &owner;
             let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);
             for _ in 0..TURN {
                 if identity.lock().is_ahead(number, cx.waker(), &streams.limits) {
@@ -354,7 +357,7 @@ fn adopt(
                     None => (None, true),
                 };
                 if let Some(message) = message {
-                    streams.push(&owner, &identity, number, message, false);
+                    streams.push(&identity, number, message, false);
                 }
                 if is_last {
                     *running = None;
@@ -368,7 +371,7 @@ fn adopt(
         tokio::select! {
             () = driven => {}
             () = cancelled.cancelled() => {}
-            () = owner.stop.cancelled() => {}
+            () = owner.lifecycle.stop.cancelled() => {}
         }
         let call = call.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(call);

@@ -327,12 +327,12 @@ fn evict(places: &mut HashMap<u64, SuspendedEntry>) -> bool {
 
 /// Removes a suspended call whose client disconnected.
 pub(crate) struct SuspendedCallGuard<'a> {
-    pub(crate) gateway: &'a crate::gateway::Inner,
+    pub(crate) calls: &'a SuspendedCalls,
     pub(crate) call: u64,
 }
 
 impl Drop for SuspendedCallGuard<'_> {
     fn drop(&mut self) {
-        self.gateway.suspended.forget(self.call);
+        self.calls.forget(self.call);
     }
 }

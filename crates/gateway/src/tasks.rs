@@ -19,9 +19,10 @@ use serde_json::json;
 
 use crate::answer::{INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY, RequestAnswer, RequestFailure};
 use crate::era_results::{self, call_failure};
-use crate::gateway::Inner;
+use crate::gateway_state::GatewayState;
+use crate::received_request::{ClientDialect, ClientMessage, TASKS};
 use crate::relay;
-use crate::request::{ClientDialect, ClientMessage, ClientRequest, TASKS};
+use crate::request::ClientRequest;
 use crate::retold::under_our_names;
 
 pub(crate) use inputs::TaskInputs;
@@ -58,7 +59,7 @@ impl TaskRef {
 /// The ids of one caller's tasks at one server.
 #[derive(Clone, Copy)]
 pub(crate) struct TaskIds<'a> {
-    pub(crate) gateway: &'a Inner,
+    pub(crate) gateway: &'a GatewayState,
     pub(crate) caller: &'a Caller,
     pub(crate) server: &'a ServerId,
 }
@@ -86,7 +87,7 @@ impl TaskIds<'_> {
 }
 
 /// Returns the task of a sealed id, if it is this caller's.
-pub(crate) fn open(gateway: &Inner, caller: &Caller, name: &str) -> Option<TaskRef> {
+pub(crate) fn open(gateway: &GatewayState, caller: &Caller, name: &str) -> Option<TaskRef> {
     let ticket: TaskRef = gateway.seal.open(PURPOSE, name)?;
     (ticket.caller == *caller.id()).then_some(ticket)
 }
@@ -112,7 +113,7 @@ pub(crate) fn needs_extension() -> RequestFailure {
 
 /// Returns the result that a call became a task, for a client of either era.
 pub(crate) fn created(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     server: &ServerId,
     result: &Object,
@@ -154,7 +155,7 @@ pub(crate) fn created(
 
 /// Answers a request about tasks.
 pub(crate) async fn serve(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
@@ -214,7 +215,7 @@ pub(crate) async fn serve(
 
 /// Returns every task of every server that lists them, for a legacy client.
 async fn list(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
 ) -> Result<RequestAnswer, RequestFailure> {
     let ClientDialect::Legacy(session) = &request.speaker else {

@@ -6,8 +6,8 @@ use std::thread;
 use tokio::sync::mpsc;
 
 use crate::connection_shares::ConnectionPlace;
-use crate::gateway::Inner;
 use crate::http::connection;
+use crate::server_state::ServerState;
 use crate::socket::{ClientStream, DetachedStream};
 
 /// A connection on its way to the thread that serves it.
@@ -20,8 +20,8 @@ pub(crate) struct ServingThreads {
 }
 
 impl ServingThreads {
-    pub(crate) fn start(gateway: &Arc<Inner>, count: usize) -> Self {
-        let threads = (0..count).filter_map(|n| start(gateway, n)).collect();
+    pub(crate) fn start(server: &Arc<ServerState>, count: usize) -> Self {
+        let threads = (0..count).filter_map(|n| start(server, n)).collect();
         Self { threads, next: 0 }
     }
 
@@ -42,19 +42,19 @@ impl ServingThreads {
 }
 
 /// Starts a thread, unless the system refuses.
-fn start(gateway: &Arc<Inner>, n: usize) -> Option<mpsc::UnboundedSender<HandedConnection>> {
+fn start(server: &Arc<ServerState>, n: usize) -> Option<mpsc::UnboundedSender<HandedConnection>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let (sender, mut handed) = mpsc::unbounded_channel::<HandedConnection>();
-    let gateway = Arc::clone(gateway);
+    let server = Arc::clone(server);
     let serve = async move {
         while let Some((stream, place)) = handed.recv().await {
             if let Ok(stream) = stream.attach() {
-                gateway.tasks.spawn(connection(Arc::clone(&gateway), stream, place));
+                server.lifecycle.tasks.spawn(connection(Arc::clone(&server), stream, place));
             }
         }
         // Whatever is left runs here.
-        gateway.stop.cancelled().await;
-        gateway.tasks.wait().await;
+        server.lifecycle.stop.cancelled().await;
+        server.lifecycle.tasks.wait().await;
     };
     let builder = thread::Builder::new().name(format!("serve-{}", n + 2));
     builder.spawn(move || runtime.block_on(serve)).ok()?;

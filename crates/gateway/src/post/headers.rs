@@ -1,15 +1,13 @@
 //! Headers of MCP requests over HTTP: the revision, and what they repeat of the body.
 
-use consort_core::{Object, PrimitiveKind};
-use consort_protocol::headers::decode;
+use consort_core::Object;
 use consort_protocol::{Era, Notification, Revision};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName};
 
-use crate::answer::empty;
-use crate::answer::{HEADER_MISMATCH, RequestFailure};
-use crate::endpoint::CachedListing;
-use crate::request::named_revision;
+use crate::answer::RequestFailure;
+use crate::received_request::named_revision;
+use crate::required_header::require_header;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -26,61 +24,24 @@ pub(super) fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> boo
         || params.and_then(named_revision).is_some_and(|version| modern(&version))
 }
 
-/// Checks that the headers of a modern request match its body. With a listing it is a tool call, whose headers also
-/// mirror arguments.
+/// Checks that the headers of a modern request repeat its revision, method and name.
 pub(super) fn check(
     headers: &HeaderMap,
     body: &Notification,
-    listing: Option<&CachedListing>,
     version: &str,
 ) -> Result<(), RequestFailure> {
-    let mismatch = |name: &HeaderName, expected: Option<&str>| {
-        let message = match expected {
-            Some(expected) => {
-                format!("the header `{name}` must be `{}`", expected.escape_debug())
-            }
-            None => format!("the header `{name}` is not for this request"),
-        };
-        RequestFailure::new(HEADER_MISMATCH, message)
-    };
-    let same = |name: &HeaderName, expected: &str| {
-        let mut values = headers.get_all(name).iter();
-        let value = values.next().and_then(decode);
-        if value.as_deref() == Some(expected) && values.next().is_none() {
-            Ok(())
-        } else {
-            Err(mismatch(name, Some(expected)))
-        }
-    };
-    same(&VERSION, version)?;
-    same(&METHOD, &body.method)?;
+    require_header(headers, &VERSION, version)?;
+    require_header(headers, &METHOD, &body.method)?;
     let subject = match body.method.as_str() {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
         "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return Ok(()),
     };
-    if let Some(name) = body.params.borrowed_text(subject) {
-        same(&NAME, &name)?;
-        if let Some(CachedListing { listing: menu, .. }) = listing {
-            let Some(choice) = menu.board(PrimitiveKind::Tools).get(&name) else { return Ok(()) };
-            if choice.mirrors.is_empty() {
-                return Ok(());
-            }
-            let arguments = body.params.get("arguments").unwrap_or_else(empty);
-            let values = choice.mirrors.values(&arguments);
-            for header in choice.mirrors.names() {
-                match values.iter().find(|(name, _)| name == header) {
-                    Some((name, value)) => same(name, value)?,
-                    None if headers.contains_key(header) => {
-                        return Err(mismatch(header, None));
-                    }
-                    None => {}
-                }
-            }
-        }
+    match body.params.borrowed_text(subject) {
+        Some(name) => require_header(headers, &NAME, &name),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The `Accept` header that the specification asks for, and nearly every client sends.

@@ -13,15 +13,16 @@ use super::{MadeCall, TOGETHER, next};
 use crate::answer::{INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
 use crate::body_chunks::BodyChunks;
 use crate::era_results;
-use crate::gateway::Inner;
-use crate::request::{ClientMessage, ClientRequest, ModernDeclarations};
+use crate::gateway_state::GatewayState;
+use crate::received_request::{ClientMessage, ModernDeclarations};
+use crate::request::ClientRequest;
 use crate::retold::{is_included, logged, report, under_our_names};
 use crate::suspended_calls::{self, CallStateKind, ResumedCall, SuspendedCall, input_required};
 use crate::tasks;
 
 /// A request of a modern client in progress.
 pub(super) struct ModernRequest<'a> {
-    pub(super) gateway: &'a Arc<Inner>,
+    pub(super) gateway: &'a Arc<GatewayState>,
     pub(super) request: &'a ClientRequest,
     pub(super) modern: &'a ModernDeclarations,
     pub(super) emitter: &'a StreamSender<ClientMessage>,
@@ -104,7 +105,7 @@ impl ModernRequest<'_> {
         if !parked.questions.is_empty() {
             return self.suspend(Some(call), parked);
         }
-        let guard = suspended_calls::SuspendedCallGuard { gateway: self.gateway, call };
+        let guard = suspended_calls::SuspendedCallGuard { calls: &self.gateway.suspended, call };
         let answer = self.follow(Some(call), parked).await;
         std::mem::forget(guard);
         answer

@@ -9,15 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::buffer::ReadStep;
 use super::entry::{CallSlot, StreamSource};
-use super::{IdentityStreams, adopt, dispose};
+use super::{IdentityStreams, ResumableStreams, adopt};
 use crate::body_chunks::BodyChunks;
-use crate::gateway::Inner;
-use crate::request::ClientMessage;
+use crate::received_request::ClientMessage;
 
 /// A connection that reads a stream, and drives its call unless a task does. Dropped before the end, it hands the call
 /// over to a task.
 pub(crate) struct StreamBody {
-    gateway: Arc<Inner>,
+    streams: Arc<ResumableStreams>,
     pub(super) identity: Arc<IdentityStreams>,
     pub(super) number: u64,
     call: CallSlot,
@@ -32,14 +31,14 @@ pub(crate) struct StreamBody {
 impl StreamBody {
     /// The first reader of a stream.
     pub(super) fn new(
-        gateway: &Arc<Inner>,
+        streams: &Arc<ResumableStreams>,
         identity: Arc<IdentityStreams>,
         number: u64,
         call: CallSlot,
         first: Option<BodyChunks>,
     ) -> Self {
-        let gateway = Arc::clone(gateway);
-        Self { gateway, identity, number, call, first, reader: 0, cursor: 1, drives: true }
+        let streams = Arc::clone(streams);
+        Self { streams, identity, number, call, first, reader: 0, cursor: 1, drives: true }
     }
 
     /// Turns it into a later reader, which has the events up to `last`.
@@ -73,24 +72,24 @@ impl StreamBody {
             Some(ClientMessage::End(answer)) => (answer.message, true),
             None => (None, true),
         };
-        let streams = &self.gateway.streams;
+        let streams = &self.streams;
         let event = message.map(|message| {
             self.cursor += 1;
-            streams.push(&self.gateway, &self.identity, self.number, message, true)
+            streams.push(&self.identity, self.number, message, true)
         });
         if is_last {
             **running = None;
             streams.finish(&self.identity, self.number);
         }
         Poll::Ready(
-            event.or_else(|| self.gateway.draining.is_cancelled().then(|| streams.farewell())),
+            event.or_else(|| streams.lifecycle.draining.is_cancelled().then(|| streams.farewell())),
         )
     }
 }
 
 impl Drop for StreamBody {
     fn drop(&mut self) {
-        let streams = &self.gateway.streams;
+        let streams = &self.streams;
         let mut running = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         let mut owner = None;
         let removed = streams.with(&self.identity, |buffer, _| {
@@ -113,14 +112,14 @@ impl Drop for StreamBody {
             return;
         };
         let may_go_on =
-            tokio::runtime::Handle::try_current().is_ok() && !self.gateway.stop.is_cancelled();
+            tokio::runtime::Handle::try_current().is_ok() && !streams.lifecycle.stop.is_cancelled();
         let call =
             if owner.is_some() && may_go_on { None } else { self.drives.then(|| running.take()) };
         drop(running);
         drop(call);
         if let Some(owner) = owner.filter(|_| may_go_on) {
-            adopt(&self.gateway, &self.identity, self.number, &self.call, owner);
+            adopt(&self.streams, &self.identity, self.number, &self.call, owner);
         }
-        dispose(&self.gateway, removed);
+        self.streams.dispose(removed);
     }
 }

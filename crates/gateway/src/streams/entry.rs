@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::body_chunks::BodyChunks;
-use crate::request::AnsweringRequest;
+use crate::received_request::AnsweringRequest;
 
 /// A call, polled by its current driver. Locked before the streams of its identity.
 pub(super) type CallSlot = Arc<Mutex<Option<AnsweringRequest>>>;

@@ -17,7 +17,7 @@ use super::request::TaskRequest;
 use super::{is_terminal, modern_state, state};
 use crate::answer::{INTERNAL, INVALID_PARAMS, RequestFailure};
 use crate::era_results::call_failure;
-use crate::gateway::Inner;
+use crate::gateway_state::GatewayState;
 use crate::suspended_calls::InputRequests;
 
 /// Time to wait for further questions after the first.
@@ -155,7 +155,7 @@ impl PendingResult {
 /// Returns the state of a task of 2025-11-25 in the extension's form: with its input requests, and with its result or
 /// error at the end.
 pub(super) async fn detailed(
-    gateway: &Inner,
+    gateway: &GatewayState,
     about: &TaskRequest,
     name: &str,
 ) -> Result<Object, RequestFailure> {
@@ -198,7 +198,7 @@ pub(super) async fn detailed(
 }
 
 /// Returns the result of a task that has one.
-async fn result(gateway: &Inner, about: &TaskRequest) -> Result<Object, CallError> {
+async fn result(gateway: &GatewayState, about: &TaskRequest) -> Result<Object, CallError> {
     if let Some(waiting) = gateway.task_inputs.get(about) {
         let mut waiting = waiting.lock().await;
         waiting.receive(&about.offers, gateway.settings.limits.task_input_wait).await;
@@ -214,7 +214,7 @@ async fn result(gateway: &Inner, about: &TaskRequest) -> Result<Object, CallErro
 
 /// Returns the current input requests of a task.
 async fn requests(
-    gateway: &Inner,
+    gateway: &GatewayState,
     about: &TaskRequest,
     asks: bool,
 ) -> Result<Option<Json>, RequestFailure> {
@@ -239,7 +239,7 @@ async fn requests(
 
 /// Answers the input requests of a task. Answers to others are ignored.
 pub(super) async fn update(
-    gateway: &Inner,
+    gateway: &GatewayState,
     about: &TaskRequest,
     params: &Object,
 ) -> Result<Object, RequestFailure> {
@@ -258,7 +258,10 @@ pub(super) async fn update(
 }
 
 /// Cancels a task. One that has ended already is no error in the extension.
-pub(super) async fn cancel(gateway: &Inner, about: &TaskRequest) -> Result<Object, RequestFailure> {
+pub(super) async fn cancel(
+    gateway: &GatewayState,
+    about: &TaskRequest,
+) -> Result<Object, RequestFailure> {
     if let Err(error) = about.ask("tasks/cancel").await {
         let state = about.ask("tasks/get").await;
         if !state.is_ok_and(|state| is_terminal(state.text("status").as_deref())) {

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::request::TaskRequest;
 use super::{TaskRef, inputs, is_terminal, renamed};
 use crate::endpoint::GatewayEndpoint;
-use crate::gateway::Inner;
+use crate::gateway_state::GatewayState;
 use crate::request::ClientRequest;
 use crate::session::ClientSessionState;
 
@@ -82,7 +82,7 @@ async fn next(events: &mut SubscriptionEvents) -> Option<(String, Object)> {
 /// Notifies a modern client about tasks of 2025-11-25 on one connection, beginning with their current state. Returns
 /// the ids of the tasks it will be notified about.
 pub(crate) async fn notify_modern(
-    gateway: &Arc<Inner>,
+    gateway: &Arc<GatewayState>,
     request: &ClientRequest,
     offers: &Arc<ClientCapabilities>,
     tickets: Vec<(String, TaskRef)>,

@@ -1,0 +1,107 @@
+//! State that the transports share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use consort_audit::CallSinks;
+use consort_protocol::MemoryBudget;
+
+use crate::authenticator::{Authenticator, ClientAccess};
+use crate::browser_session::{BrowserSessions, BrowserSignIn};
+use crate::connection_shares::ConnectionShares;
+use crate::forwarded::ProxySettings;
+use crate::guard::HostPattern;
+use crate::http_routes::HttpRoutes;
+use crate::lifecycle::ServerLifecycle;
+use crate::limits::GatewayLimits;
+use crate::permissions::GatewayPermissions;
+use crate::server_handler::{ServerCounts, ServerHandler};
+use crate::sessions::SessionStore;
+use crate::sse_clients::SseClients;
+use crate::streams::ResumableStreams;
+
+/// Settings of the transports.
+pub(crate) struct ServerSettings {
+    /// Host names that clients may use, besides the loopback names of this machine.
+    pub(crate) hosts: Vec<HostPattern>,
+    pub(crate) proxies: ProxySettings,
+    /// HTTP routes served besides MCP.
+    pub(crate) sites: Vec<Arc<dyn HttpRoutes>>,
+    pub(crate) limits: GatewayLimits,
+}
+
+/// State that the transports share.
+pub(crate) struct ServerState {
+    pub(crate) settings: ServerSettings,
+    pub(crate) handler: Arc<dyn ServerHandler>,
+    pub(crate) lifecycle: Arc<ServerLifecycle>,
+    pub(crate) authenticator: RwLock<Arc<dyn Authenticator>>,
+    pub(crate) permissions: RwLock<Arc<GatewayPermissions>>,
+    pub(crate) browser_sessions: Arc<BrowserSessions>,
+    pub(crate) shares: Arc<ConnectionShares>,
+    pub(crate) sessions: SessionStore,
+    pub(crate) sse_clients: SseClients,
+    pub(crate) streams: Arc<ResumableStreams>,
+    pub(crate) records: CallSinks,
+    /// Memory for large requests and responses.
+    pub(crate) budget: MemoryBudget,
+    /// True if load balancers should send requests elsewhere.
+    pub(crate) leaving: AtomicBool,
+}
+
+impl std::fmt::Debug for ServerState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerState").field("lifecycle", &self.lifecycle).finish_non_exhaustive()
+    }
+}
+
+impl ServerState {
+    pub(crate) fn authenticator(&self) -> Arc<dyn Authenticator> {
+        Arc::clone(&self.authenticator.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the tokens: removed ones become invalid.
+    pub(crate) fn set_access(&self, access: &ClientAccess) {
+        let authenticator = access.authenticator();
+        let mut current = self.authenticator.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::clone(&authenticator);
+        drop(current);
+        self.browser_sessions.sweep(&*authenticator);
+    }
+
+    pub(crate) fn permissions(&self) -> Arc<GatewayPermissions> {
+        Arc::clone(&self.permissions.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_permissions(&self, permissions: GatewayPermissions) {
+        let permissions = Arc::new(permissions);
+        *self.permissions.write().unwrap_or_else(PoisonError::into_inner) = permissions;
+    }
+
+    /// Returns the handle that checks tokens and begins and ends browser sessions.
+    pub(crate) fn sign_in(&self) -> BrowserSignIn {
+        let sessions = Arc::clone(&self.browser_sessions);
+        BrowserSignIn { authenticator: self.authenticator(), sessions, is_tls: false }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.handler.is_settled()
+            && !self.leaving.load(Ordering::Relaxed)
+            && !self.lifecycle.draining.is_cancelled()
+    }
+
+    pub(crate) fn counts(&self) -> ServerCounts {
+        ServerCounts {
+            sessions: self.sessions.len(),
+            sse_clients: self.sse_clients.len(),
+            detached_calls: self.streams.detached(),
+        }
+    }
+
+    /// Removes timed-out state.
+    pub(crate) fn sweep(&self) {
+        self.sessions.sweep();
+        self.streams.sweep();
+        self.browser_sessions.sweep(&*self.authenticator());
+    }
+}
