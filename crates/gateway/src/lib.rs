@@ -49,6 +49,7 @@ mod request_body;
 mod required_header;
 mod retold;
 mod route_response;
+mod routing;
 mod sealing;
 mod seek;
 mod serve;
@@ -67,6 +68,7 @@ mod streamed_body;
 mod streams;
 mod strict_heads;
 mod suspended_calls;
+mod task_requests;
 mod tasks;
 mod threads;
 

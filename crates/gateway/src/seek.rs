@@ -7,7 +7,7 @@ use crate::endpoint::GatewayEndpoint;
 use crate::era_results;
 use crate::gateway_state::GatewayState;
 use crate::request::{ClientRequest, NameSearch};
-use crate::serve::{ServerOperation, route};
+use crate::routing::{ServerOperation, route};
 
 /// Returns the target of a request for an unlisted item, after waiting for the servers that may have it.
 pub(crate) async fn find_target(

@@ -8,26 +8,21 @@ mod status;
 
 use std::sync::Arc;
 
-use consort_core::{
-    Call, Caller, ClientCapabilities, ClientContext, IdentityId, Json, LogDelivery, Object,
-    ServerId, ServerRequestHandling, StreamSender,
-};
+use consort_core::{Caller, ClientCapabilities, IdentityId, Json, Object, ServerId};
+use consort_protocol::Revision;
 use consort_protocol::splice::ObjectWriter;
-use consort_protocol::{Era, Revision};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::answer::{INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY, RequestAnswer, RequestFailure};
-use crate::era_results::{self, call_failure};
+use crate::answer::{MISSING_CAPABILITY, RequestFailure};
 use crate::gateway_state::GatewayState;
-use crate::received_request::{ClientDialect, ClientMessage, TASKS};
-use crate::relay;
+use crate::received_request::{ClientDialect, TASKS};
 use crate::request::ClientRequest;
-use crate::retold::under_our_names;
 
-pub(crate) use inputs::TaskInputs;
-use request::TaskRequest;
-use state::{is_terminal, modern_state, relates, renamed};
+pub(crate) use inputs::{TaskInputs, cancel, detailed, update};
+pub(crate) use request::TaskRequest;
+use state::{is_terminal, modern_state, relates};
+pub(crate) use state::{related, renamed, with_result};
 pub(crate) use status::notify_modern;
 
 /// The purpose that task ids are sealed for.
@@ -67,7 +62,7 @@ pub(crate) struct TaskIds<'a> {
 impl TaskIds<'_> {
     /// Returns the id of a task that clients see: the same each time. A task of 2025-11-25 belongs to the connection on
     /// which these capabilities were declared.
-    fn of(&self, task: String, legacy: Option<&ClientCapabilities>) -> String {
+    pub(crate) fn of(&self, task: String, legacy: Option<&ClientCapabilities>) -> String {
         let legacy = legacy.map(|offers| {
             let capabilities = offers.capabilities(Revision::NEWEST_MODERN).to_string();
             let most = self.gateway.settings.limits.task_capability_bytes;
@@ -80,7 +75,7 @@ impl TaskIds<'_> {
     /// Replaces the id in a server's message about a task of 2025-11-25 by the one that clients see.
     pub(crate) fn related(&self, offers: &ClientCapabilities, params: Object) -> Object {
         match relates(&params) {
-            Some(task) => state::related(&params, Some(&self.of(task, Some(offers)))),
+            Some(task) => related(&params, Some(&self.of(task, Some(offers)))),
             None => params,
         }
     }
@@ -136,7 +131,7 @@ pub(crate) fn created(
                 state.text("status"),
             );
             let mut writer = ObjectWriter::new();
-            writer.members(&state::related(result, Some(&name)), &["task"]);
+            writer.members(&related(result, Some(&name)), &["task"]);
             writer.raw("task", renamed(&state, &name).as_bytes());
             writer.finish_object()
         }
@@ -151,112 +146,4 @@ pub(crate) fn created(
             writer.finish_object()
         }
     }
-}
-
-/// Answers a request about tasks.
-pub(crate) async fn serve(
-    gateway: &Arc<GatewayState>,
-    request: &ClientRequest,
-    emitter: &StreamSender<ClientMessage>,
-) -> Result<RequestAnswer, RequestFailure> {
-    let modern = matches!(request.method.as_str(), "tasks/get" | "tasks/update" | "tasks/cancel");
-    match &request.speaker {
-        ClientDialect::Modern(_) if !modern => {
-            return Err(RequestFailure::unknown_method(&request.method));
-        }
-        ClientDialect::Modern(modern) if !modern.knows_tasks() => return Err(needs_extension()),
-        ClientDialect::Legacy(_) if request.method == "tasks/list" => {
-            return list(gateway, request).await;
-        }
-        _ => {}
-    }
-    let given = request.text("taskId")?;
-    let unknown =
-        || RequestFailure::new(INVALID_PARAMS, format!("unknown task `{}`", given.escape_debug()));
-    let ticket = open(gateway, &request.caller, &given).ok_or_else(unknown)?;
-    let result = match (&request.speaker, request.method.as_str(), ticket.legacy.is_some()) {
-        (ClientDialect::Modern(modern), method, true) => {
-            let about = TaskRequest::new(request, &ticket, &modern.offers);
-            match method {
-                "tasks/get" => inputs::detailed(gateway, &about, &given).await?,
-                "tasks/update" => inputs::update(gateway, &about, &request.params).await?,
-                _ => inputs::cancel(gateway, &about).await?,
-            }
-        }
-        (ClientDialect::Modern(modern), _, false) => {
-            let mut about = TaskRequest::new(request, &ticket, &modern.offers);
-            about.capabilities = Some(modern.capabilities.clone());
-            let asked = about.ask(request.method.clone()).await;
-            renamed(&asked.map_err(|error| call_failure(Era::Modern, &error))?, &given)
-        }
-        (ClientDialect::Legacy(session), "tasks/get" | "tasks/result" | "tasks/cancel", true) => {
-            let about = TaskRequest::new(request, &ticket, &session.offers);
-            let mut call = about.call(request.method.clone(), ServerRequestHandling::Hand);
-            call.log = LogDelivery::Usual;
-            let made = relay::MadeCall::new(request, call);
-            let result =
-                relay::answered_in_session(gateway, request, session, made, emitter).await?;
-            renamed(&state::related(&result, Some(&given)), &given)
-        }
-        _ => return Err(RequestFailure::unknown_method(&request.method)),
-    };
-    let result = state::with_result(&result, |result| {
-        under_our_names(&request.current_listing(), &ticket.server, result)
-    });
-    let result = match &request.speaker {
-        ClientDialect::Modern(_) => era_results::modern(&request.method, &result),
-        ClientDialect::Legacy(session) => {
-            let result = under_our_names(&request.current_listing(), &ticket.server, result);
-            era_results::legacy(session.revision, &result)
-        }
-    };
-    Ok(RequestAnswer::result(&request.id, result))
-}
-
-/// Returns every task of every server that lists them, for a legacy client.
-async fn list(
-    gateway: &Arc<GatewayState>,
-    request: &ClientRequest,
-) -> Result<RequestAnswer, RequestFailure> {
-    let ClientDialect::Legacy(session) = &request.speaker else {
-        return Err(RequestFailure::unknown_method(&request.method));
-    };
-    let most = gateway.settings.limits.task_pages;
-    let menu = request.current_listing();
-    let mut tasks = Vec::new();
-    for server in menu.offering("tasks.list") {
-        let names = TaskIds { gateway, caller: &request.caller, server };
-        let mut cursor: Option<String> = None;
-        for page in 1.. {
-            if page > most {
-                let message = format!("`{server}` lists its tasks on more than {most} pages");
-                return Err(RequestFailure::new(INTERNAL, message));
-            }
-            let mut params = ObjectWriter::new();
-            if let Some(cursor) = &cursor {
-                params.text("cursor", cursor);
-            }
-            let (caller, params) = (request.caller.clone(), params.finish_object());
-            let client = ClientContext {
-                session: Some(session.client.clone()),
-                ..ClientContext::new(Arc::clone(&session.offers))
-            };
-            let mut call = Call::other(caller, server.clone(), "tasks/list", params).by(client);
-            call.log = LogDelivery::None;
-            let page = consort_core::end(request.endpoint.call(call)).await;
-            let page = page.map_err(|error| call_failure(Era::Legacy, &error))?.object().clone();
-            for task in page.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {
-                let Some(task) = task.to_object() else { continue };
-                let name = names.of(task.text("taskId").unwrap_or_default(), Some(&session.offers));
-                tasks.push(renamed(&task, &name).json().to_string());
-            }
-            cursor = page.text("nextCursor");
-            if cursor.is_none() {
-                break;
-            }
-        }
-    }
-    let mut writer = ObjectWriter::new();
-    writer.raw("tasks", format!("[{}]", tasks.join(",")).as_bytes());
-    Ok(RequestAnswer::result(&request.id, &writer.finish()))
 }

@@ -154,7 +154,7 @@ impl PendingResult {
 
 /// Returns the state of a task of 2025-11-25 in the extension's form: with its input requests, and with its result or
 /// error at the end.
-pub(super) async fn detailed(
+pub(crate) async fn detailed(
     gateway: &GatewayState,
     about: &TaskRequest,
     name: &str,
@@ -238,7 +238,7 @@ async fn requests(
 }
 
 /// Answers the input requests of a task. Answers to others are ignored.
-pub(super) async fn update(
+pub(crate) async fn update(
     gateway: &GatewayState,
     about: &TaskRequest,
     params: &Object,
@@ -258,7 +258,7 @@ pub(super) async fn update(
 }
 
 /// Cancels a task. One that has ended already is no error in the extension.
-pub(super) async fn cancel(
+pub(crate) async fn cancel(
     gateway: &GatewayState,
     about: &TaskRequest,
 ) -> Result<Object, RequestFailure> {

@@ -16,25 +16,25 @@ use crate::session::ClientSessionState;
 
 /// A task at its server, and the client that asks about it.
 #[derive(Clone, Debug)]
-pub(super) struct TaskRequest {
+pub(crate) struct TaskRequest {
     front: Arc<GatewayEndpoint>,
-    pub(super) caller: Caller,
-    pub(super) server: ServerId,
+    pub(crate) caller: Caller,
+    pub(crate) server: ServerId,
     /// The server's own id of the task.
-    pub(super) task: String,
+    pub(crate) task: String,
     /// The client's current capabilities.
-    pub(super) offers: Arc<ClientCapabilities>,
+    pub(crate) offers: Arc<ClientCapabilities>,
     /// The capabilities declared on the connection that knows the task.
     declared: Arc<ClientCapabilities>,
     /// The client's capabilities as it wrote them, for a modern server.
-    pub(super) capabilities: Option<Json>,
+    pub(crate) capabilities: Option<Json>,
     params: Object,
     session: Option<ClientSession>,
 }
 
 impl TaskRequest {
     /// Creates a client's request about a task.
-    pub(super) fn new(
+    pub(crate) fn new(
         request: &ClientRequest,
         ticket: &TaskRef,
         offers: &Arc<ClientCapabilities>,
@@ -53,7 +53,7 @@ impl TaskRequest {
     }
 
     /// Creates a request about a task on behalf of a session.
-    pub(super) fn of_session(
+    pub(crate) fn of_session(
         front: &Arc<GatewayEndpoint>,
         session: &ClientSessionState,
         server: &ServerId,
@@ -73,12 +73,12 @@ impl TaskRequest {
     }
 
     /// Removes the parameters of the original request.
-    pub(super) fn quiet(self) -> Self {
+    pub(crate) fn quiet(self) -> Self {
         Self { params: Object::empty(), ..self }
     }
 
     /// Returns the request to forward.
-    pub(super) fn call(
+    pub(crate) fn call(
         &self,
         method: impl Into<Cow<'static, str>>,
         questions: ServerRequestHandling,
@@ -98,7 +98,7 @@ impl TaskRequest {
     }
 
     /// Sends the request, and ignores events before the response.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         method: impl Into<Cow<'static, str>>,
     ) -> Result<Object, CallError> {
@@ -107,14 +107,14 @@ impl TaskRequest {
     }
 
     /// Begins to wait for the result of a task of 2025-11-25, and for its questions meanwhile.
-    pub(super) fn result(&self) -> CallEvents {
+    pub(crate) fn result(&self) -> CallEvents {
         let mut call = self.call("tasks/result", ServerRequestHandling::Hand);
         call.params = Object::empty();
         self.front.call(call)
     }
 
     /// Subscribes to the server's notifications about the task.
-    pub(super) async fn listen(&self) -> Option<SubscriptionEvents> {
+    pub(crate) async fn listen(&self) -> Option<SubscriptionEvents> {
         let mut events = self.front.subscribe(Subscription {
             caller: self.caller.clone(),
             server: self.server.clone(),

@@ -7,12 +7,12 @@ use consort_protocol::splice::ObjectWriter;
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Returns true if the state of a task does not change any more.
-pub(super) fn is_terminal(status: Option<&str>) -> bool {
+pub(crate) fn is_terminal(status: Option<&str>) -> bool {
     matches!(status, Some("completed" | "failed" | "cancelled"))
 }
 
 /// Translates a state of 2025-11-25 to the extension, with the members of its status.
-pub(super) fn modern_state(
+pub(crate) fn modern_state(
     state: &Object,
     name: &str,
     status: &str,
@@ -40,7 +40,7 @@ pub(super) fn modern_state(
 }
 
 /// Replaces the task's id in an object by the one that clients see.
-pub(super) fn renamed(state: &Object, name: &str) -> Object {
+pub(crate) fn renamed(state: &Object, name: &str) -> Object {
     if state.get_bytes("taskId").is_none() {
         return state.clone();
     }
@@ -56,12 +56,12 @@ pub(super) fn renamed(state: &Object, name: &str) -> Object {
 }
 
 /// Returns the id of the task that a message is about.
-pub(super) fn relates(object: &Object) -> Option<String> {
+pub(crate) fn relates(object: &Object) -> Option<String> {
     object.meta()?.get(RELATED)?.to_object()?.text("taskId")
 }
 
 /// Replaces the id of the related task in the `_meta` of a message by the one that clients see, or removes the member.
-pub(super) fn related(object: &Object, name: Option<&str>) -> Object {
+pub(crate) fn related(object: &Object, name: Option<&str>) -> Object {
     let Some(meta) = object.meta().filter(|meta| meta.get_bytes(RELATED).is_some()) else {
         return object.clone();
     };
@@ -79,7 +79,7 @@ pub(super) fn related(object: &Object, name: Option<&str>) -> Object {
 }
 
 /// Replaces the result in a state of the extension, if it has one.
-pub(super) fn with_result(state: &Object, change: impl FnOnce(Object) -> Object) -> Object {
+pub(crate) fn with_result(state: &Object, change: impl FnOnce(Object) -> Object) -> Object {
     let result = state.get("result").and_then(|result| result.to_object());
     let Some(result) = result.filter(|_| state.get_bytes("taskId").is_some()) else {
         return state.clone();
