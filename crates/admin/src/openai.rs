@@ -86,7 +86,7 @@ impl OpenAiEndpoint {
                 let found =
                     found.map_err(|near| ApiError::no_model(&asked.model, near.as_deref()))?;
                 let mut found = found;
-                found.settings.parent = consort_audit::trace::meta_of(request.headers());
+                found.settings.parent = consort_protocol::trace::meta_of(request.headers());
                 let running = CompletionRun::start(self.clone(), found, caller, asked);
                 Ok(running.respond().await?)
             }

@@ -19,7 +19,7 @@ use crate::live_calls::CallFeed;
 use crate::metrics::GatewayMetrics;
 use crate::otlp::{SpanDescription, SpanKind, SpanTracer};
 use crate::server_status::ServerStatus;
-use crate::trace::{self, TraceContext};
+use consort_protocol::trace::{self, TraceContext};
 
 use record::{CallRecord, withheld};
 pub use run::{ModelRequestRecord, RunRecord};

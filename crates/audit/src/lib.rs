@@ -11,7 +11,6 @@ pub mod live_calls;
 pub mod metrics;
 pub mod otlp;
 mod server_status;
-pub mod trace;
 
 pub use call_recorder::{CallRecorder, CallSinks, ModelRequestRecord, RunRecord, ServerLookup};
 pub use lines::{LINES_PER_SECOND, LineLimit, LogLimits, REFUSED_NAME_CHARS};

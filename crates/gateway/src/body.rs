@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_audit::metrics::GatewayMetrics;
 use futures_core::Stream;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
@@ -17,6 +16,7 @@ use crate::body_chunks::BodyChunks;
 use crate::connection_shares::RequestInProgress;
 use crate::event_frame::event;
 use crate::received_request::{AnsweringRequest, ClientMessage};
+use crate::server_observer::ServerObserver;
 use crate::streamed_body::StreamedBody;
 use crate::streams::StreamBody;
 
@@ -89,7 +89,7 @@ pub(crate) struct EventStreamBody {
     silence: Duration,
     /// Time of the next keep-alive.
     alive: Pin<Box<Sleep>>,
-    metrics: Arc<GatewayMetrics>,
+    observer: Arc<dyn ServerObserver>,
 }
 
 /// The origin of events.
@@ -121,10 +121,10 @@ impl EventStreamBody {
         source: EventSource,
         first: Option<BodyChunks>,
         silence: Duration,
-        metrics: Arc<GatewayMetrics>,
+        observer: Arc<dyn ServerObserver>,
     ) -> ResponseBody {
         let alive = Box::pin(tokio::time::sleep(silence));
-        ResponseBody::Events(Box::new(Self { source, first, silence, alive, metrics }))
+        ResponseBody::Events(Box::new(Self { source, first, silence, alive, observer }))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyChunks>> {
@@ -156,7 +156,7 @@ impl HttpBody for ResponseBody {
             Self::Events(events) => {
                 let polled = events.poll(cx);
                 if let Poll::Ready(Some(bytes)) = &polled {
-                    events.metrics.sent(bytes.len());
+                    events.observer.sent(bytes.len());
                 }
                 polled.map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
             }

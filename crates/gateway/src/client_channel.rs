@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use consort_audit::MessageTransport;
-use consort_audit::trace::TraceContext;
 use consort_core::{Caller, ClientSession};
+use consort_protocol::trace::TraceContext;
 use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -18,8 +17,8 @@ use crate::lifecycle::ServerLifecycle;
 use crate::limits::GatewayLimits;
 use crate::negotiation::open;
 use crate::received_request::{
-    ClientDialect, ClientMessage, ModernDeclarations, ReceivedRequest, RequestOrigin,
-    named_revision,
+    ClientDialect, ClientMessage, ClientTransport, ModernDeclarations, ReceivedRequest,
+    RequestOrigin, named_revision,
 };
 use crate::server_handler::{ServedEndpoint, SessionStart};
 use crate::session::ClientSessionState;
@@ -34,7 +33,7 @@ pub(crate) struct ClientChannel {
     /// Notifications queued for its session.
     session_notifications: usize,
     pub(crate) caller: Caller,
-    via: MessageTransport,
+    via: ClientTransport,
     out: mpsc::Sender<BodyChunks>,
     state: Mutex<ClientChannelState>,
     /// The session of a modern client.
@@ -69,7 +68,7 @@ impl ClientChannel {
         lifecycle: &Arc<ServerLifecycle>,
         endpoint: Arc<dyn ServedEndpoint>,
         caller: Caller,
-        via: MessageTransport,
+        via: ClientTransport,
     ) -> (Arc<Self>, mpsc::Receiver<BodyChunks>) {
         let (out, sent) = mpsc::channel(limits.queued_messages);
         let channel = Arc::new(Self {

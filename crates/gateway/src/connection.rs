@@ -1,6 +1,7 @@
 //! One connection over HTTP/1.1, request after request.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub(crate) async fn serve_connection<R, F>(
     F: Future<Output = Result<Response<ConnectionBody>, Infallible>>,
 {
     stream.inner().set_nodelay();
-    let _counted = server.records.metrics.connections.hold();
+    let _counted = Arc::clone(&server.connections);
     let limits = &server.settings.limits;
     let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
     let connection = http1::Builder::new()

@@ -23,6 +23,7 @@ use crate::listing::EndpointListing;
 use crate::permissions::GatewayPermissions;
 use crate::sealing::TokenSealer;
 use crate::server_handler::{EndpointPath, ServedEndpoint, ServerCounts, ServerHandler};
+use crate::server_observer::ServerObserver;
 use crate::server_state::{ServerSettings, ServerState};
 use crate::sessions::SessionStore;
 use crate::settings::{GatewaySettings, ServedToolboxSet};
@@ -32,6 +33,7 @@ use crate::stdio;
 use crate::streams::ResumableStreams;
 use crate::suspended_calls::SuspendedCalls;
 use crate::tasks::TaskInputs;
+use crate::transport_metrics::TransportMetrics;
 
 /// Interval of the removal of timed-out state.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
@@ -333,7 +335,10 @@ async fn sweep(gateway: Arc<GatewayState>, server: Arc<ServerState>) {
 
 /// Makes the transports of a gateway.
 fn server_of(gateway: &Arc<GatewayState>) -> ServerState {
-    let (settings, lifecycle, records) = (&gateway.settings, &gateway.lifecycle, &gateway.records);
+    let (settings, lifecycle) = (&gateway.settings, &gateway.lifecycle);
+    let CallSinks { metrics, lines, .. } = &gateway.records;
+    let (metrics, lines) = (Arc::clone(metrics), Arc::clone(lines));
+    let observer: Arc<dyn ServerObserver> = Arc::new(TransportMetrics { metrics, lines });
     let limits = &settings.limits;
     ServerState {
         handler: GatewayHandler::new(gateway),
@@ -344,8 +349,9 @@ fn server_of(gateway: &Arc<GatewayState>) -> ServerState {
         shares: Arc::new(ConnectionShares::new(limits)),
         sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
         sse_clients: SseClients::default(),
-        streams: Arc::new(ResumableStreams::new(limits, lifecycle, records)),
-        records: records.clone(),
+        streams: Arc::new(ResumableStreams::new(limits, lifecycle, &observer)),
+        observer,
+        connections: Arc::default(),
         budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
         leaving: AtomicBool::new(false),
         settings: ServerSettings {

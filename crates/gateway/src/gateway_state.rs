@@ -43,6 +43,7 @@ impl GatewayState {
     pub(crate) fn metrics(&self, counts: ServerCounts) -> String {
         let servers = (self.settings.states)();
         let CallSinks { metrics, ledger, tracer, .. } = &self.records;
+        metrics.connections.set(counts.connections);
         metrics.sessions.set(counts.sessions + counts.sse_clients);
         metrics.suspended_calls.set(self.suspended_calls());
         metrics.detached.calls.set(counts.detached_calls);

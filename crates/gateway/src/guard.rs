@@ -39,7 +39,7 @@ impl RequestRejection {
         }
     }
 
-    /// Returns the metric label, one of [`RefusalMetrics::REASONS`](consort_audit::metrics::RefusalMetrics::REASONS).
+    /// Returns the metric label, as in the metric of refused requests.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Token => "token",

@@ -54,6 +54,7 @@ mod sealing;
 mod seek;
 mod serve;
 mod server_handler;
+mod server_observer;
 mod server_state;
 mod session;
 mod sessions;
@@ -71,6 +72,7 @@ mod suspended_calls;
 mod task_requests;
 mod tasks;
 mod threads;
+mod transport_metrics;
 
 /// Internal checks for fuzz targets.
 #[cfg(fuzzing)]

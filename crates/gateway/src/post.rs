@@ -5,9 +5,8 @@ mod headers;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_audit::MessageTransport;
-use consort_audit::trace;
 use consort_core::{BoxFuture, Caller, Object};
+use consort_protocol::trace;
 use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId, Revision};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
@@ -18,8 +17,8 @@ use crate::attended_request::{AttendedRequest, answer};
 use crate::body_chunks::BodyChunks;
 use crate::negotiation::negotiated;
 use crate::received_request::{
-    AnsweringRequest, ClientDialect, ClientMessage, ModernDeclarations, ReceivedRequest,
-    RequestOrigin,
+    AnsweringRequest, ClientDialect, ClientMessage, ClientTransport, ModernDeclarations,
+    ReceivedRequest, RequestOrigin,
 };
 use crate::reply::{HttpReply, bare, message, only, text};
 use crate::request_body::read;
@@ -39,7 +38,7 @@ pub(crate) async fn respond(
     request: HttpRequest<Incoming>,
 ) -> HttpReply {
     let (Parts { method, headers, .. }, body) = request.into_parts();
-    let origin = RequestOrigin { via: MessageTransport::Http, trace: trace::of_headers(&headers) };
+    let origin = RequestOrigin { via: ClientTransport::Http, trace: trace::of_headers(&headers) };
     let here = PostContext { server, endpoint, caller, origin };
     match method {
         Method::POST => {

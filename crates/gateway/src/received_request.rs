@@ -3,11 +3,10 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use consort_audit::MessageTransport;
-use consort_audit::trace::TraceContext;
 use consort_core::{
     Caller, ClientCapabilities, ClientSession, DrivenStream, Json, LogLevel, Object,
 };
+use consort_protocol::trace::TraceContext;
 use consort_protocol::{Era, RequestId, Revision};
 
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, UNSUPPORTED_VERSION};
@@ -36,8 +35,17 @@ pub(crate) struct ReceivedRequest {
 /// The transport of a request, and the trace context in its headers.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestOrigin {
-    pub(crate) via: MessageTransport,
+    pub(crate) via: ClientTransport,
     pub(crate) trace: Option<TraceContext>,
+}
+
+/// The transport of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientTransport {
+    /// Standard input and output, or another pair of streams.
+    Stdio,
+    /// Streamable HTTP or HTTP+SSE.
+    Http,
 }
 
 /// Era of the client, and its declarations.

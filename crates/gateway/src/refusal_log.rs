@@ -5,6 +5,7 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 
 use crate::forwarded::ClientEnd;
 use crate::guard::RequestRejection;
+use crate::server_observer::LogDecision;
 use crate::server_state::ServerState;
 
 impl ServerState {
@@ -17,8 +18,7 @@ impl ServerState {
     ) {
         let (path, headers) = (request.uri().path(), request.headers());
         let reason = refused.as_str();
-        self.records.metrics.refusals.count(reason);
-        if !self.records.lines.refusals.admits() {
+        if self.observer.request_refused(reason) == LogDecision::Suppress {
             return;
         }
         let most = self.settings.limits.logged_chars;

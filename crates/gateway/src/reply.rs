@@ -77,7 +77,7 @@ pub(crate) async fn message(
     status: u16,
     message: BodyChunks,
 ) -> HttpReply {
-    server.records.metrics.sent(message.len());
+    server.observer.sent(message.len());
     let message = if message.is_ours() && server.budget.counts(message.len()) {
         Box::pin(held(server, Some(caller), message)).await
     } else {
@@ -104,8 +104,8 @@ pub(crate) fn resumable(server: &ServerState, stream: StreamBody) -> HttpReply {
 }
 
 fn events(server: &ServerState, source: EventSource, first: Option<BodyChunks>) -> HttpReply {
-    let metrics = Arc::clone(&server.records.metrics);
-    let body = EventStreamBody::body(source, first, server.settings.limits.silence, metrics);
+    let observer = Arc::clone(&server.observer);
+    let body = EventStreamBody::body(source, first, server.settings.limits.silence, observer);
     let mut reply = Response::new(body);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -100,7 +100,7 @@ pub(crate) async fn read_any(
     });
     let read = consort_protocol::late::timeout(limits.body, limits.late, reading).await;
     let read = read.unwrap_or(Err(BadBody::Slow));
-    server.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
+    server.observer.received(read.as_ref().map_or(0, Bytes::len));
     read
 }
 

@@ -65,12 +65,12 @@ async fn into_reply(
     response: Response<SiteBody>,
     session: Option<Arc<BrowserSession>>,
 ) -> HttpReply {
-    let metrics = &server.records.metrics;
-    metrics.site(response.status().as_u16());
+    let observer = &server.observer;
+    observer.route_answered(response.status().as_u16());
     let (mut head, body) = response.into_parts();
     let body = match body {
         SiteBody::Whole(bytes) => {
-            metrics.sent(bytes.len());
+            observer.sent(bytes.len());
             ResponseBody::Whole(Some(held(server, caller, bytes.into()).await))
         }
         body @ (SiteBody::Stream(_) | SiteBody::Endless(_)) => {
@@ -87,7 +87,7 @@ async fn into_reply(
             }
             let silence = server.settings.limits.silence;
             let alive = events.then(|| (silence, Box::pin(tokio::time::sleep(silence))));
-            let metrics = Arc::clone(metrics);
+            let observer = Arc::clone(observer);
             let request = Arc::clone(&server.lifecycle.requests);
             let session =
                 session.map(|session| (Box::pin(session.ended.clone().cancelled_owned()), session));
@@ -96,7 +96,7 @@ async fn into_reply(
                 over,
                 session,
                 alive,
-                metrics,
+                observer,
                 request,
             }))
         }

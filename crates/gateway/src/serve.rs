@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use consort_audit::MessageTransport;
 use consort_audit::ledger::OutcomeClass;
 use consort_audit::metrics::GatewayMetrics;
 use consort_audit::otlp::{CallSpan, SpanDescription, SpanKind};
-use consort_audit::trace;
 use consort_core::{Json, ListPurpose, LogLevel, Operation, PrimitiveKind, StreamSender};
 use consort_protocol::splice::ObjectWriter;
+use consort_protocol::trace;
 use consort_protocol::{DrivenStream, Era, Revision};
 use serde_json::json;
 
 use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, empty};
 use crate::gateway_state::GatewayState;
 use crate::listen;
-use crate::received_request::{AnsweringRequest, ClientDialect, ClientMessage};
+use crate::received_request::{AnsweringRequest, ClientDialect, ClientMessage, ClientTransport};
 use crate::relay;
 use crate::request::ClientRequest;
 use crate::session::ClientSessionState;
@@ -108,7 +109,10 @@ fn traced(gateway: &GatewayState, request: &mut ClientRequest) -> Option<CallSpa
         request: Some(&id),
         session,
         revision: Some(revision.as_str()),
-        via: Some(request.origin.via),
+        via: Some(match request.origin.via {
+            ClientTransport::Stdio => MessageTransport::Pipe,
+            ClientTransport::Http => MessageTransport::Http,
+        }),
         ..SpanDescription::new(SpanKind::Server, &request.method)
     };
     let span = tracer.begin(&about, parent.or(in_headers).as_ref());

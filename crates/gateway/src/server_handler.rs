@@ -83,9 +83,11 @@ pub(crate) enum SessionStart {
     Restored,
 }
 
-/// Numbers of sessions and streams.
+/// Numbers of connections, sessions and streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServerCounts {
+    /// Open connections over HTTP.
+    pub(crate) connections: usize,
     /// Sessions of legacy clients over Streamable HTTP.
     pub(crate) sessions: usize,
     /// Clients over HTTP+SSE.

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use consort_audit::CallSinks;
 use consort_protocol::MemoryBudget;
 
 use crate::authenticator::{Authenticator, ClientAccess};
@@ -16,6 +15,7 @@ use crate::lifecycle::ServerLifecycle;
 use crate::limits::GatewayLimits;
 use crate::permissions::GatewayPermissions;
 use crate::server_handler::{ServerCounts, ServerHandler};
+use crate::server_observer::ServerObserver;
 use crate::sessions::SessionStore;
 use crate::sse_clients::SseClients;
 use crate::streams::ResumableStreams;
@@ -42,7 +42,9 @@ pub(crate) struct ServerState {
     pub(crate) sessions: SessionStore,
     pub(crate) sse_clients: SseClients,
     pub(crate) streams: Arc<ResumableStreams>,
-    pub(crate) records: CallSinks,
+    pub(crate) observer: Arc<dyn ServerObserver>,
+    /// Held by every open connection.
+    pub(crate) connections: Arc<()>,
     /// Memory for large requests and responses.
     pub(crate) budget: MemoryBudget,
     /// True if load balancers should send requests elsewhere.
@@ -92,6 +94,7 @@ impl ServerState {
 
     pub(crate) fn counts(&self) -> ServerCounts {
         ServerCounts {
+            connections: Arc::strong_count(&self.connections) - 1,
             sessions: self.sessions.len(),
             sse_clients: self.sse_clients.len(),
             detached_calls: self.streams.detached(),

@@ -4,16 +4,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_audit::MessageTransport;
-use consort_audit::trace;
 use consort_core::{Caller, DrivenStream};
+use consort_protocol::trace;
 use http::{Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
 use crate::answer::RequestAnswer;
 use crate::client_channel::ClientChannel;
 use crate::forwarded::BasePath;
-use crate::received_request::ClientMessage;
+use crate::received_request::{ClientMessage, ClientTransport};
 use crate::reply::{HttpReply, bare, only, stream, text};
 use crate::request_body::read;
 use crate::sealing::secret;
@@ -63,7 +62,7 @@ fn open(
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
     }
     let (pipe, mut sent) =
-        ClientChannel::new(limits, &server.lifecycle, endpoint, caller, MessageTransport::Http);
+        ClientChannel::new(limits, &server.lifecycle, endpoint, caller, ClientTransport::Http);
     let name = secret();
     server.sse_clients.insert(name.clone(), Arc::clone(&pipe));
     let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n")).into();

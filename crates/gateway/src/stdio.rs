@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use consort_audit::MessageTransport;
 use consort_core::Caller;
 use consort_protocol::line_decoder::{DecodedLine, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -11,6 +10,7 @@ use tokio::sync::mpsc;
 use crate::body_chunks::BodyChunks;
 use crate::client_channel::ClientChannel;
 use crate::limits::GatewayLimits;
+use crate::received_request::ClientTransport;
 use crate::server_handler::ServedEndpoint;
 use crate::server_state::ServerState;
 
@@ -25,7 +25,7 @@ pub(crate) async fn serve_pipe(
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) {
     let (limits, lifecycle) = (&server.settings.limits, &server.lifecycle);
-    let (caller, via) = (Caller::owner(), MessageTransport::Pipe);
+    let (caller, via) = (Caller::owner(), ClientTransport::Stdio);
     let (pipe, sent) = ClientChannel::new(limits, lifecycle, endpoint, caller, via);
     let mut writing = tokio::spawn(write(sent, output));
     tokio::select! {

@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_audit::metrics::GatewayMetrics;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::body_chunks::BodyChunks;
 use crate::browser_session::BrowserSession;
+use crate::server_observer::ServerObserver;
 
 /// A body that is produced as it is read.
 pub(crate) struct StreamedBody {
@@ -24,7 +24,7 @@ pub(crate) struct StreamedBody {
     pub(crate) session: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<BrowserSession>)>,
     /// Interval and time of the next keep-alive of a stream of events.
     pub(crate) alive: Option<(Duration, Pin<Box<Sleep>>)>,
-    pub(crate) metrics: Arc<GatewayMetrics>,
+    pub(crate) observer: Arc<dyn ServerObserver>,
     /// Counts as a request in progress until its last byte.
     #[expect(dead_code, reason = "held until it is dropped")]
     pub(crate) request: Arc<()>,
@@ -67,7 +67,7 @@ impl StreamedBody {
                 Bytes::from_static(b":\n\n")
             }
         };
-        self.metrics.sent(bytes.len());
+        self.observer.sent(bytes.len());
         Poll::Ready(Some(bytes.into()))
     }
 }

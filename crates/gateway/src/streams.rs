@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use consort_audit::CallSinks;
 use consort_core::IdentityId;
 use futures_core::Stream;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +22,7 @@ use crate::lifecycle::ServerLifecycle;
 use crate::limits::GatewayLimits;
 use crate::received_request::{AnsweringRequest, ClientMessage};
 use crate::sealing::random;
+use crate::server_observer::{LogDecision, ServerObserver};
 use crate::session::ClientSessionState;
 
 pub(crate) use body::StreamBody;
@@ -49,7 +49,7 @@ pub(crate) struct ResumableStreams {
     /// Bytes of all events that are kept.
     bytes: AtomicUsize,
     lifecycle: Arc<ServerLifecycle>,
-    records: CallSinks,
+    observer: Arc<dyn ServerObserver>,
 }
 
 /// The streams of one identity.
@@ -80,11 +80,11 @@ impl ResumableStreams {
     pub(crate) fn new(
         limits: &GatewayLimits,
         lifecycle: &Arc<ServerLifecycle>,
-        records: &CallSinks,
+        observer: &Arc<dyn ServerObserver>,
     ) -> Self {
         Self {
             lifecycle: Arc::clone(lifecycle),
-            records: records.clone(),
+            observer: Arc::clone(observer),
             epoch: u32::from_be_bytes(random()),
             numbers: AtomicU64::new(1),
             identities: Mutex::default(),
@@ -315,8 +315,7 @@ impl ResumableStreams {
                 owner.cancel();
             }
             let Some(limit) = limit else { continue };
-            self.records.metrics.detached.count(limit.as_str());
-            if self.records.lines.calls.admits() {
+            if self.observer.detached_call_cancelled(limit.as_str()) == LogDecision::Write {
                 tracing::warn!(
                     limit = limit.as_str(),
                     "a call was cancelled that went on without its client: a limit of such calls was passed"

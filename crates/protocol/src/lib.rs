@@ -18,6 +18,8 @@ mod server_request;
 mod shares;
 pub mod splice;
 pub mod sse;
+#[cfg(feature = "headers")]
+pub mod trace;
 
 #[cfg(feature = "budget")]
 pub use budget::{MemoryBudget, MemoryHolder, MemoryReservation};

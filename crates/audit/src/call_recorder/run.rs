@@ -11,7 +11,7 @@ use crate::ledger::{
 };
 use crate::metrics::provider_and_name;
 use crate::otlp::{CallSpan, SpanAttribute, SpanKind, SpanStart};
-use crate::trace::{self, TraceContext};
+use consort_protocol::trace::{self, TraceContext};
 
 /// The endpoint that model requests are recorded with: no client makes them.
 const ENDPOINT: &str = "agents";

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::digest::ValueDigest;
 use super::usage::{ModelUsage, UsageCost};
-use crate::trace::TraceId;
+use consort_protocol::trace::TraceId;
 
 /// The columns that a record's hash covers, in this order.
 pub(super) const COLUMNS: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \

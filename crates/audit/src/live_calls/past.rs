@@ -7,7 +7,7 @@ use consort_core::{Caller, CallingAgent};
 
 use super::{LiveCall, LiveCallEnd};
 use crate::ledger::{CallIntent, CallRow, ValueDigest};
-use crate::trace::TraceId;
+use consort_protocol::trace::TraceId;
 
 /// The caller that a record names.
 fn recorded_caller(kind: &str, name: String) -> Caller {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use consort_client::{ClientCertificate, NetworkSettings};
 use http::{HeaderName, HeaderValue, Uri};
 
-use crate::trace::{TraceContext, TraceId};
+use consort_protocol::trace::{TraceContext, TraceId};
 
 /// Settings of the export of traces and metrics.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use super::TraceSampler;
 use crate::ledger::OutcomeClass;
 use crate::metrics::METHODS;
 use crate::server_status::MessageTransport;
-use crate::trace::{SpanId, TraceContext};
+use consort_protocol::trace::{SpanId, TraceContext};
 
 /// The method of a request with an unknown method, as OpenTelemetry writes it.
 const OTHER: &str = "_OTHER";

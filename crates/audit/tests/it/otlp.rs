@@ -7,7 +7,7 @@ use consort_audit::MessageTransport;
 use consort_audit::ledger::OutcomeClass;
 use consort_audit::metrics::{ExternalMetrics, GatewayMetrics};
 use consort_audit::otlp::{OtlpExporter, OtlpSettings, SpanAttribute, SpanDescription, SpanKind};
-use consort_audit::trace::TraceContext;
+use consort_protocol::trace::TraceContext;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;

@@ -158,7 +158,7 @@ pub(crate) fn constant(file: &str, name: &str) -> Constant {
 
 /// Constants that count bytes without saying so.
 const BYTES: &[(&str, &str)] =
-    &[("audit/src/trace.rs", "LONGEST_STATE"), ("audit/src/trace.rs", "LONGEST_BAGGAGE")];
+    &[("protocol/src/trace.rs", "LONGEST_STATE"), ("protocol/src/trace.rs", "LONGEST_BAGGAGE")];
 
 /// A value of a limit.
 #[derive(Clone, Copy)]

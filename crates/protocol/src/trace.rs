@@ -7,12 +7,12 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
-use consort_core::Object;
-use consort_protocol::splice::ObjectWriter;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-pub(crate) use meta::{meta_with, of_meta};
-pub use meta::{of_params, params_with};
+use crate::json::Object;
+use crate::splice::ObjectWriter;
+
+pub use meta::{meta_with, of_meta, of_params, params_with};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::KEYS[0]);
 
@@ -39,7 +39,7 @@ pub struct SpanId([u8; 8]);
 /// Trace context of a request, with its `tracestate` and `baggage`.
 ///
 /// ```
-/// use consort_audit::trace::TraceContext;
+/// use consort_protocol::trace::TraceContext;
 ///
 /// let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 /// let context = TraceContext::read(|key| (key == "traceparent").then_some(traceparent)).unwrap();
@@ -208,7 +208,7 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
 
 impl TraceId {
     /// Creates an id from bytes that are not all zero.
-    pub(crate) fn of(bytes: [u8; 16]) -> Option<Self> {
+    pub fn of(bytes: [u8; 16]) -> Option<Self> {
         (bytes != [0; 16]).then_some(Self(bytes))
     }
 
@@ -223,7 +223,7 @@ impl TraceId {
     }
 
     /// The half that samplers use.
-    pub(crate) fn low(self) -> u64 {
+    pub fn low(self) -> u64 {
         u64::from_be_bytes(self.0[8..].try_into().expect("half of 16 bytes"))
     }
 }

@@ -1,9 +1,8 @@
 //! The trace context in the `_meta` of a request.
 
-use consort_core::Object;
-use consort_protocol::splice::ObjectWriter;
-
 use super::TraceContext;
+use crate::json::Object;
+use crate::splice::ObjectWriter;
 
 /// Returns the trace context of a request, from its `_meta`.
 pub fn of_params(params: &Object) -> Option<TraceContext> {
@@ -11,7 +10,7 @@ pub fn of_params(params: &Object) -> Option<TraceContext> {
 }
 
 /// Returns the trace context in a `_meta`.
-pub(crate) fn of_meta(meta: &Object) -> Option<TraceContext> {
+pub fn of_meta(meta: &Object) -> Option<TraceContext> {
     // Most have none.
     meta.get_bytes(TraceContext::KEYS[0])?;
     let texts = TraceContext::KEYS.map(|key| meta.text(key));
@@ -20,7 +19,7 @@ pub(crate) fn of_meta(meta: &Object) -> Option<TraceContext> {
 }
 
 /// Adds a trace context to a `_meta`.
-pub(crate) fn meta_with(meta: &Object, context: &TraceContext) -> Object {
+pub fn meta_with(meta: &Object, context: &TraceContext) -> Object {
     let mut writer = ObjectWriter::with_capacity(meta.as_bytes().len() + 128);
     writer.members(meta, &TraceContext::KEYS);
     for (key, value) in context.fields() {
