@@ -116,7 +116,7 @@ impl LimitsConfig {
         }
         // One limit for both sides.
         settings.gateway.list_wait = settings.lists.wait;
-        settings.gateway.late = settings.times.late;
+        settings.transports.late = settings.times.late;
         settings
     }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::authenticator::{
     Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
 };
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 use crate::sealing;
 
 /// The header in which a page sends its secret.
@@ -65,7 +65,7 @@ impl BrowserSession {
 }
 
 impl BrowserSessions {
-    pub(crate) fn new(limits: &GatewayLimits) -> Self {
+    pub(crate) fn new(limits: &TransportLimits) -> Self {
         Self {
             sessions: Mutex::default(),
             most: limits.browser_sessions,
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use crate::authenticator::{BearerToken, ClientAccess};
 
-    fn door(limits: &GatewayLimits) -> BrowserSignIn {
+    fn door(limits: &TransportLimits) -> BrowserSignIn {
         let authenticator =
             ClientAccess::Tokens(vec![BearerToken::owner("s3cret")]).authenticator();
         BrowserSignIn {
@@ -300,7 +300,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_ends_when_it_is_unused_or_too_old_and_open_streams_end_with_it() {
-        let limits = GatewayLimits::default();
+        let limits = TransportLimits::default();
         let door = door(&limits);
         let (idle, lifetime) = (limits.browser_session_idle, limits.browser_session_lifetime);
         let find = |request: &HeaderMap| door.sessions.find(&*door.authenticator, request);
@@ -326,7 +326,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn beyond_the_limit_the_session_unused_for_longest_ends() {
-        let limits = GatewayLimits { browser_sessions: 2, ..GatewayLimits::default() };
+        let limits = TransportLimits { browser_sessions: 2, ..TransportLimits::default() };
         let door = door(&limits);
         let mut requests = Vec::new();
         for _ in 0..3 {
@@ -342,7 +342,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_needs_its_cookie_its_secret_and_its_token() {
-        let door = door(&GatewayLimits::default());
+        let door = door(&TransportLimits::default());
         let request = sign_in(&door);
         let other = sign_in(&door);
         let find =
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn with_tls_the_cookie_is_bound_to_the_host() {
-        let door = door(&GatewayLimits::default());
+        let door = door(&TransportLimits::default());
         let tls = headers(&[("host", "tools.example"), ("origin", "https://tools.example")]);
         let cookie = door.sign_in(Caller::owner(), "s3cret", &tls).cookie;
         assert!(cookie.starts_with("__Host-consort="), "{cookie}");

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{RequestAnswer, RequestFailure};
 use crate::body_chunks::BodyChunks;
 use crate::lifecycle::ServerLifecycle;
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 use crate::negotiation::open;
 use crate::received_request::{
     ClientDialect, ClientMessage, ClientTransport, ModernDeclarations, ReceivedRequest,
@@ -64,7 +64,7 @@ enum TaskLifetime {
 impl ClientChannel {
     /// Makes a client, and the receiver of the messages to send to it.
     pub(crate) fn new(
-        limits: &GatewayLimits,
+        limits: &TransportLimits,
         lifecycle: &Arc<ServerLifecycle>,
         endpoint: Arc<dyn ServedEndpoint>,
         caller: Caller,

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 
 /// The client connections of a gateway, by identity.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ pub(crate) struct RegisteredConnection {
 }
 
 impl ConnectionShares {
-    pub(crate) fn new(limits: &GatewayLimits) -> Self {
+    pub(crate) fn new(limits: &TransportLimits) -> Self {
         let reserved = reserve(limits.connections, limits.owner_reserve);
         Self {
             places: Arc::new(Semaphore::new(limits.connections - reserved)),
@@ -335,7 +335,10 @@ mod tests {
     use super::*;
 
     fn shares(connections: usize) -> Arc<ConnectionShares> {
-        Arc::new(ConnectionShares::new(&GatewayLimits { connections, ..GatewayLimits::default() }))
+        Arc::new(ConnectionShares::new(&TransportLimits {
+            connections,
+            ..TransportLimits::default()
+        }))
     }
 
     type Busy = (RegisteredConnection, RequestInProgress);

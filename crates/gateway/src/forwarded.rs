@@ -27,10 +27,13 @@ enum ProxyNetwork {
 
 /// The path prefix and the reverse proxies in front of a server.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ProxySettings {
-    pub(crate) base_path: BasePath,
-    pub(crate) trusted_proxies: Vec<TrustedProxy>,
-    pub(crate) proxy_headers: ProxyHeaders,
+pub struct ProxySettings {
+    /// The path prefix under which clients reach the server.
+    pub base_path: BasePath,
+    /// Reverse proxies whose forwarding headers are trusted.
+    pub trusted_proxies: Vec<TrustedProxy>,
+    /// The forwarding headers that they set.
+    pub proxy_headers: ProxyHeaders,
 }
 
 /// An invalid proxy.

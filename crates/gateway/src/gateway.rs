@@ -1,7 +1,7 @@
 //! The gateway: toolboxes behind the transports.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use consort_audit::CallSinks;
 use consort_core::{BoxFuture, Caller, CatalogRoute, PrimitiveKind};
@@ -10,27 +10,19 @@ use tokio::sync::watch;
 
 use crate::authenticator::ClientAccess;
 use crate::bound_endpoint::BoundEndpoint;
-use crate::browser_session::BrowserSessions;
-use crate::connection_shares::ConnectionShares;
 use crate::endpoint::{GatewayEndpoint, GatewayEndpoints};
-use crate::forwarded::ProxySettings;
 use crate::gateway_state::GatewayState;
 use crate::health;
 use crate::lifecycle::ServerLifecycle;
-use crate::limits::GatewayLimits;
 use crate::listener;
 use crate::listing::EndpointListing;
-use crate::permissions::GatewayPermissions;
+use crate::permissions::ClientPermissions;
 use crate::sealing::TokenSealer;
 use crate::server_handler::{EndpointPath, ServedEndpoint, ServerCounts, ServerHandler};
-use crate::server_observer::ServerObserver;
-use crate::server_state::{ServerSettings, ServerState};
-use crate::sessions::SessionStore;
+use crate::server_state::ServerState;
 use crate::settings::{GatewaySettings, ServedToolboxSet};
 use crate::socket::ListeningSocket;
-use crate::sse_clients::SseClients;
 use crate::stdio;
-use crate::streams::ResumableStreams;
 use crate::suspended_calls::SuspendedCalls;
 use crate::tasks::TaskInputs;
 use crate::transport_metrics::TransportMetrics;
@@ -58,12 +50,12 @@ impl Gateway {
     ) -> Self {
         let lifecycle = Arc::new(ServerLifecycle::default());
         let limits = &settings.limits;
-        records.metrics.set_limits(limits_in_force(limits));
+        records.metrics.set_limits(limits_in_force(&settings));
         let state = Arc::new(GatewayState {
             endpoints: GatewayEndpoints::new(&settings, toolboxes),
             suspended: SuspendedCalls::new(limits),
             task_inputs: TaskInputs::new(limits.suspended_calls, limits.suspended_time),
-            seal: TokenSealer::new(&settings.key),
+            seal: TokenSealer::new(&settings.transports.key),
             settled: watch::Sender::new(false),
             is_settled: AtomicBool::new(false),
             lifecycle,
@@ -95,7 +87,7 @@ impl Gateway {
     }
 
     /// Replaces the permissions of callers other than the owner and Consort's own pages.
-    pub fn set_permissions(&self, permissions: GatewayPermissions) {
+    pub fn set_permissions(&self, permissions: ClientPermissions) {
         self.server.set_permissions(permissions);
     }
 
@@ -120,23 +112,23 @@ impl Gateway {
         ClientNameHandle(Arc::downgrade(&self.state))
     }
 
-    /// Answers `/readyz` with 503 for [`GatewayLimits::lame_duck`] while requests are served as before: load balancers notice,
+    /// Answers `/readyz` with 503 for [`TransportLimits::lame_duck`] while requests are served as before: load balancers notice,
     /// and send them elsewhere.
     ///
-    /// [`GatewayLimits::lame_duck`]: crate::GatewayLimits::lame_duck
+    /// [`TransportLimits::lame_duck`]: crate::TransportLimits::lame_duck
     pub async fn leave(&self) {
-        self.server.leaving.store(true, Ordering::Relaxed);
-        tokio::time::sleep(self.state.settings.limits.lame_duck).await;
+        self.server.leave();
+        tokio::time::sleep(self.state.settings.transports.limits.lame_duck).await;
     }
 
-    /// Accepts no new requests, lets those in progress end within [`GatewayLimits::drain`], and then ends everything.
+    /// Accepts no new requests, lets those in progress end within [`TransportLimits::drain`], and then ends everything.
     ///
-    /// [`GatewayLimits::drain`]: crate::GatewayLimits::drain
+    /// [`TransportLimits::drain`]: crate::TransportLimits::drain
     pub async fn drain(&self) {
         let lifecycle = &self.state.lifecycle;
         lifecycle.draining.cancel();
         lifecycle.tasks.close();
-        let drain = self.state.settings.limits.drain;
+        let drain = self.state.settings.transports.limits.drain;
         if tokio::time::timeout(drain, lifecycle.tasks.wait()).await.is_err() {
             tracing::warn!("requests in progress were ended");
         }
@@ -335,45 +327,21 @@ async fn sweep(gateway: Arc<GatewayState>, server: Arc<ServerState>) {
 
 /// Makes the transports of a gateway.
 fn server_of(gateway: &Arc<GatewayState>) -> ServerState {
-    let (settings, lifecycle) = (&gateway.settings, &gateway.lifecycle);
     let CallSinks { metrics, lines, .. } = &gateway.records;
     let (metrics, lines) = (Arc::clone(metrics), Arc::clone(lines));
-    let observer: Arc<dyn ServerObserver> = Arc::new(TransportMetrics { metrics, lines });
-    let limits = &settings.limits;
-    ServerState {
-        handler: GatewayHandler::new(gateway),
-        lifecycle: Arc::clone(lifecycle),
-        authenticator: RwLock::new(settings.access.authenticator()),
-        permissions: RwLock::new(Arc::new(settings.permissions.clone())),
-        browser_sessions: Arc::new(BrowserSessions::new(limits)),
-        shares: Arc::new(ConnectionShares::new(limits)),
-        sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
-        sse_clients: SseClients::default(),
-        streams: Arc::new(ResumableStreams::new(limits, lifecycle, &observer)),
-        observer,
-        connections: Arc::default(),
-        budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
-        leaving: AtomicBool::new(false),
-        settings: ServerSettings {
-            hosts: settings.hosts.clone(),
-            proxies: ProxySettings {
-                base_path: settings.base_path.clone(),
-                trusted_proxies: settings.trusted_proxies.clone(),
-                proxy_headers: settings.proxy_headers,
-            },
-            sites: settings.sites.clone(),
-            limits: limits.clone(),
-        },
-    }
+    let observer = Arc::new(TransportMetrics { metrics, lines });
+    let (handler, lifecycle) = (GatewayHandler::new(gateway), Arc::clone(&gateway.lifecycle));
+    ServerState::new(gateway.settings.transports.clone(), handler, observer, lifecycle)
 }
 
 /// Returns the limits that metrics report beside current numbers, by name.
-fn limits_in_force(limits: &GatewayLimits) -> [(&'static str, i64); 5] {
+fn limits_in_force(settings: &GatewaySettings) -> [(&'static str, i64); 5] {
+    let limits = &settings.transports.limits;
     let whole = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
     [
         ("connections", whole(limits.connections)),
         ("sessions", whole(limits.sessions)),
-        ("suspended_calls", whole(limits.suspended_calls)),
+        ("suspended_calls", whole(settings.limits.suspended_calls)),
         ("request_body_bytes", whole(limits.body_bytes)),
         ("held_bytes", whole(limits.held_bytes)),
     ]

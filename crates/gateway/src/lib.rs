@@ -22,6 +22,7 @@ mod era_results;
 mod event_frame;
 mod forwarded;
 mod gateway;
+mod gateway_limits;
 mod gateway_state;
 mod guard;
 mod handshake;
@@ -73,6 +74,7 @@ mod task_requests;
 mod tasks;
 mod threads;
 mod transport_metrics;
+mod transport_settings;
 
 /// Internal checks for fuzz targets.
 #[cfg(fuzzing)]
@@ -87,14 +89,17 @@ pub use authenticator::{
 };
 pub use browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession};
 pub use forwarded::{
-    BasePath, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders, TrustedProxy,
+    BasePath, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders,
+    ProxySettings, TrustedProxy,
 };
 pub use gateway::{ClientNameHandle, ClientNameSnapshot, Gateway, GatewayCounts};
+pub use gateway_limits::GatewayLimits;
 pub use guard::{HostPattern, InvalidHost};
 pub use http_routes::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
-pub use limits::GatewayLimits;
+pub use limits::TransportLimits;
 pub use naming::{NameRecord, NamingScheme, forget_names, read_names};
-pub use permissions::GatewayPermissions;
+pub use permissions::ClientPermissions;
 pub use sealing::{SealingKey, SealingKeyError};
 pub use settings::{GatewaySettings, ServedProfile, ServedToolboxSet};
 pub use socket::ListeningSocket;
+pub use transport_settings::TransportSettings;

@@ -1,12 +1,12 @@
-//! Limits and timeouts of a gateway.
+//! Limits and timeouts of the transports.
 
 use std::time::Duration;
 
 use consort_protocol::{LateTimes, MemoryBudget};
 
-/// Limits and timeouts of a gateway.
+/// Limits and timeouts of the transports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GatewayLimits {
+pub struct TransportLimits {
     /// Bytes in the body of a request.
     pub body_bytes: usize,
     /// Bytes of bodies and answers in memory at once, for all clients together.
@@ -21,10 +21,6 @@ pub struct GatewayLimits {
     pub reserved_descriptor_hold: Duration,
     /// Sessions of legacy clients open at once.
     pub sessions: usize,
-    /// Suspended calls at once, which wait for their client's answer.
-    pub suspended_calls: usize,
-    /// Time that a suspended call waits for its client's answer.
-    pub suspended_time: Duration,
     /// Idle time after which a session is removed from memory.
     pub session: Duration,
     /// Browser sessions of the console open at once.
@@ -48,15 +44,6 @@ pub struct GatewayLimits {
     pub stalled_contended: Duration,
     /// Interval of silence on a stream before a keep-alive is sent.
     pub silence: Duration,
-    /// Minimum interval between two list change notifications to a client.
-    pub changes: Duration,
-    /// Listings cached at each endpoint, one for each identity and its client's capabilities; listings with a
-    /// subscriber may exceed it.
-    pub listings: usize,
-    /// Time that the first list request waits for starting servers whose lists are not known.
-    pub list_wait: Duration,
-    /// Time that names stay reserved for a server that is no longer configured.
-    pub name_grace: Duration,
     /// Time that requests are still served while `/readyz` returns 503, before the gateway drains; load balancers need
     /// it to notice.
     pub lame_duck: Duration,
@@ -68,30 +55,18 @@ pub struct GatewayLimits {
     pub late: LateTimes,
     /// Number of headers of a request.
     pub headers: usize,
-    /// Items on a page of a list.
-    pub page_items: usize,
     /// Notifications queued for a legacy client that has no stream open, and tasks followed for it.
     pub session_notifications: usize,
     /// Messages queued for a client on stdio or HTTP+SSE.
     pub queued_messages: usize,
-    /// Queued resource notifications of a subscriber.
-    pub subscription_updates: usize,
     /// Bytes of an oversized line on standard input that are skipped.
     pub skipped_bytes: usize,
-    /// Bytes of a result that is kept for a client that repeats its answer to a suspended call.
-    pub repeated_result_bytes: usize,
     /// Connections beyond the limit that are answered 503 at once.
     pub refused_connections: usize,
     /// Time that a client has to read such a 503.
     pub refused_connection_hold: Duration,
     /// Characters of a refused request's path and headers that are logged.
     pub logged_chars: usize,
-    /// Pages of `tasks/list` that are read from one server.
-    pub task_pages: usize,
-    /// Bytes of client capabilities that the name of a task carries.
-    pub task_capability_bytes: usize,
-    /// Time that a client's request for the status of a task waits for the first input request of that task.
-    pub task_input_wait: Duration,
     /// Validity of a session id after `initialize`, also across restarts.
     pub session_lifetime: Duration,
     /// Ended sessions of one identity that are remembered until they expire.
@@ -112,18 +87,16 @@ pub struct GatewayLimits {
     pub stream_retry: Duration,
     /// Time after which the answer to a client of 2025-11-25 becomes a stream, which can be resumed.
     pub stream_after: Duration,
-    /// Suspended calls of one caller at once; beyond it, the oldest is dropped.
-    pub suspended_calls_per_caller: usize,
 }
 
-impl GatewayLimits {
+impl TransportLimits {
     /// Creates a memory budget of [`held_bytes`](Self::held_bytes), with the owner's reserve.
     pub fn memory_budget(&self) -> MemoryBudget {
         MemoryBudget::new(self.held_bytes).with_owner_reserve(self.owner_reserve)
     }
 }
 
-impl Default for GatewayLimits {
+impl Default for TransportLimits {
     fn default() -> Self {
         Self {
             body_bytes: 4 << 20,
@@ -133,8 +106,6 @@ impl Default for GatewayLimits {
             reserved_descriptors: 16,
             reserved_descriptor_hold: Duration::from_millis(250),
             sessions: 1000,
-            suspended_calls: 1024,
-            suspended_time: Duration::from_mins(10),
             session: Duration::from_mins(30),
             browser_sessions: 32,
             browser_session_idle: Duration::from_hours(2),
@@ -146,27 +117,17 @@ impl Default for GatewayLimits {
             stalled: Duration::from_secs(30),
             stalled_contended: Duration::from_secs(2),
             silence: Duration::from_secs(15),
-            changes: Duration::from_secs(1),
-            listings: 1024,
-            list_wait: Duration::from_secs(1),
-            name_grace: Duration::from_hours(24),
             lame_duck: Duration::ZERO,
             metrics_connections: 64,
             drain: Duration::from_secs(30),
             late: LateTimes::default(),
             headers: 100,
-            page_items: 1000,
             session_notifications: 256,
             queued_messages: 256,
-            subscription_updates: 256,
             skipped_bytes: 64 << 20,
-            repeated_result_bytes: 64 << 10,
             refused_connections: 256,
             refused_connection_hold: Duration::from_secs(1),
             logged_chars: 128,
-            task_pages: 100,
-            task_capability_bytes: 4 << 10,
-            task_input_wait: Duration::from_secs(1),
             session_lifetime: Duration::from_hours(7 * 24),
             ended_sessions: 1000,
             replay_bytes: 4 << 20,
@@ -177,7 +138,6 @@ impl Default for GatewayLimits {
             detached_call: Duration::from_mins(5),
             stream_retry: Duration::from_secs(1),
             stream_after: Duration::from_secs(1),
-            suspended_calls_per_caller: 64,
         }
     }
 }

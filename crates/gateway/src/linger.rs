@@ -12,7 +12,7 @@ use consort_protocol::late::is_late;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 use crate::strict_heads::StrictHeads;
 
 /// The response to a request whose head takes too long.
@@ -47,7 +47,7 @@ enum CloseStage {
 }
 
 impl<T> LingeringClose<T> {
-    pub(crate) fn new(inner: StrictHeads<T>, limits: &GatewayLimits) -> Self {
+    pub(crate) fn new(inner: StrictHeads<T>, limits: &TransportLimits) -> Self {
         Self {
             inner,
             head: limits.head,
@@ -186,12 +186,12 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    fn limits() -> GatewayLimits {
-        GatewayLimits {
+    fn limits() -> TransportLimits {
+        TransportLimits {
             head: Duration::from_secs(10),
             linger: Duration::from_secs(2),
             linger_bytes: 100_000,
-            ..GatewayLimits::default()
+            ..TransportLimits::default()
         }
     }
 

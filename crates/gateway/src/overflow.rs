@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 use crate::socket::{ClientStream, ListeningSockets};
 
 /// The response to each of them.
@@ -30,7 +30,7 @@ pub(crate) struct OverflowResponder {
 }
 
 impl OverflowResponder {
-    pub(crate) fn new(limits: &GatewayLimits) -> Self {
+    pub(crate) fn new(limits: &TransportLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.refused_connections));
         Self { places, hold: limits.refused_connection_hold }
     }
@@ -62,7 +62,7 @@ pub(crate) struct ReserveDescriptors {
 }
 
 impl ReserveDescriptors {
-    pub(crate) fn new(limits: &GatewayLimits) -> Self {
+    pub(crate) fn new(limits: &TransportLimits) -> Self {
         let reserve = Self { files: Arc::default(), hold: limits.reserved_descriptor_hold };
         (0..limits.reserved_descriptors).for_each(|_| refill(&reserve.files));
         reserve

@@ -4,7 +4,7 @@ use consort_core::IdentityId;
 
 /// Permissions of web origins other than the gateway's own and of callers other than the owner.
 #[derive(Clone, Debug, Default)]
-pub struct GatewayPermissions {
+pub struct ClientPermissions {
     /// Origins of web pages that may use the gateway, as in `https://tools.example`, besides its own.
     pub origins: Vec<String>,
     /// Callers that may read the metrics, besides the owner.

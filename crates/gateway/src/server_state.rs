@@ -8,36 +8,23 @@ use consort_protocol::MemoryBudget;
 use crate::authenticator::{Authenticator, ClientAccess};
 use crate::browser_session::{BrowserSessions, BrowserSignIn};
 use crate::connection_shares::ConnectionShares;
-use crate::forwarded::ProxySettings;
-use crate::guard::HostPattern;
-use crate::http_routes::HttpRoutes;
 use crate::lifecycle::ServerLifecycle;
-use crate::limits::GatewayLimits;
-use crate::permissions::GatewayPermissions;
+use crate::permissions::ClientPermissions;
 use crate::server_handler::{ServerCounts, ServerHandler};
 use crate::server_observer::ServerObserver;
 use crate::sessions::SessionStore;
 use crate::sse_clients::SseClients;
 use crate::streams::ResumableStreams;
-
-/// Settings of the transports.
-pub(crate) struct ServerSettings {
-    /// Host names that clients may use, besides the loopback names of this machine.
-    pub(crate) hosts: Vec<HostPattern>,
-    pub(crate) proxies: ProxySettings,
-    /// HTTP routes served besides MCP.
-    pub(crate) sites: Vec<Arc<dyn HttpRoutes>>,
-    pub(crate) limits: GatewayLimits,
-}
+use crate::transport_settings::TransportSettings;
 
 /// State that the transports share.
 pub(crate) struct ServerState {
-    pub(crate) settings: ServerSettings,
+    pub(crate) settings: TransportSettings,
     pub(crate) handler: Arc<dyn ServerHandler>,
     pub(crate) lifecycle: Arc<ServerLifecycle>,
-    pub(crate) authenticator: RwLock<Arc<dyn Authenticator>>,
-    pub(crate) permissions: RwLock<Arc<GatewayPermissions>>,
-    pub(crate) browser_sessions: Arc<BrowserSessions>,
+    authenticator: RwLock<Arc<dyn Authenticator>>,
+    permissions: RwLock<Arc<ClientPermissions>>,
+    browser_sessions: Arc<BrowserSessions>,
     pub(crate) shares: Arc<ConnectionShares>,
     pub(crate) sessions: SessionStore,
     pub(crate) sse_clients: SseClients,
@@ -48,7 +35,7 @@ pub(crate) struct ServerState {
     /// Memory for large requests and responses.
     pub(crate) budget: MemoryBudget,
     /// True if load balancers should send requests elsewhere.
-    pub(crate) leaving: AtomicBool,
+    leaving: AtomicBool,
 }
 
 impl std::fmt::Debug for ServerState {
@@ -58,6 +45,37 @@ impl std::fmt::Debug for ServerState {
 }
 
 impl ServerState {
+    /// Makes the state of transports that call this handler.
+    pub(crate) fn new(
+        settings: TransportSettings,
+        handler: Arc<dyn ServerHandler>,
+        observer: Arc<dyn ServerObserver>,
+        lifecycle: Arc<ServerLifecycle>,
+    ) -> Self {
+        let limits = &settings.limits;
+        Self {
+            authenticator: RwLock::new(settings.access.authenticator()),
+            permissions: RwLock::new(Arc::new(settings.permissions.clone())),
+            browser_sessions: Arc::new(BrowserSessions::new(limits)),
+            shares: Arc::new(ConnectionShares::new(limits)),
+            sessions: SessionStore::new(limits, &settings.key, settings.ended_sessions.clone()),
+            sse_clients: SseClients::default(),
+            streams: Arc::new(ResumableStreams::new(limits, &lifecycle, &observer)),
+            budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
+            connections: Arc::default(),
+            leaving: AtomicBool::new(false),
+            handler,
+            observer,
+            lifecycle,
+            settings,
+        }
+    }
+
+    /// Reports that it is not ready, while requests are served as before.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn authenticator(&self) -> Arc<dyn Authenticator> {
         Arc::clone(&self.authenticator.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -71,11 +89,11 @@ impl ServerState {
         self.browser_sessions.sweep(&*authenticator);
     }
 
-    pub(crate) fn permissions(&self) -> Arc<GatewayPermissions> {
+    pub(crate) fn permissions(&self) -> Arc<ClientPermissions> {
         Arc::clone(&self.permissions.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn set_permissions(&self, permissions: GatewayPermissions) {
+    pub(crate) fn set_permissions(&self, permissions: ClientPermissions) {
         let permissions = Arc::new(permissions);
         *self.permissions.write().unwrap_or_else(PoisonError::into_inner) = permissions;
     }

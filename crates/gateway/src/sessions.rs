@@ -15,7 +15,7 @@ use crate::clock::sealed_now;
 use crate::connection_shares::reserve;
 use crate::ended_sessions::{EndedSession, EndedSessions};
 use crate::endpoint_key::EndpointKey;
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 use crate::sealing::{SealingKey, TokenSealer, secret};
 use crate::session::ClientSessionState;
 
@@ -106,7 +106,7 @@ pub(crate) struct SessionStore {
 }
 
 impl SessionStore {
-    pub(crate) fn new(limits: &GatewayLimits, key: &SealingKey, ended: Option<PathBuf>) -> Self {
+    pub(crate) fn new(limits: &TransportLimits, key: &SealingKey, ended: Option<PathBuf>) -> Self {
         Self {
             open: Mutex::default(),
             ended: EndedSessions::new(ended, limits.ended_sessions),

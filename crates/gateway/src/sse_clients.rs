@@ -8,7 +8,7 @@ use consort_protocol::Holdings;
 
 use crate::client_channel::ClientChannel;
 use crate::connection_shares::reserve;
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 
 /// The clients with an open stream, by the name in their URL.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl SseClients {
     /// share gives up a stream without requests in progress.
     pub(crate) fn has_room(
         &self,
-        limits: &GatewayLimits,
+        limits: &TransportLimits,
         caller: &Caller,
         sessions: impl FnOnce() -> usize,
     ) -> bool {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::connection_shares::ClientConnection;
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 
 /// A connection that ends if its peer does not read for `limit`.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl<T> StallGuard<T> {
     /// Wraps the connection of a client, with the limits of its gateway.
     pub(crate) fn of_client(
         inner: T,
-        limits: &GatewayLimits,
+        limits: &TransportLimits,
         budget: MemoryBudget,
         client: &Arc<ClientConnection>,
     ) -> Self {
@@ -169,7 +169,7 @@ mod tests {
 
     /// Writes to a peer that does not read. Returns the time after which the connection ends.
     async fn ends_after(caller: &Caller, budget: &MemoryBudget) -> Duration {
-        let shares = Arc::new(ConnectionShares::new(&GatewayLimits::default()));
+        let shares = Arc::new(ConnectionShares::new(&TransportLimits::default()));
         let open = shares.open(shares.place().unwrap(), &CancellationToken::new());
         assert!(shares.admit(&open.connection, caller));
         let (ours, _theirs) = tokio::io::duplex(16);

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::body_chunks::BodyChunks;
 use crate::client_channel::ClientChannel;
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 use crate::received_request::ClientTransport;
 use crate::server_handler::ServedEndpoint;
 use crate::server_state::ServerState;
@@ -45,7 +45,7 @@ pub(crate) async fn serve_pipe(
 }
 
 async fn read(
-    limits: &GatewayLimits,
+    limits: &TransportLimits,
     mut input: impl AsyncRead + Unpin,
     pipe: &Arc<ClientChannel>,
 ) {

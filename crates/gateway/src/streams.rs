@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::body_chunks::BodyChunks;
 use crate::event_frame::event;
 use crate::lifecycle::ServerLifecycle;
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 use crate::received_request::{AnsweringRequest, ClientMessage};
 use crate::sealing::random;
 use crate::server_observer::{LogDecision, ServerObserver};
@@ -78,7 +78,7 @@ pub(crate) enum ResumedStream {
 
 impl ResumableStreams {
     pub(crate) fn new(
-        limits: &GatewayLimits,
+        limits: &TransportLimits,
         lifecycle: &Arc<ServerLifecycle>,
         observer: &Arc<dyn ServerObserver>,
     ) -> Self {

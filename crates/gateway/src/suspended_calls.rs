@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::clock::sealed_now;
-use crate::limits::GatewayLimits;
+use crate::gateway_limits::GatewayLimits;
 use crate::sealing::{TokenSealer, random};
 
 pub(crate) use input_requests::InputRequests;

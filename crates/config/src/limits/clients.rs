@@ -6,64 +6,64 @@ use super::{LimitSpec, LimitUnit};
 /// Limits of clients.
 pub(super) const CLIENTS: &[LimitSpec] = limits! {
     /// Bytes of the body of a request.
-    request_bytes = gateway.body_bytes, Bytes(KIB..=GIB), "413; on standard input an error";
+    request_bytes = transports.body_bytes, Bytes(KIB..=GIB), "413; on standard input an error";
     /// Time that the body of a request may take.
-    request_body_timeout = gateway.body, Time(1..=HOUR), "408";
+    request_body_timeout = transports.body, Time(1..=HOUR), "408";
     /// Time that the head of a request may take.
-    request_head_timeout = gateway.head, Time(1..=HOUR), "408; a connection without a request is closed";
+    request_head_timeout = transports.head, Time(1..=HOUR), "408; a connection without a request is closed";
     /// Time for which the rest of a refused request is read, so that its client gets to read the status.
-    linger = gateway.linger, Time(0..=HOUR), "the connection is closed", serve "linger";
+    linger = transports.linger, Time(0..=HOUR), "the connection is closed", serve "linger";
     /// Bytes of the rest of a refused request that are read.
-    linger_bytes = gateway.linger_bytes, Bytes(0..=16 * GIB), "the connection is closed", serve "linger_bytes";
+    linger_bytes = transports.linger_bytes, Bytes(0..=16 * GIB), "the connection is closed", serve "linger_bytes";
     /// Headers of a request.
-    request_headers = gateway.headers, Count(10..=10_000), "431";
+    request_headers = transports.headers, Count(10..=10_000), "431";
     /// Bytes of an oversized line on standard input that are skipped to reach the next one.
-    skipped_request_bytes = gateway.skipped_bytes, Bytes(0..=16 * GIB), "the connection ends";
+    skipped_request_bytes = transports.skipped_bytes, Bytes(0..=16 * GIB), "the connection ends";
     /// Connections of clients that are open at once.
-    client_connections = gateway.connections, Count(1..=1_000_000),
+    client_connections = transports.connections, Count(1..=1_000_000),
         "an idle one, or a stream of the identity with the most, gives way; else 503 and `Retry-After`";
     /// Percentage of `client_connections`, `sessions`, `identity_connections` and `held_bytes` that is kept for the owner.
-    owner_reserve = gateway.owner_reserve, Count(0..=50), "others get 503 and `Retry-After`, or wait";
+    owner_reserve = transports.owner_reserve, Count(0..=50), "others get 503 and `Retry-After`, or wait";
     /// Connections beyond `client_connections` that are answered 503 at once.
-    refused_connections = gateway.refused_connections, Count(1..=65_536), "further ones wait to be accepted";
+    refused_connections = transports.refused_connections, Count(1..=65_536), "further ones wait to be accepted";
     /// Time that a client beyond `client_connections` has to read its 503.
-    refused_connection_hold = gateway.refused_connection_hold, Time(1..=MINUTE), "the connection is closed";
+    refused_connection_hold = transports.refused_connection_hold, Time(1..=MINUTE), "the connection is closed";
     /// File descriptors that are kept for answering 503 when the process has no others left.
-    reserved_descriptors = gateway.reserved_descriptors, Count(1..=4_096), "further connections wait to be accepted";
+    reserved_descriptors = transports.reserved_descriptors, Count(1..=4_096), "further connections wait to be accepted";
     /// Time that a client has to read such a 503.
-    reserved_descriptor_hold = gateway.reserved_descriptor_hold, Time(1..=MINUTE), "the connection is closed";
+    reserved_descriptor_hold = transports.reserved_descriptor_hold, Time(1..=MINUTE), "the connection is closed";
     /// Sessions of legacy clients that are open at once.
-    sessions = gateway.sessions, Count(1..=1_000_000),
+    sessions = transports.sessions, Count(1..=1_000_000),
         "one unused for a thirtieth of `session_idle` gives way; else 503 for a new one";
     /// Lifetime of the session id of a legacy client after `initialize`, also across restarts.
-    session_lifetime = gateway.session_lifetime, Time(SECOND..=365 * DAY),
+    session_lifetime = transports.session_lifetime, Time(SECOND..=365 * DAY),
         "a request with the id is a 404; the client initializes again";
     /// Ended sessions of one identity that are remembered until they expire.
-    ended_sessions = gateway.ended_sessions, Count(1..=1_000_000),
+    ended_sessions = transports.ended_sessions, Count(1..=1_000_000),
         "its older sessions count as ended after a restart";
     /// Bytes of events that are kept for one session of a legacy client, so that it can resume its streams.
-    replay_bytes = gateway.replay_bytes, Bytes(0..=GIB), "the oldest events are dropped; a stream behind them cannot be resumed";
+    replay_bytes = transports.replay_bytes, Bytes(0..=GIB), "the oldest events are dropped; a stream behind them cannot be resumed";
     /// Bytes of events that are kept for all sessions of one identity.
-    replay_bytes_per_identity = gateway.replay_bytes_per_identity, Bytes(0..=GIB), "the oldest events are dropped";
+    replay_bytes_per_identity = transports.replay_bytes_per_identity, Bytes(0..=GIB), "the oldest events are dropped";
     /// Time for which the events of a stream are kept after its end.
-    replay = gateway.replay, Time(0..=DAY), "the stream cannot be resumed";
+    replay = transports.replay, Time(0..=DAY), "the stream cannot be resumed";
     /// Calls of one session that go on at once after their client's connection broke.
-    detached_calls = gateway.detached_calls, Count(0..=100_000), "the oldest is cancelled";
+    detached_calls = transports.detached_calls, Count(0..=100_000), "the oldest is cancelled";
     /// Calls of all sessions of one identity that go on at once after their client's connection broke.
-    detached_calls_per_identity = gateway.detached_calls_per_identity, Count(0..=100_000), "the oldest is cancelled";
+    detached_calls_per_identity = transports.detached_calls_per_identity, Count(0..=100_000), "the oldest is cancelled";
     /// Time for which a call goes on after its client's connection broke.
-    detached_call = gateway.detached_call, Time(0..=DAY), "the call is cancelled";
+    detached_call = transports.detached_call, Time(0..=DAY), "the call is cancelled";
     /// Time that clients shall wait before they resume a stream, sent as `retry`.
-    stream_retry = gateway.stream_retry, Time(1..=HOUR), "nothing: it is a hint to the client";
+    stream_retry = transports.stream_retry, Time(1..=HOUR), "nothing: it is a hint to the client";
     /// Time after which the answer to a client of 2025-11-25 becomes an event stream, which it can resume.
-    stream_after = gateway.stream_after, Time(0..=HOUR), "the answer is an event stream";
+    stream_after = transports.stream_after, Time(0..=HOUR), "the answer is an event stream";
     /// Idle timeout of a session.
-    session_idle = gateway.session, Time(SECOND..=30 * DAY), "the session ends; a request with it is a 404";
+    session_idle = transports.session, Time(SECOND..=30 * DAY), "the session ends; a request with it is a 404";
     /// Notifications that are kept for a legacy client that has no stream open, and tasks that are followed for it.
-    session_notifications = gateway.session_notifications, Count(1..=1_000_000),
+    session_notifications = transports.session_notifications, Count(1..=1_000_000),
         "the oldest are dropped; of a further task the client is not notified";
     /// Messages that wait to be read by a client on stdio or HTTP+SSE.
-    queued_messages = gateway.queued_messages, Count(1..=1_000_000), "calls of the client wait";
+    queued_messages = transports.queued_messages, Count(1..=1_000_000), "calls of the client wait";
     /// Notifications of resources that a subscriber may be behind.
     subscription_updates = gateway.subscription_updates, Count(1..=1_000_000), "its server's notifications wait";
     /// Calls that are suspended until their clients answer, at once.
@@ -76,14 +76,14 @@ pub(super) const CLIENTS: &[LimitSpec] = limits! {
     /// Bytes of a result that is kept for a client that repeats its answer to a suspended call.
     repeated_result_bytes = gateway.repeated_result_bytes, Bytes(0..=GIB), "a larger result is not repeated";
     /// Bytes of large requests and results that a gateway holds in memory at once, on every transport.
-    held_bytes = gateway.held_bytes, Bytes(1..=1_024 * GIB),
+    held_bytes = transports.held_bytes, Bytes(1..=1_024 * GIB),
         "reading waits, the identity that holds least first; what is below 64 KiB does not count, and one message more is read if nothing else moves";
     /// Time that a client may leave what it is sent unread.
-    client_stall_timeout = gateway.stalled, Time(SECOND..=DAY), "the connection is closed, and its calls are cancelled";
+    client_stall_timeout = transports.stalled, Time(SECOND..=DAY), "the connection is closed, and its calls are cancelled";
     /// The same for a client whose identity holds more than its share of `held_bytes` while others wait for memory.
-    contended_stall_timeout = gateway.stalled_contended, Time(100..=DAY), "the connection is closed, and its calls are cancelled";
+    contended_stall_timeout = transports.stalled_contended, Time(100..=DAY), "the connection is closed, and its calls are cancelled";
     /// Silence on an event stream before a comment is sent.
-    stream_heartbeat = gateway.silence, Time(SECOND..=DAY), "a comment is sent on the stream";
+    stream_heartbeat = transports.silence, Time(SECOND..=DAY), "a comment is sent on the stream";
     /// Items on a page of a list.
     page_items = gateway.page_items, Count(1..=1_000_000), "`nextCursor` says where the list continues";
     /// Pages of `tasks/list` that are read from one server.
@@ -101,9 +101,9 @@ pub(super) const CLIENTS: &[LimitSpec] = limits! {
     /// unless it is set if only this machine reaches the gateway.
     lame_duck = lame_duck, Time(0..=HOUR), "the gateway drains", serve "lame_duck";
     /// Time that requests have to end once the gateway stops.
-    drain_timeout = gateway.drain, Time(0..=HOUR), "what is left is cancelled";
+    drain_timeout = transports.drain, Time(0..=HOUR), "what is left is cancelled";
     /// Connections that are open at once at the listener for health and metrics.
-    metrics_connections = gateway.metrics_connections, Count(1..=65_536), "a further one is closed at once",
+    metrics_connections = transports.metrics_connections, Count(1..=65_536), "a further one is closed at once",
         serve "metrics_connections";
 };
 
@@ -140,7 +140,7 @@ pub(super) const RECORDS: &[LimitSpec] = limits! {
     /// Characters of a refused call's name that are logged and written to the ledger; the caller chooses it.
     refused_name_chars = records.refused_name_chars, Count(1..=65_536), "the rest of the name is not recorded";
     /// Characters of a refused request's path and headers that are logged; the client chooses them.
-    logged_chars = gateway.logged_chars, Count(1..=65_536), "the rest of the text is not logged";
+    logged_chars = transports.logged_chars, Count(1..=65_536), "the rest of the text is not logged";
     /// Findings that are logged for one scanned tool or prompt definition.
     scan_findings = findings.logged, Count(1..=10_000), "further findings of it are not logged";
     /// Scanned definitions that are remembered, so that each is logged once.
@@ -162,13 +162,13 @@ pub(super) const CONSOLE: &[LimitSpec] = limits! {
     /// Time that the gateway may take to apply a config that the console wrote.
     console_apply_timeout = console.apply, Time(100..=HOUR), "the change stays written, and the request fails";
     /// Browser sessions of the console that may be open.
-    max_browser_sessions = gateway.browser_sessions, Count(1..=100_000), "the least recently used one ends",
+    max_browser_sessions = transports.browser_sessions, Count(1..=100_000), "the least recently used one ends",
         serve "max_browser_sessions";
     /// Idle timeout of a browser session; an open page counts as use.
-    browser_session_idle = gateway.browser_session_idle, Time(SECOND..=365 * DAY),
+    browser_session_idle = transports.browser_session_idle, Time(SECOND..=365 * DAY),
         "the session ends; the console asks for the token again", serve "browser_session_idle";
     /// Absolute lifetime of a browser session.
-    browser_session_lifetime = gateway.browser_session_lifetime, Time(SECOND..=365 * DAY),
+    browser_session_lifetime = transports.browser_session_lifetime, Time(SECOND..=365 * DAY),
         "the session ends; the console asks for the token again", serve "browser_session_lifetime";
     /// Listings that are kept at each endpoint: one for each identity and the capabilities of its clients.
     listings = gateway.listings, Count(1..=1_000_000), "those that no session follows are made again when they are asked for";

@@ -57,7 +57,9 @@ pub struct LimitSettings {
     pub server_probe: Duration,
     /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping; never if zero.
     pub stream_ping: Duration,
-    /// Limits and timeouts of a gateway.
+    /// Limits and timeouts of the transports of a gateway.
+    pub transports: consort_gateway::TransportLimits,
+    /// Limits and timeouts of a gateway, besides those of its transports.
     pub gateway: consort_gateway::GatewayLimits,
     /// Lame-duck time where others than this machine reach the gateway.
     pub lame_duck: Duration,
@@ -111,6 +113,7 @@ impl Default for LimitSettings {
             resumes: ResumeTimes::default(),
             server_probe: Duration::from_mins(1),
             stream_ping: consort_hub::HubSettings::default().stream_ping,
+            transports: consort_gateway::TransportLimits::default(),
             gateway: consort_gateway::GatewayLimits::default(),
             lame_duck: LAME_DUCK,
             ledger: LedgerSettings::default(),
@@ -157,7 +160,7 @@ impl LimitSettings {
     pub fn apply_to_server(&self, server: &mut consort_hub::ServerSettings) {
         server.limits = self.wire.clone();
         server.upkeep = self.upkeep;
-        server.owner_reserve = self.gateway.owner_reserve;
+        server.owner_reserve = self.transports.owner_reserve;
         server.probe = Some(self.server_probe).filter(|probe| !probe.is_zero());
         let Times { idle, total, handshake, .. } = server.times;
         let connect = self.times.connect.min(handshake);

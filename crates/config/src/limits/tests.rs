@@ -163,7 +163,7 @@ fn a_limit_of_serving_is_read_in_either_table_and_not_in_both() {
     let parse = |text: &str| Config::parse(Path::new("consort.toml"), text).unwrap();
     let config = parse("[consort.serve]\nlinger = \"7s\"\n");
     assert!(config.errors.is_empty(), "{:?}", config.errors);
-    assert_eq!(config.options.limits.settings().gateway.linger, Duration::from_secs(7));
+    assert_eq!(config.options.limits.settings().transports.linger, Duration::from_secs(7));
     let config = parse("[consort.limits]\nlinger = 7\n[consort.serve]\nlinger = 8\n");
     let told = config.errors[0].to_string();
     assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limits::GatewayLimits;
+use crate::limits::TransportLimits;
 
 /// Divisor of all held bytes: the part that events stored for resumption may take.
 const SHARE: usize = 8;
@@ -22,7 +22,7 @@ pub(super) struct StreamLimits {
 }
 
 impl StreamLimits {
-    pub(super) fn new(limits: &GatewayLimits) -> Self {
+    pub(super) fn new(limits: &TransportLimits) -> Self {
         Self {
             session_bytes: limits.replay_bytes,
             identity_bytes: limits.replay_bytes_per_identity,

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use consort_core::{BoxFuture, Caller, CallerKind, Identity, IdentityId, Rights};
 use consort_gateway::{
-    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, GatewayLimits,
-    GatewaySettings, PresentedCredential, RequestedEndpoint,
+    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, PresentedCredential,
+    RequestedEndpoint, TransportLimits,
 };
 use http::HeaderValue;
 use serde_json::json;
 use testkit::raw::{Exchange, Peer};
 
-use crate::{Served, quick, with_tokens};
+use crate::{Served, limited, open_to, quick, with_tokens};
 
 /// Accepts the credential `for PATH` at its path, after a delay as of a remote check, and caches it.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ async fn refused(served: &Served, path: &str, credential: &str) -> (u16, Option<
 async fn an_authenticator_is_asked_once_for_each_credential_and_challenges_by_endpoint() {
     let provider = Arc::new(IdentityProvider::default());
     let access = ClientAccess::Authenticator(Arc::clone(&provider) as Arc<dyn Authenticator>);
-    let served = Served::new(Vec::new(), GatewaySettings { access, ..quick() }).await;
+    let served = Served::new(Vec::new(), open_to(quick(), access)).await;
     let challenged = |path: &str| (401, Some(format!("Bearer realm=\"{path}\"")));
     assert_eq!(refused(&served, "/mcp", "nonsense").await, challenged("/mcp"));
     assert_eq!(refused(&served, "/servers/x/mcp", "for /mcp").await, challenged("/servers/x/mcp"));
@@ -101,8 +101,8 @@ async fn listening(peer: &Peer) -> Exchange {
 async fn one_identity_with_every_session_gives_way_to_others_and_the_owner() {
     let most = 40;
     let settings = with_tokens(["hog", "ada", "owner"].map(str::to_owned));
-    let limits = GatewayLimits { sessions: most, ..settings.limits.clone() };
-    let served = Served::new(Vec::new(), GatewaySettings { limits, ..settings }).await;
+    let limits = TransportLimits { sessions: most, ..settings.transports.limits.clone() };
+    let served = Served::new(Vec::new(), limited(settings, limits)).await;
     let mut streams = Vec::new();
     // A reserve of 5 % is the owner's.
     for _ in 0..most * 95 / 100 {
@@ -122,8 +122,8 @@ async fn one_identity_with_every_session_gives_way_to_others_and_the_owner() {
 async fn one_identity_with_every_connection_gives_way_to_others_and_the_owner() {
     let most = 20;
     let settings = with_tokens(["hog", "ada", "owner"].map(str::to_owned));
-    let limits = GatewayLimits { connections: most, ..settings.limits.clone() };
-    let served = Served::new(Vec::new(), GatewaySettings { limits, ..settings }).await;
+    let limits = TransportLimits { connections: most, ..settings.transports.limits.clone() };
+    let served = Served::new(Vec::new(), limited(settings, limits)).await;
     let mut peers = Vec::new();
     // A reserve of 5 % is the owner's.
     for _ in 0..most {
@@ -146,7 +146,7 @@ async fn one_identity_with_every_connection_gives_way_to_others_and_the_owner() 
 #[tokio::test]
 async fn rights_belong_to_an_identity_and_never_to_its_name() {
     let tokens = vec![BearerToken::client("owner", "t-imitator"), BearerToken::owner("t-owner")];
-    let settings = GatewaySettings { access: ClientAccess::Tokens(tokens), ..quick() };
+    let settings = open_to(quick(), ClientAccess::Tokens(tokens));
     let served = Served::new(Vec::new(), settings).await;
     let metrics = async |token| {
         let peer = Peer::modern(&served.at("/metrics"), Some(token), json!({}));

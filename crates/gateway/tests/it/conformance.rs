@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_gateway::TransportLimits;
 use testkit::conformant;
 use testkit::reference::Speaks;
 
-use crate::{Served, at, quick};
+use crate::{Served, at, limited, quick};
 
 /// Runs the suite; returns the number of required scenarios that passed, and of all required ones.
 async fn suite(revision: &str, speaks: Speaks, expected: Option<&str>) -> (usize, usize) {
@@ -40,8 +40,8 @@ async fn legacy_clients_of_a_server_of_both_eras() {
 #[tokio::test(flavor = "multi_thread")]
 async fn legacy_clients_that_are_answered_with_streams() {
     let server = conformant::http(Speaks::LEGACY).await;
-    let limits = GatewayLimits { stream_after: Duration::ZERO, ..quick().limits };
-    let settings = GatewaySettings { limits, ..quick() };
+    let limits = TransportLimits { stream_after: Duration::ZERO, ..quick().transports.limits };
+    let settings = limited(quick(), limits);
     let served = Served::new(vec![at("conformant", &server.url())], settings).await;
     let report = testkit::conformance::server(&served.url, "2025-11-25", None).await;
     report.assert_expected();

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_gateway::TransportLimits;
 use serde_json::{Value, json};
 use testkit::Leftovers;
 use testkit::rogue::{self, Http, Manner, Step};
 use tokio::net::TcpStream;
 
-use crate::{SLACK, Served, at, hasty, program, quick, stdio, steps, until};
+use crate::{SLACK, Served, at, hasty, limited, program, quick, stdio, steps, until};
 use testkit::raw::{Exchange, PATIENCE, Peer, message};
 
 fn done() -> Step {
@@ -103,10 +103,11 @@ async fn a_stream_flows_though_the_next_request_was_sent_already() {
 // F20, I4
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_closed_and_others_do_not_notice() {
-    let limits = GatewayLimits { stalled: Duration::from_millis(400), ..quick().limits };
+    let limits =
+        TransportLimits { stalled: Duration::from_millis(400), ..quick().transports.limits };
     let mut server = stdio("r", &Manner::modern());
     (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
-    let served = Served::new(vec![server], GatewaySettings { limits, ..quick() }).await;
+    let served = Served::new(vec![server], limited(quick(), limits)).await;
     let [modern, legacy] = served.peers(json!({})).await;
     // More than any buffer between us holds.
     let line = format!(
@@ -186,8 +187,8 @@ async fn what_does_not_end_in_time_is_ended() {
     let command = leftovers.mark(rogue::command(&Manner::legacy()));
     let mut server = hasty(program("r", command));
     (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
-    let limits = GatewayLimits { drain: Duration::from_millis(500), ..quick().limits };
-    let served = Served::new(vec![server], GatewaySettings { limits, ..quick() }).await;
+    let limits = TransportLimits { drain: Duration::from_millis(500), ..quick().transports.limits };
+    let served = Served::new(vec![server], limited(quick(), limits)).await;
     let able = json!({ "elicitation": {} });
     let [modern, legacy] = served.peers(able).await;
     let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": { "message": "?", "requestedSchema": { "type": "object" } } });
@@ -252,8 +253,8 @@ async fn a_session_that_is_deleted_ends_what_runs_in_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_too_many_is_told_so_and_the_next_one_is_served() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let limits = GatewayLimits { connections: 1, ..quick().limits };
-    let served = Served::new(Vec::new(), GatewaySettings { limits, ..quick() }).await;
+    let limits = TransportLimits { connections: 1, ..quick().transports.limits };
+    let served = Served::new(Vec::new(), limited(quick(), limits)).await;
     let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
     let asked = async || {
         let mut peer = TcpStream::connect(&address).await.unwrap();

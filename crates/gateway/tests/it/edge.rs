@@ -1,11 +1,11 @@
 //! Requests that are refused before their body is read.
 
 use consort_core::Caller;
-use consort_gateway::{BearerToken, ClientAccess, GatewayPermissions, GatewaySettings};
+use consort_gateway::{BearerToken, ClientAccess, ClientPermissions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::{Served, quick};
+use crate::{Served, open_to, quick};
 
 async fn served() -> Served {
     let secret = |name: &str| format!("secret of {name}");
@@ -15,11 +15,13 @@ async fn served() -> Served {
         token("ada"),
         token("prometheus"),
     ]);
-    let permissions = GatewayPermissions {
+    let permissions = ClientPermissions {
         metrics: vec![Caller::client("prometheus").id().clone()],
-        ..GatewayPermissions::default()
+        ..ClientPermissions::default()
     };
-    Served::new(Vec::new(), GatewaySettings { access, permissions, ..quick() }).await
+    let mut settings = open_to(quick(), access);
+    settings.transports.permissions = permissions;
+    Served::new(Vec::new(), settings).await
 }
 
 /// Sends these bytes, and returns the status and the whole response.
@@ -94,7 +96,7 @@ async fn metrics_are_for_the_owner_and_for_those_that_the_config_names() {
     assert_eq!(status, 403, "{answer}");
     assert!(answer.contains("`metrics_callers` of `[consort.serve]`"), "{answer}");
     assert!(!answer.contains("consort_"), "{answer}");
-    served.gateway.set_permissions(GatewayPermissions::default());
+    served.gateway.set_permissions(ClientPermissions::default());
     assert_eq!(sent(&served, &ask("prometheus")).await.0, 403);
     served.end().await;
 }
@@ -115,7 +117,7 @@ async fn a_page_of_another_port_is_refused_until_its_origin_is_allowed() {
     assert_eq!(status, 403);
     assert!(answer.contains("`allowed_origins` in `[consort.serve]`"), "{answer}");
     let origins = vec![inspector.to_owned()];
-    served.gateway.set_permissions(GatewayPermissions { origins, ..GatewayPermissions::default() });
+    served.gateway.set_permissions(ClientPermissions { origins, ..ClientPermissions::default() });
     assert_eq!(sent(&served, &ask(inspector)).await.0, 200);
     assert_eq!(sent(&served, &ask("http://localhost:6275")).await.0, 403);
     served.end().await;

@@ -6,7 +6,7 @@ use consort_client::{
     BoxFuture, Client, ClientHandler, OutgoingRequest, PendingCallEvent, ServerAnswer,
     ServerLocation, ServerRequest, ServerUrl,
 };
-use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_gateway::TransportLimits;
 use consort_protocol::{ClientCapabilities, Json, PrimitiveKind, RequestRefusal};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::io::{
 };
 use tokio::task::JoinHandle;
 
-use crate::{SLACK, Served, quick, stdio, steps, until, with_tokens};
+use crate::{SLACK, Served, limited, quick, stdio, steps, until, with_tokens};
 use testkit::raw::{Exchange, Peer, message};
 
 struct Ada;
@@ -250,8 +250,8 @@ async fn a_client_on_a_pipe_speaks_either_era() {
 // I8
 #[tokio::test(flavor = "multi_thread")]
 async fn junk_on_a_pipe_is_answered_and_what_follows_is_served() {
-    let limits = GatewayLimits { body_bytes: 32 << 10, ..quick().limits };
-    let settings = GatewaySettings { limits, ..quick() };
+    let limits = TransportLimits { body_bytes: 32 << 10, ..quick().transports.limits };
+    let settings = limited(quick(), limits);
     let served = Served::new(vec![stdio("r", &Manner::modern())], settings).await;
     let mut piped = Piped::new(&served);
     for junk in ["x", "{", "[]", "null", "\u{0}", "{\"jsonrpc\":\"2.0\",\"id\":1}", "[1]", "{}"] {
@@ -319,10 +319,9 @@ async fn a_client_that_closes_its_pipe_is_still_answered_and_what_never_ends_is_
 // F20, F25
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_its_pipe_does_not_keep_the_gateway() {
-    let limits = GatewayLimits { stalled: Duration::from_millis(300), ..quick().limits };
-    let served =
-        Served::new(vec![stdio("r", &Manner::modern())], GatewaySettings { limits, ..quick() })
-            .await;
+    let limits =
+        TransportLimits { stalled: Duration::from_millis(300), ..quick().transports.limits };
+    let served = Served::new(vec![stdio("r", &Manner::modern())], limited(quick(), limits)).await;
     let mut piped = Piped::new(&served);
     let raw = json!({ "x": "y".repeat(100_000) }).to_string();
     for id in 0..4 {

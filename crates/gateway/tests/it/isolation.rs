@@ -1,12 +1,12 @@
 //! No caller receives, sees or changes anything of another.
 
-use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_gateway::TransportLimits;
 use consort_hub::ServerSettings;
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner};
 use tokio::task::JoinSet;
 
-use crate::{Served, at, quick, stdio, with_tokens};
+use crate::{Served, at, limited, quick, stdio, with_tokens};
 use testkit::raw::{Peer, message};
 
 const CALLERS: usize = 64;
@@ -124,8 +124,8 @@ async fn a_session_is_of_no_use_to_another_identity_or_at_another_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
-    let limits = GatewayLimits { sessions: 2, ..quick().limits };
-    let served = Served::new(vec![], GatewaySettings { limits, ..quick() }).await;
+    let limits = TransportLimits { sessions: 2, ..quick().transports.limits };
+    let served = Served::new(vec![], limited(quick(), limits)).await;
     let (first, second) = (served.legacy().await, served.legacy().await);
     let listening = (first.bare("GET").await, second.bare("GET").await);
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
@@ -151,9 +151,9 @@ async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_sessions_are_too_many_those_that_are_not_used_leave_the_memory_and_go_on_when_they_are()
  {
-    let limits = GatewayLimits { sessions: 3, ..quick().limits };
+    let limits = TransportLimits { sessions: 3, ..quick().transports.limits };
     let settings = with_tokens(["ada".to_owned(), "owner".to_owned()]);
-    let served = Served::new(vec![], GatewaySettings { limits, ..settings }).await;
+    let served = Served::new(vec![], limited(settings, limits)).await;
     let owner = Peer::legacy(&served.url, Some("t-owner"), json!({})).await;
     let listening = owner.bare("GET").await;
     // However many sessions one identity opens and pings, others shake hands and go on.
@@ -181,8 +181,8 @@ async fn where_sessions_are_too_many_those_that_are_not_used_leave_the_memory_an
 async fn where_sessions_are_too_many_one_with_more_than_its_id_says_gives_way_only_if_it_was_left()
 {
     let session = std::time::Duration::from_secs(30);
-    let limits = GatewayLimits { sessions: 1, session, ..quick().limits };
-    let served = Served::new(vec![], GatewaySettings { limits, ..quick() }).await;
+    let limits = TransportLimits { sessions: 1, session, ..quick().transports.limits };
+    let served = Served::new(vec![], limited(quick(), limits)).await;
     let told = served.legacy().await;
     told.ask("logging/setLevel", json!({ "level": "error" })).await;
     let initialize = message(1, "initialize", &json!({ "protocolVersion": "2025-11-25" }));
@@ -206,8 +206,11 @@ async fn where_sessions_are_too_many_one_with_more_than_its_id_says_gives_way_on
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_nobody_uses_leave_the_memory_and_those_that_are_listened_to_do_not() {
-    let limits = GatewayLimits { session: std::time::Duration::from_millis(300), ..quick().limits };
-    let served = Served::new(vec![], GatewaySettings { limits, ..quick() }).await;
+    let limits = TransportLimits {
+        session: std::time::Duration::from_millis(300),
+        ..quick().transports.limits
+    };
+    let served = Served::new(vec![], limited(quick(), limits)).await;
     let (left, kept) = (served.legacy().await, served.legacy().await);
     let listening = kept.bare("GET").await;
     crate::until("the session is given up", async || {

@@ -2,23 +2,22 @@
 
 use std::time::Duration;
 
-use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_gateway::TransportLimits;
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
-use crate::{Served, quick, steps, until};
+use crate::{Served, limited, quick, steps, until};
 use testkit::raw::{Exchange, Peer, Wire, message};
 use testkit::rogue::Step;
 
 async fn small() -> Served {
-    let limits = GatewayLimits {
+    let limits = TransportLimits {
         body_bytes: 64 << 10,
         body: Duration::from_millis(300),
         head: Duration::from_millis(500),
-        ..quick().limits
+        ..quick().transports.limits
     };
-    Served::new(vec![crate::stdio("r", &Manner::modern())], GatewaySettings { limits, ..quick() })
-        .await
+    Served::new(vec![crate::stdio("r", &Manner::modern())], limited(quick(), limits)).await
 }
 
 /// A request with this body, unchanged.
@@ -360,11 +359,11 @@ print(client.recv(4096).split()[1].decode())
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_sends_on_gets_to_read_why_it_is_refused() {
     let mut settings = quick();
-    settings.limits = GatewayLimits {
+    settings.transports.limits = TransportLimits {
         body: Duration::from_millis(300),
         head: Duration::from_millis(500),
         linger: Duration::from_mins(1),
-        ..settings.limits
+        ..settings.transports.limits
     };
     let served = Served::new(vec![crate::stdio("r", &Manner::modern())], settings).await;
     for peer in served.peers(json!({})).await {

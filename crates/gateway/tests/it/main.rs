@@ -34,7 +34,7 @@ use consort_client::{ServerCommand, ServerLocation, ServerUrl, Times};
 use consort_core::Caller;
 use consort_gateway::{
     BearerToken, ClientAccess, Gateway, GatewayCounts, GatewayLimits, GatewaySettings,
-    ServedToolboxSet,
+    ServedToolboxSet, TransportLimits, TransportSettings,
 };
 use consort_hub::{Hub, ListLimits, ServerSettings};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ impl Served {
         let hub = Hub::start(consort_hub::HubSettings {
             servers,
             lists,
-            budget: settings.budget.clone().unwrap_or_default(),
+            budget: settings.transports.budget.clone().unwrap_or_default(),
             ..consort_hub::HubSettings::default()
         });
         let known = {
@@ -180,8 +180,21 @@ fn hasty(mut settings: ServerSettings) -> ServerSettings {
 /// Settings with short timeouts, except for servers to start on a busy machine.
 fn quick() -> GatewaySettings {
     let (drain, list_wait) = (Duration::from_secs(2), Duration::from_secs(20));
-    let limits = GatewayLimits { drain, list_wait, ..GatewayLimits::default() };
-    GatewaySettings { limits, ..GatewaySettings::default() }
+    let limits = GatewayLimits { list_wait, ..GatewayLimits::default() };
+    let settings = GatewaySettings { limits, ..GatewaySettings::default() };
+    limited(settings, TransportLimits { drain, ..TransportLimits::default() })
+}
+
+/// The same settings with these limits of the transports.
+fn limited(settings: GatewaySettings, limits: TransportLimits) -> GatewaySettings {
+    let transports = TransportSettings { limits, ..settings.transports };
+    GatewaySettings { transports, ..settings }
+}
+
+/// The same settings with this authentication.
+fn open_to(settings: GatewaySettings, access: ClientAccess) -> GatewaySettings {
+    let transports = TransportSettings { access, ..settings.transports };
+    GatewaySettings { transports, ..settings }
 }
 
 /// Settings in which each of these names has a token of its own: `t-NAME`.
@@ -191,7 +204,7 @@ fn with_tokens(names: impl IntoIterator<Item = String>) -> GatewaySettings {
         _ => BearerToken::client(&name, format!("t-{name}")),
     };
     let tokens = names.into_iter().map(token).collect();
-    GatewaySettings { access: ClientAccess::Tokens(tokens), ..quick() }
+    open_to(quick(), ClientAccess::Tokens(tokens))
 }
 
 /// The arguments that make a rogue take steps.

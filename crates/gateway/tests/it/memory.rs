@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use consort_client::EraPreference;
-use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_gateway::TransportLimits;
 use consort_protocol::MemoryBudget;
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Http, Manner, Step};
 
-use crate::{Served, at, stdio, steps, until, with_tokens};
+use crate::{Served, at, limited, stdio, steps, until, with_tokens};
 
 const MIB: usize = 1 << 20;
 
@@ -35,13 +35,14 @@ async fn an_identity_that_reads_nothing_gives_up_memory_that_another_waits_for()
         server.limits.message_bytes = 8 * MIB;
         let budget = MemoryBudget::new(16 * MIB);
         let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
-        let limits = GatewayLimits {
+        let limits = TransportLimits {
             stalled: Duration::from_hours(1),
             stalled_contended: Duration::from_millis(200),
-            ..settings.limits.clone()
+            ..settings.transports.limits.clone()
         };
         let budgeted = Some(budget.clone());
-        let settings = GatewaySettings { limits, budget: budgeted, ..settings };
+        let mut settings = limited(settings, limits);
+        settings.transports.budget = budgeted;
         let served = Served::new(vec![server], settings).await;
         let [hog, ada] =
             ["t-hog", "t-ada"].map(|token| Peer::modern(&served.url, Some(token), json!({})));

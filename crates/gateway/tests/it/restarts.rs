@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use consort_gateway::{GatewayLimits, GatewaySettings, SealingKey};
+use consort_gateway::{GatewaySettings, SealingKey, TransportLimits, TransportSettings};
 use consort_hub::ServerSettings;
 use serde_json::{Value, json};
 use testkit::clients::stepwise::{Sdk, StepwiseClient};
@@ -13,7 +13,7 @@ use testkit::reference::Speaks;
 use testkit::rogue::Manner;
 use tokio::net::TcpListener;
 
-use crate::{Served, at, quick, stdio, until, with_tokens};
+use crate::{Served, at, limited, quick, stdio, until, with_tokens};
 
 /// A gateway that can be restarted at the same address.
 struct Restartable {
@@ -54,7 +54,9 @@ impl Restartable {
 /// Settings with stored files in a folder.
 fn kept(folder: &tempfile::TempDir, settings: GatewaySettings) -> GatewaySettings {
     let key = SealingKey::load_or_create(&folder.path().join("key")).unwrap();
-    GatewaySettings { key, ended_sessions: Some(folder.path().join("ended")), ..settings }
+    let ended_sessions = Some(folder.path().join("ended"));
+    let transports = TransportSettings { key, ended_sessions, ..settings.transports };
+    GatewaySettings { transports, ..settings }
 }
 
 async fn status(peer: &Peer) -> u16 {
@@ -140,11 +142,15 @@ async fn a_session_of_another_key_or_altered_or_expired_is_over() {
     }
     assert_eq!(status(&unportable).await, 404, "an id carries so much and no more");
     assert_eq!(status(&peer).await, 200);
-    let other = GatewaySettings { key: SealingKey::default(), ..gateway.settings.clone() };
+    let mut other = gateway.settings.clone();
+    other.transports.key = SealingKey::default();
     let gateway = gateway.restart_with(other).await;
     assert_eq!(status(&peer).await, 404, "another key");
-    let limits = GatewayLimits { session_lifetime: Duration::from_millis(200), ..quick().limits };
-    let short = kept(&gateway.folder, GatewaySettings { limits, ..quick() });
+    let limits = TransportLimits {
+        session_lifetime: Duration::from_millis(200),
+        ..quick().transports.limits
+    };
+    let short = kept(&gateway.folder, limited(quick(), limits));
     let gateway = gateway.restart_with(short).await;
     assert_eq!(status(&peer).await, 200, "it lasts as long as was said when it began");
     let brief = gateway.served.legacy().await;

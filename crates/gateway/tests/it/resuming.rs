@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use consort_gateway::{GatewayLimits, GatewaySettings};
+use consort_gateway::TransportLimits;
 use consort_hub::ServerSettings;
 use serde_json::{Value, json};
 use testkit::clients::Fixture;
@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Served, at, quick, stdio, steps, until, with_tokens};
+use crate::{Served, at, limited, quick, stdio, steps, until, with_tokens};
 
 /// A rogue with timeouts long enough for a busy machine.
 fn server() -> ServerSettings {
@@ -246,8 +246,8 @@ async fn of_two_who_resume_the_newer_reads_on_and_after_the_end_only_what_was_mi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_beyond_the_limit_are_not_kept_and_who_misses_one_is_told() {
-    let limits = GatewayLimits { replay_bytes: 4 << 10, ..quick().limits };
-    let served = Served::new(vec![server()], GatewaySettings { limits, ..quick() }).await;
+    let limits = TransportLimits { replay_bytes: 4 << 10, ..quick().transports.limits };
+    let served = Served::new(vec![server()], limited(quick(), limits)).await;
     let peer = served.legacy().await;
     let mut stream = peer.begin_call("write", counting(200)).await;
     let mut heard = Heard::default();
@@ -304,8 +304,9 @@ async fn a_legacy_client_that_leaves_cancels_nothing_unless_it_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beyond_the_limits_the_oldest_call_without_a_client_is_cancelled_and_counted() {
-    let limits = GatewayLimits { detached_calls: 2, replay_bytes: 64 << 10, ..quick().limits };
-    let served = Served::new(vec![server()], GatewaySettings { limits, ..quick() }).await;
+    let limits =
+        TransportLimits { detached_calls: 2, replay_bytes: 64 << 10, ..quick().transports.limits };
+    let served = Served::new(vec![server()], limited(quick(), limits)).await;
     let peer = served.legacy().await;
     let endless = json!({ "name": "write", "arguments": steps(&[progress(1), Step::Hang]), "_meta": { "progressToken": 1 } });
     let mut ids = Vec::new();
@@ -367,8 +368,9 @@ async fn beyond_the_limits_the_oldest_call_without_a_client_is_cancelled_and_cou
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_whose_client_does_not_come_back_is_cancelled_after_a_time() {
-    let limits = GatewayLimits { detached_call: Duration::from_millis(300), ..quick().limits };
-    let served = Served::new(vec![server()], GatewaySettings { limits, ..quick() }).await;
+    let limits =
+        TransportLimits { detached_call: Duration::from_millis(300), ..quick().transports.limits };
+    let served = Served::new(vec![server()], limited(quick(), limits)).await;
     let peer = served.legacy().await;
     let mut stream = peer.begin_call("write", steps(&[progress(1), Step::Hang])).await;
     stream.event().await.unwrap();
@@ -381,8 +383,8 @@ async fn a_call_whose_client_does_not_come_back_is_cancelled_after_a_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_shall_end_waits_for_calls_without_a_client() {
-    let limits = GatewayLimits { drain: PATIENCE, ..quick().limits };
-    let served = Served::new(vec![server()], GatewaySettings { limits, ..quick() }).await;
+    let limits = TransportLimits { drain: PATIENCE, ..quick().transports.limits };
+    let served = Served::new(vec![server()], limited(quick(), limits)).await;
     let peer = served.legacy().await;
     let begun = Instant::now();
     let mut stream = peer.begin_call("write", paused(4000)).await;

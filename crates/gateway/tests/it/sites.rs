@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consort_core::{BoxFuture, Caller, DrivenStream};
 use consort_gateway::{
-    BearerToken, ClientAccess, GatewayLimits, GatewayPermissions, GatewaySettings,
-    HttpRequestContext, HttpRoutes, RouteAccess, SiteBody,
+    BearerToken, ClientAccess, ClientPermissions, GatewaySettings, HttpRequestContext, HttpRoutes,
+    RouteAccess, SiteBody, TransportLimits, TransportSettings,
 };
 use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -98,13 +98,16 @@ impl HttpRoutes for Parrot {
 async fn served(parrot: Parrot) -> Served {
     let token = BearerToken::client("ada", "s3cret");
     let settings = GatewaySettings {
-        access: ClientAccess::Tokens(vec![token]),
-        sites: vec![Arc::new(parrot)],
-        permissions: GatewayPermissions {
-            metrics: vec![Caller::client("ada").id().clone()],
-            ..GatewayPermissions::default()
+        transports: TransportSettings {
+            access: ClientAccess::Tokens(vec![token]),
+            sites: vec![Arc::new(parrot)],
+            permissions: ClientPermissions {
+                metrics: vec![Caller::client("ada").id().clone()],
+                ..ClientPermissions::default()
+            },
+            limits: TransportLimits { body_bytes: 64, ..quick().transports.limits },
+            ..TransportSettings::default()
         },
-        limits: GatewayLimits { body_bytes: 64, ..quick().limits },
         ..quick()
     };
     Served::new(Vec::new(), settings).await

@@ -33,7 +33,8 @@ pub(super) fn set_state_key(
     if let Some(profile) = &common.profile {
         scope = format!("{scope}-only-{}", consort_core::ServerId::derive(profile));
     }
-    settings.key = key.derive(&scope);
-    settings.ended_sessions = Some(state.join("sessions").join(format!("{scope}.ended")));
+    settings.transports.key = key.derive(&scope);
+    settings.transports.ended_sessions =
+        Some(state.join("sessions").join(format!("{scope}.ended")));
     Ok(())
 }

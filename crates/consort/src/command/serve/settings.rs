@@ -7,8 +7,8 @@ use std::time::Duration;
 use consort_config::{ConsortOptions, ListenAddress};
 use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{
-    BasePath, BearerToken, ClientAccess, GatewayPermissions, GatewaySettings, NamingScheme,
-    ProxyHeaders, TrustedProxy,
+    BasePath, BearerToken, ClientAccess, ClientPermissions, GatewaySettings, NamingScheme,
+    ProxyHeaders, ProxySettings, TransportSettings, TrustedProxy,
 };
 
 use super::http::ListenAddresses;
@@ -30,16 +30,23 @@ pub(super) fn gateway_settings(
     let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
     let profile = profile.and_then(|profile| profile.naming.as_deref());
     let naming = naming(serve.naming.as_deref().or(profile).or(options.naming.as_deref()))?;
+    let limits = options.limits.settings();
     let settings = GatewaySettings {
-        access,
-        hosts: serve.allow_host.clone(),
-        base_path: base_path(options)?,
-        trusted_proxies: trusted_proxies(options)?,
-        proxy_headers: proxy_headers(options)?,
-        permissions: permissions(serve, options),
+        transports: TransportSettings {
+            access,
+            hosts: serve.allow_host.clone(),
+            proxies: ProxySettings {
+                base_path: base_path(options)?,
+                trusted_proxies: trusted_proxies(options)?,
+                proxy_headers: proxy_headers(options)?,
+            },
+            permissions: permissions(serve, options),
+            limits: limits.transports,
+            ..TransportSettings::default()
+        },
         naming: naming.unwrap_or_default(),
         names: names::folder(common, file),
-        limits: options.limits.settings().gateway,
+        limits: limits.gateway,
         ..GatewaySettings::default()
     };
     Ok((settings, kept))
@@ -107,9 +114,9 @@ fn invalid_key(key: &str, error: &dyn std::error::Error) -> CommandError {
 }
 
 /// Returns the permissions of callers and pages other than the owner and Consort's own.
-pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> GatewayPermissions {
+pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> ClientPermissions {
     let (flags, config) = (&serve.allow_origin, &options.serve);
-    GatewayPermissions {
+    ClientPermissions {
         origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
         metrics: config
             .metrics_callers
