@@ -2,7 +2,7 @@
 
 use consort_core::escape::escape_text;
 use consort_core::{CallError, UnresolvedName};
-use consort_gateway::SiteBody;
+use consort_server::SiteBody;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use consort_agent::openai::{ApiError, ApiFormat, ApiRequest, ModelListing, PendingToolCalls};
 use consort_config::AgentLimits;
 use consort_core::{BoxFuture, Caller};
-use consort_gateway::{HttpRequestContext, HttpRoutes, SiteBody};
+use consort_server::{HttpRequestContext, HttpRoutes, SiteBody};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;

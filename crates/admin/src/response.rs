@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use consort_core::{Json, Object};
-use consort_gateway::SiteBody;
+use consort_server::SiteBody;
 use futures_core::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{BoxFuture, Caller};
-use consort_gateway::{BrowserSession, BrowserSignIn, SiteBody};
+use consort_server::{BrowserSession, BrowserSignIn, SiteBody};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use consort_core::BoxFuture;
-use consort_gateway::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
+use consort_server::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 

@@ -2,7 +2,7 @@
 
 use consort_config::default_config_path;
 use consort_core::{Problem, Severity};
-use consort_gateway::BrowserSignIn;
+use consort_server::BrowserSignIn;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

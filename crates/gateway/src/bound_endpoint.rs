@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use consort_core::{BoxFuture, Json, Object, PrimitiveKind};
 use consort_protocol::Era;
+use consort_server::answer::{RequestAnswer, RequestFailure};
+use consort_server::{
+    AnsweringRequest, CheckedCall, ClientSessionState, EndpointKey, ReceivedRequest,
+    ServedEndpoint, SessionStart, refuse_header, require_header,
+};
 use http::HeaderMap;
 
-use crate::answer::{RequestAnswer, RequestFailure, empty};
 use crate::endpoint::{CachedListing, GatewayEndpoint};
-use crate::endpoint_key::EndpointKey;
+use crate::era_results::empty;
 use crate::gateway_state::GatewayState;
 use crate::handshake::welcome;
 use crate::listen;
-use crate::received_request::{AnsweringRequest, ReceivedRequest};
 use crate::request::ClientRequest;
-use crate::required_header::{refuse_header, require_header};
 use crate::seek;
 use crate::serve;
-use crate::server_handler::{CheckedCall, ServedEndpoint, SessionStart};
-use crate::session::ClientSessionState;
 
 /// An endpoint together with its gateway.
 #[derive(Debug)]

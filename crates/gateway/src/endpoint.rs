@@ -12,9 +12,9 @@ use consort_core::{
     Call, CallEvents, Caller, Catalog, CatalogRoute, MissingName, PrimitiveKind, RefusedCall,
     RefusedTarget, ServerId, Subscription, SubscriptionEvents, Target, Toolbox,
 };
+use consort_server::EndpointKey;
 use tokio::sync::watch;
 
-use crate::endpoint_key::EndpointKey;
 use crate::listing::EndpointListing;
 use crate::naming::{NameRegistry, NamingScheme};
 use crate::settings::{GatewaySettings, ServedProfile, ServedToolboxSet};

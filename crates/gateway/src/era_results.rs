@@ -3,10 +3,9 @@
 use consort_core::{CallError, Json, Object, RepeatSafety};
 use consort_protocol::splice::ObjectWriter;
 use consort_protocol::{Era, Revision};
+use consort_server::BodyChunks;
+use consort_server::answer::{INTERNAL, INVALID_PARAMS, NOT_FOUND, RequestFailure};
 use serde_json::{Value, json};
-
-use crate::answer::{INTERNAL, INVALID_PARAMS, NOT_FOUND, RequestFailure};
-use crate::body_chunks::BodyChunks;
 
 /// A policy denies the call. Consort's own code, outside the ranges that JSON-RPC and MCP reserve.
 pub(crate) const DENIED: i64 = -31403;
@@ -21,6 +20,11 @@ const STRUCTURED: &str = "consort/structuredContent";
 
 /// The member of a tool's `_meta` with an output schema that is no object's, for legacy clients.
 const OUTPUT_SCHEMA: &str = "consort/outputSchema";
+
+/// An object without members.
+pub(crate) fn empty() -> Json {
+    Object::empty().json().clone()
+}
 
 /// Returns the failure of a request whose outcome must be an error.
 pub(crate) fn call_failure(era: Era, error: &CallError) -> RequestFailure {
@@ -164,8 +168,7 @@ pub(crate) fn legacy(revision: Revision, result: &Object) -> BodyChunks {
 /// A result whose `structuredContent` the client's revision does not allow: it is added to the content as text, unless
 /// it is there already, and kept unchanged in `_meta`.
 fn without_structured(result: &Object) -> BodyChunks {
-    let structured =
-        result.get("structuredContent").unwrap_or_else(|| Object::empty().json().clone());
+    let structured = result.get("structuredContent").unwrap_or_else(empty);
     let value: Option<Value> = structured.read().ok();
     let content = result.get("content").and_then(|content| content.to_items()).unwrap_or_default();
     let says = |block: &Json| {

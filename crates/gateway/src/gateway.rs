@@ -5,24 +5,18 @@ use std::sync::{Arc, Weak};
 
 use consort_audit::CallSinks;
 use consort_core::{BoxFuture, Caller, CatalogRoute, PrimitiveKind};
+use consort_server::{
+    ClientAccess, ClientPermissions, EndpointPath, ListeningSocket, McpServer, ServedEndpoint,
+    ServerCounts, ServerHandler, ServerLifecycle, TokenSealer,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::authenticator::ClientAccess;
 use crate::bound_endpoint::BoundEndpoint;
 use crate::endpoint::{GatewayEndpoint, GatewayEndpoints};
 use crate::gateway_state::GatewayState;
-use crate::health;
-use crate::lifecycle::ServerLifecycle;
-use crate::listener;
 use crate::listing::EndpointListing;
-use crate::permissions::ClientPermissions;
-use crate::sealing::TokenSealer;
-use crate::server_handler::{EndpointPath, ServedEndpoint, ServerCounts, ServerHandler};
-use crate::server_state::ServerState;
 use crate::settings::{GatewaySettings, ServedToolboxSet};
-use crate::socket::ListeningSocket;
-use crate::stdio;
 use crate::suspended_calls::SuspendedCalls;
 use crate::tasks::TaskInputs;
 use crate::transport_metrics::TransportMetrics;
@@ -34,7 +28,7 @@ const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Gateway {
     state: Arc<GatewayState>,
-    server: Arc<ServerState>,
+    server: McpServer,
 }
 
 impl Gateway {
@@ -62,9 +56,9 @@ impl Gateway {
             records,
             settings,
         });
-        let server = Arc::new(server_of(&state));
+        let server = server_of(&state);
         state.lifecycle.tasks.spawn(follow(Arc::clone(&state), known));
-        state.lifecycle.tasks.spawn(sweep(Arc::clone(&state), Arc::clone(&server)));
+        state.lifecycle.tasks.spawn(sweep(Arc::clone(&state), server.clone()));
         Self { state, server }
     }
 
@@ -115,37 +109,26 @@ impl Gateway {
     /// Answers `/readyz` with 503 for [`TransportLimits::lame_duck`] while requests are served as before: load balancers notice,
     /// and send them elsewhere.
     ///
-    /// [`TransportLimits::lame_duck`]: crate::TransportLimits::lame_duck
+    /// [`TransportLimits::lame_duck`]: consort_server::TransportLimits::lame_duck
     pub async fn leave(&self) {
-        self.server.leave();
-        tokio::time::sleep(self.state.settings.transports.limits.lame_duck).await;
+        self.server.leave().await;
     }
 
     /// Accepts no new requests, lets those in progress end within [`TransportLimits::drain`], and then ends everything.
     ///
-    /// [`TransportLimits::drain`]: crate::TransportLimits::drain
+    /// [`TransportLimits::drain`]: consort_server::TransportLimits::drain
     pub async fn drain(&self) {
-        let lifecycle = &self.state.lifecycle;
-        lifecycle.draining.cancel();
-        lifecycle.tasks.close();
-        let drain = self.state.settings.transports.limits.drain;
-        if tokio::time::timeout(drain, lifecycle.tasks.wait()).await.is_err() {
-            tracing::warn!("requests in progress were ended");
-        }
+        self.server.drain().await;
         self.end().await;
     }
 
     /// Ends everything immediately.
     pub async fn end(&self) {
-        let lifecycle = &self.state.lifecycle;
-        lifecycle.draining.cancel();
-        lifecycle.stop.cancel();
-        self.server.sessions.end();
+        self.state.lifecycle.draining.cancel();
+        self.state.lifecycle.stop.cancel();
         self.state.suspended.end();
         self.state.task_inputs.end();
-        self.server.streams.end();
-        lifecycle.tasks.close();
-        lifecycle.tasks.wait().await;
+        self.server.end().await;
     }
 
     /// Serves clients until the gateway is drained. Connections are distributed among this many threads, the current
@@ -156,13 +139,13 @@ impl Gateway {
 
     /// The same at several sockets.
     pub async fn serve_all(&self, listeners: Vec<ListeningSocket>, threads: usize) {
-        listener::serve_all(&self.server, listeners, threads).await;
+        self.server.serve_all(listeners, threads).await;
     }
 
     /// Serves health and metrics alone, under any host name, until the gateway ends. Metrics require a token as
     /// elsewhere.
     pub async fn serve_metrics(&self, listener: impl Into<ListeningSocket>) {
-        health::serve_metrics(&self.server, listener.into()).await;
+        self.server.serve_metrics(listener.into()).await;
     }
 
     /// Serves the client on standard input and output, until it closes the input or the gateway is drained. Serves
@@ -185,7 +168,7 @@ impl Gateway {
         };
         let Some(endpoint) = endpoint else { return false };
         let endpoint = BoundEndpoint::new(&self.state, endpoint);
-        stdio::serve_pipe(&self.server, endpoint, input, output).await;
+        self.server.serve_pipe(endpoint, input, output).await;
         true
     }
 }
@@ -312,7 +295,7 @@ async fn follow(gateway: Arc<GatewayState>, known: impl Future<Output = ()>) {
 }
 
 /// Removes timed-out state.
-async fn sweep(gateway: Arc<GatewayState>, server: Arc<ServerState>) {
+async fn sweep(gateway: Arc<GatewayState>, server: McpServer) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}
@@ -326,12 +309,12 @@ async fn sweep(gateway: Arc<GatewayState>, server: Arc<ServerState>) {
 }
 
 /// Makes the transports of a gateway.
-fn server_of(gateway: &Arc<GatewayState>) -> ServerState {
+fn server_of(gateway: &Arc<GatewayState>) -> McpServer {
     let CallSinks { metrics, lines, .. } = &gateway.records;
     let (metrics, lines) = (Arc::clone(metrics), Arc::clone(lines));
     let observer = Arc::new(TransportMetrics { metrics, lines });
     let (handler, lifecycle) = (GatewayHandler::new(gateway), Arc::clone(&gateway.lifecycle));
-    ServerState::new(gateway.settings.transports.clone(), handler, observer, lifecycle)
+    McpServer::new(gateway.settings.transports.clone(), handler, observer, lifecycle)
 }
 
 /// Returns the limits that metrics report beside current numbers, by name.

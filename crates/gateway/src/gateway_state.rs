@@ -7,12 +7,10 @@ use consort_audit::CallSinks;
 use consort_audit::ledger::Ledger;
 use consort_audit::metrics::ExternalMetrics;
 use consort_core::Caller;
+use consort_server::{ServerCounts, ServerLifecycle, TokenSealer};
 use tokio::sync::watch;
 
 use crate::endpoint::GatewayEndpoints;
-use crate::lifecycle::ServerLifecycle;
-use crate::sealing::TokenSealer;
-use crate::server_handler::ServerCounts;
 use crate::settings::GatewaySettings;
 use crate::suspended_calls::SuspendedCalls;
 use crate::tasks::TaskInputs;

@@ -3,9 +3,9 @@
 use consort_core::Json;
 use consort_protocol::Era;
 use consort_protocol::splice::ObjectWriter;
+use consort_server::ClientSessionState;
 
 use crate::endpoint::GatewayEndpoint;
-use crate::session::ClientSessionState;
 
 /// Returns the `initialize` result for a legacy client.
 pub(crate) fn welcome(front: &GatewayEndpoint, session: &ClientSessionState) -> Json {

@@ -10,21 +10,18 @@ use consort_core::{
 };
 use consort_protocol::splice::{self, ObjectWriter};
 use consort_protocol::{Era, RequestId};
+use consort_server::answer::{self, INVALID_PARAMS, RequestAnswer, RequestFailure};
+use consort_server::{ClientDialect, ClientMessage, ClientSessionState, SessionStart};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::answer::empty;
-use crate::answer::{self, INVALID_PARAMS, RequestAnswer, RequestFailure};
 use crate::endpoint::GatewayEndpoint;
-use crate::era_results::{call_failure, unknown_resource};
+use crate::era_results::{call_failure, empty, unknown_resource};
 use crate::gateway_state::GatewayState;
 use crate::listing::EndpointListing;
-use crate::received_request::{ClientDialect, ClientMessage};
 use crate::request::ClientRequest;
-use crate::server_handler::SessionStart;
-use crate::session::ClientSessionState;
 use crate::tasks;
 
 /// Names at the server, mapped to names at the client.

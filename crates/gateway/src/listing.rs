@@ -15,12 +15,12 @@ use consort_protocol::Era;
 use consort_protocol::PARTIAL_LIST;
 use consort_protocol::headers::ParamHeaders;
 use consort_protocol::splice::ObjectWriter;
+use consort_server::TASKS;
 use serde_json::json;
 
 use crate::endpoint::EndpointKind;
 use crate::era_results;
 use crate::naming::NameRegistry;
-use crate::received_request::TASKS;
 use crate::retold::uris;
 
 use definitions::{fits, renamed};

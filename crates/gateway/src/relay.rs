@@ -13,16 +13,15 @@ use consort_core::{
 };
 use consort_protocol::Era;
 use consort_protocol::splice::{self};
+use consort_server::answer::{RequestAnswer, RequestFailure};
+use consort_server::{ClientDialect, ClientMessage, ClientSessionState};
 
-use crate::answer::{RequestAnswer, RequestFailure};
 use crate::era_results;
 use crate::gateway_state::GatewayState;
-use crate::received_request::{ClientDialect, ClientMessage};
 use crate::request::ClientRequest;
 use crate::retold::{is_included, logged, report, under_our_names};
 use crate::routing::route;
 use crate::seek;
-use crate::session::ClientSessionState;
 use crate::tasks;
 use asked::OpenElicitations;
 use modern_request::{ModernCall, ModernRequest};

@@ -7,11 +7,11 @@ use consort_core::{
     CallError, Caller, ClientSession, Json, Object, PrimitiveKind, RefusedCall, RefusedTarget,
 };
 use consort_protocol::{Era, RequestId};
+use consort_server::answer::{INVALID_PARAMS, RequestFailure};
+use consort_server::{ClientDialect, ReceivedRequest, RequestOrigin};
 
-use crate::answer::{INVALID_PARAMS, RequestFailure};
 use crate::endpoint::{CachedListing, GatewayEndpoint};
 use crate::listing::EndpointListing;
-use crate::received_request::{ClientDialect, ReceivedRequest, RequestOrigin};
 
 /// A request of a client.
 #[derive(Debug)]

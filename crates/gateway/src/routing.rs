@@ -2,8 +2,8 @@
 
 use consort_core::{CatalogRoute, Json, Operation, PrimitiveKind, Target, nearest};
 use consort_protocol::splice::ObjectWriter;
+use consort_server::answer::{INVALID_PARAMS, RequestFailure};
 
-use crate::answer::{INVALID_PARAMS, RequestFailure};
 use crate::era_results::{unknown_item, unknown_resource};
 use crate::listing::EndpointListing;
 use crate::request::ClientRequest;

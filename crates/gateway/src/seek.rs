@@ -1,8 +1,8 @@
 //! Requests for unknown items: the servers that may have them are waited for.
 
 use consort_core::{Caller, PrimitiveKind};
+use consort_server::answer::RequestFailure;
 
-use crate::answer::RequestFailure;
 use crate::endpoint::GatewayEndpoint;
 use crate::era_results;
 use crate::gateway_state::GatewayState;

@@ -11,15 +11,17 @@ use consort_core::{Json, ListPurpose, LogLevel, Operation, PrimitiveKind, Stream
 use consort_protocol::splice::ObjectWriter;
 use consort_protocol::trace;
 use consort_protocol::{DrivenStream, Era, Revision};
+use consort_server::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};
+use consort_server::{
+    AnsweringRequest, ClientDialect, ClientMessage, ClientSessionState, ClientTransport,
+};
 use serde_json::json;
 
-use crate::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure, empty};
+use crate::era_results::empty;
 use crate::gateway_state::GatewayState;
 use crate::listen;
-use crate::received_request::{AnsweringRequest, ClientDialect, ClientMessage, ClientTransport};
 use crate::relay;
 use crate::request::ClientRequest;
-use crate::session::ClientSessionState;
 use crate::spelling;
 use crate::task_requests;
 
@@ -255,7 +257,7 @@ fn stale() -> RequestFailure {
 fn discover(request: &ClientRequest) -> RequestAnswer {
     let menu = request.current_listing();
     let mut writer = ObjectWriter::new();
-    let revisions = Json::from(json!(crate::received_request::modern_revisions()));
+    let revisions = Json::from(json!(consort_server::modern_revisions()));
     writer.raw("supportedVersions", revisions.as_bytes());
     writer.raw("capabilities", menu.capabilities(Era::Modern).as_bytes());
     if let Some(instructions) = menu.instructions() {

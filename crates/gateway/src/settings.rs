@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use consort_audit::ServerStatuses;
 use consort_core::Toolbox;
+use consort_server::TransportSettings;
 
 use crate::gateway_limits::GatewayLimits;
 use crate::naming::NamingScheme;
-use crate::transport_settings::TransportSettings;
 
 /// Settings of a gateway.
 #[derive(Clone)]

@@ -4,8 +4,7 @@
 //! policy would judge one tool, and the server would run the other. So a member that is almost a known one is refused.
 
 use consort_core::Object;
-
-use crate::answer::{INVALID_PARAMS, RequestFailure};
+use consort_server::answer::{INVALID_PARAMS, RequestFailure};
 
 /// The members of `_meta` that the gateway or servers act on.
 const META: [&str; 9] = [

@@ -12,13 +12,13 @@ use bytes::Bytes;
 use consort_core::{CallEvents, IdentityId, Json, LogLevel, Object, ServerId};
 use consort_protocol::Holdings;
 use consort_protocol::splice::ObjectWriter;
+use consort_server::sealed_now;
+use consort_server::sealing::{TokenSealer, random};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::clock::sealed_now;
 use crate::gateway_limits::GatewayLimits;
-use crate::sealing::{TokenSealer, random};
 
 pub(crate) use input_requests::InputRequests;
 

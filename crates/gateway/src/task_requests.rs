@@ -5,11 +5,11 @@ use std::sync::Arc;
 use consort_core::{Call, ClientContext, LogDelivery, ServerRequestHandling, StreamSender};
 use consort_protocol::Era;
 use consort_protocol::splice::ObjectWriter;
+use consort_server::answer::{INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure};
+use consort_server::{ClientDialect, ClientMessage};
 
-use crate::answer::{INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure};
 use crate::era_results::{self, call_failure};
 use crate::gateway_state::GatewayState;
-use crate::received_request::{ClientDialect, ClientMessage};
 use crate::relay;
 use crate::request::ClientRequest;
 use crate::retold::under_our_names;

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use consort_core::{Caller, ClientCapabilities, IdentityId, Json, Object, ServerId};
 use consort_protocol::Revision;
 use consort_protocol::splice::ObjectWriter;
+use consort_server::answer::{MISSING_CAPABILITY, RequestFailure};
+use consort_server::{ClientDialect, TASKS};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::answer::{MISSING_CAPABILITY, RequestFailure};
 use crate::gateway_state::GatewayState;
-use crate::received_request::{ClientDialect, TASKS};
 use crate::request::ClientRequest;
 
 pub(crate) use inputs::{TaskInputs, cancel, detailed, update};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use consort_audit::LogLimits;
 use consort_audit::metrics::GatewayMetrics;
-
-use crate::server_observer::{LogDecision, ServerObserver};
+use consort_server::{LogDecision, ServerObserver};
 
 /// The metrics and log limits of a gateway, as its transports use them.
 #[derive(Debug)]

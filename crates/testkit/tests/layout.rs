@@ -24,9 +24,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-models", &["consort-protocol", "consort-client", "consort-core"]),
     ("consort-shape", &["consort-protocol", "consort-core", "consort-models", "consort-search"]),
     ("consort-audit", &["consort-client", "consort-protocol", "consort-core", "consort-files"]),
+    ("consort-server", &["consort-protocol", "consort-core", "consort-files"]),
     (
         "consort-gateway",
-        &["consort-protocol", "consort-client", "consort-core", "consort-files", "consort-audit"],
+        &[
+            "consort-protocol",
+            "consort-client",
+            "consort-core",
+            "consort-files",
+            "consort-audit",
+            "consort-server",
+        ],
     ),
     (
         "consort-agent",
@@ -44,6 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-shape",
             "consort-agent",
             "consort-audit",
+            "consort-server",
             "consort-gateway",
         ],
     ),
@@ -60,6 +69,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-shape",
             "consort-agent",
             "consort-audit",
+            "consort-server",
             "consort-gateway",
         ],
     ),
@@ -79,6 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-shape",
             "consort-agent",
             "consort-audit",
+            "consort-server",
             "consort-gateway",
         ],
     ),
@@ -226,7 +237,7 @@ fn everything_that_reaches_a_terminal_goes_through_the_cleaner() {
 
 #[test]
 fn what_answers_callers_never_reads_text_that_is_for_the_operator() {
-    for package in ["gateway", "audit", "agent", "models", "search", "shape"] {
+    for package in ["server", "gateway", "audit", "agent", "models", "search", "shape"] {
         let mut files = Vec::new();
         sources(&root().join("crates").join(package).join("src"), &mut files);
         for path in files {
@@ -323,7 +334,6 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ("audit/src/metrics.rs", "when we began"),
     ("audit/src/otlp.rs", "when a metric was taken"),
     ("audit/src/otlp/span.rs", "when a span began"),
-    ("gateway/src/clock.rs", "when what was sealed before a restart expires"),
     (
         "gateway/src/naming.rs",
         "since when a server is no longer configured; its names are freed a day later",
@@ -331,6 +341,7 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ("hub/src/builtin.rs", "the tool that tells the time"),
     ("hub/src/managed.rs", "since when a server is as it is"),
     ("hub/src/status.rs", "since when a server is as it is"),
+    ("server/src/clock.rs", "when what was sealed before a restart expires"),
 ];
 
 // F21: a clock that is set forward or back ends nothing early or late.
@@ -340,7 +351,7 @@ fn the_clock_on_the_wall_decides_nothing() {
     let crates = root().join("crates");
     for package in [
         "agent", "audit", "client", "core", "gateway", "hub", "models", "protocol", "search",
-        "shape",
+        "server", "shape",
     ] {
         sources(&crates.join(package).join("src"), &mut files);
     }
@@ -387,7 +398,7 @@ fn nobody_compares_revisions() {
     let mut files = Vec::new();
     for package in [
         "admin", "agent", "audit", "client", "config", "consort", "core", "gateway", "hub",
-        "models", "oauth", "protocol", "search", "shape",
+        "models", "oauth", "protocol", "search", "server", "shape",
     ] {
         sources(&crates.join(package).join("src"), &mut files);
     }

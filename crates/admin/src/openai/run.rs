@@ -6,8 +6,8 @@ use bytes::Bytes;
 use consort_agent::openai::{ApiError, ApiRequest, ApiResponse, OptionsProvider, SuspendedRun};
 use consort_agent::{Agent, Conversation, RunEvent, RunReport, RunStatus};
 use consort_core::{Caller, DrivenStream, IdentityId};
-use consort_gateway::SiteBody;
 use consort_models::ReplyDelivery;
+use consort_server::SiteBody;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 

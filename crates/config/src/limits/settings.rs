@@ -58,7 +58,7 @@ pub struct LimitSettings {
     /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping; never if zero.
     pub stream_ping: Duration,
     /// Limits and timeouts of the transports of a gateway.
-    pub transports: consort_gateway::TransportLimits,
+    pub transports: consort_server::TransportLimits,
     /// Limits and timeouts of a gateway, besides those of its transports.
     pub gateway: consort_gateway::GatewayLimits,
     /// Lame-duck time where others than this machine reach the gateway.
@@ -113,7 +113,7 @@ impl Default for LimitSettings {
             resumes: ResumeTimes::default(),
             server_probe: Duration::from_mins(1),
             stream_ping: consort_hub::HubSettings::default().stream_ping,
-            transports: consort_gateway::TransportLimits::default(),
+            transports: consort_server::TransportLimits::default(),
             gateway: consort_gateway::GatewayLimits::default(),
             lame_duck: LAME_DUCK,
             ledger: LedgerSettings::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_gateway::{BasePath, ProxyHeaders, TrustedProxy};
+use consort_server::{BasePath, ProxyHeaders, TrustedProxy};
 use consort_shape::CacheSpec;
 use consort_shape::exposure::{ExposureSpec, ExposureTableSpec};
 use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};

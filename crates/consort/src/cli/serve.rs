@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser as _};
 use consort_config::ListenAddress;
-use consort_gateway::HostPattern;
+use consort_server::HostPattern;
 
 use super::{Cli, CliCommand, duration};
 use crate::log::{GatewayLog, LogFormat, LogLevels, ServerOutput};

@@ -12,7 +12,7 @@ const PARTS: [(&str, &[&str]); 12] = [
     ("client", &["consort_client"]),
     ("core", &["consort_core"]),
     // The calls of a gateway are logged by their recorder.
-    ("gateway", &["consort_gateway", "consort_audit"]),
+    ("gateway", &["consort_gateway", "consort_server", "consort_audit"]),
     ("hub", &["consort_hub"]),
     ("oauth", &["consort_oauth"]),
     ("login", &["consort_oauth"]),
@@ -102,11 +102,11 @@ mod tests {
     fn the_level_of_the_gateway_is_that_of_its_calls_unless_they_have_their_own() {
         let levels: LogLevels = "gateway=off".parse().unwrap();
         let targets = levels.over(LevelFilter::INFO);
-        assert!(!targets.would_enable("consort_gateway::guard", &Level::ERROR));
+        assert!(!targets.would_enable("consort_server::guard", &Level::ERROR));
         assert!(!targets.would_enable("consort_audit::call_recorder", &Level::ERROR));
         let levels: LogLevels = "gateway=off,audit=warn".parse().unwrap();
         let targets = levels.over(LevelFilter::INFO);
-        assert!(!targets.would_enable("consort_gateway::guard", &Level::ERROR));
+        assert!(!targets.would_enable("consort_server::guard", &Level::ERROR));
         assert!(targets.would_enable("consort_audit::call_recorder", &Level::WARN));
     }
 }

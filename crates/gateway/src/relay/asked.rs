@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use consort_core::{PendingServerRequest, RequestRefusal};
 use consort_protocol::splice::{self, ObjectWriter};
-
-use crate::sealing::secret;
-use crate::session::ClientSessionState;
+use consort_server::ClientSessionState;
+use consort_server::sealing::secret;
 
 /// The open questions to a legacy client during one request. They end with the request.
 pub(super) struct OpenElicitations<'a> {

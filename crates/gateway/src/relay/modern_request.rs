@@ -8,13 +8,14 @@ use consort_core::{
 };
 use consort_protocol::Era;
 use consort_protocol::splice::{self, ObjectWriter};
+use consort_server::answer::{
+    INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED,
+};
+use consort_server::{BodyChunks, ClientMessage, ModernDeclarations};
 
 use super::{MadeCall, TOGETHER, next};
-use crate::answer::{INTERNAL, INVALID_PARAMS, RequestAnswer, RequestFailure, URL_REQUIRED};
-use crate::body_chunks::BodyChunks;
 use crate::era_results;
 use crate::gateway_state::GatewayState;
-use crate::received_request::{ClientMessage, ModernDeclarations};
 use crate::request::ClientRequest;
 use crate::retold::{is_included, logged, report, under_our_names};
 use crate::suspended_calls::{self, CallStateKind, ResumedCall, SuspendedCall, input_required};

@@ -1,8 +1,8 @@
 //! Input requests of a server to a client, each under a key.
 
-use crate::sealing::random;
 use consort_core::{Json, Object, PendingServerRequest, RequestRefusal, RequestResponder};
 use consort_protocol::splice::ObjectWriter;
+use consort_server::sealing::random;
 
 /// Input requests of a server, each under a key.
 #[derive(Debug, Default)]

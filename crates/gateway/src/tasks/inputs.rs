@@ -10,12 +10,12 @@ use consort_core::{
     PendingServerRequest, RequestRefusal, ServerId,
 };
 use consort_protocol::Era;
+use consort_server::answer::{INTERNAL, INVALID_PARAMS, RequestFailure};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::request::TaskRequest;
 use super::{is_terminal, modern_state, state};
-use crate::answer::{INTERNAL, INVALID_PARAMS, RequestFailure};
 use crate::era_results::call_failure;
 use crate::gateway_state::GatewayState;
 use crate::suspended_calls::InputRequests;

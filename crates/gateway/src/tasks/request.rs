@@ -8,11 +8,11 @@ use consort_core::{
     LogDelivery, Object, ServerId, ServerRequestHandling, Subscription, SubscriptionEvent,
     SubscriptionEvents, TaskHandling, end,
 };
+use consort_server::ClientSessionState;
 
 use super::TaskRef;
 use crate::endpoint::GatewayEndpoint;
 use crate::request::ClientRequest;
-use crate::session::ClientSessionState;
 
 /// A task at its server, and the client that asks about it.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use consort_core::{ClientCapabilities, Object, ServerId, SubscriptionEvent, SubscriptionEvents};
 use consort_protocol::splice;
+use consort_server::ClientSessionState;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -14,7 +15,6 @@ use super::{TaskRef, inputs, is_terminal, renamed};
 use crate::endpoint::GatewayEndpoint;
 use crate::gateway_state::GatewayState;
 use crate::request::ClientRequest;
-use crate::session::ClientSessionState;
 
 /// The notification of 2025-11-25.
 const STATUS: &str = "notifications/tasks/status";

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use consort_core::{BoxFuture, Caller, CallerKind, Identity, IdentityId, Rights};
-use consort_gateway::{
+use consort_server::{
     AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, PresentedCredential,
     RequestedEndpoint, TransportLimits,
 };

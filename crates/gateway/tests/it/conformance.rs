@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use consort_gateway::TransportLimits;
+use consort_server::TransportLimits;
 use testkit::conformant;
 use testkit::reference::Speaks;
 

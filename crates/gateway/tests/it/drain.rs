@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_gateway::TransportLimits;
+use consort_server::TransportLimits;
 use serde_json::{Value, json};
 use testkit::Leftovers;
 use testkit::rogue::{self, Http, Manner, Step};

@@ -1,7 +1,7 @@
 //! Requests that are refused before their body is read.
 
 use consort_core::Caller;
-use consort_gateway::{BearerToken, ClientAccess, ClientPermissions};
+use consort_server::{BearerToken, ClientAccess, ClientPermissions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

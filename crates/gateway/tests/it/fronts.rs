@@ -6,8 +6,8 @@ use consort_client::{
     BoxFuture, Client, ClientHandler, OutgoingRequest, PendingCallEvent, ServerAnswer,
     ServerLocation, ServerRequest, ServerUrl,
 };
-use consort_gateway::TransportLimits;
 use consort_protocol::{ClientCapabilities, Json, PrimitiveKind, RequestRefusal};
+use consort_server::TransportLimits;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use testkit::rogue::{Manner, Step};

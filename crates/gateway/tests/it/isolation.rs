@@ -1,7 +1,7 @@
 //! No caller receives, sees or changes anything of another.
 
-use consort_gateway::TransportLimits;
 use consort_hub::ServerSettings;
+use consort_server::TransportLimits;
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner};
 use tokio::task::JoinSet;

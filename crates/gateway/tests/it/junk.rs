@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_gateway::TransportLimits;
+use consort_server::TransportLimits;
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 

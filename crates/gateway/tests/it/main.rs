@@ -32,11 +32,9 @@ use std::time::Duration;
 use consort_audit::CallSinks;
 use consort_client::{ServerCommand, ServerLocation, ServerUrl, Times};
 use consort_core::Caller;
-use consort_gateway::{
-    BearerToken, ClientAccess, Gateway, GatewayCounts, GatewayLimits, GatewaySettings,
-    ServedToolboxSet, TransportLimits, TransportSettings,
-};
+use consort_gateway::{Gateway, GatewayCounts, GatewayLimits, GatewaySettings, ServedToolboxSet};
 use consort_hub::{Hub, ListLimits, ServerSettings};
+use consort_server::{BearerToken, ClientAccess, TransportLimits, TransportSettings};
 use serde_json::{Value, json};
 use testkit::raw::Peer;
 use testkit::rogue::{self, Manner, Step};

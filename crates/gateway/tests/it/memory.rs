@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use consort_client::EraPreference;
-use consort_gateway::TransportLimits;
 use consort_protocol::MemoryBudget;
+use consort_server::TransportLimits;
 use serde_json::{Value, json};
 use testkit::raw::{PATIENCE, Peer};
 use testkit::rogue::{Http, Manner, Step};

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use consort_gateway::{GatewaySettings, SealingKey, TransportLimits, TransportSettings};
+use consort_gateway::GatewaySettings;
 use consort_hub::ServerSettings;
+use consort_server::{SealingKey, TransportLimits, TransportSettings};
 use serde_json::{Value, json};
 use testkit::clients::stepwise::{Sdk, StepwiseClient};
 use testkit::conformant;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use consort_gateway::TransportLimits;
 use consort_hub::ServerSettings;
+use consort_server::TransportLimits;
 use serde_json::{Value, json};
 use testkit::clients::Fixture;
 use testkit::clients::stepwise::{Sdk, StepwiseClient};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consort_core::{BoxFuture, Caller, DrivenStream};
-use consort_gateway::{
-    BearerToken, ClientAccess, ClientPermissions, GatewaySettings, HttpRequestContext, HttpRoutes,
-    RouteAccess, SiteBody, TransportLimits, TransportSettings,
+use consort_gateway::GatewaySettings;
+use consort_server::{
+    BearerToken, ClientAccess, ClientPermissions, HttpRequestContext, HttpRoutes, RouteAccess,
+    SiteBody, TransportLimits, TransportSettings,
 };
 use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

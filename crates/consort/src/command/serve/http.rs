@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use consort_admin::AdminState;
 use consort_config::{ExportClient, ExportMode, ListenAddress, snippet};
-use consort_gateway::{BasePath, Gateway};
+use consort_gateway::Gateway;
+use consort_server::BasePath;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use consort_core::escape::escape_line;
-use consort_gateway::{GatewaySettings, SealingKey, SealingKeyError};
+use consort_gateway::GatewaySettings;
+use consort_server::{SealingKey, SealingKeyError};
 
 use super::names;
 use crate::cli::GlobalArguments;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use consort_config::{ConsortOptions, ListenAddress};
 use consort_core::{Caller, CallerKind, IdentityId};
-use consort_gateway::{
-    BasePath, BearerToken, ClientAccess, ClientPermissions, GatewaySettings, NamingScheme,
-    ProxyHeaders, ProxySettings, TransportSettings, TrustedProxy,
+use consort_gateway::{GatewaySettings, NamingScheme};
+use consort_server::{
+    BasePath, BearerToken, ClientAccess, ClientPermissions, ProxyHeaders, ProxySettings,
+    TransportSettings, TrustedProxy,
 };
 
 use super::http::ListenAddresses;

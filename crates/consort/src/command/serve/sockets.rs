@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use consort_config::ListenAddress;
 use consort_core::escape::escape_line;
-use consort_gateway::ListeningSocket;
+use consort_server::ListeningSocket;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
