@@ -129,6 +129,7 @@ impl Gateway {
         self.state.suspended.end();
         self.state.task_inputs.end();
         self.server.end().await;
+        self.state.set_gauges(self.server.counts());
     }
 
     /// Serves clients until the gateway is drained. Connections are distributed among this many threads, the current
@@ -305,6 +306,7 @@ async fn sweep(gateway: Arc<GatewayState>, server: McpServer) {
         gateway.suspended.sweep();
         gateway.task_inputs.sweep();
         server.sweep();
+        gateway.set_gauges(server.counts());
     }
 }
 

@@ -37,14 +37,20 @@ impl std::fmt::Debug for GatewayState {
 }
 
 impl GatewayState {
-    /// Renders the metrics, with current gauges.
-    pub(crate) fn metrics(&self, counts: ServerCounts) -> String {
-        let servers = (self.settings.states)();
-        let CallSinks { metrics, ledger, tracer, .. } = &self.records;
+    /// Sets the gauges of the metrics. They are read by scrapes and by the OTLP export.
+    pub(crate) fn set_gauges(&self, counts: ServerCounts) {
+        let metrics = &self.records.metrics;
         metrics.connections.set(counts.connections);
         metrics.sessions.set(counts.sessions + counts.sse_clients);
         metrics.suspended_calls.set(self.suspended_calls());
         metrics.detached.calls.set(counts.detached_calls);
+    }
+
+    /// Renders the metrics, with current gauges.
+    pub(crate) fn metrics(&self, counts: ServerCounts) -> String {
+        self.set_gauges(counts);
+        let servers = (self.settings.states)();
+        let CallSinks { metrics, ledger, tracer, .. } = &self.records;
         metrics.render(&ExternalMetrics {
             servers,
             ledger: ledger.as_ref().map(Ledger::stats),

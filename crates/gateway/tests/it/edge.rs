@@ -5,7 +5,7 @@ use consort_server::{BearerToken, ClientAccess, ClientPermissions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::{Served, open_to, quick};
+use crate::{Served, open_to, quick, until};
 
 async fn served() -> Served {
     let secret = |name: &str| format!("secret of {name}");
@@ -121,4 +121,19 @@ async fn a_page_of_another_port_is_refused_until_its_origin_is_allowed() {
     assert_eq!(sent(&served, &ask(inspector)).await.0, 200);
     assert_eq!(sent(&served, &ask("http://localhost:6275")).await.0, 403);
     served.end().await;
+}
+
+#[tokio::test]
+async fn gauges_are_current_also_if_nobody_scrapes_them() {
+    let served = Served::new(Vec::new(), quick()).await;
+    let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let _connection = TcpStream::connect(address).await.unwrap();
+    let _session = served.legacy().await;
+    let metrics = std::sync::Arc::clone(&served.metrics);
+    until("the clients are counted", async || {
+        (metrics.connections.get() >= 1 && metrics.sessions.get() == 1).then_some(())
+    })
+    .await;
+    served.end().await;
+    assert_eq!([metrics.connections.get(), metrics.sessions.get()], [0; 2]);
 }

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_audit::CallSinks;
+use consort_audit::metrics::GatewayMetrics;
 use consort_client::{ServerCommand, ServerLocation, ServerUrl, Times};
 use consort_core::Caller;
 use consort_gateway::{Gateway, GatewayCounts, GatewayLimits, GatewaySettings, ServedToolboxSet};
@@ -50,6 +51,7 @@ struct Served {
     gateway: Gateway,
     url: String,
     serving: JoinHandle<()>,
+    metrics: Arc<GatewayMetrics>,
 }
 
 impl Served {
@@ -83,18 +85,16 @@ impl Served {
             let hub = hub.clone();
             async move { hub.known().await }
         };
-        let gateway = Gateway::start(
-            ServedToolboxSet::of(Arc::new(hub.clone())),
-            settings,
-            CallSinks::default(),
-            known,
-        );
+        let records = CallSinks::default();
+        let metrics = Arc::clone(&records.metrics);
+        let toolboxes = ServedToolboxSet::of(Arc::new(hub.clone()));
+        let gateway = Gateway::start(toolboxes, settings, records, known);
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let serving = {
             let gateway = gateway.clone();
             tokio::spawn(async move { gateway.serve_http(listener, 1).await })
         };
-        Self { hub, gateway, url, serving }
+        Self { hub, gateway, url, serving, metrics }
     }
 
     /// A gateway over one rogue on its standard input and output.
