@@ -1,7 +1,6 @@
 //! An endpoint of the gateway: its current listing, and changes to it.
 
 mod key;
-mod kind;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,13 +14,13 @@ use consort_core::{
 use consort_server::EndpointKey;
 use tokio::sync::watch;
 
+use crate::endpoint_kind::EndpointKind;
 use crate::listing::EndpointListing;
 use crate::naming::{NameRegistry, NamingScheme};
 use crate::settings::{GatewaySettings, ServedProfile, ServedToolboxSet};
 use key::ListingKey;
 
 pub(crate) use key::CachedListing;
-pub(crate) use kind::EndpointKind;
 
 /// An endpoint.
 pub(crate) struct GatewayEndpoint {

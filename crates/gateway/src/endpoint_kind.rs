@@ -1,8 +1,8 @@
 //! Kinds of endpoints.
 
-use crate::listing::app_only;
-use consort_core::{CatalogEntry, PrimitiveKind, ServerId};
 use std::fmt;
+
+use consort_core::{CatalogEntry, Object, PrimitiveKind, ServerId};
 
 /// Kind of endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,4 +38,15 @@ impl EndpointKind {
     pub(crate) fn has_server(&self, server: &ServerId) -> bool {
         !matches!(self, Self::Server(only) if only != server)
     }
+}
+
+/// Returns true if a tool is for a server's apps and not for models.
+fn app_only(entry: &CatalogEntry) -> bool {
+    if memchr::memmem::find(entry.definition.as_bytes(), b"visibility").is_none() {
+        return false;
+    }
+    let inner = |object: Object, name: &str| object.get(name).and_then(|json| json.to_object());
+    let ui = inner(entry.definition.clone(), "_meta").and_then(|meta| inner(meta, "ui"));
+    let visible = ui.and_then(|ui| ui.get("visibility")).and_then(|visible| visible.to_items());
+    visible.is_some_and(|to| !to.iter().any(|who| who.text().as_deref() == Some("model")))
 }

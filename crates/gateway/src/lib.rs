@@ -5,6 +5,7 @@
 
 mod bound_endpoint;
 mod endpoint;
+mod endpoint_kind;
 mod era_results;
 mod gateway;
 mod gateway_limits;
@@ -25,6 +26,7 @@ mod suspended_calls;
 mod task_requests;
 mod tasks;
 mod transport_metrics;
+mod uri_names;
 
 /// Internal checks for fuzz targets.
 #[cfg(fuzzing)]

@@ -18,10 +18,10 @@ use consort_protocol::splice::ObjectWriter;
 use consort_server::TASKS;
 use serde_json::json;
 
-use crate::endpoint::EndpointKind;
+use crate::endpoint_kind::EndpointKind;
 use crate::era_results;
 use crate::naming::NameRegistry;
-use crate::retold::uris;
+use crate::uri_names::uris;
 
 use definitions::{fits, renamed};
 
@@ -30,17 +30,6 @@ const LEGACY_TASKS: &str = "tasks.requests.tools.call";
 
 /// Cache lifetime of a list, in milliseconds.
 const LIST_TTL: u64 = 30_000;
-
-/// Returns true if a tool is for a server's apps and not for models.
-pub(crate) fn app_only(entry: &CatalogEntry) -> bool {
-    if memchr::memmem::find(entry.definition.as_bytes(), b"visibility").is_none() {
-        return false;
-    }
-    let inner = |object: Object, name: &str| object.get(name).and_then(|json| json.to_object());
-    let ui = inner(entry.definition.clone(), "_meta").and_then(|meta| inner(meta, "ui"));
-    let visible = ui.and_then(|ui| ui.get("visibility")).and_then(|visible| visible.to_items());
-    visible.is_some_and(|to| !to.iter().any(|who| who.text().as_deref() == Some("model")))
-}
 
 /// Listing of an endpoint.
 #[derive(Debug)]
