@@ -18,7 +18,7 @@ use crate::gateway_state::GatewayState;
 use crate::listing::EndpointListing;
 use crate::settings::{GatewaySettings, ServedToolboxSet};
 use crate::suspended_calls::SuspendedCalls;
-use crate::tasks::TaskInputs;
+use crate::tasks::TaskStore;
 use crate::transport_metrics::TransportMetrics;
 
 /// Interval of the removal of timed-out state.
@@ -48,7 +48,7 @@ impl Gateway {
         let state = Arc::new(GatewayState {
             endpoints: GatewayEndpoints::new(&settings, toolboxes),
             suspended: SuspendedCalls::new(limits),
-            task_inputs: TaskInputs::new(limits.suspended_calls, limits.suspended_time),
+            tasks: Arc::new(TaskStore::new(limits, &settings.transports.key)),
             seal: TokenSealer::new(&settings.transports.key),
             settled: watch::Sender::new(false),
             is_settled: AtomicBool::new(false),
@@ -127,7 +127,7 @@ impl Gateway {
         self.state.lifecycle.draining.cancel();
         self.state.lifecycle.stop.cancel();
         self.state.suspended.end();
-        self.state.task_inputs.end();
+        self.state.tasks.inputs.end();
         self.server.end().await;
         self.state.set_gauges(self.server.counts());
     }
@@ -304,7 +304,7 @@ async fn sweep(gateway: Arc<GatewayState>, server: McpServer) {
         }
         gateway.records.lines.flush(&gateway.records.metrics);
         gateway.suspended.sweep();
-        gateway.task_inputs.sweep();
+        gateway.tasks.inputs.sweep();
         server.sweep();
         gateway.set_gauges(server.counts());
     }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::endpoint::GatewayEndpoints;
 use crate::settings::GatewaySettings;
 use crate::suspended_calls::SuspendedCalls;
-use crate::tasks::TaskInputs;
+use crate::tasks::TaskStore;
 
 /// State that all endpoints of a gateway share.
 pub(crate) struct GatewayState {
@@ -22,7 +22,7 @@ pub(crate) struct GatewayState {
     pub(crate) records: CallSinks,
     pub(crate) endpoints: GatewayEndpoints,
     pub(crate) suspended: SuspendedCalls,
-    pub(crate) task_inputs: TaskInputs,
+    pub(crate) tasks: Arc<TaskStore>,
     pub(crate) seal: TokenSealer,
     /// True if the first listings are ready.
     pub(crate) settled: watch::Sender<bool>,
@@ -60,7 +60,7 @@ impl GatewayState {
 
     /// Returns the number of calls that wait for input from their client.
     pub(crate) fn suspended_calls(&self) -> usize {
-        self.suspended.len() + self.task_inputs.len()
+        self.suspended.len() + self.tasks.inputs.len()
     }
 
     /// Rebuilds every listing.

@@ -102,8 +102,14 @@ pub(crate) async fn listen(
     for ((server, legacy), tickets) in tasks_by_server(gateway, &request.caller, &names) {
         if legacy.is_some() {
             let (offers, sender) = (&modern.offers, sender.clone());
-            let told =
-                tasks::notify_modern(gateway, request, offers, tickets, sender, &mut telling);
+            let told = tasks::notify_modern(
+                &gateway.tasks,
+                request,
+                offers,
+                tickets,
+                sender,
+                &mut telling,
+            );
             wanted.task_ids.extend(Box::pin(told).await);
             continue;
         }
@@ -230,7 +236,7 @@ type TasksByServer = BTreeMap<(ServerId, Option<String>), Vec<(String, tasks::Ta
 fn tasks_by_server(gateway: &GatewayState, caller: &Caller, names: &[String]) -> TasksByServer {
     let mut servers = TasksByServer::new();
     for name in names {
-        if let Some(ticket) = tasks::open(gateway, caller, name) {
+        if let Some(ticket) = tasks::open(&gateway.tasks, caller, name) {
             let connection = (ticket.server.clone(), ticket.legacy.clone());
             servers.entry(connection).or_default().push((name.clone(), ticket));
         }

@@ -126,7 +126,7 @@ pub(crate) async fn answered_in_session(
     let level = session.level();
     let MadeCall { server, mut events } = made;
     let mut asked = OpenElicitations { session, numbers: Vec::new(), hears: request.hears };
-    let names = tasks::TaskIds { gateway, caller: &request.caller, server: &server };
+    let names = tasks::TaskIds { store: &gateway.tasks, caller: &request.caller, server: &server };
     let about_task = |params: Object| names.related(&session.offers, params);
     loop {
         let message = match next(&mut events).await {
@@ -148,7 +148,7 @@ pub(crate) async fn answered_in_session(
                 }
                 return match end {
                     Ok(CallOutcome::Task(task)) => {
-                        Ok(tasks::created(gateway, request, &server, &task))
+                        Ok(tasks::created(&gateway.tasks, request, &server, &task))
                     }
                     Ok(outcome) => Ok(outcome.object().clone()),
                     Err(error) => era_results::failed(Era::Legacy, &error),

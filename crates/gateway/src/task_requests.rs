@@ -35,14 +35,14 @@ pub(crate) async fn serve(
     let given = request.text("taskId")?;
     let unknown =
         || RequestFailure::new(INVALID_PARAMS, format!("unknown task `{}`", given.escape_debug()));
-    let ticket = open(gateway, &request.caller, &given).ok_or_else(unknown)?;
+    let ticket = open(&gateway.tasks, &request.caller, &given).ok_or_else(unknown)?;
     let result = match (&request.speaker, request.method.as_str(), ticket.legacy.is_some()) {
         (ClientDialect::Modern(modern), method, true) => {
             let about = TaskRequest::new(request, &ticket, &modern.offers);
             match method {
-                "tasks/get" => tasks::detailed(gateway, &about, &given).await?,
-                "tasks/update" => tasks::update(gateway, &about, &request.params).await?,
-                _ => tasks::cancel(gateway, &about).await?,
+                "tasks/get" => tasks::detailed(&gateway.tasks, &about, &given).await?,
+                "tasks/update" => tasks::update(&gateway.tasks, &about, &request.params).await?,
+                _ => tasks::cancel(&gateway.tasks, &about).await?,
             }
         }
         (ClientDialect::Modern(modern), _, false) => {
@@ -87,7 +87,7 @@ async fn list(
     let menu = request.current_listing();
     let mut tasks = Vec::new();
     for server in menu.offering("tasks.list") {
-        let names = TaskIds { gateway, caller: &request.caller, server };
+        let names = TaskIds { store: &gateway.tasks, caller: &request.caller, server };
         let mut cursor: Option<String> = None;
         for page in 1.. {
             if page > most {

@@ -7,19 +7,21 @@ mod state;
 mod status;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use consort_core::{Caller, ClientCapabilities, IdentityId, Json, Object, ServerId};
 use consort_protocol::Revision;
 use consort_protocol::splice::ObjectWriter;
 use consort_server::answer::{MISSING_CAPABILITY, RequestFailure};
-use consort_server::{ClientDialect, TASKS};
+use consort_server::{ClientDialect, SealingKey, TASKS, TokenSealer};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::gateway_state::GatewayState;
+use crate::gateway_limits::GatewayLimits;
 use crate::request::ClientRequest;
 
-pub(crate) use inputs::{TaskInputs, cancel, detailed, update};
+use inputs::TaskInputs;
+pub(crate) use inputs::{cancel, detailed, update};
 pub(crate) use request::TaskRequest;
 use state::{is_terminal, modern_state, relates};
 pub(crate) use state::{related, renamed, with_result};
@@ -27,6 +29,29 @@ pub(crate) use status::notify_modern;
 
 /// The purpose that task ids are sealed for.
 const PURPOSE: &str = "task";
+
+/// The state of tasks that a gateway keeps.
+#[derive(Debug)]
+pub(crate) struct TaskStore {
+    seal: TokenSealer,
+    /// Pending input requests of tasks of 2025-11-25, for modern clients.
+    pub(crate) inputs: TaskInputs,
+    /// Bytes of client capabilities that the name of a task carries.
+    capability_bytes: usize,
+    /// Time that a request for the status of a task waits for its first input request.
+    input_wait: Duration,
+}
+
+impl TaskStore {
+    pub(crate) fn new(limits: &GatewayLimits, key: &SealingKey) -> Self {
+        Self {
+            seal: TokenSealer::new(key),
+            inputs: TaskInputs::new(limits.suspended_calls, limits.suspended_time),
+            capability_bytes: limits.task_capability_bytes,
+            input_wait: limits.task_input_wait,
+        }
+    }
+}
 
 /// A task as its sealed id encodes it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,7 +79,7 @@ impl TaskRef {
 /// The ids of one caller's tasks at one server.
 #[derive(Clone, Copy)]
 pub(crate) struct TaskIds<'a> {
-    pub(crate) gateway: &'a GatewayState,
+    pub(crate) store: &'a TaskStore,
     pub(crate) caller: &'a Caller,
     pub(crate) server: &'a ServerId,
 }
@@ -65,11 +90,11 @@ impl TaskIds<'_> {
     pub(crate) fn of(&self, task: String, legacy: Option<&ClientCapabilities>) -> String {
         let legacy = legacy.map(|offers| {
             let capabilities = offers.capabilities(Revision::NEWEST_MODERN).to_string();
-            let most = self.gateway.settings.limits.task_capability_bytes;
+            let most = self.store.capability_bytes;
             if capabilities.len() > most { String::new() } else { capabilities }
         });
         let (caller, server) = (self.caller.id().clone(), self.server.clone());
-        self.gateway.seal.name(PURPOSE, &TaskRef { caller, server, task, legacy })
+        self.store.seal.name(PURPOSE, &TaskRef { caller, server, task, legacy })
     }
 
     /// Replaces the id in a server's message about a task of 2025-11-25 by the one that clients see.
@@ -82,8 +107,8 @@ impl TaskIds<'_> {
 }
 
 /// Returns the task of a sealed id, if it is this caller's.
-pub(crate) fn open(gateway: &GatewayState, caller: &Caller, name: &str) -> Option<TaskRef> {
-    let ticket: TaskRef = gateway.seal.open(PURPOSE, name)?;
+pub(crate) fn open(store: &TaskStore, caller: &Caller, name: &str) -> Option<TaskRef> {
+    let ticket: TaskRef = store.seal.open(PURPOSE, name)?;
     (ticket.caller == *caller.id()).then_some(ticket)
 }
 
@@ -108,12 +133,12 @@ pub(crate) fn needs_extension() -> RequestFailure {
 
 /// Returns the result that a call became a task, for a client of either era.
 pub(crate) fn created(
-    gateway: &Arc<GatewayState>,
+    store: &TaskStore,
     request: &ClientRequest,
     server: &ServerId,
     result: &Object,
 ) -> Object {
-    let names = TaskIds { gateway, caller: &request.caller, server };
+    let names = TaskIds { store, caller: &request.caller, server };
     let Some(state) = result.get("task").and_then(|task| task.to_object()) else {
         let name = names.of(result.text("taskId").unwrap_or_default(), None);
         return renamed(result, &name);

@@ -235,7 +235,7 @@ impl ModernRequest<'_> {
                 return Ok((&self.wrapped(&result, server)).into());
             }
             Ok(CallOutcome::Task(task)) => {
-                let created = tasks::created(self.gateway, self.request, server, &task);
+                let created = tasks::created(&self.gateway.tasks, self.request, server, &task);
                 return Ok(created.json().into());
             }
             Ok(outcome) => outcome.object().clone(),

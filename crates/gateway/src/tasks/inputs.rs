@@ -15,9 +15,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::request::TaskRequest;
-use super::{is_terminal, modern_state, state};
+use super::{TaskStore, is_terminal, modern_state, state};
 use crate::era_results::call_failure;
-use crate::gateway_state::GatewayState;
 use crate::suspended_calls::InputRequests;
 
 /// Time to wait for further questions after the first.
@@ -155,7 +154,7 @@ impl PendingResult {
 /// Returns the state of a task of 2025-11-25 in the extension's form: with its input requests, and with its result or
 /// error at the end.
 pub(crate) async fn detailed(
-    gateway: &GatewayState,
+    store: &TaskStore,
     about: &TaskRequest,
     name: &str,
 ) -> Result<Object, RequestFailure> {
@@ -164,8 +163,8 @@ pub(crate) async fn detailed(
     let status = now.text("status");
     match status.as_deref() {
         Some("completed" | "failed") => {
-            let result = result(gateway, about).await;
-            gateway.task_inputs.forget(about);
+            let result = result(store, about).await;
+            store.inputs.forget(about);
             Ok(match result {
                 // A tool that ran and failed has a result; only a request that failed has an error.
                 Ok(result) => {
@@ -179,12 +178,12 @@ pub(crate) async fn detailed(
             })
         }
         Some("cancelled") => {
-            gateway.task_inputs.forget(about);
+            store.inputs.forget(about);
             Ok(modern_state(&now, name, "cancelled", None))
         }
         status => {
             let asks = status == Some("input_required");
-            let requests = requests(gateway, about, asks).await?;
+            let requests = requests(store, about, asks).await?;
             Ok(match requests {
                 Some(requests) => {
                     let requests = Some(("inputRequests", requests));
@@ -198,10 +197,10 @@ pub(crate) async fn detailed(
 }
 
 /// Returns the result of a task that has one.
-async fn result(gateway: &GatewayState, about: &TaskRequest) -> Result<Object, CallError> {
-    if let Some(waiting) = gateway.task_inputs.get(about) {
+async fn result(store: &TaskStore, about: &TaskRequest) -> Result<Object, CallError> {
+    if let Some(waiting) = store.inputs.get(about) {
         let mut waiting = waiting.lock().await;
-        waiting.receive(&about.offers, gateway.settings.limits.task_input_wait).await;
+        waiting.receive(&about.offers, store.input_wait).await;
         match waiting.end.take() {
             Some(Ok(result)) => return Ok(result),
             Some(Err(error @ CallError::Execution { .. })) => return Err(error),
@@ -214,11 +213,11 @@ async fn result(gateway: &GatewayState, about: &TaskRequest) -> Result<Object, C
 
 /// Returns the current input requests of a task.
 async fn requests(
-    gateway: &GatewayState,
+    store: &TaskStore,
     about: &TaskRequest,
     asks: bool,
 ) -> Result<Option<Json>, RequestFailure> {
-    let inputs = &gateway.task_inputs;
+    let inputs = &store.inputs;
     let waiting = if asks {
         let full = || RequestFailure::new(INTERNAL, "too many tasks wait for an answer");
         inputs.get_or_begin(about).ok_or_else(full)?
@@ -228,7 +227,7 @@ async fn requests(
         return Ok(None);
     };
     let mut waiting = waiting.lock().await;
-    waiting.receive(&about.offers, gateway.settings.limits.task_input_wait).await;
+    waiting.receive(&about.offers, store.input_wait).await;
     if matches!(waiting.end, Some(Err(_))) {
         // The next who asks begins anew.
         inputs.forget(about);
@@ -239,7 +238,7 @@ async fn requests(
 
 /// Answers the input requests of a task. Answers to others are ignored.
 pub(crate) async fn update(
-    gateway: &GatewayState,
+    store: &TaskStore,
     about: &TaskRequest,
     params: &Object,
 ) -> Result<Object, RequestFailure> {
@@ -247,7 +246,7 @@ pub(crate) async fn update(
     let responses = responses.ok_or_else(|| {
         RequestFailure::new(INVALID_PARAMS, "`inputResponses` is missing or no object")
     })?;
-    match gateway.task_inputs.get(about) {
+    match store.inputs.get(about) {
         Some(waiting) => waiting.lock().await.questions.answer(&responses),
         None => {
             let known = about.ask("tasks/get").await;
@@ -259,7 +258,7 @@ pub(crate) async fn update(
 
 /// Cancels a task. One that has ended already is no error in the extension.
 pub(crate) async fn cancel(
-    gateway: &GatewayState,
+    store: &TaskStore,
     about: &TaskRequest,
 ) -> Result<Object, RequestFailure> {
     if let Err(error) = about.ask("tasks/cancel").await {
@@ -268,7 +267,7 @@ pub(crate) async fn cancel(
             return Err(call_failure(Era::Modern, &error));
         }
     } else {
-        gateway.task_inputs.forget(about);
+        store.inputs.forget(about);
     }
     Ok(acknowledged())
 }

@@ -11,9 +11,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::request::TaskRequest;
-use super::{TaskRef, inputs, is_terminal, renamed};
+use super::{TaskRef, TaskStore, inputs, is_terminal, renamed};
 use crate::endpoint::GatewayEndpoint;
-use crate::gateway_state::GatewayState;
 use crate::request::ClientRequest;
 
 /// The notification of 2025-11-25.
@@ -82,7 +81,7 @@ async fn next(events: &mut SubscriptionEvents) -> Option<(String, Object)> {
 /// Notifies a modern client about tasks of 2025-11-25 on one connection, beginning with their current state. Returns
 /// the ids of the tasks it will be notified about.
 pub(crate) async fn notify_modern(
-    gateway: &Arc<GatewayState>,
+    store: &Arc<TaskStore>,
     request: &ClientRequest,
     offers: &Arc<ClientCapabilities>,
     tickets: Vec<(String, TaskRef)>,
@@ -97,10 +96,10 @@ pub(crate) async fn notify_modern(
     let Some((first, _)) = tasks.values().next() else { return Vec::new() };
     let Some(mut events) = first.listen().await else { return Vec::new() };
     let names = tasks.values().map(|(_, name)| name.clone()).collect();
-    let gateway = Arc::clone(gateway);
+    let store = Arc::clone(store);
     telling.spawn(async move {
         let tell = async |(about, name): &(TaskRequest, String)| {
-            match inputs::detailed(&gateway, about, name).await {
+            match inputs::detailed(&store, about, name).await {
                 Ok(state) => sender.send((UPDATED.to_owned(), state)).await.is_ok(),
                 // Whoever asks for it is told why it cannot be had.
                 Err(_) => true,
