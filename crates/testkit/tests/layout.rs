@@ -10,7 +10,7 @@ use std::process::Command;
 const LINES: usize = 400;
 
 /// Maximum number of packages in the lock file, workspace crates and dev-dependencies included.
-const PACKAGES: usize = 330;
+const PACKAGES: usize = 331;
 
 /// Allowed dependencies between workspace crates.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -382,6 +382,10 @@ fn every_path_that_the_architecture_names_exists() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let crates = root().join("crates");
     let is_path = |word: &&str| {
+        // A method of MCP that begins like the crate.
+        if *word == "server/discover" {
+            return false;
+        }
         let first = word.split_once('/').map(|(first, _)| first);
         first.is_some_and(|first| !first.is_empty() && crates.join(first).is_dir())
     };
