@@ -96,6 +96,9 @@ export class Gateway {
   async stop(): Promise<void> {
     await this.#end("SIGTERM");
     rmSync(this.home, { recursive: true, force: true });
+    // Started again, it has a home of its own: a worker may play several groups of a file.
+    this.home = "";
+    this.origin = "";
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {

@@ -382,6 +382,17 @@ fn models_and_servers_ask_people_by_the_desk() {
 }
 
 #[test]
+fn the_message_that_began_a_run_is_there_before_its_servers_are() {
+    let home = Home::new();
+    let serving = serving(&home, &json!({}));
+    // The first run waits until servers list what they have for its capabilities.
+    let id = begin(&serving, "asker", "Where to?");
+    let told = serving.told(&format!("/conversations/{id}"));
+    assert_eq!(told["entries"][0]["parts"][0]["text"], "Where to?", "{told}");
+    assert_eq!(serving.end().0, 0);
+}
+
+#[test]
 fn what_a_killed_gateway_left_goes_on_and_its_questions_can_be_answered() {
     let home = Home::new();
     let first = serving(&home, &asking());
