@@ -96,7 +96,7 @@ export class Gateway {
   async stop(): Promise<void> {
     await this.#end("SIGTERM");
     rmSync(this.home, { recursive: true, force: true });
-    // Started again, it has a home of its own: a worker may play several groups of a file.
+    // A worker may run several groups of a file: started again, the gateway gets a new home folder.
     this.home = "";
     this.origin = "";
   }

@@ -36,7 +36,7 @@ struct LiveRunState {
     size: usize,
     /// Number of messages of the conversation before the first event here.
     base: Option<usize>,
-    /// Number of messages of the conversation before the run, and those that the run was started with.
+    /// Number of messages of the conversation before the run, and its input until that is stored.
     input: (usize, Vec<Arc<ChatMessage>>),
     /// Index of the first piece of the turn.
     turn: usize,
@@ -259,7 +259,10 @@ impl LiveRunState {
         let messages = self.conversation.as_ref().map(|conversation| conversation.messages().len());
         let at = self.events.len();
         match &event {
-            RunEvent::Started { .. } => self.base = messages,
+            RunEvent::Started { .. } => {
+                self.base = messages;
+                self.input.1 = Vec::new();
+            }
             RunEvent::Requesting { .. } => self.turn = at,
             RunEvent::Reply { .. } => {
                 for piece in self.turn..at {
