@@ -96,6 +96,9 @@ export class Gateway {
   async stop(): Promise<void> {
     await this.#end("SIGTERM");
     rmSync(this.home, { recursive: true, force: true });
+    // A worker may run several groups of a file: started again, the gateway gets a new home folder.
+    this.home = "";
+    this.origin = "";
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {

@@ -128,6 +128,7 @@ async fn detail(
     // Taken before the read, so that events of the run follow what was read.
     let live = state.0.runs.live(&id);
     let base = live.as_ref().and_then(|live| live.base());
+    let input = live.as_ref().and_then(|live| live.unstored_input());
     let (of, from) = (id.clone(), store.clone());
     let (head, steps, run) = blocking(move || {
         let (head, steps) = from.read(&of)?;
@@ -141,14 +142,18 @@ async fn detail(
     let pending = state.0.pending.entries().into_iter();
     let ours = |question: &PendingRequest| question.conversation.as_deref() == Some(id.as_str());
     let messages = run.messages();
-    let shown = base.map_or(messages.len(), |base| base.min(messages.len()));
+    let (shown, input) = match input {
+        Some((before, input)) => (before, input),
+        None => (base.unwrap_or(messages.len()), Vec::new()),
+    };
+    let shown = [&messages[..shown.min(messages.len())], &input].concat();
     let began = run.parameters();
     let price = began.and_then(|began| state.active().agents.price(&began.model));
     let over = run.outcome().filter(|_| live.is_none());
     Ok(JsonResponse(ConversationDetail {
         summary: ConversationRow::read(&head, &steps, &run, live.is_some()),
         agent: began.map(|began| began.agent.clone()),
-        entries: message_rows(&messages[..shown]),
+        entries: message_rows(&shown),
         pending: pending.filter(ours).collect(),
         report: over.map(|_| run.report(price).into()),
     }))

@@ -66,7 +66,7 @@ impl AdminState {
             }
             ReloadError::TimedOut(_) => {
                 let timeout = AdminError::new(StatusCode::GATEWAY_TIMEOUT, error.to_string());
-                timeout.hint("`reload_timeout` in `[consort.limits]` is the time it is waited for")
+                timeout.hint("raise `reload_timeout` in `[consort.limits]` to wait longer")
             }
         })
     }

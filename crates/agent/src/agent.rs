@@ -40,12 +40,12 @@ type RunEnd = (RunStatus, String);
 /// use std::sync::Arc;
 /// use consort_agent::{Agent, Conversation, RunEvent, AgentSettings, RunStatus};
 /// use consort_models::{ChatMessage, Model, ModelScript};
-/// # use consort_core::{Call, Caller, Catalog, Changes, Emitting, Events, Toolbox};
+/// # use consort_core::{Call, Caller, Catalog, CallEvents, CatalogChanges, DrivenStream, Toolbox};
 /// # struct Nothing;
 /// # impl Toolbox for Nothing {
 /// #     fn catalog(&self, _: &Caller) -> Arc<Catalog> { Arc::default() }
-/// #     fn call(&self, _: Call) -> Events { unreachable!() }
-/// #     fn changes(&self) -> Changes { Emitting::new(|_| std::future::pending()) }
+/// #     fn call(&self, _: Call) -> CallEvents { unreachable!() }
+/// #     fn changes(&self) -> CatalogChanges { DrivenStream::new(|_| std::future::pending()) }
 /// # }
 /// # let toolbox = Arc::new(Nothing);
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

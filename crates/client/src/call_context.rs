@@ -21,18 +21,21 @@ pub(crate) struct CallExecution<'a> {
 }
 
 impl<'a> CallExecution<'a> {
+    pub(crate) fn new(
+        link: &'a Arc<SharedConnection>,
+        request: &'a OutgoingRequest,
+        events: Option<&'a CallEventSender>,
+        pulse: &'a Arc<CallTimer>,
+    ) -> Self {
+        Self { link, request, events, pulse, tickets: SendPermits::default() }
+    }
+
     /// Another request on behalf of the same call.
     pub(crate) fn with<'b>(&self, request: &'b OutgoingRequest) -> CallExecution<'b>
     where
         'a: 'b,
     {
-        CallExecution {
-            link: self.link,
-            request,
-            events: self.events,
-            pulse: self.pulse,
-            tickets: SendPermits::default(),
-        }
+        CallExecution::new(self.link, request, self.events, self.pulse)
     }
 
     /// Emits an event and waits until it was received, if there is a receiver.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use consort_protocol::{Object, ServerRequestHandling, TaskHandling};
 
 use crate::call::{CallEventSender, ServerAnswer};
-use crate::call_context::{CallExecution, SendPermits};
+use crate::call_context::CallExecution;
 use crate::call_timer::CallTimer;
 use crate::connection::SharedConnection;
 use crate::dialect::RequestDialect;
@@ -33,13 +33,7 @@ pub(crate) async fn run(
     let idle = request.idle.or(tool.idle).unwrap_or(settings.times.idle);
     let total = request.total.or(tool.total).unwrap_or(settings.times.total);
     let pulse = Arc::new(CallTimer::default());
-    let run = CallExecution {
-        link,
-        request,
-        events: Some(events),
-        pulse: &pulse,
-        tickets: SendPermits::default(),
-    };
+    let run = CallExecution::new(link, request, Some(events), &pulse);
     // In place: a future that is named first and awaited later is kept twice.
     let mut work = pin!(async {
         let _place = match link.gate.try_enter() {
@@ -89,13 +83,8 @@ pub(crate) async fn endless(
     request: &OutgoingRequest,
     events: &CallEventSender,
 ) -> Result<ServerAnswer, ClientCallError> {
-    let run = CallExecution {
-        link,
-        request,
-        events: Some(events),
-        pulse: &Arc::default(),
-        tickets: SendPermits::default(),
-    };
+    let pulse = Arc::default();
+    let run = CallExecution::new(link, request, Some(events), &pulse);
     let dialect = link.dialect();
     tokio::select! {
         biased;
@@ -112,13 +101,8 @@ pub(crate) async fn request(
     link: &Arc<SharedConnection>,
     request: &OutgoingRequest,
 ) -> Result<Object, ClientCallError> {
-    let run = CallExecution {
-        link,
-        request,
-        events: None,
-        pulse: &Arc::default(),
-        tickets: SendPermits::default(),
-    };
+    let pulse = Arc::default();
+    let run = CallExecution::new(link, request, None, &pulse);
     run.attempt(link.next_id(), None).await.map(|(_, result)| result)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort_protocol::Object;
 
-use crate::call_context::{CallExecution, SendPermits};
+use crate::call_context::CallExecution;
 use crate::connection::SharedConnection;
 use crate::dialect::RequestDialect;
 use crate::error::ClientCallError;
@@ -16,12 +16,7 @@ pub(crate) async fn ask(
     dialect: &RequestDialect,
     request: &OutgoingRequest,
 ) -> Result<Object, ClientCallError> {
-    let run = CallExecution {
-        link,
-        request,
-        events: None,
-        pulse: &Arc::default(),
-        tickets: SendPermits::default(),
-    };
+    let pulse = Arc::default();
+    let run = CallExecution::new(link, request, None, &pulse);
     run.exchange(link.next_id(), dialect, None).await
 }

@@ -98,7 +98,7 @@ impl Default for ClientSettings {
 
 impl fmt::Debug for ClientSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("ClientSettings")
             .field("speak", &self.speak)
             .field("found", &self.protocol)
             .finish_non_exhaustive()

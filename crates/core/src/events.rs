@@ -89,7 +89,9 @@ impl Stream for CallEvents {
 
 impl fmt::Debug for CallEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").field("observers", &self.observers.len()).finish_non_exhaustive()
+        f.debug_struct("CallEvents")
+            .field("observers", &self.observers.len())
+            .finish_non_exhaustive()
     }
 }
 

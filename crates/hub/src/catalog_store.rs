@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fs, io};
 
-use consort_client::{NegotiatedProtocol, ServerLocation};
-use consort_core::{Json, Object, PrimitiveKind, ServerAbout, ServerCatalog};
+use consort_client::{NegotiatedProtocol, ServerLocation, UpstreamTransport};
+use consort_core::{Json, Object, PrimitiveKind, Revision, ServerAbout, ServerCatalog};
 use consort_files::FileReaders;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -30,15 +30,35 @@ pub(crate) struct StoredServer {
     pub(crate) sends_requests: bool,
 }
 
+/// The file of a server, with the names of its format.
 #[derive(Serialize, Deserialize)]
 struct StoredServerFile {
     format: u32,
-    found: NegotiatedProtocol,
+    found: StoredProtocol,
     capabilities: Box<serde_json::value::RawValue>,
     instructions: Option<String>,
     shelves: BTreeMap<PrimitiveKind, Vec<(String, Box<serde_json::value::RawValue>)>>,
     #[serde(default)]
     asks: bool,
+}
+
+/// The negotiated protocol in a file.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct StoredProtocol {
+    revision: Revision,
+    way: UpstreamTransport,
+}
+
+impl From<NegotiatedProtocol> for StoredProtocol {
+    fn from(protocol: NegotiatedProtocol) -> Self {
+        Self { revision: protocol.revision, way: protocol.transport }
+    }
+}
+
+impl From<StoredProtocol> for NegotiatedProtocol {
+    fn from(stored: StoredProtocol) -> Self {
+        Self { revision: stored.revision, transport: stored.way }
+    }
 }
 
 impl CatalogStore {
@@ -71,7 +91,7 @@ impl CatalogStore {
             instructions: written.instructions,
             list_changes: [0; 4],
         });
-        Some(StoredServer { protocol: written.found, offer, sends_requests: written.asks })
+        Some(StoredServer { protocol: written.found.into(), offer, sends_requests: written.asks })
     }
 
     /// Stores the lists of a server, replacing its file atomically.
@@ -93,7 +113,7 @@ impl CatalogStore {
         let instructions = about.and_then(|about| about.instructions.clone());
         let written = StoredServerFile {
             format: FORMAT,
-            found: memory.protocol,
+            found: memory.protocol.into(),
             capabilities,
             instructions,
             shelves,

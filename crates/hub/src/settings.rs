@@ -70,7 +70,7 @@ impl Default for HubSettings {
 
 impl std::fmt::Debug for HubSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("HubSettings")
             .field("servers", &self.servers)
             .field("local", &self.local.keys())
             .finish_non_exhaustive()

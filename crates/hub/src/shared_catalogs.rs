@@ -282,6 +282,6 @@ fn build_from(
 
 impl std::fmt::Debug for SharedCatalogs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("SharedCatalogs").finish_non_exhaustive()
     }
 }

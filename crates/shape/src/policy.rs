@@ -36,7 +36,7 @@ use rule::PolicyRule;
 /// Decides what a caller may see and call. Pure: the same question has the same answer.
 ///
 /// ```
-/// use consort_core::{Annotations, Caller, Json};
+/// use consort_core::{Caller, Json, ToolAnnotations};
 /// use consort_shape::policy::{PolicyEffect, Policy, PolicySpec, PolicyQuestion};
 ///
 /// let spec: PolicySpec = serde_json::from_value(serde_json::json!({
@@ -53,7 +53,7 @@ use rule::PolicyRule;
 ///     profile: None,
 ///     server: "github",
 ///     tool: "delete_repo",
-///     annotations: Annotations::default(),
+///     annotations: ToolAnnotations::default(),
 ///     arguments: Some(&arguments),
 /// };
 /// let decision = policy.decide(&question);

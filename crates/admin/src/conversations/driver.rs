@@ -65,7 +65,11 @@ impl AdminState {
         place: OwnedSemaphorePermit,
     ) {
         let runs = &self.0.runs;
-        let live = Arc::new(LiveRun::new(conversation.clone(), Arc::clone(&self.0.pending)));
+        let live = Arc::new(LiveRun::new(
+            conversation.clone(),
+            input.clone(),
+            Arc::clone(&self.0.pending),
+        ));
         runs.lock().insert(id.clone(), Arc::clone(&live));
         runs.withdraw_pending(&id);
         runs.count.send_modify(|count| *count += 1);

@@ -57,7 +57,11 @@ impl ConversationRow {
             messages: summary.messages,
             input: summary.input,
             output: summary.output,
-            state: summary.state.as_str(),
+            state: match summary.state {
+                ConversationState::New if running => ConversationState::Unfinished,
+                state => state,
+            }
+            .as_str(),
             running,
         }
     }
@@ -79,6 +83,8 @@ impl ConversationRow {
         let state = match run.outcome() {
             _ if run.is_unfinished() => ConversationState::Unfinished,
             Some(status) => ConversationState::Over(status),
+            // A run may wait for servers before it stores its start.
+            None if running => ConversationState::Unfinished,
             None => ConversationState::New,
         };
         Self {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use consort_agent::{Conversation, QuestionOrigin, RunEvent};
 use consort_core::{DrivenStream, RequestResponder};
+use consort_models::ChatMessage;
 use tokio::sync::watch;
 
 use super::events::{RunStreamEvent, TextKind, delta_text, run_event};
@@ -35,6 +36,8 @@ struct LiveRunState {
     size: usize,
     /// Number of messages of the conversation before the first event here.
     base: Option<usize>,
+    /// Number of messages of the conversation before the run, and its input until that is stored.
+    input: (usize, Vec<Arc<ChatMessage>>),
     /// Index of the first piece of the turn.
     turn: usize,
     /// Index of the last progress piece of each call.
@@ -72,8 +75,15 @@ struct ReadCursor {
 }
 
 impl LiveRun {
-    pub(crate) fn new(conversation: Conversation, pending: Arc<PendingRequests>) -> Self {
+    /// Creates a run of a conversation with these messages as its input.
+    pub(crate) fn new(
+        conversation: Conversation,
+        input: Vec<ChatMessage>,
+        pending: Arc<PendingRequests>,
+    ) -> Self {
+        let input = input.into_iter().map(Arc::new).collect();
         let state = LiveRunState {
+            input: (conversation.messages().len(), input),
             conversation: Some(conversation),
             events: Vec::new(),
             size: 0,
@@ -102,6 +112,13 @@ impl LiveRun {
     /// Returns the number of messages of the conversation before the first event here, once known.
     pub(crate) fn base(&self) -> Option<usize> {
         self.lock().base
+    }
+
+    /// Returns the number of messages before the run and those it was started with, until it has stored them: it may
+    /// wait for servers first.
+    pub(crate) fn unstored_input(&self) -> Option<(usize, Vec<Arc<ChatMessage>>)> {
+        let state = self.lock();
+        state.base.is_none().then(|| state.input.clone())
     }
 
     /// Stores an event.
@@ -242,7 +259,10 @@ impl LiveRunState {
         let messages = self.conversation.as_ref().map(|conversation| conversation.messages().len());
         let at = self.events.len();
         match &event {
-            RunEvent::Started { .. } => self.base = messages,
+            RunEvent::Started { .. } => {
+                self.base = messages;
+                self.input.1 = Vec::new();
+            }
             RunEvent::Requesting { .. } => self.turn = at,
             RunEvent::Reply { .. } => {
                 for piece in self.turn..at {
@@ -326,7 +346,7 @@ mod tests {
     use super::*;
 
     fn live() -> Arc<LiveRun> {
-        Arc::new(LiveRun::new(Conversation::new(), Arc::default()))
+        Arc::new(LiveRun::new(Conversation::new(), Vec::new(), Arc::default()))
     }
 
     fn text(text: &str) -> RunEvent {

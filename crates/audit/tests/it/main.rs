@@ -2,6 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
-mod feed;
 mod ledger;
+mod live_calls;
 mod otlp;

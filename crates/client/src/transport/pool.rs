@@ -291,7 +291,7 @@ struct HttpPoolConnection {
 
 impl std::fmt::Debug for HttpPoolConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("used", &self.used).finish_non_exhaustive()
+        f.debug_struct("HttpPoolConnection").field("used", &self.used).finish_non_exhaustive()
     }
 }
 

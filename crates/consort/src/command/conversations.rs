@@ -63,7 +63,7 @@ impl From<StoreError> for CommandError {
 
 fn list(common: &GlobalArguments, store: &ConversationStore) -> Result<ExitStatus, CommandError> {
     #[derive(Serialize)]
-    struct ConversationRow<'a> {
+    struct ConversationLine<'a> {
         #[serde(flatten)]
         summary: &'a ConversationSummary,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ fn list(common: &GlobalArguments, store: &ConversationStore) -> Result<ExitStatu
     let summaries = store.list()?;
     if common.json {
         let listed =
-            summaries.iter().map(|summary| ConversationRow { summary, damage: damage(summary) });
+            summaries.iter().map(|summary| ConversationLine { summary, damage: damage(summary) });
         json(&listed.collect::<Vec<_>>());
         return Ok(ExitStatus::Ok);
     }

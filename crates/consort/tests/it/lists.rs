@@ -63,7 +63,7 @@ fn servers_tell_how_they_are_doing() {
     ");
     let servers: Value = serde_json::from_str(&home.run(&["servers", "--json"]).out).unwrap();
     assert_eq!(servers[0]["state"], "ready");
-    assert_eq!(servers[0]["found"]["way"], "stdio");
+    assert_eq!(servers[0]["protocol"]["transport"], "stdio");
 }
 
 #[test]

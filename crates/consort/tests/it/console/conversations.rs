@@ -250,8 +250,12 @@ fn a_run_is_followed_by_many_and_stopped() {
         let second = scope.spawn(|| followed(&serving, &id));
         assert_eq!(serving.api("POST", &path, Some(&json!({ "text": "And?" }))).0, 409);
         assert_eq!(serving.api("DELETE", &path, None).0, 409);
-        // Until the call has left.
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        // Until the call is at its server and reports progress.
+        soon("progress of the call", || {
+            let calls = serving.told("/calls");
+            let calls = calls.as_array().unwrap_or_else(|| calls["calls"].as_array().unwrap());
+            calls.iter().any(|call| call["steps"].as_u64() > Some(2)).then_some(())
+        });
         assert_eq!(serving.api("POST", &format!("{path}/stop"), Some(&json!({}))).0, 204);
         let (first, second) = (first.join().unwrap(), second.join().unwrap());
         for heard in [&first, &second] {
@@ -378,6 +382,17 @@ fn models_and_servers_ask_people_by_the_desk() {
     let (status, said) = answer(&serving, &asked, &json!({ "name": "Ada" }));
     assert_eq!(status, 204, "{said}");
     assert_eq!(rested(&serving, &id)["report"]["text"], "Hello Ada.");
+    assert_eq!(serving.end().0, 0);
+}
+
+#[test]
+fn the_message_that_began_a_run_is_there_before_its_servers_are() {
+    let home = Home::new();
+    let serving = serving(&home, &json!({}));
+    // The first run waits until servers list what they have for its capabilities.
+    let id = begin(&serving, "asker", "Where to?");
+    let told = serving.told(&format!("/conversations/{id}"));
+    assert_eq!(told["entries"][0]["parts"][0]["text"], "Where to?", "{told}");
     assert_eq!(serving.end().0, 0);
 }
 
