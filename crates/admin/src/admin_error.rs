@@ -2,7 +2,7 @@
 
 use consort_core::escape::escape_text;
 use consort_core::{CallError, UnresolvedName};
-use consort_server::SiteBody;
+use consort_server::RouteBody;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,7 +49,7 @@ impl AdminError {
         self
     }
 
-    pub(crate) fn to_response(&self) -> Response<SiteBody> {
+    pub(crate) fn to_response(&self) -> Response<RouteBody> {
         json(self.status, &self.body)
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use consort_server::{BasePath, SiteBody};
+use consort_server::{BasePath, RouteBody};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -28,9 +28,13 @@ pub(crate) fn has(path: &str) -> bool {
 /// Returns a file of the page. A path that names no file returns the page itself, which does its own routing.
 ///
 /// URLs are relative, or below the prefix if one is known: a reverse proxy may serve the gateway under a path.
-pub(crate) fn file(path: &str, base: Option<&BasePath>, headers: &HeaderMap) -> Response<SiteBody> {
+pub(crate) fn file(
+    path: &str,
+    base: Option<&BasePath>,
+    headers: &HeaderMap,
+) -> Response<RouteBody> {
     if path == "/" || path == "/console" {
-        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
+        let mut response = Response::new(RouteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::FOUND;
         let location =
             base.map_or("console/".to_owned(), |base| format!("{}/console/", base.as_str()));
@@ -46,7 +50,7 @@ pub(crate) fn file(path: &str, base: Option<&BasePath>, headers: &HeaderMap) -> 
     let mark = mark(&bytes);
     let known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == mark);
     let body = if known { Bytes::new() } else { bytes };
-    let mut response = Response::new(SiteBody::Whole(body));
+    let mut response = Response::new(RouteBody::Whole(body));
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }

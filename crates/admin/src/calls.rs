@@ -136,7 +136,7 @@ impl From<&live_calls::LiveCall> for CallReport {
             id: call_id(call.id()),
             time: call.time(),
             caller: call.caller(),
-            endpoint: intent.front.to_string(),
+            endpoint: intent.endpoint.to_string(),
             server: intent.server.as_ref().map(ToString::to_string),
             method: intent.method.to_string(),
             name: intent.name.clone(),

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use consort_agent::openai::{ApiError, ApiFormat, ApiRequest, ModelListing, PendingToolCalls};
 use consort_config::AgentLimits;
 use consort_core::{BoxFuture, Caller};
-use consort_server::{HttpRequestContext, HttpRoutes, SiteBody};
+use consort_server::{HttpRequestContext, HttpRoutes, RouteBody};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl OpenAiEndpoint {
         self,
         caller: Caller,
         request: Request<Bytes>,
-    ) -> Result<Response<SiteBody>, OpenAiError> {
+    ) -> Result<Response<RouteBody>, OpenAiError> {
         let inner = &self.0;
         let agents = Arc::clone(&inner.agents.read().unwrap_or_else(PoisonError::into_inner));
         let Some(ApiPath { profile, resource: what }) = ApiPath::parse(request.uri().path()) else {
@@ -116,9 +116,9 @@ impl HttpRoutes for OpenAiEndpoint {
         &self,
         visit: HttpRequestContext,
         request: Request<Bytes>,
-    ) -> BoxFuture<'static, Response<SiteBody>> {
+    ) -> BoxFuture<'static, Response<RouteBody>> {
         let this = self.clone();
-        let caller = visit.caller.expect("it has no open entrance");
+        let caller = visit.caller.expect("the OpenAI endpoint has no open route");
         Box::pin(async move {
             let responded = this.respond(caller, request).await;
             responded.unwrap_or_else(|OpenAiError { error, allow }| {
@@ -132,7 +132,7 @@ impl HttpRoutes for OpenAiEndpoint {
         })
     }
 
-    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<RouteBody> {
         error_response(&ApiError::refused(status.as_u16(), message))
     }
 }
@@ -160,7 +160,7 @@ fn listing(id: String, description: Option<String>) -> ModelListing {
 }
 
 /// An error response.
-fn error_response(error: &ApiError) -> Response<SiteBody> {
+fn error_response(error: &ApiError) -> Response<RouteBody> {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, &error.json());
     if let Some(wait) = error.wait {
@@ -174,8 +174,8 @@ fn error_response(error: &ApiError) -> Response<SiteBody> {
     response
 }
 
-fn json(status: StatusCode, value: &Value) -> Response<SiteBody> {
-    let mut response = Response::new(SiteBody::Whole(value.to_string().into()));
+fn json(status: StatusCode, value: &Value) -> Response<RouteBody> {
+    let mut response = Response::new(RouteBody::Whole(value.to_string().into()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, kind);

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use consort_core::{Json, Object};
-use consort_server::SiteBody;
+use consort_server::RouteBody;
 use futures_core::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// A response of a route.
 pub(crate) trait RouteResponse {
-    fn into_response(self) -> Response<SiteBody>;
+    fn into_response(self) -> Response<RouteBody>;
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
 }
 
@@ -24,7 +24,7 @@ pub(crate) trait RouteResponse {
 pub(crate) struct JsonResponse<T>(pub(crate) T);
 
 impl<T: Serialize + JsonSchema> RouteResponse for JsonResponse<T> {
-    fn into_response(self) -> Response<SiteBody> {
+    fn into_response(self) -> Response<RouteBody> {
         json(StatusCode::OK, &self.0)
     }
 
@@ -40,7 +40,7 @@ pub(crate) struct WithCookie<T> {
 }
 
 impl<T: Serialize + JsonSchema> RouteResponse for WithCookie<T> {
-    fn into_response(self) -> Response<SiteBody> {
+    fn into_response(self) -> Response<RouteBody> {
         let mut response = json(StatusCode::OK, &self.body);
         set_cookie(&mut response, self.cookie);
         response
@@ -51,7 +51,7 @@ impl<T: Serialize + JsonSchema> RouteResponse for WithCookie<T> {
     }
 }
 
-fn set_cookie(response: &mut Response<SiteBody>, cookie: Option<String>) {
+fn set_cookie(response: &mut Response<RouteBody>, cookie: Option<String>) {
     if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
         response.headers_mut().insert(http::header::SET_COOKIE, cookie);
     }
@@ -61,7 +61,7 @@ fn set_cookie(response: &mut Response<SiteBody>, cookie: Option<String>) {
 pub(crate) struct CreatedResponse<T>(pub(crate) T);
 
 impl<T: Serialize + JsonSchema> RouteResponse for CreatedResponse<T> {
-    fn into_response(self) -> Response<SiteBody> {
+    fn into_response(self) -> Response<RouteBody> {
         json(StatusCode::CREATED, &self.0)
     }
 
@@ -74,8 +74,8 @@ impl<T: Serialize + JsonSchema> RouteResponse for CreatedResponse<T> {
 pub(crate) struct AcceptedResponse;
 
 impl RouteResponse for AcceptedResponse {
-    fn into_response(self) -> Response<SiteBody> {
-        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
+    fn into_response(self) -> Response<RouteBody> {
+        let mut response = Response::new(RouteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::ACCEPTED;
         response
     }
@@ -92,8 +92,8 @@ pub(crate) struct EmptyResponse {
 }
 
 impl RouteResponse for EmptyResponse {
-    fn into_response(self) -> Response<SiteBody> {
-        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
+    fn into_response(self) -> Response<RouteBody> {
+        let mut response = Response::new(RouteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         set_cookie(&mut response, self.cookie);
         response
@@ -125,8 +125,8 @@ impl<E: Serialize> EventStream<E> {
 }
 
 impl<E: JsonSchema> RouteResponse for EventStream<E> {
-    fn into_response(self) -> Response<SiteBody> {
-        let body = if self.endless { SiteBody::Endless } else { SiteBody::Stream };
+    fn into_response(self) -> Response<RouteBody> {
+        let body = if self.endless { RouteBody::Endless } else { RouteBody::Stream };
         let mut response = Response::new(body(self.stream));
         let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -195,9 +195,9 @@ impl<T: JsonSchema> JsonSchema for UncheckedJson<T> {
 }
 
 /// A JSON response.
-pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<SiteBody> {
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response<RouteBody> {
     let written = serde_json::to_vec(value).unwrap_or_default();
-    let mut response = Response::new(SiteBody::Whole(written.into()));
+    let mut response = Response::new(RouteBody::Whole(written.into()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

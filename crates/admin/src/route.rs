@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{BoxFuture, Caller};
-use consort_server::{BrowserSession, BrowserSignIn, SiteBody};
+use consort_server::{BrowserSession, BrowserSignIn, RouteBody};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -40,7 +40,7 @@ type RouteHandler =
     Box<dyn Fn(AdminState, RequestContext, Bytes) -> BoxFuture<'static, RouteResult> + Send + Sync>;
 
 /// A response or a refusal.
-pub(crate) type RouteResult = Result<Response<SiteBody>, AdminError>;
+pub(crate) type RouteResult = Result<Response<RouteBody>, AdminError>;
 
 /// A request and its caller.
 pub(crate) struct RequestContext {

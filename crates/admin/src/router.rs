@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use consort_core::BoxFuture;
-use consort_server::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
+use consort_server::{HttpRequestContext, HttpRoutes, RouteAccess, RouteBody};
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 
@@ -97,7 +97,7 @@ impl HttpRoutes for AdminState {
         path == "/api" || path.starts_with("/api/") || assets::has(path)
     }
 
-    fn entrance(&self, path: &str) -> RouteAccess {
+    fn access(&self, path: &str) -> RouteAccess {
         // The page has no secrets; each route checks its own authorization.
         if assets::has(path) || path == "/api/session" {
             RouteAccess::Open
@@ -110,7 +110,7 @@ impl HttpRoutes for AdminState {
         &self,
         visit: HttpRequestContext,
         request: Request<Bytes>,
-    ) -> BoxFuture<'static, Response<SiteBody>> {
+    ) -> BoxFuture<'static, Response<RouteBody>> {
         let state = self.clone();
         Box::pin(async move {
             let path = request.uri().path();
@@ -128,7 +128,7 @@ impl HttpRoutes for AdminState {
         })
     }
 
-    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<RouteBody> {
         let mut response = AdminError::new(status, message).to_response();
         assets::protect(response.headers_mut());
         response

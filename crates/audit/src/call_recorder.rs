@@ -86,19 +86,19 @@ impl Default for CallSinks {
 pub struct CallRecorder {
     inner: Arc<dyn Toolbox>,
     records: CallSinks,
-    front: Arc<str>,
+    endpoint: Arc<str>,
 }
 
 impl fmt::Debug for CallRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorded").field("front", &self.front).finish_non_exhaustive()
+        f.debug_struct("CallRecorder").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
 impl CallRecorder {
     /// Creates a toolbox whose calls are recorded with an endpoint: `mcp`, or a profile's name.
-    pub fn new(inner: Arc<dyn Toolbox>, records: CallSinks, front: &str) -> Self {
-        Self { inner, records, front: front.into() }
+    pub fn new(inner: Arc<dyn Toolbox>, records: CallSinks, endpoint: &str) -> Self {
+        Self { inner, records, endpoint: endpoint.into() }
     }
 
     /// Begins the record of a call, by the server's own name of its target.
@@ -144,7 +144,7 @@ impl CallRecorder {
         // One for the ledger, the feed and the log.
         let intent = Arc::new(CallIntent {
             caller: on_behalf_of.as_ref().unwrap_or(call.caller).clone(),
-            front: Arc::clone(&self.front),
+            endpoint: Arc::clone(&self.endpoint),
             server: call.server.cloned(),
             method: call.method.clone(),
             name: call.name.to_owned(),

@@ -16,7 +16,7 @@
 //! let ledger = Ledger::open(&path, LedgerSettings::default())?;
 //! let entry = ledger.begin(CallIntent {
 //!     caller: Caller::person("ada"),
-//!     front: "terminal".into(),
+//!     endpoint: "terminal".into(),
 //!     server: Some("demo".parse().unwrap()),
 //!     method: "tools/call".into(),
 //!     name: "search".to_owned(),

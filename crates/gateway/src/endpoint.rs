@@ -33,7 +33,7 @@ pub(crate) struct GatewayEndpoint {
     /// Held while listings are made, so that none of an older toolbox replaces a newer one.
     refreshing: Mutex<()>,
     /// Listing of each caller.
-    menus: RwLock<HashMap<ListingKey, StoredListing>>,
+    listings: RwLock<HashMap<ListingKey, StoredListing>>,
     /// Counts the refreshes of the listings.
     generation: AtomicU64,
     /// Limit of stored listings; those with a subscriber may exceed it.
@@ -43,7 +43,7 @@ pub(crate) struct GatewayEndpoint {
 /// A listing, and the catalog it was last made from.
 struct StoredListing {
     seen: Arc<Catalog>,
-    menu: watch::Sender<Arc<EndpointListing>>,
+    listing: watch::Sender<Arc<EndpointListing>>,
 }
 
 impl fmt::Debug for GatewayEndpoint {
@@ -67,7 +67,7 @@ impl GatewayEndpoint {
             names: Mutex::new(names),
             open: AtomicBool::new(open),
             refreshing: Mutex::default(),
-            menus: RwLock::default(),
+            listings: RwLock::default(),
             generation: AtomicU64::new(0),
             most_menus,
         })
@@ -137,11 +137,11 @@ impl GatewayEndpoint {
 
     /// Returns the current listing of a caller.
     pub(crate) fn current_listing(&self, caller: &Caller) -> Arc<EndpointListing> {
-        let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = menus.get(&ListingKey::of(caller)) {
-            return Arc::clone(&kept.menu.borrow());
+        let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = listings.get(&ListingKey::of(caller)) {
+            return Arc::clone(&kept.listing.borrow());
         }
-        drop(menus);
+        drop(listings);
         Arc::clone(&self.follow(caller).borrow())
     }
 
@@ -161,8 +161,8 @@ impl GatewayEndpoint {
     pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<EndpointListing>> {
         let key = ListingKey::of(caller);
         let known = || {
-            let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-            menus.get(&key).map(|kept| kept.menu.subscribe())
+            let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+            listings.get(&key).map(|kept| kept.listing.subscribe())
         };
         if let Some(followed) = known() {
             return followed;
@@ -177,18 +177,18 @@ impl GatewayEndpoint {
             // What servers say of themselves is known before anything is named.
             Arc::make_mut(&mut seen).clear();
         }
-        // Whoever sees the same has the same menu.
+        // Whoever sees the same has the same listing.
         let same = {
-            let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-            let same = menus.values().find(|kept| Arc::ptr_eq(&kept.seen, &seen));
-            same.map(|kept| Arc::clone(&kept.menu.borrow()))
+            let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+            let same = listings.values().find(|kept| Arc::ptr_eq(&kept.seen, &seen));
+            same.map(|kept| Arc::clone(&kept.listing.borrow()))
         };
-        let (menu, followed) = watch::channel(same.unwrap_or_else(|| self.written(&seen)));
-        let mut menus = self.menus.write().unwrap_or_else(PoisonError::into_inner);
-        if menus.len() >= self.most_menus {
-            menus.retain(|_, kept| kept.menu.receiver_count() > 0);
+        let (listing, followed) = watch::channel(same.unwrap_or_else(|| self.written(&seen)));
+        let mut listings = self.listings.write().unwrap_or_else(PoisonError::into_inner);
+        if listings.len() >= self.most_menus {
+            listings.retain(|_, kept| kept.listing.receiver_count() > 0);
         }
-        menus.insert(key, StoredListing { seen, menu });
+        listings.insert(key, StoredListing { seen, listing });
         followed
     }
 
@@ -215,14 +215,14 @@ impl GatewayEndpoint {
         names.free_removed(seen.reserved(), grace);
         drop(names);
         let mut written = vec![(Arc::clone(&seen), self.written(&seen))];
-        let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-        let keys: Vec<ListingKey> = menus.keys().cloned().collect();
-        drop(menus);
-        // Nobody waits for a menu while others are made.
+        let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+        let keys: Vec<ListingKey> = listings.keys().cloned().collect();
+        drop(listings);
+        // Nobody waits for a listing while others are made.
         let made = keys.into_iter().map(|key| {
             let seen = toolbox.catalog(&key.caller);
             let same = written.iter().find(|(known, _)| Arc::ptr_eq(known, &seen));
-            let menu = match same {
+            let listing = match same {
                 Some((_, known)) => Arc::clone(known),
                 None => {
                     let new = self.written(&seen);
@@ -230,14 +230,14 @@ impl GatewayEndpoint {
                     new
                 }
             };
-            (key, seen, menu)
+            (key, seen, listing)
         });
         let made: Vec<_> = made.collect();
-        let mut menus = self.menus.write().unwrap_or_else(PoisonError::into_inner);
-        for (key, seen, menu) in made {
-            if let Some(kept) = menus.get_mut(&key) {
+        let mut listings = self.listings.write().unwrap_or_else(PoisonError::into_inner);
+        for (key, seen, listing) in made {
+            if let Some(kept) = listings.get_mut(&key) {
                 kept.seen = seen;
-                kept.menu.send_replace(menu);
+                kept.listing.send_replace(listing);
             }
         }
         self.generation.fetch_add(1, Ordering::Release);
@@ -293,18 +293,18 @@ impl GatewayEndpoints {
     pub(crate) fn set(&self, settings: &GatewaySettings, toolboxes: ServedToolboxSet) {
         let ServedToolboxSet { all_servers: whole, servers, profiles } = toolboxes;
         self.whole.set(whole);
-        for front in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            front.set(Arc::clone(&servers));
+        for endpoint in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            endpoint.set(Arc::clone(&servers));
         }
         self.plain.set(servers);
         let open = self.whole.open.load(Ordering::Acquire);
         let mut known = self.profiles.write().unwrap_or_else(PoisonError::into_inner);
         let now = profiles.into_iter().map(|(name, ServedProfile { toolbox, naming })| {
             let naming = naming.unwrap_or_else(|| settings.naming.clone());
-            let front = match known.get(&name) {
-                Some((same, front)) if *same == naming => {
-                    front.set(toolbox);
-                    Arc::clone(front)
+            let endpoint = match known.get(&name) {
+                Some((same, endpoint)) if *same == naming => {
+                    endpoint.set(toolbox);
+                    Arc::clone(endpoint)
                 }
                 _ => {
                     let names = names(settings, &naming, &format!("profile-{name}"));
@@ -317,7 +317,7 @@ impl GatewayEndpoints {
                     )
                 }
             };
-            (name, (naming, front))
+            (name, (naming, endpoint))
         });
         *known = now.collect();
     }
@@ -328,7 +328,7 @@ impl GatewayEndpoints {
 
     pub(crate) fn profile(&self, name: &str) -> Option<Arc<GatewayEndpoint>> {
         let profiles = self.profiles.read().unwrap_or_else(PoisonError::into_inner);
-        profiles.get(name).map(|(_, front)| Arc::clone(front))
+        profiles.get(name).map(|(_, endpoint)| Arc::clone(endpoint))
     }
 
     /// Returns the endpoint of one server, if this caller is offered that server.
@@ -360,11 +360,11 @@ impl GatewayEndpoints {
     /// Rebuilds every listing.
     pub(crate) fn refresh(&self) {
         self.whole.refresh();
-        for (_, front) in self.profiles.read().unwrap_or_else(PoisonError::into_inner).values() {
-            front.refresh();
+        for (_, endpoint) in self.profiles.read().unwrap_or_else(PoisonError::into_inner).values() {
+            endpoint.refresh();
         }
-        for front in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            front.refresh();
+        for endpoint in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            endpoint.refresh();
         }
     }
 
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    fn front(most_menus: usize) -> Arc<GatewayEndpoint> {
+    fn endpoint(most_menus: usize) -> Arc<GatewayEndpoint> {
         let toolbox = Arc::new(Fixed(Arc::default()));
         GatewayEndpoint::new(
             EndpointKind::Whole,
@@ -444,20 +444,20 @@ mod tests {
     fn a_listing_that_is_being_made_holds_up_nobody_who_has_one() {
         let ((asked, is_asked), (go, may)) = (mpsc::sync_channel(1), mpsc::channel());
         let toolbox = Arc::new(Slow { asked, may: Mutex::new(may) });
-        let front = GatewayEndpoint::new(
+        let endpoint = GatewayEndpoint::new(
             EndpointKind::Whole,
             toolbox,
             NameRegistry::new(NamingScheme::Never),
             true,
             100,
         );
-        let known = front.current_listing(&Caller::owner());
-        let (told, menu) = mpsc::channel();
+        let known = endpoint.current_listing(&Caller::owner());
+        let (told, listing) = mpsc::channel();
         std::thread::scope(|threads| {
-            let making = threads.spawn(|| front.current_listing(&Caller::client("slow")));
+            let making = threads.spawn(|| endpoint.current_listing(&Caller::client("slow")));
             is_asked.recv().unwrap();
-            threads.spawn(|| told.send(front.current_listing(&Caller::owner())));
-            let listed = menu.recv_timeout(std::time::Duration::from_secs(20));
+            threads.spawn(|| told.send(endpoint.current_listing(&Caller::owner())));
+            let listed = listing.recv_timeout(std::time::Duration::from_secs(20));
             go.send(()).unwrap();
             assert!(Arc::ptr_eq(&listed.expect("it is there"), &known));
             making.join().unwrap();
@@ -466,38 +466,38 @@ mod tests {
 
     #[test]
     fn clients_that_see_the_same_share_one_menu_whatever_their_capabilities() {
-        let front = front(100);
-        let first = front.current_listing(&Caller::owner());
+        let endpoint = endpoint(100);
+        let first = endpoint.current_listing(&Caller::owner());
         for n in 0..64 {
-            assert!(Arc::ptr_eq(&front.current_listing(&caller(n)), &first));
+            assert!(Arc::ptr_eq(&endpoint.current_listing(&caller(n)), &first));
         }
-        front.refresh();
-        let anew = front.current_listing(&caller(0));
+        endpoint.refresh();
+        let anew = endpoint.current_listing(&caller(0));
         for n in 0..64 {
-            assert!(Arc::ptr_eq(&front.current_listing(&caller(n)), &anew));
+            assert!(Arc::ptr_eq(&endpoint.current_listing(&caller(n)), &anew));
         }
     }
 
     #[test]
     fn a_listing_that_was_looked_up_is_current_until_the_next_refresh() {
-        let front = front(4);
-        let listing = front.listing(&caller(0));
-        front.listing(&caller(1));
-        assert!(front.is_current(&listing));
-        front.refresh();
-        assert!(!front.is_current(&listing));
-        assert!(front.is_current(&front.listing(&caller(0))));
+        let endpoint = endpoint(4);
+        let listing = endpoint.listing(&caller(0));
+        endpoint.listing(&caller(1));
+        assert!(endpoint.is_current(&listing));
+        endpoint.refresh();
+        assert!(!endpoint.is_current(&listing));
+        assert!(endpoint.is_current(&endpoint.listing(&caller(0))));
     }
 
     #[test]
     fn menus_that_nobody_follows_are_bounded() {
-        let front = front(4);
-        let followed = front.follow(&caller(0));
+        let endpoint = endpoint(4);
+        let followed = endpoint.follow(&caller(0));
         for n in 0..100 {
-            front.current_listing(&caller(n));
-            assert!(front.menus.read().unwrap().len() <= 4);
+            endpoint.current_listing(&caller(n));
+            assert!(endpoint.listings.read().unwrap().len() <= 4);
         }
-        front.refresh();
+        endpoint.refresh();
         assert!(followed.has_changed().unwrap(), "who follows one is told");
     }
 }

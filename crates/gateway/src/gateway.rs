@@ -152,11 +152,11 @@ impl Gateway {
     /// Serves the client on standard input and output, until it closes the input or the gateway is drained. Serves
     /// everything, or a profile; returns false if there is no such profile.
     pub async fn serve_stdio(&self, profile: Option<&str>) -> bool {
-        self.serve_pipe(profile, tokio::io::stdin(), tokio::io::stdout()).await
+        self.serve_streams(profile, tokio::io::stdin(), tokio::io::stdout()).await
     }
 
     /// The same on any pair of streams.
-    pub async fn serve_pipe(
+    pub async fn serve_streams(
         &self,
         profile: Option<&str>,
         input: impl AsyncRead + Unpin + Send,
@@ -169,7 +169,7 @@ impl Gateway {
         };
         let Some(endpoint) = endpoint else { return false };
         let endpoint = BoundEndpoint::new(&self.state, endpoint);
-        self.server.serve_pipe(endpoint, input, output).await;
+        self.server.serve_streams(endpoint, input, output).await;
         true
     }
 }

@@ -8,16 +8,16 @@ use consort_server::ClientSessionState;
 use crate::endpoint::GatewayEndpoint;
 
 /// Returns the `initialize` result for a legacy client.
-pub(crate) fn welcome(front: &GatewayEndpoint, session: &ClientSessionState) -> Json {
-    let menu = front.current_listing(&session.caller);
-    if menu.is_partial() {
+pub(crate) fn welcome(endpoint: &GatewayEndpoint, session: &ClientSessionState) -> Json {
+    let listing = endpoint.current_listing(&session.caller);
+    if listing.is_partial() {
         session.promise_all();
     }
     let mut writer = ObjectWriter::new();
     writer.text("protocolVersion", session.revision.as_str());
-    writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());
+    writer.raw("capabilities", listing.capabilities(Era::Legacy).as_bytes());
     writer.raw("serverInfo", identity().as_bytes());
-    if let Some(instructions) = menu.instructions() {
+    if let Some(instructions) = listing.instructions() {
         writer.text("instructions", &instructions);
     }
     writer.finish()

@@ -73,23 +73,23 @@ pub(crate) async fn listen(
     let invalid = || RequestFailure::new(INVALID_PARAMS, "`notifications` is missing or malformed");
     let wanted = request.params.get("notifications").ok_or_else(invalid)?;
     let mut wanted: NotificationFilter = wanted.read().map_err(|_| invalid())?;
-    let ClientDialect::Modern(modern) = &request.speaker else { return Err(invalid()) };
-    let menu = request.current_listing();
-    wanted.prompts_list_changed &= menu.has(PrimitiveKind::Prompts);
-    wanted.resources_list_changed &= menu.has(PrimitiveKind::Resources);
+    let ClientDialect::Modern(modern) = &request.dialect else { return Err(invalid()) };
+    let listing = request.current_listing();
+    wanted.prompts_list_changed &= listing.has(PrimitiveKind::Prompts);
+    wanted.resources_list_changed &= listing.has(PrimitiveKind::Resources);
     let (sender, mut heard) = mpsc::channel(gateway.settings.limits.subscription_updates);
     let mut telling = JoinSet::new();
     let uris = std::mem::take(&mut wanted.resource_subscriptions);
     let names = std::mem::take(&mut wanted.task_ids);
-    let (front, caller) = (&request.endpoint, &request.caller);
+    let (endpoint, caller) = (&request.endpoint, &request.caller);
     let watch = |server| UpstreamSubscriber {
-        front,
+        endpoint,
         caller,
         offers: &modern.offers,
         session: modern.session.clone(),
         server,
     };
-    for (server, uris) in by_server(&menu, &uris) {
+    for (server, uris) in by_server(&listing, &uris) {
         // What a server does not tell of is not promised.
         if let Ok(events) = watch(server).begin(Some(&uris), None).await {
             wanted.resource_subscriptions.extend(uris.values().cloned());
@@ -151,15 +151,15 @@ pub(crate) async fn listen(
 /// every list may have changed.
 pub(crate) async fn follow(
     gateway: Arc<GatewayState>,
-    front: Arc<GatewayEndpoint>,
+    endpoint: Arc<GatewayEndpoint>,
     session: Arc<ClientSessionState>,
     start: SessionStart,
 ) {
     // Before that, whoever lists waits.
     gateway.settled().await;
-    let mut changes = ListingChanges::new(&front, &session.caller);
+    let mut changes = ListingChanges::new(&endpoint, &session.caller);
     if start == SessionStart::Restored {
-        announce(&front, &session);
+        announce(&endpoint, &session);
     }
     loop {
         tokio::select! {
@@ -175,9 +175,9 @@ pub(crate) async fn follow(
 }
 
 /// Notifies a legacy client that every list may have changed, since earlier notifications may be lost.
-pub(crate) fn announce(front: &GatewayEndpoint, session: &ClientSessionState) {
-    let menu = front.current_listing(&session.caller);
-    for (_, method) in LISTS.iter().filter(|(kind, _)| menu.has(*kind)) {
+pub(crate) fn announce(endpoint: &GatewayEndpoint, session: &ClientSessionState) {
+    let listing = endpoint.current_listing(&session.caller);
+    for (_, method) in LISTS.iter().filter(|(kind, _)| listing.has(*kind)) {
         session.notify(notification(method, &Object::empty(), None));
     }
 }
@@ -189,13 +189,13 @@ pub(crate) async fn subscribe(
     session: &Arc<ClientSessionState>,
 ) -> Result<RequestAnswer, RequestFailure> {
     let uri = request.text("uri")?;
-    let menu = request.current_listing();
-    let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
+    let listing = request.current_listing();
+    let (server, uris) = by_server(&listing, std::slice::from_ref(&uri))
         .pop_first()
         .ok_or_else(|| unknown_resource(Era::Legacy, &uri))?;
-    let (front, caller) = (&request.endpoint, &session.caller);
+    let (endpoint, caller) = (&request.endpoint, &session.caller);
     let watch = UpstreamSubscriber {
-        front,
+        endpoint,
         caller,
         offers: &session.offers,
         session: Some(session.client.clone()),
@@ -217,12 +217,12 @@ pub(crate) async fn subscribe(
 }
 
 /// Groups resources by server: the URI at the server, mapped to the URI at the client.
-fn by_server(menu: &EndpointListing, uris: &[String]) -> BTreeMap<ServerId, ClientNames> {
+fn by_server(listing: &EndpointListing, uris: &[String]) -> BTreeMap<ServerId, ClientNames> {
     let mut servers: BTreeMap<ServerId, ClientNames> = BTreeMap::new();
     for uri in uris {
         let known =
-            menu.board(PrimitiveKind::Resources).get(uri).map(|choice| choice.route.clone());
-        if let Some(route) = known.or_else(|| menu.owner(uri)) {
+            listing.board(PrimitiveKind::Resources).get(uri).map(|choice| choice.route.clone());
+        if let Some(route) = known.or_else(|| listing.owner(uri)) {
             servers.entry(route.server).or_default().insert(route.name, uri.clone());
         }
     }
@@ -246,7 +246,7 @@ fn tasks_by_server(gateway: &GatewayState, caller: &Caller, names: &[String]) ->
 
 /// A subscriber to a server's resources or tasks.
 struct UpstreamSubscriber<'a> {
-    front: &'a GatewayEndpoint,
+    endpoint: &'a GatewayEndpoint,
     caller: &'a Caller,
     offers: &'a Arc<ClientCapabilities>,
     session: Option<ClientSession>,
@@ -263,7 +263,7 @@ impl UpstreamSubscriber<'_> {
         let names = |names: Option<&ClientNames>| {
             names.into_iter().flat_map(ClientNames::keys).cloned().collect()
         };
-        let mut events = self.front.subscribe(Subscription {
+        let mut events = self.endpoint.subscribe(Subscription {
             caller: self.caller.clone(),
             server: self.server,
             resources: names(resources),
@@ -302,16 +302,16 @@ async fn updates(
 
 /// Changes to the lists of an endpoint.
 struct ListingChanges {
-    menus: tokio::sync::watch::Receiver<Arc<EndpointListing>>,
+    listings: tokio::sync::watch::Receiver<Arc<EndpointListing>>,
     known: [(u64, u64); 4],
     quiet: tokio::time::Instant,
 }
 
 impl ListingChanges {
-    fn new(front: &GatewayEndpoint, caller: &Caller) -> Self {
-        let menus = front.follow(caller);
-        let known = states(&menus.borrow());
-        Self { menus, known, quiet: tokio::time::Instant::now() }
+    fn new(endpoint: &GatewayEndpoint, caller: &Caller) -> Self {
+        let listings = endpoint.follow(caller);
+        let known = states(&listings.borrow());
+        Self { listings, known, quiet: tokio::time::Instant::now() }
     }
 
     /// Waits until a list of the filter changes and returns the methods of the notifications.
@@ -321,10 +321,10 @@ impl ListingChanges {
         wanted: impl Fn(PrimitiveKind) -> bool,
     ) -> Vec<&'static str> {
         loop {
-            let changed = states(&self.menus.borrow_and_update()) != self.known;
+            let changed = states(&self.listings.borrow_and_update()) != self.known;
             if changed {
                 tokio::time::sleep_until(self.quiet).await;
-                let now = states(&self.menus.borrow_and_update());
+                let now = states(&self.listings.borrow_and_update());
                 let mut methods = Vec::new();
                 for ((kind, method), (before, now)) in LISTS.iter().zip(self.known.iter().zip(&now))
                 {
@@ -338,15 +338,15 @@ impl ListingChanges {
                     return methods;
                 }
             }
-            if self.menus.changed().await.is_err() {
+            if self.listings.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 }
 
-fn states(menu: &EndpointListing) -> [(u64, u64); 4] {
-    LISTS.map(|(kind, _)| menu.list_state(kind))
+fn states(listing: &EndpointListing) -> [(u64, u64); 4] {
+    LISTS.map(|(kind, _)| listing.list_state(kind))
 }
 
 /// Builds a notification; for a modern client, with its subscription id.

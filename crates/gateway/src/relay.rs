@@ -50,7 +50,7 @@ pub(crate) async fn pass(
     renamed: Option<(&'static str, Json)>,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
-    match &request.speaker {
+    match &request.dialect {
         ClientDialect::Legacy(session) => {
             let made = MadeCall::new(request, call_of(request, operation, renamed));
             let server = made.server.clone();
@@ -78,7 +78,7 @@ fn call_of(
     let (caller, params) = (request.caller.clone(), tasks::without_hint(request));
     let mut call = Call::new(caller, operation, params);
     call.replaced.extend(renamed);
-    let (offers, capabilities, questions, tasks) = match &request.speaker {
+    let (offers, capabilities, questions, tasks) = match &request.dialect {
         ClientDialect::Legacy(session) => {
             let as_task = request.params.get_bytes("task").is_some();
             call.log = session.level().map_or(LogDelivery::Usual, LogDelivery::From);
@@ -125,7 +125,8 @@ pub(crate) async fn answered_in_session(
     let token = request.token();
     let level = session.level();
     let MadeCall { server, mut events } = made;
-    let mut asked = OpenElicitations { session, numbers: Vec::new(), hears: request.hears };
+    let mut asked =
+        OpenElicitations { session, numbers: Vec::new(), accepts_events: request.accepts_events };
     let names = tasks::TaskIds { store: &gateway.tasks, caller: &request.caller, server: &server };
     let about_task = |params: Object| names.related(&session.offers, params);
     loop {

@@ -23,9 +23,9 @@ pub(crate) struct ClientRequest {
     pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) params: Object,
-    pub(crate) speaker: ClientDialect,
+    pub(crate) dialect: ClientDialect,
     /// True if the client can receive messages before the answer.
-    pub(crate) hears: bool,
+    pub(crate) accepts_events: bool,
     /// Result of the search for the name in the request, if it was done already.
     pub(crate) sought: Option<NameSearch>,
     /// The transport, and the trace context in the headers that came with it.
@@ -41,7 +41,8 @@ pub(crate) type NameSearch = Result<bool, CallError>;
 impl ClientRequest {
     /// Returns a request at its endpoint.
     pub(crate) fn new(endpoint: Arc<GatewayEndpoint>, received: ReceivedRequest) -> Self {
-        let ReceivedRequest { caller, id, method, params, speaker, hears, origin } = received;
+        let ReceivedRequest { caller, id, method, params, dialect, accepts_events, origin } =
+            received;
         Self {
             endpoint,
             caller,
@@ -49,8 +50,8 @@ impl ClientRequest {
             id,
             method,
             params,
-            speaker,
-            hears,
+            dialect,
+            accepts_events,
             sought: None,
             origin,
             outcome: OnceLock::new(),
@@ -87,14 +88,14 @@ impl ClientRequest {
 
     /// Returns the session of its client, if the transport distinguishes clients.
     pub(crate) fn session(&self) -> Option<ClientSession> {
-        match &self.speaker {
+        match &self.dialect {
             ClientDialect::Modern(modern) => modern.session.clone(),
             ClientDialect::Legacy(session) => Some(session.client.clone()),
         }
     }
 
     pub(crate) fn era(&self) -> Era {
-        match self.speaker {
+        match self.dialect {
             ClientDialect::Modern(_) => Era::Modern,
             ClientDialect::Legacy(_) => Era::Legacy,
         }

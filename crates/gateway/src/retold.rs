@@ -30,8 +30,12 @@ pub(crate) fn is_included(params: &Object, level: Option<LogLevel>) -> bool {
 }
 
 /// A result with the resource URIs that clients know: of resources that were read, linked to or embedded.
-pub(crate) fn under_our_names(menu: &EndpointListing, server: &ServerId, result: Object) -> Object {
-    let Some(names) = menu.apart(server) else { return result };
+pub(crate) fn under_our_names(
+    listing: &EndpointListing,
+    server: &ServerId,
+    result: Object,
+) -> Object {
+    let Some(names) = listing.apart(server) else { return result };
     let known = |name: &String| memmem::find(result.as_bytes(), name.as_bytes()).is_some();
     if !names.keys().any(known) {
         return result;

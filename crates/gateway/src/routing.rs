@@ -13,26 +13,26 @@ pub(crate) type ServerOperation = (Operation, Option<(&'static str, Json)>);
 
 /// Returns the operation of a request, resolving names by the listing of its endpoint.
 pub(crate) fn route(
-    menu: &EndpointListing,
+    listing: &EndpointListing,
     request: &ClientRequest,
 ) -> Result<ServerOperation, RequestFailure> {
     let target =
         |route: &CatalogRoute| Target { server: route.server.clone(), name: route.name.clone() };
-    let named = |kind: PrimitiveKind, given: &str| match menu.board(kind).get(given) {
+    let named = |kind: PrimitiveKind, given: &str| match listing.board(kind).get(given) {
         Some(choice) => Ok(target(&choice.route)),
         None if kind == PrimitiveKind::Tools => {
             match request.endpoint.unlisted(&request.caller, given) {
                 Some(Ok(target)) => Ok(target),
                 Some(Err(hint)) => Err(unknown_item(kind.singular(), given, Some(&hint))),
-                None => Err(no_such(menu, kind, given)),
+                None => Err(no_such(listing, kind, given)),
             }
         }
-        None => Err(no_such(menu, kind, given)),
+        None => Err(no_such(listing, kind, given)),
     };
     let resource = |uri: &str| {
         let known =
-            menu.board(PrimitiveKind::Resources).get(uri).map(|choice| choice.route.clone());
-        let route = known.or_else(|| menu.owner(uri));
+            listing.board(PrimitiveKind::Resources).get(uri).map(|choice| choice.route.clone());
+        let route = known.or_else(|| listing.owner(uri));
         route.ok_or_else(|| unknown_resource(request.era(), uri))
     };
     match request.method.as_str() {
@@ -48,13 +48,13 @@ pub(crate) fn route(
             let CatalogRoute { server, name: uri } = resource(&request.text("uri")?)?;
             Ok((Operation::ReadResource { server, uri }, None))
         }
-        _ => completed(menu, request),
+        _ => completed(listing, request),
     }
 }
 
 /// Returns the operation of a completion, addressed to the server of the completed prompt or template.
 fn completed(
-    menu: &EndpointListing,
+    listing: &EndpointListing,
     request: &ClientRequest,
 ) -> Result<ServerOperation, RequestFailure> {
     let invalid =
@@ -67,8 +67,8 @@ fn completed(
         _ => return Err(invalid()),
     };
     let given = reference.text(member).ok_or_else(invalid)?;
-    let choice = kinds.iter().find_map(|kind| menu.board(*kind).get(&given));
-    let choice = choice.ok_or_else(|| no_such(menu, kinds[0], &given))?;
+    let choice = kinds.iter().find_map(|kind| listing.board(*kind).get(&given));
+    let choice = choice.ok_or_else(|| no_such(listing, kinds[0], &given))?;
     let (server, method) = (choice.route.server.clone(), request.method.clone().into());
     let operation = Operation::Other { server, method };
     if choice.route.name == given {
@@ -80,8 +80,8 @@ fn completed(
     Ok((operation, Some(("ref", writer.finish()))))
 }
 
-fn no_such(menu: &EndpointListing, kind: PrimitiveKind, given: &str) -> RequestFailure {
-    let near = nearest(given, menu.board(kind).names());
+fn no_such(listing: &EndpointListing, kind: PrimitiveKind, given: &str) -> RequestFailure {
+    let near = nearest(given, listing.board(kind).names());
     let hint = near.first().map(|near| format!("did you mean `{near}`?"));
     unknown_item(kind.singular(), given, hint.as_deref())
 }

@@ -40,16 +40,16 @@ pub(crate) async fn find_target(
 /// Waits for the servers that may have an item; `None` if the caller's listing has it already.
 pub(crate) async fn seek(
     gateway: &GatewayState,
-    front: &GatewayEndpoint,
+    endpoint: &GatewayEndpoint,
     caller: &Caller,
     kind: PrimitiveKind,
     name: &str,
 ) -> Option<NameSearch> {
-    if name.is_empty() || front.current_listing(caller).board(kind).get(name).is_some() {
+    if name.is_empty() || endpoint.current_listing(caller).board(kind).get(name).is_some() {
         return None;
     }
-    let missing = front.missing(caller, kind, name);
-    let sought = Box::pin(front.toolbox().find_missing(missing)).await;
+    let missing = endpoint.missing(caller, kind, name);
+    let sought = Box::pin(endpoint.toolbox().find_missing(missing)).await;
     if matches!(sought, Ok(true)) {
         gateway.refresh();
     }

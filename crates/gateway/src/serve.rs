@@ -102,7 +102,7 @@ fn traced(gateway: &GatewayState, request: &mut ClientRequest) -> Option<CallSpa
     }
     let name = known_name(request);
     let id = request.id.json().to_string();
-    let (session, revision) = match &request.speaker {
+    let (session, revision) = match &request.dialect {
         ClientDialect::Modern(_) => (None, Revision::NEWEST_MODERN),
         ClientDialect::Legacy(session) => (Some(session.id.as_str()), session.revision),
     };
@@ -140,7 +140,7 @@ async fn until_cancelled(
     request: &ClientRequest,
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
-    let session = match &request.speaker {
+    let session = match &request.dialect {
         ClientDialect::Modern(_) => None,
         ClientDialect::Legacy(session) => Some(session),
     };
@@ -172,7 +172,7 @@ async fn run(
 ) -> Result<RequestAnswer, RequestFailure> {
     spelling::check(&request.method, &request.params)?;
     let method = request.method.as_str();
-    match (method, &request.speaker) {
+    match (method, &request.dialect) {
         ("server/discover", ClientDialect::Modern(_)) => return Ok(discover(request)),
         ("ping", ClientDialect::Legacy(_)) => {
             return Ok(RequestAnswer::result(&request.id, &empty()));
@@ -188,7 +188,7 @@ async fn run(
         }
         return list(request, kind, gateway.settings.limits.page_items);
     }
-    match (method, &request.speaker) {
+    match (method, &request.dialect) {
         ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _) => {
             relay::relay(gateway, request, emitter).await
         }
@@ -232,20 +232,22 @@ fn list(
     kind: PrimitiveKind,
     items: usize,
 ) -> Result<RequestAnswer, RequestFailure> {
-    let menu = request.current_listing();
-    let promised = match &request.speaker {
+    let listing = request.current_listing();
+    let promised = match &request.dialect {
         ClientDialect::Legacy(session) => session.is_promised_all(),
         ClientDialect::Modern(_) => false,
     };
-    if !menu.has(kind) && !promised {
+    if !listing.has(kind) && !promised {
         return Err(RequestFailure::unknown_method(&request.method));
     }
     let cursor = match request.params.get("cursor") {
         None => None,
         Some(cursor) => Some(cursor.text().ok_or_else(stale)?.into_owned()),
     };
-    let page =
-        menu.board(kind).page(kind, request.era(), cursor.as_deref(), items).ok_or_else(stale)?;
+    let page = listing
+        .board(kind)
+        .page(kind, request.era(), cursor.as_deref(), items)
+        .ok_or_else(stale)?;
     Ok(RequestAnswer::result(&request.id, &page))
 }
 
@@ -255,16 +257,16 @@ fn stale() -> RequestFailure {
 
 /// Answers `server/discover` of a modern client.
 fn discover(request: &ClientRequest) -> RequestAnswer {
-    let menu = request.current_listing();
+    let listing = request.current_listing();
     let mut writer = ObjectWriter::new();
     let revisions = Json::from(json!(consort_server::modern_revisions()));
     writer.raw("supportedVersions", revisions.as_bytes());
-    writer.raw("capabilities", menu.capabilities(Era::Modern).as_bytes());
-    if let Some(instructions) = menu.instructions() {
+    writer.raw("capabilities", listing.capabilities(Era::Modern).as_bytes());
+    if let Some(instructions) = listing.instructions() {
         writer.text("instructions", &instructions);
     }
     writer.text("resultType", "complete");
-    writer.number("ttlMs", if menu.is_partial() { PARTIAL_TTL } else { ABOUT_TTL });
+    writer.number("ttlMs", if listing.is_partial() { PARTIAL_TTL } else { ABOUT_TTL });
     writer.text("cacheScope", "private");
     writer.object("_meta", |meta| {
         meta.raw("io.modelcontextprotocol/serverInfo", crate::handshake::identity().as_bytes());
@@ -301,8 +303,8 @@ async fn unknown(
             | "resources/unsubscribe"
             | "subscriptions/listen"
     ) || request.method.starts_with("notifications/");
-    let menu = request.current_listing();
-    let server = menu.only().filter(|_| !ours);
+    let listing = request.current_listing();
+    let server = listing.only().filter(|_| !ours);
     let server = server.ok_or_else(|| RequestFailure::unknown_method(&request.method))?;
     let (server, method) = (server.clone(), request.method.clone().into());
     relay::pass(gateway, request, Operation::Other { server, method }, None, emitter).await

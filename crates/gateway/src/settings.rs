@@ -65,7 +65,9 @@ impl ServedToolboxSet {
 
 impl fmt::Debug for ServedToolboxSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Toolboxes").field("profiles", &self.profiles.keys()).finish_non_exhaustive()
+        f.debug_struct("ServedToolboxSet")
+            .field("profiles", &self.profiles.keys())
+            .finish_non_exhaustive()
     }
 }
 

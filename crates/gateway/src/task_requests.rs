@@ -22,7 +22,7 @@ pub(crate) async fn serve(
     emitter: &StreamSender<ClientMessage>,
 ) -> Result<RequestAnswer, RequestFailure> {
     let modern = matches!(request.method.as_str(), "tasks/get" | "tasks/update" | "tasks/cancel");
-    match &request.speaker {
+    match &request.dialect {
         ClientDialect::Modern(_) if !modern => {
             return Err(RequestFailure::unknown_method(&request.method));
         }
@@ -36,7 +36,7 @@ pub(crate) async fn serve(
     let unknown =
         || RequestFailure::new(INVALID_PARAMS, format!("unknown task `{}`", given.escape_debug()));
     let ticket = open(&gateway.tasks, &request.caller, &given).ok_or_else(unknown)?;
-    let result = match (&request.speaker, request.method.as_str(), ticket.legacy.is_some()) {
+    let result = match (&request.dialect, request.method.as_str(), ticket.legacy.is_some()) {
         (ClientDialect::Modern(modern), method, true) => {
             let about = TaskRequest::new(request, &ticket, &modern.offers);
             match method {
@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     let result = tasks::with_result(&result, |result| {
         under_our_names(&request.current_listing(), &ticket.server, result)
     });
-    let result = match &request.speaker {
+    let result = match &request.dialect {
         ClientDialect::Modern(_) => era_results::modern(&request.method, &result),
         ClientDialect::Legacy(session) => {
             let result = under_our_names(&request.current_listing(), &ticket.server, result);
@@ -80,13 +80,13 @@ async fn list(
     gateway: &Arc<GatewayState>,
     request: &ClientRequest,
 ) -> Result<RequestAnswer, RequestFailure> {
-    let ClientDialect::Legacy(session) = &request.speaker else {
+    let ClientDialect::Legacy(session) = &request.dialect else {
         return Err(RequestFailure::unknown_method(&request.method));
     };
     let most = gateway.settings.limits.task_pages;
-    let menu = request.current_listing();
+    let listing = request.current_listing();
     let mut tasks = Vec::new();
-    for server in menu.offering("tasks.list") {
+    for server in listing.offering("tasks.list") {
         let names = TaskIds { store: &gateway.tasks, caller: &request.caller, server };
         let mut cursor: Option<String> = None;
         for page in 1.. {

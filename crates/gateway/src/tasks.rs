@@ -115,7 +115,7 @@ pub(crate) fn open(store: &TaskStore, caller: &Caller, name: &str) -> Option<Tas
 /// Returns the parameters of a request to forward. Only a legacy client requests a task with `task`; a modern client's
 /// `task` is dropped.
 pub(crate) fn without_hint(request: &ClientRequest) -> Object {
-    let modern = matches!(request.speaker, ClientDialect::Modern(_));
+    let modern = matches!(request.dialect, ClientDialect::Modern(_));
     if !modern || request.params.get_bytes("task").is_none() {
         return request.params.clone();
     }
@@ -144,7 +144,7 @@ pub(crate) fn created(
         return renamed(result, &name);
     };
     let task = state.text("taskId").unwrap_or_default();
-    match &request.speaker {
+    match &request.dialect {
         ClientDialect::Legacy(session) => {
             let name = names.of(task.clone(), Some(&session.offers));
             status::notify_legacy(

@@ -26,8 +26,8 @@ pub(crate) enum ResponseBody {
     Whole(Option<BodyChunks>),
     /// A stream of events.
     Events(Box<EventStreamBody>),
-    /// A body that a site produces.
-    Site(Box<StreamedBody>),
+    /// A body that a route produces.
+    Route(Box<StreamedBody>),
 }
 
 impl ResponseBody {
@@ -40,13 +40,13 @@ impl ResponseBody {
         match self {
             Self::Whole(_) => false,
             Self::Events(events) => matches!(events.source, EventSource::Stream(_)),
-            Self::Site(_) => self.is_endless(),
+            Self::Route(_) => self.is_endless(),
         }
     }
 
     /// Returns true if nothing waits for its end.
     pub(crate) fn is_endless(&self) -> bool {
-        matches!(self, Self::Site(body) if body.is_endless())
+        matches!(self, Self::Route(body) if body.is_endless())
     }
 }
 
@@ -160,7 +160,7 @@ impl HttpBody for ResponseBody {
                 }
                 polled.map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
             }
-            Self::Site(body) => body.poll(cx).map(|bytes| bytes.map(|it| Ok(Frame::data(it)))),
+            Self::Route(body) => body.poll(cx).map(|bytes| bytes.map(|it| Ok(Frame::data(it)))),
         }
     }
 
@@ -173,7 +173,7 @@ impl HttpBody for ResponseBody {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Events(_) | Self::Site(_) => SizeHint::default(),
+            Self::Events(_) | Self::Route(_) => SizeHint::default(),
         }
     }
 }

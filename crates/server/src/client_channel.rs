@@ -201,11 +201,11 @@ impl ClientChannel {
         self: &Arc<Self>,
         id: RequestId,
         body: Notification,
-        speaker: ClientDialect,
+        dialect: ClientDialect,
         origin: RequestOrigin,
     ) {
         let cancelled = CancellationToken::new();
-        let modern = matches!(speaker, ClientDialect::Modern(_));
+        let modern = matches!(dialect, ClientDialect::Modern(_));
         if modern && !self.begin(&id, &cancelled) {
             let failure = RequestFailure::new(
                 -32600,
@@ -216,12 +216,12 @@ impl ClientChannel {
         let endless = modern && body.method == "subscriptions/listen";
         let lasts = if endless { TaskLifetime::Always } else { TaskLifetime::Once };
         let request = ReceivedRequest {
-            caller: speaker.identify(&self.caller),
+            caller: dialect.identify(&self.caller),
             id: id.clone(),
             method: body.method,
             params: body.params,
-            speaker,
-            hears: true,
+            dialect,
+            accepts_events: true,
             origin,
         };
         let pipe = Arc::clone(self);

@@ -204,15 +204,15 @@ impl From<AuthError> for RequestRejection {
 }
 
 /// Authenticates a request to a site, by the methods that the site accepts.
-pub(crate) async fn visit(
+pub(crate) async fn request_context(
     door: BrowserSignIn,
-    entrance: RouteAccess,
+    access: RouteAccess,
     endpoint: &RequestedEndpoint<'_>,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<HttpRequestContext, RequestRejection> {
     let authenticator = Arc::clone(&door.authenticator);
-    if entrance == RouteAccess::Token || headers.contains_key(AUTHORIZATION) {
+    if access == RouteAccess::Token || headers.contains_key(AUTHORIZATION) {
         let caller = Some(authenticate(&*authenticator, endpoint, headers).await?);
         return Ok(HttpRequestContext { caller, sign_in: door, session: None });
     }
@@ -224,10 +224,10 @@ pub(crate) async fn visit(
     let reads = matches!(*method, Method::GET | Method::HEAD);
     match &session {
         Some(_) if !reads && page != RequestingPage::Own => Err(RequestRejection::Page),
-        None if entrance != RouteAccess::Open && has_cookie(headers) => {
+        None if access != RouteAccess::Open && has_cookie(headers) => {
             Err(RequestRejection::Session)
         }
-        None if entrance != RouteAccess::Open => Err(RequestRejection::Token),
+        None if access != RouteAccess::Open => Err(RequestRejection::Token),
         _ => {
             let caller = session.as_ref().map(|session| session.caller().clone());
             Ok(HttpRequestContext { caller, sign_in: door, session })

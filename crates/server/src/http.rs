@@ -76,7 +76,7 @@ async fn respond(
     // Pages of others never use what a browser session opens.
     let for_pages = || {
         let path = request.uri().path();
-        routes::at(server, path).is_none_or(|site| site.entrance(path) == RouteAccess::Token)
+        routes::at(server, path).is_none_or(|routes| routes.access(path) == RouteAccess::Token)
     };
     let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages());
     let Some(origin) = origin else {
@@ -105,24 +105,24 @@ async fn admit(
     let (path, headers) = (request.uri().path(), request.headers());
     let endpoint = RequestedEndpoint { path };
     let meant = guard::check_host(&server.settings.hosts, origins, request.uri(), headers);
-    if let Some(site) = routes::at(server, path) {
+    if let Some(routes) = routes::at(server, path) {
         let is_tls = end.is_tls == Some(true);
         let door = BrowserSignIn { is_tls, ..server.sign_in() };
-        let (entrance, method) = (site.entrance(path), request.method());
-        let visit = match meant {
-            Ok(()) => guard::visit(door, entrance, &endpoint, method, headers).await,
+        let (access, method) = (routes.access(path), request.method());
+        let context = match meant {
+            Ok(()) => guard::request_context(door, access, &endpoint, method, headers).await,
             Err(refused) => Err(refused),
         };
-        return match visit {
-            Ok(visit)
-                if !visit.caller.as_ref().is_none_or(|it| server.shares.admit(client, it)) =>
+        return match context {
+            Ok(context)
+                if !context.caller.as_ref().is_none_or(|it| server.shares.admit(client, it)) =>
             {
                 no_share()
             }
-            Ok(visit) => Box::pin(routes::respond(server, &**site, visit, request)).await,
+            Ok(context) => Box::pin(routes::respond(server, &**routes, context, request)).await,
             Err(refused) => {
                 server.note_refusal(refused, &request, end);
-                routes::refused(server, &**site, &endpoint, refused).await
+                routes::refused(server, &**routes, &endpoint, refused).await
             }
         };
     }
@@ -145,9 +145,9 @@ async fn admit(
         return health::metrics(server, &caller);
     }
     match server.handler.endpoint(path, &caller) {
-        Some(EndpointPath::Mcp(front)) => post::respond(server, front, caller, request).await,
-        Some(EndpointPath::Sse(front)) => {
-            Box::pin(sse::respond(server, front, caller, request)).await
+        Some(EndpointPath::Mcp(endpoint)) => post::respond(server, endpoint, caller, request).await,
+        Some(EndpointPath::Sse(endpoint)) => {
+            Box::pin(sse::respond(server, endpoint, caller, request)).await
         }
         None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
     }

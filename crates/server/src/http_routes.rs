@@ -15,11 +15,11 @@ use crate::browser_session::{BrowserSession, BrowserSignIn};
 /// HTTP routes beside MCP. The server calls an implementation for the paths that it has, after the same checks as for
 /// all other requests.
 pub trait HttpRoutes: Send + Sync {
-    /// Returns true if the site may serve this path, which is none of the server's own.
+    /// Returns true if these routes may serve this path, which is none of the server's own.
     fn has(&self, path: &str) -> bool;
 
     /// Returns the authentication that this path requires.
-    fn entrance(&self, _path: &str) -> RouteAccess {
+    fn access(&self, _path: &str) -> RouteAccess {
         RouteAccess::Token
     }
 
@@ -27,13 +27,13 @@ pub trait HttpRoutes: Send + Sync {
     /// because the client disconnected.
     fn answer(
         &self,
-        visit: HttpRequestContext,
+        context: HttpRequestContext,
         request: Request<Bytes>,
-    ) -> BoxFuture<'static, Response<SiteBody>>;
+    ) -> BoxFuture<'static, Response<RouteBody>>;
 
-    /// Returns a refusal by the server, in a form that the site's clients understand.
-    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
-        let mut response = Response::new(SiteBody::Whole(format!("{message}\n").into()));
+    /// Returns a refusal by the server, in a form that the clients of these routes understand.
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<RouteBody> {
+        let mut response = Response::new(RouteBody::Whole(format!("{message}\n").into()));
         *response.status_mut() = status;
         let kind = HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -41,7 +41,7 @@ pub trait HttpRoutes: Send + Sync {
     }
 }
 
-/// Authentication that a path of a site requires.
+/// Authentication that a path of a routes requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteAccess {
     /// A token, as everywhere.
@@ -52,7 +52,7 @@ pub enum RouteAccess {
     Open,
 }
 
-/// Context of a request to a site.
+/// Context of a request to a routes.
 #[derive(Clone, Debug)]
 pub struct HttpRequestContext {
     /// The caller; at an open path, if known.
@@ -63,8 +63,8 @@ pub struct HttpRequestContext {
     pub session: Option<Arc<BrowserSession>>,
 }
 
-/// The body of a site's response.
-pub enum SiteBody {
+/// The body of a routes's response.
+pub enum RouteBody {
     /// A complete body.
     Whole(Bytes),
     /// A body that is produced as it is read. A stream of events sends keep-alives while it is idle.
@@ -73,7 +73,7 @@ pub enum SiteBody {
     Endless(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
-impl fmt::Debug for SiteBody {
+impl fmt::Debug for RouteBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),

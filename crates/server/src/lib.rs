@@ -68,7 +68,7 @@ pub use forwarded::{
     ProxySettings, TrustedProxy,
 };
 pub use guard::{HostPattern, InvalidHost};
-pub use http_routes::{HttpRequestContext, HttpRoutes, RouteAccess, SiteBody};
+pub use http_routes::{HttpRequestContext, HttpRoutes, RouteAccess, RouteBody};
 pub use lifecycle::ServerLifecycle;
 pub use limits::TransportLimits;
 pub use permissions::ClientPermissions;

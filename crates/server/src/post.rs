@@ -54,9 +54,9 @@ pub(crate) async fn respond(
             }
             match posted {
                 PostResult::Answered(reply) => reply,
-                PostResult::Request(answering, session, hears) => {
+                PostResult::Request(answering, session, accepts_events) => {
                     let attended = AttendedRequest::new(server, &here.caller, session, answering);
-                    answer(attended, hears).await
+                    answer(attended, accepts_events).await
                 }
                 PostResult::Pending(_) => unreachable!("what is pending ends"),
             }
@@ -153,8 +153,8 @@ impl<'a> PostContext<'a> {
         for read in messages {
             match read {
                 Ok(JsonRpcMessage::Request { id, body }) => {
-                    let speaker = ClientDialect::Legacy(Arc::clone(&session));
-                    let answering = self.serve(id, body, speaker, false);
+                    let dialect = ClientDialect::Legacy(Arc::clone(&session));
+                    let answering = self.serve(id, body, dialect, false);
                     let session = Some(Arc::clone(&session));
                     let mut answering =
                         AttendedRequest::new(self.server, &self.caller, session, answering);
@@ -192,19 +192,21 @@ impl<'a> PostContext<'a> {
                 return self.mismatch(answer);
             }
         };
-        let hears = accepts_events(&headers);
+        let accepts_events = accepts_events(&headers);
         let is_tool_call = body.method == "tools/call";
-        let request = self.received(id, body, ClientDialect::Modern(modern), hears);
+        let request = self.received(id, body, ClientDialect::Modern(modern), accepts_events);
         let endpoint = Arc::clone(&self.endpoint);
         if !is_tool_call {
-            return PostResult::Request(endpoint.serve(request), None, hears);
+            return PostResult::Request(endpoint.serve(request), None, accepts_events);
         }
         match endpoint.serve_tool_call(request, headers) {
-            CheckedCall::Answering(answering) => PostResult::Request(answering, None, hears),
+            CheckedCall::Answering(answering) => {
+                PostResult::Request(answering, None, accepts_events)
+            }
             CheckedCall::Mismatch(answer) => self.mismatch(answer),
             CheckedCall::Pending(pending) => PostResult::Pending(Box::pin(async move {
                 match pending.await {
-                    Ok(answering) => PostResult::Request(answering, None, hears),
+                    Ok(answering) => PostResult::Request(answering, None, accepts_events),
                     Err(answer) => self.send(400, answer).await.into(),
                 }
             })),
@@ -288,35 +290,39 @@ impl<'a> PostContext<'a> {
         body: Notification,
         session: Arc<ClientSessionState>,
     ) -> PostResult<'a> {
-        let hears = accepts_events(headers);
-        let speaker = ClientDialect::Legacy(Arc::clone(&session));
-        PostResult::Request(self.serve(id, body, speaker, hears), Some(session), hears)
+        let accepts_events = accepts_events(headers);
+        let dialect = ClientDialect::Legacy(Arc::clone(&session));
+        PostResult::Request(
+            self.serve(id, body, dialect, accepts_events),
+            Some(session),
+            accepts_events,
+        )
     }
 
     fn serve(
         &self,
         id: RequestId,
         body: Notification,
-        speaker: ClientDialect,
-        hears: bool,
+        dialect: ClientDialect,
+        accepts_events: bool,
     ) -> AnsweringRequest {
-        Arc::clone(&self.endpoint).serve(self.received(id, body, speaker, hears))
+        Arc::clone(&self.endpoint).serve(self.received(id, body, dialect, accepts_events))
     }
 
     fn received(
         &self,
         id: RequestId,
         body: Notification,
-        speaker: ClientDialect,
-        hears: bool,
+        dialect: ClientDialect,
+        accepts_events: bool,
     ) -> ReceivedRequest {
         ReceivedRequest {
-            caller: speaker.identify(&self.caller),
+            caller: dialect.identify(&self.caller),
             id,
             method: body.method,
             params: body.params,
-            speaker,
-            hears,
+            dialect,
+            accepts_events,
             origin: self.origin.clone(),
         }
     }

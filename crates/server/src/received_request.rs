@@ -31,9 +31,9 @@ pub struct ReceivedRequest {
     /// The parameters.
     pub params: Object,
     /// The era and the declarations of the client.
-    pub speaker: ClientDialect,
+    pub dialect: ClientDialect,
     /// True if the client can receive messages before the answer.
-    pub hears: bool,
+    pub accepts_events: bool,
     /// The transport, and the trace context in the headers that came with it.
     pub origin: RequestOrigin,
 }

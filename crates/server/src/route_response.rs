@@ -11,25 +11,25 @@ use crate::authenticator::RequestedEndpoint;
 use crate::body::ResponseBody;
 use crate::browser_session::BrowserSession;
 use crate::guard::RequestRejection;
-use crate::http_routes::{HttpRequestContext, HttpRoutes, SiteBody};
+use crate::http_routes::{HttpRequestContext, HttpRoutes, RouteBody};
 use crate::reply::{HttpReply, challenged, held};
 use crate::request_body::read_any;
 use crate::server_state::ServerState;
 use crate::streamed_body::StreamedBody;
 
-/// Returns the site that has this path, if one has.
+/// Returns the set of routes that has this path.
 pub(crate) fn at<'a>(server: &'a ServerState, path: &str) -> Option<&'a Arc<dyn HttpRoutes>> {
-    server.settings.sites.iter().find(|site| site.has(path))
+    server.settings.routes.iter().find(|routes| routes.has(path))
 }
 
 /// Returns the response to a refused request.
 pub(crate) async fn refused(
     server: &ServerState,
-    site: &dyn HttpRoutes,
+    routes: &dyn HttpRoutes,
     endpoint: &RequestedEndpoint<'_>,
     refused: RequestRejection,
 ) -> HttpReply {
-    let reply = site.refuse(refused.status(), refused.message());
+    let reply = routes.refuse(refused.status(), refused.message());
     let reply = into_reply(server, None, reply, None).await;
     if refused.status() != StatusCode::UNAUTHORIZED {
         return reply;
@@ -37,45 +37,45 @@ pub(crate) async fn refused(
     challenged(reply, &*server.authenticator(), endpoint)
 }
 
-/// Passes a request to a site.
+/// Passes a request to its route.
 pub(crate) async fn respond(
     server: &ServerState,
-    site: &dyn HttpRoutes,
-    visit: HttpRequestContext,
+    routes: &dyn HttpRoutes,
+    context: HttpRequestContext,
     request: Request<Incoming>,
 ) -> HttpReply {
     let (head, body) = request.into_parts();
-    let (session, caller) = (visit.session.clone(), visit.caller.clone());
+    let (session, caller) = (context.session.clone(), context.caller.clone());
     let response = match read_any(server, caller.as_ref(), &head.headers, body).await {
         Ok(body) => {
             if !server.handler.is_settled() {
                 server.handler.settled().await;
             }
-            site.answer(visit, Request::from_parts(head, body)).await
+            routes.answer(context, Request::from_parts(head, body)).await
         }
-        Err(bad) => site.refuse(bad.status(), bad.message()),
+        Err(bad) => routes.refuse(bad.status(), bad.message()),
     };
     into_reply(server, caller.as_ref(), response, session).await
 }
 
-/// Converts a site's response for sending. A stream ends with the browser session that requested it.
+/// Converts the response of a route for sending. A stream ends with the browser session that requested it.
 async fn into_reply(
     server: &ServerState,
     caller: Option<&Caller>,
-    response: Response<SiteBody>,
+    response: Response<RouteBody>,
     session: Option<Arc<BrowserSession>>,
 ) -> HttpReply {
     let observer = &server.observer;
     observer.route_answered(response.status().as_u16());
     let (mut head, body) = response.into_parts();
     let body = match body {
-        SiteBody::Whole(bytes) => {
+        RouteBody::Whole(bytes) => {
             observer.sent(bytes.len());
             ResponseBody::Whole(Some(held(server, caller, bytes.into()).await))
         }
-        body @ (SiteBody::Stream(_) | SiteBody::Endless(_)) => {
-            let over = matches!(body, SiteBody::Endless(_));
-            let (SiteBody::Stream(stream) | SiteBody::Endless(stream)) = body else {
+        body @ (RouteBody::Stream(_) | RouteBody::Endless(_)) => {
+            let over = matches!(body, RouteBody::Endless(_));
+            let (RouteBody::Stream(stream) | RouteBody::Endless(stream)) = body else {
                 unreachable!("it is one of them")
             };
             let over = over.then(|| Box::pin(server.lifecycle.draining.clone().cancelled_owned()));
@@ -91,7 +91,7 @@ async fn into_reply(
             let request = Arc::clone(&server.lifecycle.requests);
             let session =
                 session.map(|session| (Box::pin(session.ended.clone().cancelled_owned()), session));
-            ResponseBody::Site(Box::new(StreamedBody {
+            ResponseBody::Route(Box::new(StreamedBody {
                 stream,
                 over,
                 session,

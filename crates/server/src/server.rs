@@ -69,13 +69,13 @@ impl McpServer {
     }
 
     /// Serves the client on a pair of streams, until it closes the input or the server is drained.
-    pub async fn serve_pipe(
+    pub async fn serve_streams(
         &self,
         endpoint: Arc<dyn ServedEndpoint>,
         input: impl AsyncRead + Unpin + Send,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) {
-        stdio::serve_pipe(&self.0, endpoint, input, output).await;
+        stdio::serve_streams(&self.0, endpoint, input, output).await;
     }
 
     /// Answers `/readyz` with 503 for [`TransportLimits::lame_duck`] while requests are served as before: load balancers

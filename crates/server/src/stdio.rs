@@ -18,7 +18,7 @@ use crate::server_state::ServerState;
 const LONG: usize = 1 << 20;
 
 /// Serves the client on a pair of streams, until it closes the input or the server is drained.
-pub(crate) async fn serve_pipe(
+pub(crate) async fn serve_streams(
     server: &ServerState,
     endpoint: Arc<dyn ServedEndpoint>,
     input: impl AsyncRead + Unpin + Send,

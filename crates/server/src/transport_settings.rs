@@ -26,7 +26,7 @@ pub struct TransportSettings {
     /// Permissions of web origins other than the server's own and of callers other than the owner.
     pub permissions: ClientPermissions,
     /// HTTP routes served besides MCP.
-    pub sites: Vec<Arc<dyn HttpRoutes>>,
+    pub routes: Vec<Arc<dyn HttpRoutes>>,
     /// Limits and timeouts.
     pub limits: TransportLimits,
     /// The memory budget of large bodies and answers, shared with the readers of server messages; a budget of
@@ -51,7 +51,7 @@ impl Default for TransportSettings {
             hosts: Vec::new(),
             proxies: ProxySettings::default(),
             permissions: ClientPermissions::default(),
-            sites: Vec::new(),
+            routes: Vec::new(),
             limits: TransportLimits::default(),
             budget: None,
             key: SealingKey::default(),

@@ -7,7 +7,7 @@ use consort_agent::openai::{ApiError, ApiRequest, ApiResponse, OptionsProvider, 
 use consort_agent::{Agent, Conversation, RunEvent, RunReport, RunStatus};
 use consort_core::{Caller, DrivenStream, IdentityId};
 use consort_models::ReplyDelivery;
-use consort_server::SiteBody;
+use consort_server::RouteBody;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
@@ -53,7 +53,7 @@ impl CompletionRun {
     }
 
     /// The response, sent when the run ends or, for a stream, when output begins.
-    pub(super) async fn respond(mut self) -> Result<Response<SiteBody>, ApiError> {
+    pub(super) async fn respond(mut self) -> Result<Response<RouteBody>, ApiError> {
         if self.request.delivery == ReplyDelivery::Complete {
             let report = loop {
                 match self.events.next().await {
@@ -99,7 +99,7 @@ impl CompletionRun {
                 }
             }
         });
-        let mut response = Response::new(SiteBody::Stream(Box::pin(stream)));
+        let mut response = Response::new(RouteBody::Stream(Box::pin(stream)));
         let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
         response.headers_mut().insert(CONTENT_TYPE, kind);
         Ok(response)

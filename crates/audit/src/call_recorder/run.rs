@@ -75,7 +75,7 @@ impl RunRecord {
         let entry = self.records.ledger.as_ref().map(|ledger| {
             ledger.begin(CallIntent {
                 caller: self.caller.clone(),
-                front: ENDPOINT.into(),
+                endpoint: ENDPOINT.into(),
                 server: None,
                 method: CallIntent::CHAT.into(),
                 name: self.agent.model.clone(),

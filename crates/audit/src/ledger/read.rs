@@ -52,7 +52,7 @@ pub struct CallRow {
     /// Name of the caller.
     pub caller: String,
     /// The endpoint.
-    pub front: String,
+    pub endpoint: String,
     /// The server that was called.
     pub server: Option<String>,
     /// For example `tools/call`.
@@ -311,7 +311,7 @@ pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusq
         micros,
         caller_kind: row.get("caller_kind")?,
         caller: row.get("caller")?,
-        front: row.get("front")?,
+        endpoint: row.get("front")?,
         server: row.get("server")?,
         method: row.get("method")?,
         name: row.get("name")?,

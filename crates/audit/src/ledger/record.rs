@@ -44,7 +44,7 @@ pub struct CallIntent {
     /// The caller.
     pub caller: Caller,
     /// The endpoint: for example `mcp`, a profile's name, or `agents`.
-    pub front: Arc<str>,
+    pub endpoint: Arc<str>,
     /// The server that is called, if known.
     pub server: Option<ServerId>,
     /// For example `tools/call`.
@@ -315,7 +315,7 @@ impl<'a> LedgerRecord<'a> {
             number(self.call),
             of(|it| it.caller.kind.as_str()),
             of(|it| it.caller.name()),
-            of(|it| &it.front),
+            of(|it| &it.endpoint),
             self.intent
                 .and_then(|it| it.server.as_ref())
                 .map_or(ValueRef::Null, |it| text(it.as_str())),

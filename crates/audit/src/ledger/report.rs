@@ -73,7 +73,7 @@ impl ReportKey {
                 Some(server) => format!("{server}.{}", call.name),
                 None => call.name.clone(),
             },
-            Self::Endpoint => call.front.clone(),
+            Self::Endpoint => call.endpoint.clone(),
             Self::Outcome => {
                 call.outcome.map_or(CallFilter::UNFINISHED, OutcomeClass::as_str).to_owned()
             }

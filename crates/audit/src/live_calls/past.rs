@@ -24,7 +24,7 @@ impl From<CallRow> for LiveCall {
         let sha256 = bytes(&row.digest);
         let intent = CallIntent {
             caller: recorded_caller(&row.caller_kind, row.caller),
-            front: row.front.into(),
+            endpoint: row.endpoint.into(),
             server: row.server.and_then(|server| server.parse().ok()),
             method: row.method.into(),
             name: row.name,

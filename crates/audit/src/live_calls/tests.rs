@@ -12,7 +12,7 @@ use crate::ledger::{
 fn intent(name: &str) -> Arc<CallIntent> {
     Arc::new(CallIntent {
         caller: Caller::client("ada"),
-        front: "mcp".into(),
+        endpoint: "mcp".into(),
         server: Some("demo".parse().unwrap()),
         method: "tools/call".into(),
         name: name.to_owned(),

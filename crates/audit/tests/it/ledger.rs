@@ -20,7 +20,7 @@ use tempfile::TempDir;
 fn intent(name: &str) -> CallIntent {
     CallIntent {
         caller: Caller::agent("ada"),
-        front: "claude-desktop".into(),
+        endpoint: "claude-desktop".into(),
         server: Some("demo".parse().unwrap()),
         method: "tools/call".into(),
         name: name.to_owned(),

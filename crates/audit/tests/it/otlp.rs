@@ -97,16 +97,16 @@ async fn a_call_is_a_span_of_ours_and_a_child_of_it() {
         via: Some(MessageTransport::Http),
         ..SpanDescription::new(SpanKind::Server, "tools/call")
     };
-    let mut front = exporter.tracer().begin(&about, Some(&parent));
-    front.set("consort.rounds", SpanAttribute::Number(2));
+    let mut endpoint = exporter.tracer().begin(&about, Some(&parent));
+    endpoint.set("consort.rounds", SpanAttribute::Number(2));
     let about = SpanDescription {
         server: Some("demo"),
         ..SpanDescription::new(SpanKind::Client, "tools/call")
     };
-    let call = exporter.tracer().begin(&about, Some(front.context()));
-    let (middle, inner) = (front.context().clone(), call.context().clone());
+    let call = exporter.tracer().begin(&about, Some(endpoint.context()));
+    let (middle, inner) = (endpoint.context().clone(), call.context().clone());
     call.end(OutcomeClass::Error { code: Some(-32602) });
-    front.end(OutcomeClass::Ok);
+    endpoint.end(OutcomeClass::Ok);
     exporter.drain().await;
 
     let got = got.recv().await.unwrap();
@@ -117,15 +117,15 @@ async fn a_call_is_a_span_of_ours_and_a_child_of_it() {
     assert!(
         resource.contains(&json!({"key": "service.name", "value": {"stringValue": "orchestra"}}))
     );
-    let [mut call, mut front] = <[Value; 2]>::try_from(spans(&got)).unwrap();
-    for span in [&mut call, &mut front] {
+    let [mut call, mut endpoint] = <[Value; 2]>::try_from(spans(&got)).unwrap();
+    for span in [&mut call, &mut endpoint] {
         let time = |key: &str| span[key].as_str().unwrap().parse::<u128>().unwrap();
         assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"));
         span.as_object_mut().unwrap().retain(|key, _| !key.ends_with("TimeUnixNano"));
     }
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     assert_eq!(
-        front,
+        endpoint,
         json!({
             "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": middle.span.to_string(),
             "parentSpanId": "b7ad6b7169203331", "name": "tools/call search", "kind": 2, "flags": 1,

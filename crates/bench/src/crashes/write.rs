@@ -180,7 +180,7 @@ pub(super) fn token_path(folder: &Path) -> PathBuf {
 fn intent(number: u64) -> CallIntent {
     CallIntent {
         caller: Caller::agent("crash"),
-        front: "bench".into(),
+        endpoint: "bench".into(),
         server: "demo".parse().ok(),
         method: "tools/call".into(),
         name: number.to_string(),

@@ -137,8 +137,8 @@ fn serve(
             feed: CallFeed::new(),
             ..CallSinks::default()
         };
-        let wrap = |toolbox, front: &str| -> Arc<dyn consort_core::Toolbox> {
-            Arc::new(CallRecorder::new(toolbox, records.clone(), front))
+        let wrap = |toolbox, endpoint: &str| -> Arc<dyn consort_core::Toolbox> {
+            Arc::new(CallRecorder::new(toolbox, records.clone(), endpoint))
         };
         let toolbox_layers = ToolboxLayers::default();
         let layers = toolbox_layers.over(Arc::new(hub.clone()), &wrap);

@@ -150,7 +150,7 @@ fn cells(call: &CallRow) -> [TableCell; 10] {
         call.sequence.to_string().into(),
         short(&call.time).into(),
         call.caller.as_str().into(),
-        call.front.as_str().into(),
+        call.endpoint.as_str().into(),
         call.server.as_deref().unwrap_or("-").into(),
         outcome,
         call.duration_us.map_or(String::new(), took).into(),

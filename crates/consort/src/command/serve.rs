@@ -90,7 +90,7 @@ pub(crate) async fn run(
     let asked = served.served_agents.names();
     let openai = OpenAiEndpoint::new(Arc::clone(&served.served_agents), limits.agents);
     let toolboxes = served.toolboxes.clone();
-    gateway_settings.transports.sites = vec![Arc::new(openai.clone())];
+    gateway_settings.transports.routes = vec![Arc::new(openai.clone())];
     let console = pending_requests.map(|pending_requests| {
         let problems = problems.into_iter().chain(left_out).collect();
         let token_file = kept.as_ref().map(|kept| kept.file.clone());
@@ -100,7 +100,7 @@ pub(crate) async fn run(
     });
     if let Some(console) = &console {
         console.restore_conversations();
-        gateway_settings.transports.sites.push(Arc::new(console.clone()));
+        gateway_settings.transports.routes.push(Arc::new(console.clone()));
     }
     let (records, known) = (recording.records.clone(), known_servers(hub.clone()));
     let gateway = Gateway::start(toolboxes, gateway_settings, records, known);

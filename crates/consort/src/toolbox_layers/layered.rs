@@ -30,9 +30,9 @@ impl LayeredToolboxes<'_> {
     /// Every tool, of everything or of a profile; `None` if the profile does not exist.
     pub fn tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
         let view = self.layers.view(profile)?;
-        let front = view.profile.as_deref().unwrap_or("mcp");
+        let endpoint = view.profile.as_deref().unwrap_or("mcp");
         let limits = self.layers.limits.results;
-        Some(transformed((self.wrap)(self.guarded(view), front), view.shape.clone(), limits))
+        Some(transformed((self.wrap)(self.guarded(view), endpoint), view.shape.clone(), limits))
     }
 
     /// Returns the tools exposed to models.

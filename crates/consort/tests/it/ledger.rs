@@ -16,7 +16,7 @@ use crate::Home;
 fn intent(server: &str, name: &str) -> CallIntent {
     CallIntent {
         caller: Caller::agent("ada"),
-        front: "cursor".into(),
+        endpoint: "cursor".into(),
         server: server.parse().ok(),
         method: if name.contains("://") { "resources/read".into() } else { "tools/call".into() },
         name: name.to_owned(),

@@ -12,7 +12,7 @@ pub(super) struct OpenElicitations<'a> {
     pub(super) session: &'a Arc<ClientSessionState>,
     pub(super) numbers: Vec<u64>,
     /// True if the client accepts events; without them, it cannot be asked.
-    pub(super) hears: bool,
+    pub(super) accepts_events: bool,
 }
 
 impl OpenElicitations<'_> {
@@ -20,7 +20,7 @@ impl OpenElicitations<'_> {
     pub(super) fn put(&mut self, question: PendingServerRequest) -> Option<bytes::Bytes> {
         let PendingServerRequest { method, params, reply } = question;
         let reply = reply?;
-        if !self.hears || !self.session.offers.allow(&method, &params) {
+        if !self.accepts_events || !self.session.offers.allow(&method, &params) {
             reply.send(Err(RequestRefusal::not_offered(&method)));
             return None;
         }

@@ -17,7 +17,7 @@ use crate::request::ClientRequest;
 /// A task at its server, and the client that asks about it.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskRequest {
-    front: Arc<GatewayEndpoint>,
+    endpoint: Arc<GatewayEndpoint>,
     pub(crate) caller: Caller,
     pub(crate) server: ServerId,
     /// The server's own id of the task.
@@ -40,7 +40,7 @@ impl TaskRequest {
         offers: &Arc<ClientCapabilities>,
     ) -> Self {
         Self {
-            front: Arc::clone(&request.endpoint),
+            endpoint: Arc::clone(&request.endpoint),
             caller: request.caller.clone(),
             server: ticket.server.clone(),
             task: ticket.task.clone(),
@@ -54,13 +54,13 @@ impl TaskRequest {
 
     /// Creates a request about a task on behalf of a session.
     pub(crate) fn of_session(
-        front: &Arc<GatewayEndpoint>,
+        endpoint: &Arc<GatewayEndpoint>,
         session: &ClientSessionState,
         server: &ServerId,
         task: String,
     ) -> Self {
         Self {
-            front: Arc::clone(front),
+            endpoint: Arc::clone(endpoint),
             caller: session.caller.clone(),
             server: server.clone(),
             task,
@@ -103,19 +103,19 @@ impl TaskRequest {
         method: impl Into<Cow<'static, str>>,
     ) -> Result<Object, CallError> {
         let call = self.call(method, ServerRequestHandling::Return);
-        Ok(end(self.front.call(call)).await?.object().clone())
+        Ok(end(self.endpoint.call(call)).await?.object().clone())
     }
 
     /// Begins to wait for the result of a task of 2025-11-25, and for its questions meanwhile.
     pub(crate) fn result(&self) -> CallEvents {
         let mut call = self.call("tasks/result", ServerRequestHandling::Hand);
         call.params = Object::empty();
-        self.front.call(call)
+        self.endpoint.call(call)
     }
 
     /// Subscribes to the server's notifications about the task.
     pub(crate) async fn listen(&self) -> Option<SubscriptionEvents> {
-        let mut events = self.front.subscribe(Subscription {
+        let mut events = self.endpoint.subscribe(Subscription {
             caller: self.caller.clone(),
             server: self.server.clone(),
             resources: Vec::new(),

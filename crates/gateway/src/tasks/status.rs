@@ -23,7 +23,7 @@ const UPDATED: &str = "notifications/tasks";
 
 /// Notifies a legacy client about its new task until that ends.
 pub(super) fn notify_legacy(
-    front: &Arc<GatewayEndpoint>,
+    endpoint: &Arc<GatewayEndpoint>,
     session: &Arc<ClientSessionState>,
     server: &ServerId,
     task: String,
@@ -33,7 +33,7 @@ pub(super) fn notify_legacy(
     if is_terminal(last.as_deref()) {
         return;
     }
-    let about = TaskRequest::of_session(front, session, server, task);
+    let about = TaskRequest::of_session(endpoint, session, server, task);
     let (session_of, name_of) = (Arc::downgrade(session), name.to_owned());
     let mut telling = JoinSet::new();
     telling.spawn(async move {

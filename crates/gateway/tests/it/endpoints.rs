@@ -166,7 +166,7 @@ impl Piped {
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         let (read, write) = tokio::io::split(theirs);
         let gateway = served.gateway.clone();
-        let serving = tokio::spawn(async move { gateway.serve_pipe(None, read, write).await });
+        let serving = tokio::spawn(async move { gateway.serve_streams(None, read, write).await });
         let (read, write) = tokio::io::split(ours);
         Self { input: BufReader::new(read).lines(), output: write, serving }
     }

@@ -7,7 +7,7 @@ use consort_core::{BoxFuture, Caller, DrivenStream};
 use consort_gateway::GatewaySettings;
 use consort_server::{
     BearerToken, ClientAccess, ClientPermissions, HttpRequestContext, HttpRoutes, RouteAccess,
-    SiteBody, TransportLimits, TransportSettings,
+    RouteBody, TransportLimits, TransportSettings,
 };
 use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,7 +34,7 @@ impl HttpRoutes for Parrot {
         path.starts_with("/site/")
     }
 
-    fn entrance(&self, path: &str) -> RouteAccess {
+    fn access(&self, path: &str) -> RouteAccess {
         match path {
             "/site/open" => RouteAccess::Open,
             "/site/pass" | "/site/pass/stream" => RouteAccess::Pass,
@@ -46,7 +46,7 @@ impl HttpRoutes for Parrot {
         &self,
         visit: HttpRequestContext,
         request: Request<bytes::Bytes>,
-    ) -> BoxFuture<'static, Response<SiteBody>> {
+    ) -> BoxFuture<'static, Response<RouteBody>> {
         let left = Leaves(Arc::clone(&self.left));
         Box::pin(async move {
             if request.uri().path() == "/site/endless" {
@@ -59,7 +59,7 @@ impl HttpRoutes for Parrot {
                     std::future::pending().await
                 });
                 let response = Response::builder().header("content-type", "text/event-stream");
-                return response.body(SiteBody::Endless(Box::pin(words))).unwrap();
+                return response.body(RouteBody::Endless(Box::pin(words))).unwrap();
             }
             if !request.uri().path().ends_with("/stream") {
                 let body = String::from_utf8_lossy(request.body()).into_owned();
@@ -77,7 +77,7 @@ impl HttpRoutes for Parrot {
                 {
                     response = response.header("set-cookie", visit.sign_in.sign_out(session));
                 }
-                return response.body(SiteBody::Whole(said.into())).unwrap();
+                return response.body(RouteBody::Whole(said.into())).unwrap();
             }
             let words = DrivenStream::new(|emitter| async move {
                 let _left = left;
@@ -86,13 +86,13 @@ impl HttpRoutes for Parrot {
                 std::future::pending().await
             });
             let response = Response::builder().header("content-type", "text/event-stream");
-            response.body(SiteBody::Stream(Box::pin(words))).unwrap()
+            response.body(RouteBody::Stream(Box::pin(words))).unwrap()
         })
     }
 
-    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<RouteBody> {
         let body = format!("{{\"no\":{message:?}}}");
-        Response::builder().status(status).body(SiteBody::Whole(body.into())).unwrap()
+        Response::builder().status(status).body(RouteBody::Whole(body.into())).unwrap()
     }
 }
 
@@ -101,7 +101,7 @@ async fn served(parrot: Parrot) -> Served {
     let settings = GatewaySettings {
         transports: TransportSettings {
             access: ClientAccess::Tokens(vec![token]),
-            sites: vec![Arc::new(parrot)],
+            routes: vec![Arc::new(parrot)],
             permissions: ClientPermissions {
                 metrics: vec![Caller::client("ada").id().clone()],
                 ..ClientPermissions::default()
@@ -308,7 +308,7 @@ async fn nobody_waits_for_those_who_look_on() {
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let host = "Host: localhost\r\nAuthorization: Bearer s3cret";
     let head = format!("GET /site/endless HTTP/1.1\r\n{host}\r\n\r\n");
-    // One reads, and hears the end; the other does not.
+    // One reads, and accepts_events the end; the other does not.
     let mut reads = TcpStream::connect(address).await.unwrap();
     reads.write_all(head.as_bytes()).await.unwrap();
     let reading = tokio::spawn(async move {

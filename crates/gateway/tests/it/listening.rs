@@ -99,7 +99,7 @@ async fn updates_of_a_resource_reach_whoever_watches_it() {
         subscription.until(updated).await;
         common.until(updated).await;
         others.until(updated).await;
-        // One who no longer watches hears nothing more; the others do.
+        // One who no longer watches accepts_events nothing more; the others do.
         legacy.ask("resources/unsubscribe", json!({ "uri": NOTE })).await;
         change(&modern, "note").await;
         subscription.until(updated).await;

@@ -121,7 +121,7 @@ async fn a_handler_is_served_on_a_pair_of_streams() {
         assert_eq!(answers.next_line().await.unwrap().unwrap(), ECHOED);
     };
     let server = server();
-    tokio::join!(server.serve_pipe(EchoEndpoint::new(), input, output), asking);
+    tokio::join!(server.serve_streams(EchoEndpoint::new(), input, output), asking);
 }
 
 /// Sends a message to `/mcp`, and returns the whole response.

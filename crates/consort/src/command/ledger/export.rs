@@ -67,7 +67,7 @@ fn csv(call: &CallRow) -> String {
         call.time.clone(),
         field(&call.caller_kind),
         field(&call.caller),
-        field(&call.front),
+        field(&call.endpoint),
         known(&call.server),
         field(&call.method),
         field(&call.name),

@@ -143,16 +143,16 @@ impl ToolboxInputs<'_> {
                 pending_requests.has_open_console()
             }));
         }
-        let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
-            Arc::new(CallRecorder::new(toolbox, self.records.clone(), front))
+        let recorded = |toolbox: Arc<dyn Toolbox>, endpoint: &str| -> Arc<dyn Toolbox> {
+            Arc::new(CallRecorder::new(toolbox, self.records.clone(), endpoint))
         };
         let answer = toolbox_layers.limits().approvals.answer;
-        let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| match self.pending_requests {
+        let wrap = |toolbox: Arc<dyn Toolbox>, endpoint: &str| match self.pending_requests {
             Some(pending_requests) => {
                 let attended = ApprovalToolbox::new(toolbox, Arc::clone(pending_requests), answer);
-                recorded(Arc::new(attended), front)
+                recorded(Arc::new(attended), endpoint)
             }
-            None => recorded(toolbox, front),
+            None => recorded(toolbox, endpoint),
         };
         let layers = toolbox_layers.over(Arc::new(self.hub.clone()), &wrap);
         let mut profiles = BTreeMap::new();

@@ -70,11 +70,11 @@ async fn each_profile_has_its_own_tools_words_exposure_and_policy() {
     }
     let rows = stage.ledger();
     let made = rows.iter().filter(|row| row["outcome"] == "ok");
-    let fronts: Vec<&Value> = made.map(|row| &row["front"]).collect();
-    assert_eq!(fronts, ["small", "mcp", "small", "mcp"]);
+    let endpoints: Vec<&Value> = made.map(|row| &row["endpoint"]).collect();
+    assert_eq!(endpoints, ["small", "mcp", "small", "mcp"]);
     // What was refused is recorded too.
     let refused = rows.iter().filter(|row| row["outcome"] != "ok");
-    assert!(refused.map(|row| &row["front"]).eq(["small"; 8]), "{rows:?}");
+    assert!(refused.map(|row| &row["endpoint"]).eq(["small"; 8]), "{rows:?}");
 }
 
 #[test]
