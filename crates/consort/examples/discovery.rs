@@ -19,7 +19,8 @@ const SCRIPT: &str = r#"{"turns": [
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
-        return Ok(demo::serve().await?);
+        demo::serve().await;
+        return Ok(());
     }
     let program = std::env::current_exe()?;
     let text = json!({ "mcpServers": { "papers": { "command": program, "args": [demo::WORD] } } });

@@ -18,7 +18,8 @@ const SCRIPT: &str = r#"{"turns": [
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
-        return Ok(demo::serve().await?);
+        demo::serve().await;
+        return Ok(());
     }
     let mut settings = HubSettings::default();
     for name in ["weather", "papers", "texts"] {

@@ -23,7 +23,8 @@ const SCRIPT: &str = r#"{"turns": [
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
-        return Ok(demo::serve().await?);
+        demo::serve().await;
+        return Ok(());
     }
     let hub = Hub::start(HubSettings { servers: vec![demo::server()?], ..HubSettings::default() });
     hub.settled().await;

@@ -42,8 +42,8 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
     let common = cli.common;
     match cli.command {
         CliCommand::DemoServer => {
-            let served = consort::demo::serve().await;
-            served.map(|()| ExitStatus::Ok).map_err(|error| CommandError::usage(error.to_string()))
+            consort::demo::serve().await;
+            Ok(ExitStatus::Ok)
         }
         CliCommand::Man { folder } => man::run(&folder),
         CliCommand::Completions { shell } => {

@@ -3,23 +3,21 @@
 
 mod tools;
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use consort_client::{ServerCommand, ServerLocation};
-use consort_core::{CallEvent, LocalTool, ProgressReporter, ServerId, ToolResult};
+use consort_core::{CallEvent, Caller, LocalTool, ProgressReporter, ServerId, ToolResult};
 use consort_hub::ServerSettings;
-use consort_protocol::line_decoder::{DecodedLine, LineDecoder};
 use consort_protocol::splice::{self, ObjectWriter};
-use consort_protocol::{Era, Json, JsonRpcMessage, Notification, Object, RequestId, Revision};
-use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Stdout};
-use tokio::sync::{Mutex, mpsc};
-use tokio::task::{AbortHandle, JoinSet};
-
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const MESSAGE_BYTES: usize = 4 << 20;
+use consort_protocol::{DrivenStream, Era, Json, Object, Revision, StreamSender};
+use consort_server::answer::{INVALID_PARAMS, RequestAnswer, RequestFailure};
+use consort_server::{
+    AnsweringRequest, ClientDialect, ClientMessage, ClientSessionState, EndpointKey, EndpointPath,
+    McpServer, ReceivedRequest, ServedEndpoint, ServerHandler, TransportSettings,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 /// The argument that, as the only one, makes a program the demo server.
 pub const WORD: &str = "demo-server";
@@ -37,102 +35,77 @@ pub fn asked_for() -> bool {
 }
 
 /// Serves until the standard input closes.
-pub async fn serve() -> io::Result<()> {
-    let server =
-        Arc::new(DemoHandler { out: Mutex::new(tokio::io::stdout()), tools: tools::tools() });
-    let mut lines = LineDecoder::new(MESSAGE_BYTES, MESSAGE_BYTES);
-    let mut input = tokio::io::stdin();
-    let mut calls = CancellableCalls::default();
-    loop {
-        while let Some(line) = lines.next_line() {
-            match line {
-                DecodedLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                DecodedLine::Whole(line) => match JsonRpcMessage::parse(line) {
-                    Ok(message) => calls.handle_message(&server, message),
-                    Err(_) => server.send(&splice::error(None, -32700, "parse error", None)).await,
-                },
-                DecodedLine::Oversized { .. } => {
-                    server
-                        .send(&splice::error(None, -32600, "the message is too large", None))
-                        .await;
-                }
-                DecodedLine::Endless => return Ok(()),
-            }
-        }
-        if input.read_buf(lines.buffer()).await? == 0 {
-            return Ok(());
-        }
+pub async fn serve() {
+    let endpoint = Arc::new(DemoEndpoint { key: EndpointKey::new("demo"), tools: tools::tools() });
+    let handler = Arc::new(DemoHandler(Arc::clone(&endpoint)));
+    let settings = TransportSettings::default();
+    let server = McpServer::new(settings, handler, Arc::new(()), Arc::default());
+    server.serve_streams(endpoint, tokio::io::stdin(), tokio::io::stdout()).await;
+}
+
+/// A handler of the demo endpoint alone.
+struct DemoHandler(Arc<DemoEndpoint>);
+
+impl ServerHandler for DemoHandler {
+    fn endpoint(&self, _: &str, _: &Caller) -> Option<EndpointPath> {
+        Some(EndpointPath::Mcp(Arc::clone(&self.0) as Arc<dyn ServedEndpoint>))
     }
 }
 
-struct DemoHandler {
-    out: Mutex<Stdout>,
+struct DemoEndpoint {
+    key: EndpointKey,
     tools: Vec<Arc<dyn LocalTool>>,
 }
 
-/// The calls in progress, so that they can be cancelled.
-#[derive(Default)]
-struct CancellableCalls {
-    running: JoinSet<RequestId>,
-    handles: HashMap<RequestId, AbortHandle>,
-}
-
-impl CancellableCalls {
-    fn handle_message(&mut self, server: &Arc<DemoHandler>, message: JsonRpcMessage) {
-        while let Some(Ok(id)) = self.running.try_join_next() {
-            self.handles.remove(&id);
-        }
-        match message {
-            JsonRpcMessage::Request { id, body } => {
-                let server = Arc::clone(server);
-                let answered = id.clone();
-                let call = async move {
-                    server.answer(&answered, &body).await;
-                    answered
-                };
-                self.handles.insert(id, self.running.spawn(call));
-            }
-            JsonRpcMessage::Notification(body) if body.method == "notifications/cancelled" => {
-                let id = body.params.get("requestId").and_then(RequestId::from_json);
-                if let Some(call) = id.and_then(|id| self.handles.remove(&id)) {
-                    call.abort();
-                }
-            }
-            _ => {}
-        }
+impl std::fmt::Debug for DemoEndpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DemoEndpoint").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-impl DemoHandler {
-    async fn answer(&self, id: &RequestId, body: &Notification) {
-        let era = match body
-            .meta(VERSION)
-            .and_then(|version| version.text().map(|text| text.parse::<Revision>()))
-        {
-            None => Era::Legacy,
-            Some(Ok(revision)) if revision.era() == Era::Modern => Era::Modern,
-            Some(_) => {
-                let data = Json::from(json!({ "supported": [Revision::NEWEST_MODERN.as_str()] }));
-                let error =
-                    splice::error(Some(id), -32022, "unsupported protocol version", Some(&data));
-                return self.send(&error).await;
-            }
-        };
-        let answer = match (body.method.as_str(), era) {
-            ("initialize", _) => Ok(initialize_result(&body.params)),
+impl ServedEndpoint for DemoEndpoint {
+    fn key(&self) -> &EndpointKey {
+        &self.key
+    }
+
+    fn serve(self: Arc<Self>, request: ReceivedRequest) -> AnsweringRequest {
+        DrivenStream::new(|sender| async move {
+            let era = match request.dialect {
+                ClientDialect::Legacy(_) => Era::Legacy,
+                ClientDialect::Modern(_) => Era::Modern,
+            };
+            ClientMessage::End(match self.answer(&request, era, &sender).await {
+                Ok(result) => RequestAnswer::result(&request.id, &result),
+                Err(failure) => RequestAnswer::error(era, Some(&request.id), &failure),
+            })
+        })
+    }
+
+    fn initialize(&self, session: &ClientSessionState) -> Json {
+        let mut result = server_description();
+        result["protocolVersion"] = json!(session.revision);
+        result["serverInfo"] = server_info();
+        result.into()
+    }
+}
+
+impl DemoEndpoint {
+    async fn answer(
+        &self,
+        request: &ReceivedRequest,
+        era: Era,
+        sender: &StreamSender<ClientMessage>,
+    ) -> Result<Json, RequestFailure> {
+        match (request.method.as_str(), era) {
             ("server/discover", Era::Modern) => Ok(discover_result()),
             ("ping", Era::Legacy) => Ok(Json::from(json!({}))),
             ("tools/list", _) => Ok(self.list(era)),
             ("tools/call", _) => {
-                self.call(&body.params).await.map(|result| encode_result(&result, era))
+                let result = self.call(&request.params, sender).await?;
+                Ok(encode_result(&result, era))
             }
-            (method, _) => Err((-32601, format!("unknown method `{method}`"))),
-        };
-        let bytes = match answer {
-            Ok(result) => splice::response(id, &result),
-            Err((code, message)) => splice::error(Some(id), code, &message, None),
-        };
-        self.send(&bytes).await;
+            (method, _) => Err(RequestFailure::unknown_method(method)),
+        }
     }
 
     fn list(&self, era: Era) -> Json {
@@ -148,72 +121,64 @@ impl DemoHandler {
         result.into()
     }
 
-    async fn call(&self, params: &Object) -> Result<Object, (i64, String)> {
+    async fn call(
+        &self,
+        params: &Object,
+        sender: &StreamSender<ClientMessage>,
+    ) -> Result<Object, RequestFailure> {
         let name = params.text("name").unwrap_or_default();
         let arguments = params.get("arguments").unwrap_or_else(|| Json::from(json!({})));
-        let token = params.get("_meta").and_then(|meta| meta.to_object()?.get("progressToken"));
+        let token = params.meta().and_then(|meta| meta.get("progressToken"));
         let tool = self.tools.iter().find(|tool| tool.definition().name() == name);
-        let tool = tool.ok_or_else(|| (-32602, format!("unknown tool `{name}`")))?;
-        let (sender, mut reported) = mpsc::unbounded_channel();
+        let tool = tool
+            .ok_or_else(|| RequestFailure::new(INVALID_PARAMS, format!("unknown tool `{name}`")))?;
+        let (reports, mut reported) = mpsc::unbounded_channel();
         let reporter = ProgressReporter::new(move |event| {
-            let _ = sender.send(event);
+            let _ = reports.send(event);
         });
         let mut running = tool.run(arguments, reporter);
         let result = loop {
             tokio::select! {
                 biased;
-                Some(event) = reported.recv() => self.report(token.as_ref(), &event).await,
+                Some(event) = reported.recv() => report(sender, token.as_ref(), &event).await,
                 result = &mut running => break result,
             }
         };
         while let Ok(event) = reported.try_recv() {
-            self.report(token.as_ref(), &event).await;
+            report(sender, token.as_ref(), &event).await;
         }
         Ok(result.unwrap_or_else(ToolResult::error).object().clone())
     }
-
-    async fn report(&self, token: Option<&Json>, event: &CallEvent) {
-        let (Some(token), CallEvent::Progress(progress)) = (token, event) else { return };
-        let mut params = ObjectWriter::new();
-        params.raw("progressToken", token.as_bytes());
-        params.members(progress.params(), &[]);
-        self.send(&splice::notification("notifications/progress", Some(&params.finish()))).await;
-    }
-
-    async fn send(&self, bytes: &[u8]) {
-        let mut out = self.out.lock().await;
-        // The reader is gone; the end of the standard input follows.
-        let _ = out.write_all(&[bytes, b"\n"].concat()).await;
-        let _ = out.flush().await;
-    }
 }
 
-fn initialize_result(params: &Object) -> Json {
-    let asked = params.text("protocolVersion").and_then(|version| version.parse::<Revision>().ok());
-    let revision =
-        asked.filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::NEWEST_LEGACY);
-    json!({
-        "protocolVersion": revision,
-        "capabilities": { "tools": {} },
-        "serverInfo": { "name": "consort-demo", "version": env!("CARGO_PKG_VERSION") },
-        "instructions": "Demo tools: their data is made up.",
-    })
-    .into()
+/// Sends progress to a client that requested it.
+async fn report(sender: &StreamSender<ClientMessage>, token: Option<&Json>, event: &CallEvent) {
+    let (Some(token), CallEvent::Progress(progress)) = (token, event) else { return };
+    let mut params = ObjectWriter::new();
+    params.raw("progressToken", token.as_bytes());
+    params.members(progress.params(), &[]);
+    let message = splice::notification("notifications/progress", Some(&params.finish()));
+    sender.emit(ClientMessage::Message(message.into())).await;
+}
+
+fn server_info() -> Value {
+    json!({ "name": "consort-demo", "version": env!("CARGO_PKG_VERSION") })
+}
+
+fn server_description() -> Value {
+    json!({ "capabilities": { "tools": {} }, "instructions": "Demo tools: their data is made up." })
 }
 
 fn discover_result() -> Json {
     let revisions: Vec<&str> =
         Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
-    json!({
-        "resultType": "complete",
-        "supportedVersions": revisions,
-        "capabilities": { "tools": {} },
-        "instructions": "Demo tools: their data is made up.",
-        "ttlMs": 3_600_000,
-        "cacheScope": "public",
-        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "consort-demo", "version": env!("CARGO_PKG_VERSION") } },
-    })
-    .into()
+    let mut result = server_description();
+    result["resultType"] = json!("complete");
+    result["supportedVersions"] = json!(revisions);
+    result["ttlMs"] = json!(3_600_000);
+    result["cacheScope"] = json!("public");
+    result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": server_info() });
+    result.into()
 }
 
 /// A result in the format of its era.

@@ -79,7 +79,7 @@ impl<T: Unpin> Stream for DrivenStream<T> {
 
 impl<T: Unpin> std::fmt::Debug for DrivenStream<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Emitting").field("over", &self.is_over()).finish_non_exhaustive()
+        f.debug_struct("DrivenStream").field("over", &self.is_over()).finish_non_exhaustive()
     }
 }
 

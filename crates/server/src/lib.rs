@@ -2,6 +2,59 @@
 //!
 //! An [`McpServer`] authenticates clients, keeps their sessions and streams, and passes each request to the
 //! [`ServedEndpoint`] that its [`ServerHandler`] finds. It knows nothing of tools.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use consort_core::Caller;
+//! use consort_protocol::{DrivenStream, Json};
+//! use consort_server::answer::RequestAnswer;
+//! use consort_server::{
+//!     AnsweringRequest, ClientMessage, ClientSessionState, EndpointKey, EndpointPath, McpServer, ReceivedRequest,
+//!     ServedEndpoint, ServerHandler, TransportSettings,
+//! };
+//!
+//! /// An endpoint that answers every request with its parameters.
+//! #[derive(Debug)]
+//! struct EchoEndpoint(EndpointKey);
+//!
+//! impl ServedEndpoint for EchoEndpoint {
+//!     fn key(&self) -> &EndpointKey {
+//!         &self.0
+//!     }
+//!
+//!     fn serve(self: Arc<Self>, request: ReceivedRequest) -> AnsweringRequest {
+//!         DrivenStream::new(|_| async move {
+//!             ClientMessage::End(RequestAnswer::result(&request.id, request.params.json()))
+//!         })
+//!     }
+//!
+//!     fn initialize(&self, session: &ClientSessionState) -> Json {
+//!         serde_json::json!({ "protocolVersion": session.revision.as_str(), "capabilities": {} }).into()
+//!     }
+//! }
+//!
+//! struct EchoHandler;
+//!
+//! impl ServerHandler for EchoHandler {
+//!     fn endpoint(&self, path: &str, _: &Caller) -> Option<EndpointPath> {
+//!         let endpoint = || Arc::new(EchoEndpoint(EndpointKey::new("echo")));
+//!         (path == "/mcp").then(|| EndpointPath::Mcp(endpoint()))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let server = McpServer::new(TransportSettings::default(), Arc::new(EchoHandler), Arc::new(()), Arc::default());
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! let serving = server.clone();
+//! let serving = tokio::spawn(async move { serving.serve_all(vec![listener.into()], 1).await });
+//! // Clients connect to `/mcp` of the listener's address.
+//! server.end().await;
+//! serving.await?;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod answer;
 mod attended_request;

@@ -19,13 +19,19 @@ pub trait ServerHandler: Send + Sync {
     fn endpoint(&self, path: &str, caller: &Caller) -> Option<EndpointPath>;
 
     /// Returns true once requests are answered without waiting for the first lists.
-    fn is_settled(&self) -> bool;
+    fn is_settled(&self) -> bool {
+        true
+    }
 
     /// Waits until [`is_settled`](Self::is_settled).
-    fn settled(&self) -> BoxFuture<'_, ()>;
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
-    /// Renders the metrics.
-    fn metrics(&self, counts: ServerCounts) -> String;
+    /// Renders the metrics; none by default.
+    fn metrics(&self, _counts: ServerCounts) -> String {
+        String::new()
+    }
 }
 
 /// An MCP endpoint. The implementer of [`ServerHandler`] implements it too; transports pass requests and sessions to it.
@@ -37,25 +43,30 @@ pub trait ServedEndpoint: fmt::Debug + Send + Sync {
     fn serve(self: Arc<Self>, request: ReceivedRequest) -> AnsweringRequest;
 
     /// Answers a tool call of a modern client over HTTP if its headers repeat the arguments that they must.
+    /// By default no headers are required.
     fn serve_tool_call(
         self: Arc<Self>,
         request: ReceivedRequest,
-        headers: HeaderMap,
-    ) -> CheckedCall;
+        _headers: HeaderMap,
+    ) -> CheckedCall {
+        CheckedCall::Answering(self.serve(request))
+    }
 
     /// Returns the `initialize` result for a legacy client.
     fn initialize(&self, session: &ClientSessionState) -> Json;
 
     /// Queues the notifications of a session until it ends. For a session restored from its id, every list may have
-    /// changed.
+    /// changed. By default there are none.
     fn follow(
         self: Arc<Self>,
         session: Arc<ClientSessionState>,
-        start: SessionStart,
-    ) -> BoxFuture<'static, ()>;
+        _start: SessionStart,
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(async move { session.over.cancelled().await })
+    }
 
     /// Notifies a legacy client that every list may have changed, since earlier notifications may be lost.
-    fn announce(&self, session: &ClientSessionState);
+    fn announce(&self, _session: &ClientSessionState) {}
 }
 
 /// The MCP endpoint at a path.

@@ -2,24 +2,30 @@
 
 use std::fmt;
 
-/// Counts what the transports do, and limits their log lines. A program that serves MCP
-/// implements it for its metrics; transports call it.
+/// Metrics of the transports, and limits of their log lines. A program that serves MCP implements it; `()` counts
+/// nothing and writes every line.
 pub trait ServerObserver: fmt::Debug + Send + Sync {
     /// Counts bytes of a message to a client.
-    fn sent(&self, bytes: usize);
+    fn sent(&self, _bytes: usize) {}
 
     /// Counts bytes of a message of a client.
-    fn received(&self, bytes: usize);
+    fn received(&self, _bytes: usize) {}
 
     /// Counts a response of an HTTP route beside MCP.
-    fn route_answered(&self, status: u16);
+    fn route_answered(&self, _status: u16) {}
 
     /// Counts a request that was refused before it was read.
-    fn request_refused(&self, reason: &'static str) -> LogDecision;
+    fn request_refused(&self, _reason: &'static str) -> LogDecision {
+        LogDecision::Write
+    }
 
     /// Counts a call without a client that was cancelled for a limit.
-    fn detached_call_cancelled(&self, limit: &'static str) -> LogDecision;
+    fn detached_call_cancelled(&self, _limit: &'static str) -> LogDecision {
+        LogDecision::Write
+    }
 }
+
+impl ServerObserver for () {}
 
 /// The decision on a log line that clients can cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

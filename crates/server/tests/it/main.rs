@@ -4,15 +4,13 @@
 
 use std::sync::Arc;
 
-use consort_core::{BoxFuture, Caller};
+use consort_core::Caller;
 use consort_protocol::{DrivenStream, Json};
 use consort_server::answer::RequestAnswer;
 use consort_server::{
-    AnsweringRequest, CheckedCall, ClientMessage, ClientSessionState, EndpointKey, EndpointPath,
-    LogDecision, McpServer, ReceivedRequest, ServedEndpoint, ServerCounts, ServerHandler,
-    ServerObserver, SessionStart, TransportSettings,
+    AnsweringRequest, ClientMessage, ClientSessionState, EndpointKey, EndpointPath, McpServer,
+    ReceivedRequest, ServedEndpoint, ServerCounts, ServerHandler, TransportSettings,
 };
-use http::HeaderMap;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -37,24 +35,10 @@ impl ServedEndpoint for EchoEndpoint {
         })
     }
 
-    fn serve_tool_call(self: Arc<Self>, request: ReceivedRequest, _: HeaderMap) -> CheckedCall {
-        CheckedCall::Answering(self.serve(request))
-    }
-
     fn initialize(&self, session: &ClientSessionState) -> Json {
         let version = session.revision.as_str();
         serde_json::json!({ "protocolVersion": version, "capabilities": {} }).into()
     }
-
-    fn follow(
-        self: Arc<Self>,
-        session: Arc<ClientSessionState>,
-        _: SessionStart,
-    ) -> BoxFuture<'static, ()> {
-        Box::pin(async move { session.over.cancelled().await })
-    }
-
-    fn announce(&self, _: &ClientSessionState) {}
 }
 
 /// A handler of one endpoint, at `/mcp`.
@@ -64,43 +48,15 @@ impl ServerHandler for EchoHandler {
     fn endpoint(&self, path: &str, _: &Caller) -> Option<EndpointPath> {
         (path == "/mcp").then(|| EndpointPath::Mcp(EchoEndpoint::new()))
     }
-
-    fn is_settled(&self) -> bool {
-        true
-    }
-
-    fn settled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-
-    fn metrics(&self, counts: ServerCounts) -> String {
-        format!("sessions {}\n", counts.sessions)
-    }
-}
-
-/// An observer that counts nothing.
-#[derive(Debug)]
-struct SilentObserver;
-
-impl ServerObserver for SilentObserver {
-    fn sent(&self, _: usize) {}
-
-    fn received(&self, _: usize) {}
-
-    fn route_answered(&self, _: u16) {}
-
-    fn request_refused(&self, _: &'static str) -> LogDecision {
-        LogDecision::Suppress
-    }
-
-    fn detached_call_cancelled(&self, _: &'static str) -> LogDecision {
-        LogDecision::Suppress
-    }
 }
 
 fn server() -> McpServer {
-    let (handler, observer) = (Arc::new(EchoHandler), Arc::new(SilentObserver));
-    McpServer::new(TransportSettings::default(), handler, observer, Arc::default())
+    McpServer::new(
+        TransportSettings::default(),
+        Arc::new(EchoHandler),
+        Arc::new(()),
+        Arc::default(),
+    )
 }
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
