@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use consort_client::{ServerLocation, ServerUrl};
 use consort_config::{ConfigError, LimitSettings, ServerConfig, ValueSource, state_folder};
 use consort_hub::ServerSettings;
 use consort_oauth::{LoginStore, ServerLogin};
@@ -22,17 +21,8 @@ pub fn server_settings(
     limits.apply_to_server(&mut made);
     if let Some(login) = server.to_login(resolve)? {
         let login = consort_oauth::LoginSettings { limits: limits.login, ..login };
-        made.server = with_login(made.server, Arc::new(ServerLogin::new(login, store(), None)));
+        let login = Arc::new(ServerLogin::new(login, store(), None));
+        made.server = made.server.with_credentials(login);
     }
     Ok(made)
-}
-
-/// Attaches a login to a server.
-pub fn with_login(server: ServerLocation, login: Arc<ServerLogin>) -> ServerLocation {
-    let add = |endpoint: ServerUrl| endpoint.credentials(login);
-    match server {
-        ServerLocation::Http(endpoint) => ServerLocation::Http(add(endpoint)),
-        ServerLocation::Sse(endpoint) => ServerLocation::Sse(add(endpoint)),
-        program @ ServerLocation::Command(_) => program,
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fs, io};
 
-use consort_client::{NegotiatedProtocol, ServerLocation, UpstreamTransport};
+use consort_client::{NegotiatedProtocol, UpstreamTransport};
 use consort_core::{Json, Object, PrimitiveKind, Revision, ServerAbout, ServerCatalog};
 use consort_files::FileReaders;
 use serde::{Deserialize, Serialize};
@@ -133,14 +133,7 @@ impl CatalogStore {
 fn fingerprint(settings: &ServerSettings) -> String {
     let mut hash = Sha256::new();
     hash.update(settings.id.as_str());
-    // Debug output names variables and headers without their values.
-    let (kind, place) = match &settings.server {
-        ServerLocation::Command(command) => {
-            ("command", format!("{command:?} in {:?}", command.working_directory()))
-        }
-        ServerLocation::Http(endpoint) => ("http", format!("{endpoint:?} {}", endpoint.query())),
-        ServerLocation::Sse(endpoint) => ("sse", format!("{endpoint:?} {}", endpoint.query())),
-    };
+    let (kind, place) = settings.server.without_secrets();
     hash.update([0]);
     hash.update(kind);
     hash.update([0]);
@@ -152,7 +145,7 @@ fn fingerprint(settings: &ServerSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use consort_client::{ServerCommand, ServerUrl, UpstreamTransport};
+    use consort_client::{ServerCommand, ServerLocation, ServerUrl, UpstreamTransport};
     use consort_protocol::Revision;
     use serde_json::json;
 

@@ -169,11 +169,7 @@ impl Hub {
 
     /// Returns the host and the port of a server that is connected over HTTP.
     pub fn address(&self, server: &ServerId) -> Option<(String, u16)> {
-        match &self.0.server(server)?.settings.server {
-            consort_client::ServerLocation::Command(_) => None,
-            consort_client::ServerLocation::Http(endpoint)
-            | consort_client::ServerLocation::Sse(endpoint) => Some(endpoint.address()),
-        }
+        Some(self.0.server(server)?.settings.server.url()?.address())
     }
 
     /// Subscribes to a counter that increases whenever a server's status changes.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use consort_client::{Client, ClientHandler, ClientInfo, NegotiatedProtocol, ServerLocation};
+use consort_client::{Client, ClientHandler, ClientInfo, NegotiatedProtocol};
 use consort_core::{CallError, OperatorText, PrimitiveKind, ServerId};
 use consort_protocol::MemoryBudget;
 use tokio::sync::{Notify, mpsc, watch};
@@ -172,7 +172,7 @@ impl ManagedServer {
 
     /// Appends the reason for which a process ended to its standard error, with the id that its callers received.
     pub(crate) fn remember_end(&self, reason: &str) {
-        if matches!(self.settings.server, ServerLocation::Command(_)) {
+        if self.settings.server.url().is_none() {
             self.remember_stderr(&format!("[{reason}]").into());
         }
     }

@@ -42,7 +42,7 @@ pub(super) async fn login(
         idle: limits.login_browser * 2,
         ..settings.times
     };
-    let server_with_login = logins::with_login(settings.server, Arc::clone(&login));
+    let server_with_login = settings.server.with_credentials(Arc::clone(&login) as _);
     let reaching = async {
         // What a refused call wanted is asked for before the server says again that it lets us in.
         let missing = login.step_up().await.map_err(|error| not_granted(&error))?;
