@@ -24,6 +24,7 @@ pub(super) const READ_AT_START: &[&str] = &[
     "lists",
     "resumes",
     "stream_ping",
+    "transports",
     "gateway",
     "lame_duck",
     "ledger",

@@ -76,6 +76,16 @@ fn every_field_of_a_crates_limits_has_a_key() {
 }
 
 #[test]
+fn a_field_that_is_read_at_the_start_is_the_field_of_a_limit() {
+    for read in super::settings::READ_AT_START {
+        let named = |field: &str| {
+            field.strip_prefix(read).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        assert!(limits().any(|limit| named(&limit.field[1..])), "{read}");
+    }
+}
+
+#[test]
 fn a_declaration_is_complete() {
     let mut keys = BTreeSet::new();
     for limit in limits() {

@@ -234,7 +234,6 @@ const OTHERS: &[(&str, &[&str])] = &[
             "config/src/duration.rs SHORTEST",
             "config/src/read/aether.rs TIMEOUT",
             "config/src/partial_server.rs MOST_SECONDS",
-            "consort/src/demo.rs MESSAGE_BYTES",
             "core/src/elicitation/punycode.rs LEAST",
             "core/src/elicitation/punycode.rs MOST",
             "server/src/strict_heads.rs LONGEST",
