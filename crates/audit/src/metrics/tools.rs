@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use consort_core::ServerId;
 
+use super::declarations::TOOL_CALLS;
 use super::expose::{MetricFamily, MetricSeries, MetricValue};
 use crate::ledger::OutcomeClass;
 
@@ -48,10 +49,10 @@ impl ToolMetrics {
         let mut series = Vec::new();
         for ((server, tool), classes) in &*counts {
             for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(classes) {
-                let labels = [("server", server.as_str()), ("tool", tool), ("outcome", outcome)];
+                let labels = [server.as_str(), tool, outcome];
                 series.push(MetricSeries::new(labels, MetricValue::Count(*count)));
             }
         }
-        Some(MetricFamily::counters("consort_tool_calls", "Calls by tool and outcome", series))
+        Some(TOOL_CALLS.family(series))
     }
 }
