@@ -63,6 +63,6 @@ pub use problem::{Problem, Severity};
 pub use reject::{RefusedCall, RefusedTarget, RejectReason};
 pub use session::{ClientSession, WeakClientSession};
 pub use target::Target;
-pub use time::utc;
+pub use time::{parse_utc, utc};
 pub use tool::{Tool, ToolAnnotations};
 pub use toolbox::{BoxFuture, CatalogChanges, SubscriptionEvents, Toolbox};
