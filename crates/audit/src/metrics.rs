@@ -14,12 +14,13 @@ mod reloads;
 mod tools;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use consort_core::ServerId;
 use consort_protocol::Era;
+use parking_lot::RwLock;
 
 use declarations::{
     BUILD_INFO, CALL_DURATION, CALLS, CONNECTIONS, IN_FLIGHT, LIMITS, LINES_SUPPRESSED, RECEIVED,
@@ -148,7 +149,7 @@ impl Default for GatewayMetrics {
 impl GatewayMetrics {
     /// Registers servers that get series of their own. Existing counts stay.
     pub fn know(&self, servers: impl IntoIterator<Item = ServerId>) {
-        let mut known = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.servers.write();
         for server in servers {
             if known.len() < self.most_servers.load(Ordering::Relaxed) {
                 known.entry(server).or_default();
@@ -166,7 +167,7 @@ impl GatewayMetrics {
 
     /// Sets the limits that are in force, by name.
     pub fn set_limits(&self, limits: impl IntoIterator<Item = (&'static str, i64)>) {
-        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits.into_iter().collect();
+        *self.limits.write() = limits.into_iter().collect();
     }
 
     /// Sets the limits on the number of series.
@@ -193,7 +194,7 @@ impl GatewayMetrics {
 
     /// Counts a finished call.
     pub fn call(&self, server: Option<&ServerId>, class: OutcomeClass, took: Duration) {
-        let known = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.servers.read();
         let calls = server.and_then(|server| known.get(server)).unwrap_or(&self.others);
         calls.ended[class.index()].fetch_add(1, Ordering::Relaxed);
         calls.durations.observe(took);
@@ -288,7 +289,7 @@ impl GatewayMetrics {
     }
 
     fn limits(&self) -> MetricFamily {
-        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let limits = self.limits.read();
         let series = limits
             .iter()
             .map(|(name, value)| MetricSeries::new([*name], MetricValue::Level(*value)));
@@ -307,7 +308,7 @@ impl GatewayMetrics {
 
     fn calls(&self) -> [MetricFamily; 2] {
         let (mut ended, mut durations) = (Vec::new(), Vec::new());
-        let known = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.servers.read();
         let known = known.iter().map(|(server, calls)| (server.as_str(), calls));
         for (server, calls) in known.chain([("other", &self.others)]) {
             for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(&calls.ended) {

@@ -17,12 +17,13 @@ pub(crate) use reading::probe;
 pub(crate) use variant::AwaitedVariant;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use consort_client::{Client, ClientHandler, ClientInfo, NegotiatedProtocol, ServerLocation};
 use consort_core::{CallError, OperatorText, PrimitiveKind, ServerId};
 use consort_protocol::MemoryBudget;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -148,7 +149,7 @@ impl ManagedServer {
 
     /// Returns the end of the server's standard error, of the current process and of earlier ones.
     pub(crate) fn stderr(&self) -> OperatorText {
-        let mut text = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut text = self.past_stderr.lock().clone();
         if let Some(main) = self.current() {
             text.push_str(main.client.stderr().for_operator());
         }
@@ -160,7 +161,7 @@ impl ManagedServer {
         if text.is_empty() {
             return;
         }
-        let mut past = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut past = self.past_stderr.lock();
         past.push_str(text.for_operator());
         if !past.ends_with('\n') {
             past.push('\n');
@@ -311,12 +312,12 @@ impl ManagedServer {
     }
 
     fn current(&self) -> Option<UpstreamConnection> {
-        self.main.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.main.lock().clone()
     }
 
     /// Replaces the main connection and returns the previous one.
     fn replace_main(&self, main: Option<UpstreamConnection>) -> Option<UpstreamConnection> {
-        std::mem::replace(&mut *self.main.lock().unwrap_or_else(PoisonError::into_inner), main)
+        std::mem::replace(&mut *self.main.lock(), main)
     }
 
     fn is_retried_soon(&self, snapshot: &ServerSnapshot) -> bool {
@@ -379,7 +380,7 @@ impl ManagedServer {
         if self.is_in_use() {
             return Duration::ZERO;
         }
-        self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.last_used.lock().elapsed()
     }
 }
 

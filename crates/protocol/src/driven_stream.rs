@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use parking_lot::{Mutex, MutexGuard};
 
 /// A stream of the items that a future emits. It runs while it is polled; dropping it drops the future.
 ///
@@ -118,6 +119,6 @@ impl<T> StreamSender<T> {
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, VecDeque<T>>> {
-        self.0.as_ref().map(|items| items.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.as_ref().map(|items| items.lock())
     }
 }

@@ -1,12 +1,13 @@
 //! A run in progress: its events so far, for subscribers, and its stop signal.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_agent::{Conversation, QuestionOrigin, RunEvent};
 use consort_core::{DrivenStream, RequestResponder};
 use consort_models::ChatMessage;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::events::{RunStreamEvent, TextKind, delta_text, run_event};
@@ -249,7 +250,7 @@ impl LiveRun {
     }
 
     fn lock(&self) -> MutexGuard<'_, LiveRunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::MetricLimits;
 use super::declarations::{
@@ -83,7 +84,7 @@ impl ModelMetrics {
 
     /// Registers models, so that their series start at 0.
     pub(super) fn know(&self, models: impl IntoIterator<Item = String>) {
-        let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.counts.lock();
         for model in models {
             if known.len() < self.most.load(Ordering::Relaxed) {
                 known.entry(model).or_default();
@@ -100,7 +101,7 @@ impl ModelMetrics {
         took: Duration,
         usage: &ModelUsage,
     ) {
-        let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.counts.lock();
         let is_new = class == OutcomeClass::Ok && known.len() < self.most.load(Ordering::Relaxed);
         let name = if known.contains_key(model) || is_new { model } else { OTHER };
         let counts = known.entry(name.to_owned()).or_default();
@@ -116,7 +117,7 @@ impl ModelMetrics {
     }
 
     pub(super) fn families(&self) -> Vec<MetricFamily> {
-        let known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.counts.lock();
         let mut requests = Vec::new();
         let (mut tokens, mut costs) = (Vec::new(), Vec::new());
         let (mut usages, mut durations) = (Vec::new(), Vec::new());

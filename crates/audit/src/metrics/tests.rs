@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use super::*;
 use crate::ledger::LedgerStats;
 use crate::server_status::ServerStatus;
@@ -126,7 +128,7 @@ fn no_client_makes_more_series() {
     let full = metrics.render(&ExternalMetrics::default());
     assert!(full.len() < empty + 3_000, "{full}");
     assert!(full.contains("consort_calls_total{server=\"other\",outcome=\"ok\"} 10000\n"));
-    assert_eq!(metrics.servers.read().unwrap().len(), MetricLimits::default().servers);
+    assert_eq!(metrics.servers.read().len(), MetricLimits::default().servers);
 }
 
 #[test]
@@ -189,8 +191,9 @@ fn the_documentation_lists_the_declared_metrics() {
         let labels: Vec<String> =
             metric.labels.iter().map(|label| format!("`{}`", label.replace('.', "_"))).collect();
         let otlp = metric.otlp_name.map(|name| format!("; `{name}` in OTLP")).unwrap_or_default();
-        table += &format!(
-            "| `{}` | {} | {} | {}{otlp} |\n",
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {}{otlp} |",
             metric.prometheus_name(),
             metric.measure.as_str(),
             labels.join(", "),

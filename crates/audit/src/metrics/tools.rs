@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use consort_core::ServerId;
+use parking_lot::Mutex;
 
 use super::declarations::TOOL_CALLS;
 use super::expose::{MetricFamily, MetricSeries, MetricValue};
@@ -33,7 +33,7 @@ impl ToolMetrics {
         if most == 0 {
             return;
         }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let mut key = (server.to_string(), tool.to_owned());
         if counts.len() >= most && !counts.contains_key(&key) {
             key = (OTHER.to_owned(), OTHER.to_owned());
@@ -42,7 +42,7 @@ impl ToolMetrics {
     }
 
     pub(super) fn family(&self) -> Option<MetricFamily> {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         if self.most.load(Ordering::Relaxed) == 0 {
             return None;
         }
