@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_protocol::{Json, Object, PARTIAL_LIST, PrimitiveKind, TaskHandling};
+use consort_protocol::{BoxFuture, Json, Object, PARTIAL_LIST, PrimitiveKind, TaskHandling};
 
 use crate::connection::SharedConnection;
 use crate::error::ClientCallError;
 use crate::execution;
-use crate::handler::BoxFuture;
 use crate::request::OutgoingRequest;
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::Transport;

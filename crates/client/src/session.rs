@@ -1,11 +1,11 @@
 //! The session of a legacy Streamable HTTP server: replaced when lost, with its common stream.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::http::StatusCode;
+use consort_protocol::BoxFuture;
 use consort_protocol::sse::SseDecoder;
 use tokio::sync::oneshot;
 
@@ -122,7 +122,7 @@ fn renewed<'a>(
     link: &'a Arc<SharedConnection>,
     http: &'a HttpTransport,
     lost: u64,
-) -> Pin<Box<dyn Future<Output = Result<(), ConnectError>> + Send + 'a>> {
+) -> BoxFuture<'a, Result<(), ConnectError>> {
     Box::pin(renew(link, http, lost))
 }
 

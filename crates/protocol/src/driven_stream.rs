@@ -9,6 +9,9 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use parking_lot::{Mutex, MutexGuard};
 
+/// A boxed future, as traits that are used as `dyn` return it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// A stream of the items that a future emits. It runs while it is polled; dropping it drops the future.
 ///
 /// ```
@@ -31,7 +34,7 @@ use parking_lot::{Mutex, MutexGuard};
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct DrivenStream<T> {
     emitter: StreamSender<T>,
-    run: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    run: Option<BoxFuture<'static, T>>,
 }
 
 impl<T: Unpin> DrivenStream<T> {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use consort_core::{CallEvent, Json, LocalTool, ProgressReporter, ToolResult};
+use consort_core::{BoxFuture, CallEvent, Json, LocalTool, ProgressReporter, ToolResult};
 use consort_protocol::StreamSender;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -100,7 +100,7 @@ pub(super) async fn run(
 }
 
 /// A future that catches a panic of the inner one and returns it.
-struct CaughtPanic<T>(Pin<Box<dyn Future<Output = T> + Send>>);
+struct CaughtPanic<T>(BoxFuture<'static, T>);
 
 impl<T> Future for CaughtPanic<T> {
     type Output = std::thread::Result<T>;
