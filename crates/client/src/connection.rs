@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use consort_protocol::Revision;
 use consort_protocol::splice::{self, ObjectWriter};
+use consort_protocol::{Object, Revision};
 use parking_lot::RwLock;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::InFlightCalls;
-use crate::description::ServerDescription;
+use crate::description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
 use crate::faults::FaultCounters;
@@ -107,7 +107,10 @@ impl SharedConnection {
         Arc::clone(&self.about.read())
     }
 
-    pub(crate) fn introduce(&self, about: ServerDescription) {
+    /// Switches to the negotiated protocol, and stores the server's description of itself.
+    pub(crate) fn introduce(&self, revision: Revision, transport: UpstreamTransport, raw: Object) {
+        self.speak(revision);
+        let about = ServerDescription::new(NegotiatedProtocol { revision, transport }, raw);
         *self.about.write() = Arc::new(about);
     }
 

@@ -1,5 +1,5 @@
 //! Simulation of a client on in-memory pipes, with a server that randomly splits, delays, repeats, lies, floods and
-//! dies, in virtual time. `SEED=n cargo test -p consort-client simulated` reproduces one run.
+//! dies, in virtual time. `SEED=n cargo test -p consort-client stdio::tests` reproduces one run.
 
 mod server;
 
