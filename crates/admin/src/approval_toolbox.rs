@@ -1,6 +1,6 @@
 //! A toolbox whose calls can be approved by a person at the console, from every caller.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use consort_core::{
@@ -8,6 +8,7 @@ use consort_core::{
     PrimitiveKind, RefusedTarget, RejectReason, RequestRefusal, RequestResponder, ServerId,
     Toolbox,
 };
+use parking_lot::Mutex;
 
 use crate::pending_requests::{PendingEntry, PendingRequest, PendingRequests, RequestKind};
 
@@ -119,8 +120,8 @@ impl OpenApproval {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, ApprovalReply> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, ApprovalReply> {
+        self.0.lock()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Statistics of calls: counts and durations.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use consort_audit::ledger::{LedgerSearch, OutcomeClass};
 use consort_audit::{CallSinks, live_calls};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -112,7 +113,7 @@ impl StatisticsCache {
         from: i64,
         most: usize,
     ) -> Result<Arc<Vec<CallSample>>, AdminError> {
-        let cached = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = || self.0.lock();
         if let Some(read) = cached().as_ref()
             && read.minutes == minutes
             && read.at.elapsed() < CACHE_TIME

@@ -1,9 +1,10 @@
 //! Identifiers of catalogs in force.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use consort_core::Catalog;
+use parking_lot::Mutex;
 
 use crate::active_config::ActiveConfig;
 
@@ -25,7 +26,7 @@ impl Default for GenerationCounter {
 
 impl GenerationCounter {
     pub(crate) fn of(&self, catalog: Arc<Catalog>, active: Arc<ActiveConfig>) -> String {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let number = match &*last {
             Some((number, known, before))
                 if Arc::ptr_eq(known, &catalog) && Arc::ptr_eq(before, &active) =>

@@ -4,7 +4,7 @@ mod path;
 mod run;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use consort_core::{BoxFuture, Caller};
 use consort_server::{HttpRequestContext, HttpRoutes, RouteBody};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::served_agents::ServedAgents;
@@ -45,7 +46,7 @@ impl OpenAiEndpoint {
 
     /// Replaces the agents and models. Running requests continue with the old ones.
     pub fn set(&self, agents: Arc<ServedAgents>) {
-        *self.0.agents.write().unwrap_or_else(PoisonError::into_inner) = agents;
+        *self.0.agents.write() = agents;
     }
 
     async fn respond(
@@ -54,7 +55,7 @@ impl OpenAiEndpoint {
         request: Request<Bytes>,
     ) -> Result<Response<RouteBody>, OpenAiError> {
         let inner = &self.0;
-        let agents = Arc::clone(&inner.agents.read().unwrap_or_else(PoisonError::into_inner));
+        let agents = Arc::clone(&inner.agents.read());
         let Some(ApiPath { profile, resource: what }) = ApiPath::parse(request.uri().path()) else {
             return Err(unknown_path().into());
         };

@@ -1,11 +1,12 @@
 //! Pending requests for a person, from every source.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use consort_core::{Json, Object, RequestRefusal as Refused, RequestResponder};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -187,8 +188,8 @@ impl PendingRequests {
 
     fn lock(
         &self,
-    ) -> std::sync::MutexGuard<'_, BTreeMap<String, (PendingRequest, RequestResponder)>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    ) -> parking_lot::MutexGuard<'_, BTreeMap<String, (PendingRequest, RequestResponder)>> {
+        self.waiting.lock()
     }
 
     fn notify(&self) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{MutexGuard, PoisonError};
 
 use consort_config::lock::{self, DefinitionSurvey, SurveyPlan, SurveyScope};
 use consort_core::escape::escape_line;
@@ -10,6 +9,7 @@ use consort_core::{Caller, CatalogEntry, Json, ServerId, Toolbox as _};
 use consort_shape::pin::{self, DiffLine, DiffMark, LockedServer, Pin, PinLock, PinnedItem};
 use consort_shape::scan::{ScanFinding, ToolShadow};
 use http::StatusCode;
+use parking_lot::MutexGuard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -365,7 +365,7 @@ async fn approve(
 impl AdminState {
     /// Acquires the lock that serializes approvals.
     fn lock_approvals(&self) -> MutexGuard<'_, ()> {
-        self.0.approval_lock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.approval_lock.lock()
     }
 }
 

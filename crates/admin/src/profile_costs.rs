@@ -1,10 +1,11 @@
 //! Token costs of profiles by exposure, counted once for each catalog and config.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_core::{Caller, Catalog, Toolbox};
 use consort_models::tokens::TokenVocabulary;
 use consort_shape::exposure::{ExposureCost, exposure_costs};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -56,7 +57,7 @@ impl ProfileCosts {
     pub(crate) fn of(&self, hub: &dyn Toolbox, active: &Arc<ActiveConfig>) -> Arc<[ProfileReport]> {
         let caller = Caller::owner();
         let catalog = hub.catalog(&caller);
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.0.lock();
         if let Some(counted) = &*known()
             && Arc::ptr_eq(&counted.active, active)
             && Arc::ptr_eq(&counted.catalog, &catalog)

@@ -1,10 +1,11 @@
 //! Reloading: requests to re-read the config, and reports of the result.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_config::{PendingLimit, ReloadLimits};
 use consort_core::Problem;
+use parking_lot::RwLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -158,12 +159,12 @@ impl ReloadHandle {
 
     /// Returns the written changes that are not in force.
     pub fn not_in_force(&self) -> NotInForce {
-        self.not_in_force.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.not_in_force.read().clone()
     }
 
     /// Publishes the changes that are not in force; false if they are the same as before.
     pub fn publish(&self, now: NotInForce) -> bool {
-        let mut published = self.not_in_force.write().unwrap_or_else(PoisonError::into_inner);
+        let mut published = self.not_in_force.write();
         let changed = *published != now;
         *published = now;
         changed

@@ -6,11 +6,12 @@ mod messages;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use consort_agent::ConversationStore;
 use consort_agent::store::ConversationId;
 use http::StatusCode;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -82,13 +83,13 @@ impl RunRegistry {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<ConversationId, Arc<LiveRun>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock()
     }
 
     pub(crate) fn suspended(
         &self,
     ) -> MutexGuard<'_, BTreeMap<ConversationId, Vec<(String, PendingEntry)>>> {
-        self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
+        self.suspended.lock()
     }
 
     /// Withdraws the pending requests of a conversation.

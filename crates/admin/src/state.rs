@@ -1,7 +1,7 @@
 //! State of the admin API.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use consort_audit::CallSinks;
@@ -9,6 +9,7 @@ use consort_config::Config;
 use consort_core::Problem;
 use consort_gateway::ClientNameHandle;
 use consort_hub::Hub;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{broadcast, watch};
 
 use crate::active_config::ActiveConfig;
@@ -107,7 +108,7 @@ impl AdminState {
 
     /// Replaces the config in force.
     pub fn set_config(&self, active: ActiveConfig) {
-        let mut in_force = self.0.active.write().unwrap_or_else(PoisonError::into_inner);
+        let mut in_force = self.0.active.write();
         *in_force = (Arc::new(active), SystemTime::now());
         drop(in_force);
         self.0.changed.send_modify(|count| *count += 1);
@@ -125,12 +126,12 @@ impl AdminState {
 
     /// Returns the config in force.
     pub(crate) fn active(&self) -> Arc<ActiveConfig> {
-        Arc::clone(&self.0.active.read().unwrap_or_else(PoisonError::into_inner).0)
+        Arc::clone(&self.0.active.read().0)
     }
 
     /// Returns the time it took effect.
     pub(crate) fn since(&self) -> SystemTime {
-        self.0.active.read().unwrap_or_else(PoisonError::into_inner).1
+        self.0.active.read().1
     }
 }
 

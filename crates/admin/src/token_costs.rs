@@ -1,10 +1,11 @@
 //! Token costs of tool definitions, counted once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_core::{Catalog, Object};
 use consort_models::tokens::{TokenVocabulary, count, definition_text};
+use parking_lot::Mutex;
 
 /// Token cost of each tool of the catalog requested last.
 #[derive(Default)]
@@ -21,7 +22,7 @@ impl TokenCosts {
     /// Returns the token cost of each tool of a catalog, in its order. Unchanged definitions are not counted again.
     pub(crate) fn of(&self, catalog: &Arc<Catalog>) -> Arc<[usize]> {
         let known = {
-            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.0.lock();
             if Arc::ptr_eq(&known.catalog, catalog) {
                 return Arc::clone(&known.tokens);
             }
@@ -46,7 +47,7 @@ impl TokenCosts {
         });
         let tokens: Arc<[usize]> = tokens.collect();
         let now = CountedCatalog { catalog: Arc::clone(catalog), tokens: Arc::clone(&tokens) };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.0.lock() = now;
         tokens
     }
 }

@@ -4,7 +4,7 @@ mod row;
 mod view;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use consort_core::{
     Caller, Catalog, CatalogEntry, CatalogRoute, Object, PrimitiveKind, ServerId, UnresolvedName,
@@ -15,6 +15,7 @@ use consort_search::{SearchLimits, ToolIndex};
 use consort_shape::pin::{PinnedKind, WithholdReason};
 use consort_shape::scan::scan;
 use consort_shape::{TransformEffect, transform_effect};
+use parking_lot::{Mutex, RwLock};
 
 use crate::active_config::ActiveConfig;
 pub(crate) use row::{PinState, ToolRow, shorten_description, tool_hints};
@@ -85,7 +86,7 @@ pub(crate) struct ToolIndexCache {
 
 impl ToolIndexCache {
     fn last(&self) -> Option<Arc<CallerToolIndex>> {
-        self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.read().clone()
     }
 
     pub(crate) fn get_if_current(&self, of: &IndexInputs) -> Option<Arc<CallerToolIndex>> {
@@ -93,12 +94,12 @@ impl ToolIndexCache {
     }
 
     pub(crate) fn get_or_build(&self, of: IndexInputs) -> Arc<CallerToolIndex> {
-        let _alone = self.build_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.build_lock.lock();
         if let Some(known) = self.get_if_current(&of) {
             return known;
         }
         let known = Arc::new(CallerToolIndex::new(of, self.last().as_deref()));
-        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        *self.last.write() = Some(Arc::clone(&known));
         known
     }
 }

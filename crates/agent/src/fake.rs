@@ -1,8 +1,8 @@
 //! A toolbox of tools with various behaviors, for tests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consort_core::{
@@ -11,6 +11,7 @@ use consort_core::{
     RequestRefusal, RequestResponder, ServerCatalog, SharedError, StreamSender, Target, ToolResult,
     Toolbox,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -42,7 +43,7 @@ impl Fake {
     }
 
     pub(crate) fn left(&self) -> Vec<String> {
-        self.left.lock().unwrap().clone()
+        self.left.lock().clone()
     }
 
     async fn run(
@@ -66,9 +67,9 @@ impl Fake {
             let source = SharedError::new(std::io::Error::other("refused"));
             return Err(CallError::Connection { server, source, detail: OperatorText::default() });
         }
-        self.left.lock().unwrap().push(format!("{server}.{tool} {arguments}"));
+        self.left.lock().push(format!("{server}.{tool} {arguments}"));
         if let Some(meta) = call.meta() {
-            self.meta.lock().unwrap().push(meta.json().to_string());
+            self.meta.lock().push(meta.json().to_string());
         }
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);

@@ -1,8 +1,9 @@
 //! Cost of a run, with that of the agents it calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_core::CostMeter;
+use parking_lot::Mutex;
 
 use crate::cost::ModelCost;
 use crate::limits::RunLimits;
@@ -37,14 +38,14 @@ impl RunMeter {
 
 impl CostMeter for RunMeter {
     fn charge(&self, tokens: u64, dollars: Option<f64>) {
-        self.cost.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        self.cost.lock().charge(tokens, dollars);
         if let Some(outer) = &self.outer {
             outer.charge(tokens, dollars);
         }
     }
 
     fn exceeded(&self) -> Option<String> {
-        let spent = *self.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        let spent = *self.cost.lock();
         let limits = RunLimits { tokens: self.tokens, cost: self.dollars, ..RunLimits::default() };
         let own = limits.spent_limit(spent.tokens, Some(spent.dollars));
         own.or_else(|| self.outer.as_ref()?.exceeded())
@@ -68,13 +69,13 @@ impl CallMeter {
     }
 
     pub(crate) fn cost(&self) -> ModelCost {
-        *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.cost.lock()
     }
 }
 
 impl CostMeter for CallMeter {
     fn charge(&self, tokens: u64, dollars: Option<f64>) {
-        self.cost.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        self.cost.lock().charge(tokens, dollars);
         self.run.charge(tokens, dollars);
     }
 

@@ -55,7 +55,7 @@ mod writer;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,7 @@ pub use digest::ValueDigest;
 pub use entry::LedgerEntry;
 use entry::SendCondition;
 pub use filter::CallFilter;
+use parking_lot::Mutex;
 use queue::{QueuedIntent, RecordQueue};
 pub use read::{CallRow, LedgerFollower, LedgerRow};
 pub use record::{CallIntent, OutcomeClass};
@@ -312,7 +313,7 @@ impl Ledger {
     /// Writes the queued records and ends the thread; blocks until they are on disk. Later records are not written.
     pub fn close(&self) {
         self.queue.close();
-        let thread = self.writer.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.writer.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }

@@ -1,8 +1,9 @@
 //! Limits on log lines that clients can cause: beyond them lines are counted, and the count is logged.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::metrics::GatewayMetrics;
 
@@ -109,7 +110,7 @@ impl LineLimit {
     }
 
     fn admits_at(&self, now: Instant) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if now.duration_since(state.since) >= SECOND {
             state.since = now;
             state.written = 0;
@@ -124,7 +125,7 @@ impl LineLimit {
     }
 
     fn take_suppressed(&self) -> u64 {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         std::mem::take(&mut state.suppressed)
     }
 }

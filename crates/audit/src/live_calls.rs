@@ -9,11 +9,12 @@ mod watch;
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use consort_core::CallEvent;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
 
 pub use call::{
@@ -251,7 +252,7 @@ impl Drop for RunningCall {
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.lock()
 }
 
 #[cfg(test)]

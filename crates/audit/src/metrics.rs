@@ -3,6 +3,7 @@
 //! Counting is an atomic addition. The number of series is bounded: methods and outcomes are fixed words, servers those
 //! that were [registered](GatewayMetrics::know); anything else is `other`.
 
+mod declarations;
 mod detached;
 mod expose;
 mod gauge;
@@ -13,15 +14,21 @@ mod reloads;
 mod tools;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use consort_core::ServerId;
 use consort_protocol::Era;
+use parking_lot::RwLock;
 
+use declarations::{
+    BUILD_INFO, CALL_DURATION, CALLS, CONNECTIONS, IN_FLIGHT, LIMITS, LINES_SUPPRESSED, RECEIVED,
+    REQUEST_DURATION, REQUESTS, SENT, SESSIONS, SITE_REQUESTS, SUSPENDED_CALLS,
+};
+pub use declarations::{METRICS, MetricDeclaration, MetricType};
 pub use detached::DetachedMetrics;
-pub use expose::{ExternalMetrics, MetricFamily, MetricSeries, MetricType, MetricValue};
+pub use expose::{ExternalMetrics, MetricFamily, MetricSeries, MetricValue};
 pub use gauge::{GaugeGuard, MetricGauge};
 pub use limits::MetricLimits;
 use models::ModelMetrics;
@@ -142,7 +149,7 @@ impl Default for GatewayMetrics {
 impl GatewayMetrics {
     /// Registers servers that get series of their own. Existing counts stay.
     pub fn know(&self, servers: impl IntoIterator<Item = ServerId>) {
-        let mut known = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.servers.write();
         for server in servers {
             if known.len() < self.most_servers.load(Ordering::Relaxed) {
                 known.entry(server).or_default();
@@ -160,7 +167,7 @@ impl GatewayMetrics {
 
     /// Sets the limits that are in force, by name.
     pub fn set_limits(&self, limits: impl IntoIterator<Item = (&'static str, i64)>) {
-        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits.into_iter().collect();
+        *self.limits.write() = limits.into_iter().collect();
     }
 
     /// Sets the limits on the number of series.
@@ -187,7 +194,7 @@ impl GatewayMetrics {
 
     /// Counts a finished call.
     pub fn call(&self, server: Option<&ServerId>, class: OutcomeClass, took: Duration) {
-        let known = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.servers.read();
         let calls = server.and_then(|server| known.get(server)).unwrap_or(&self.others);
         calls.ended[class.index()].fetch_add(1, Ordering::Relaxed);
         calls.durations.observe(took);
@@ -233,23 +240,16 @@ impl GatewayMetrics {
         families.extend(self.detached.families());
         families.extend(self.reloads.families());
         families.extend(self.models.families());
-        let gauge = |name, help, gauge: &MetricGauge| MetricFamily::gauge(name, help, gauge.get());
-        let counter = |name, help, unit, counter: &AtomicU64| {
-            MetricFamily::counter(name, help, unit, counter.load(Ordering::Relaxed))
-        };
+        let level = |gauge: &MetricGauge| MetricValue::Level(gauge.get());
+        let count = |counter: &AtomicU64| MetricValue::Count(counter.load(Ordering::Relaxed));
         families.extend([
-            gauge("consort_connections", "Connections of clients", &self.connections),
-            gauge("consort_calls_in_flight", "Calls that are being made", &self.in_flight),
-            gauge("consort_sessions", "Sessions of legacy clients", &self.sessions),
-            gauge("consort_calls_parked", "Calls that wait for the client", &self.suspended_calls),
-            counter("consort_received_bytes", "Bytes from clients", "By", &self.received),
-            counter("consort_sent_bytes", "Bytes to clients", "By", &self.sent),
-            counter(
-                "consort_log_lines_suppressed",
-                "Log lines left out because there were too many",
-                "1",
-                &self.suppressed_lines,
-            ),
+            CONNECTIONS.value(level(&self.connections)),
+            IN_FLIGHT.value(level(&self.in_flight)),
+            SESSIONS.value(level(&self.sessions)),
+            SUSPENDED_CALLS.value(level(&self.suspended_calls)),
+            RECEIVED.value(count(&self.received)),
+            SENT.value(count(&self.sent)),
+            LINES_SUPPRESSED.value(count(&self.suppressed_lines)),
             self.limits(),
             build_info(),
         ]);
@@ -272,83 +272,61 @@ impl GatewayMetrics {
                     // A series that is not there yet has no rate when it appears.
                     let usual = CALLED.contains(&method) || matches!(outcome, "ok" | "error");
                     if usual || count > 0 {
-                        let labels = [("method", method), ("era", era), ("outcome", outcome)];
+                        let labels = [method, era, outcome];
                         series.push(MetricSeries::new(labels, MetricValue::Count(count)));
                     }
                 }
             }
         }
-        MetricFamily::counters(
-            "consort_requests",
-            "Requests of clients by method, era and outcome",
-            series,
-        )
+        REQUESTS.family(series)
     }
 
     fn request_durations(&self) -> MetricFamily {
         let durations = METHODS.into_iter().zip(&self.durations);
         let told = durations.filter(|(method, it)| CALLED.contains(method) || it.is_used());
-        let series = told.map(|(method, it)| MetricSeries::new([("method", method)], it.read()));
-        MetricFamily::durations(
-            "consort_request_duration_seconds",
-            "How long requests of clients took, by method",
-            series.collect(),
-        )
+        let series = told.map(|(method, it)| MetricSeries::new([method], it.read()));
+        REQUEST_DURATION.family(series.collect())
     }
 
     fn limits(&self) -> MetricFamily {
-        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let limits = self.limits.read();
         let series = limits
             .iter()
-            .map(|(name, value)| MetricSeries::new([("limit", *name)], MetricValue::Level(*value)));
-        MetricFamily::gauges("consort_limit", "The limits in force", series.collect())
+            .map(|(name, value)| MetricSeries::new([*name], MetricValue::Level(*value)));
+        LIMITS.family(series.collect())
     }
 
     fn sites(&self) -> MetricFamily {
         const WORDS: [&str; 6] = ["0xx", "1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = WORDS.into_iter().zip(&self.sites);
         let counts = counts.map(|(status, count)| (status, count.load(Ordering::Relaxed)));
-        let series =
-            |(status, count)| MetricSeries::new([("status", status)], MetricValue::Count(count));
+        let series = |(status, count)| MetricSeries::new([status], MetricValue::Count(count));
         let told =
             counts.filter(|(status, count)| *count > 0 || matches!(*status, "2xx" | "4xx" | "5xx"));
-        let series = told.map(series).collect();
-        MetricFamily::counters(
-            "consort_site_requests",
-            "Requests beside MCP, by HTTP status",
-            series,
-        )
+        SITE_REQUESTS.family(told.map(series).collect())
     }
 
     fn calls(&self) -> [MetricFamily; 2] {
         let (mut ended, mut durations) = (Vec::new(), Vec::new());
-        let known = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.servers.read();
         let known = known.iter().map(|(server, calls)| (server.as_str(), calls));
         for (server, calls) in known.chain([("other", &self.others)]) {
             for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(&calls.ended) {
-                let labels = [("server", server), ("outcome", outcome)];
+                let labels = [server, outcome];
                 ended.push(MetricSeries::new(
                     labels,
                     MetricValue::Count(count.load(Ordering::Relaxed)),
                 ));
             }
-            durations.push(MetricSeries::new([("server", server)], calls.durations.read()));
+            durations.push(MetricSeries::new([server], calls.durations.read()));
         }
-        [
-            MetricFamily::counters("consort_calls", "Calls by server and outcome", ended),
-            MetricFamily::durations(
-                "consort_call_duration_seconds",
-                "How long calls took, by server",
-                durations,
-            ),
-        ]
+        [CALLS.family(ended), CALL_DURATION.family(durations)]
     }
 }
 
 fn build_info() -> MetricFamily {
-    let labels = [("version", env!("CARGO_PKG_VERSION"))];
-    let series = vec![MetricSeries::new(labels, MetricValue::Level(1))];
-    MetricFamily::gauges("consort_build_info", "The version that runs", series)
+    let version = [env!("CARGO_PKG_VERSION")];
+    BUILD_INFO.family(vec![MetricSeries::new(version, MetricValue::Level(1))])
 }
 
 fn at(era: Era) -> usize {

@@ -7,8 +7,9 @@ mod run;
 mod write;
 
 use std::fmt::Write as _;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::Failure;
 use crate::chance::Chance;
@@ -172,11 +173,11 @@ fn each<T: Send>(
     let done = Mutex::new(Vec::new());
     let work = || {
         loop {
-            let Some(kind) = left.lock().expect("nobody panics with it").pop() else {
+            let Some(kind) = left.lock().pop() else {
                 return Ok(());
             };
             let row = test(kind).map_err(|failure| format!("{}: {failure}", kind.name()))?;
-            done.lock().expect("nobody panics with it").push((kind, row));
+            done.lock().push((kind, row));
         }
     };
     std::thread::scope(|scope| -> Result<(), Failure> {
@@ -184,7 +185,7 @@ fn each<T: Send>(
         work()?;
         other.join().map_err(|_| "a test panicked")?
     })?;
-    let mut rows = done.into_inner().expect("nobody panics with it");
+    let mut rows = done.into_inner();
     rows.sort_by_key(|(kind, _)| Kind::ALL.iter().position(|other| other == kind));
     Ok(rows)
 }

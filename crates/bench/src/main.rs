@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     match Command::parse(results::take(std::env::args().skip(1)))? {
-        Command::Wire(options) => report::wire(&options),
+        Command::Protocol(options) => report::protocol(&options),
         Command::Hub(options) => hub::hub(&options),
         Command::HubTask(task, folder) => {
             let measured = hub::run(task, folder)?;

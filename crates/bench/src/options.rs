@@ -22,7 +22,7 @@ use crate::soak;
 use crate::tokens;
 
 /// Usage text.
-pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
+pub(crate) const USAGE: &str = "use: bench protocol [--json] [--rounds N] [--calls N] [--threads N] \
                                 [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
                                 bench gateway [--json] [--rounds N] [--seconds N] [--calls N] \
                                 [--only calls|lists|big|huge|steps|progress|upstreams|idle|memory|start|allocations] \
@@ -34,7 +34,7 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 bench growth [--json] [--calls N] [--most N] \
                                 [--only tools|servers|clients|sessions] [--consort PATH]\n     \
                                 bench size [--json] [--rounds N] [--consort PATH]\n     \
-                                bench profile [gateway-call|gateway-list|wire-call|hub-start|search]... [--seconds N] [--consort PATH]\n     \
+                                bench profile [gateway-call|gateway-list|client-call|hub-start|search]... [--seconds N] [--consort PATH]\n     \
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
                                 bench scan --sets FOLDER [--json]\n     \
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
@@ -51,7 +51,7 @@ const SERVE: &str =
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Measure the `protocol` and `client` crates.
-    Wire(Options),
+    Protocol(Options),
     /// Measure the `hub` crate.
     Hub(Options),
     /// Measure one thing about a hub, in a process of its own.
@@ -163,7 +163,7 @@ impl Command {
     pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, Failure> {
         let mut words = words.into_iter();
         match words.next().as_deref() {
-            Some("wire") => Options::parse(words).map(Self::Wire),
+            Some("protocol") => Options::parse(words).map(Self::Protocol),
             Some("hub") => Options::parse(words).map(Self::Hub),
             Some("hub-task") => {
                 let (Some(task), Some(folder)) = (words.next(), words.next()) else {
@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn what_is_not_said_keeps_its_default() {
-        assert_eq!(parse("wire"), Ok(Command::Wire(Options::default())));
+        assert_eq!(parse("protocol"), Ok(Command::Protocol(Options::default())));
         assert_eq!(
-            parse("wire --calls 10 --json --only scan"),
-            Ok(Command::Wire(Options {
+            parse("protocol --calls 10 --json --only scan"),
+            Ok(Command::Protocol(Options {
                 format: Format::Json,
                 calls: 10,
                 only: Some(Section::Scan),
@@ -266,11 +266,11 @@ mod tests {
     #[test]
     fn a_load_without_an_end_is_refused() {
         assert_eq!(
-            parse("wire --rounds 0"),
+            parse("protocol --rounds 0"),
             Err("invalid `--rounds`: use a number from 1 to 1000".to_owned())
         );
-        assert!(parse("wire --calls 99999999").is_err());
-        assert!(parse("wire --calls").is_err());
+        assert!(parse("protocol --calls 99999999").is_err());
+        assert!(parse("protocol --calls").is_err());
         assert!(parse("serve").is_err());
         assert!(parse("").is_err());
     }

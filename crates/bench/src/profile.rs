@@ -49,20 +49,20 @@ pub(crate) struct Options {
 pub(crate) enum Hot {
     GatewayCall,
     GatewayList,
-    WireCall,
+    ClientCall,
     HubStart,
     Search,
 }
 
 impl Hot {
     pub(crate) const ALL: [Self; 5] =
-        [Self::GatewayCall, Self::GatewayList, Self::WireCall, Self::HubStart, Self::Search];
+        [Self::GatewayCall, Self::GatewayList, Self::ClientCall, Self::HubStart, Self::Search];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::GatewayCall => "gateway-call",
             Self::GatewayList => "gateway-list",
-            Self::WireCall => "wire-call",
+            Self::ClientCall => "client-call",
             Self::HubStart => "hub-start",
             Self::Search => "search",
         }
@@ -77,7 +77,7 @@ impl Hot {
         match self {
             Self::GatewayCall => "the gateway: calls of 1 KB over HTTP, 32 modern clients",
             Self::GatewayList => "the gateway: lists of 500 tools, 32 modern clients",
-            Self::WireCall => "a client: calls of 1 KB over HTTP, 8 at once",
+            Self::ClientCall => "a client: calls of 1 KB over HTTP, 8 at once",
             Self::HubStart => "a hub: 20 stdio servers started, listed, ended",
             Self::Search => "an index of 5,000 tools: made once, then searched",
         }
@@ -123,7 +123,7 @@ async fn stacks(hot: Hot, options: &Options) -> Result<Stacks, Failure> {
             let consort = options.consort.program()?.ok_or("nothing to profile")?;
             loaded(&consort, hot, time).await
         }
-        Hot::WireCall | Hot::HubStart | Hot::Search => {
+        Hot::ClientCall | Hot::HubStart | Hot::Search => {
             // A process of its own: nothing of ours is in its profile.
             let mut worker = Command::new(std::env::current_exe()?)
                 .args(["profiled", hot.as_str()])
@@ -232,9 +232,9 @@ pub(crate) fn run(hot: Hot, seconds: u32) -> Result<(), Failure> {
             search(until);
             Ok(())
         }
-        Hot::WireCall => {
+        Hot::ClientCall => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(wire(until))
+            runtime.block_on(client(until))
         }
         Hot::HubStart => {
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -247,7 +247,7 @@ pub(crate) fn run(hot: Hot, seconds: u32) -> Result<(), Failure> {
     }
 }
 
-async fn wire(until: Instant) -> Result<(), Failure> {
+async fn client(until: Instant) -> Result<(), Failure> {
     let server = Process::server(&Serve::new(Listen::Http)).await?;
     let settings = consort_client::ClientSettings::default();
     let client =

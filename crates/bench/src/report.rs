@@ -20,7 +20,7 @@ struct Report {
 }
 
 /// Measures the `protocol` and `client` crates and prints the report.
-pub(crate) fn wire(options: &Options) -> Result<(), Failure> {
+pub(crate) fn protocol(options: &Options) -> Result<(), Failure> {
     let report = measure(options)?;
     let text = match options.format {
         Format::Json => serde_json::to_string(&report)?,

@@ -1,13 +1,13 @@
 //! The server of a measurement: no SDK, both eras, and so cheap that the client's cost dominates.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use consort_protocol::{
     Era, Json, Notification, Object, RequestId, Revision, splice, splice::ObjectWriter,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::statistics::monotonic;
@@ -248,7 +248,7 @@ impl Tools {
 
     /// Returns a large result, built once: a copy per response is work enough for a server that should cost little.
     fn large(&self, bytes: usize, era: Era) -> Json {
-        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.results.lock();
         let key = match era {
             Era::Legacy => (bytes, "legacy"),
             Era::Modern => (bytes, "modern"),

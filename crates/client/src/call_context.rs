@@ -1,8 +1,9 @@
 //! Context of one call, shared by all that it does.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_protocol::SendObserver;
+use parking_lot::Mutex;
 
 use crate::call::{CallEventSender, PendingCallEvent};
 use crate::call_timer::CallTimer;
@@ -53,18 +54,12 @@ pub(crate) struct SendPermits(Mutex<Vec<Arc<SendPermit>>>);
 impl SendPermits {
     pub(crate) fn issue(&self, postmark: Option<Arc<dyn SendObserver>>) -> Arc<SendPermit> {
         let ticket = Arc::new(SendPermit::new(postmark));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&ticket));
+        self.0.lock().push(Arc::clone(&ticket));
         ticket
     }
 
     /// Returns true if any of them was sent. Those that were not never will be.
     pub(crate) fn left(&self) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .filter(|ticket| ticket.left())
-            .count()
-            > 0
+        self.0.lock().iter().filter(|ticket| ticket.left()).count() > 0
     }
 }

@@ -1,10 +1,11 @@
 //! The calls in flight on a connection, by the id of their request.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_protocol::MemoryHolder;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::abandoned::AbandonedCalls;
 use crate::call_timer::CallTimer;
@@ -210,7 +211,7 @@ impl InFlightCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, InFlightState> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -16,13 +16,12 @@ use crate::description::{NegotiatedProtocol, ServerDescription};
 use crate::error::{ClientCallError, CloseReason, ConnectError};
 use crate::faults::FaultCounts;
 use crate::list::{ListError, ServerList};
-use crate::listen::{ChangeSubscription, SubscriptionFilter};
 use crate::notices::NoticeReceiver;
 use crate::request::OutgoingRequest;
 use crate::settings::{ClientSettings, ServerLocation};
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::Transport;
-use crate::{connect, execution, list, listen};
+use crate::{connect, execution, list};
 
 /// A connection to a server. Clones share it; dropping the last one closes it.
 #[derive(Clone, Debug)]
@@ -121,14 +120,6 @@ impl Client {
     /// legacy server, and those that may have been missed.
     pub fn list_changes(&self) -> ListChanges {
         self.link.notices.list_changes(self.link.stop.clone())
-    }
-
-    /// Subscribes to changes, in the way of the server's era.
-    pub async fn listen(
-        &self,
-        filter: SubscriptionFilter,
-    ) -> Result<ChangeSubscription, ClientCallError> {
-        listen::listen(self, filter).await
     }
 
     /// Sets the log level of a legacy server, for the whole connection.

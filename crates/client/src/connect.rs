@@ -4,15 +4,15 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use consort_protocol::{
-    Era, Json, Object, OperatorText, Revision, ServerError, TaskHandling, late, splice,
-};
+use consort_protocol::{Era, Object, OperatorText, Revision, ServerError, TaskHandling, late};
 
 use crate::connection::SharedConnection;
-use crate::description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
+use crate::description::{NegotiatedProtocol, UpstreamTransport};
 use crate::dialect::RequestDialect;
-use crate::error::{ClientCallError, CloseReason, ConnectError, NotSent};
+use crate::error::{ClientCallError, CloseReason, ConnectError};
+use crate::own_request;
 use crate::request::OutgoingRequest;
+use crate::session::initialize;
 use crate::settings::{ClientSettings, EraPreference, ServerLocation};
 use crate::transport::Transport;
 use crate::transport::http::HttpTransport;
@@ -20,7 +20,6 @@ use crate::transport::process::ServerCommand;
 use crate::transport::sse::SseTransport;
 use crate::transport::stdio::{StdioTransport, UnreadInput};
 use crate::transport::url::ServerUrl;
-use crate::{own_request, session};
 
 /// Error codes that only a modern server uses.
 const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
@@ -153,7 +152,7 @@ async fn http(
             (Err(ConnectError::Refused(second)), Some(ConnectError::Refused(first)))
                 if (first.code, second.code) == (UNKNOWN_METHOD, UNKNOWN_METHOD) =>
             {
-                introduce(&link, Revision::NEWEST_MODERN, UpstreamTransport::Http, Object::empty());
+                link.introduce(Revision::NEWEST_MODERN, UpstreamTransport::Http, Object::empty());
                 Ok(None)
             }
             (Err(error @ ConnectError::Status { status: 400 | 404 | 405, .. }), _) => {
@@ -316,7 +315,7 @@ pub(crate) async fn modern(
         }
         return Err(ConnectError::Revision { offered });
     }
-    introduce(link, revision, way, result);
+    link.introduce(revision, way, result);
     Ok(())
 }
 
@@ -325,61 +324,4 @@ fn supported(error: &ServerError) -> Vec<String> {
     data.and_then(|data| data.get("supported"))
         .and_then(|list| list.read().ok())
         .unwrap_or_default()
-}
-
-/// Opens a legacy session.
-pub(crate) async fn initialize(
-    link: &Arc<SharedConnection>,
-    way: UpstreamTransport,
-) -> Result<(), ConnectError> {
-    let offers = link.settings.host.offers();
-    let newest = RequestDialect::new(Revision::NEWEST_LEGACY, &link.settings.client, &offers);
-    let request = OutgoingRequest::new("initialize")
-        .with("protocolVersion", Json::string(newest.revision.as_str()))
-        .with("capabilities", newest.initial_capabilities().clone())
-        .with("clientInfo", newest.client.clone());
-    let result = own_request::ask(link, &newest, &request).await?;
-    let offered = result.text("protocolVersion");
-    let Some(offered) = offered else {
-        return Err(ConnectError::NotMcp(
-            "its answer to `initialize` names no revision".to_owned(),
-        ));
-    };
-    let revision = match offered.parse::<Revision>() {
-        Ok(revision) if revision.era() == Era::Legacy => revision,
-        _ => {
-            return Err(ConnectError::Revision { offered: vec![offered] });
-        }
-    };
-    introduce(link, revision, way, result);
-    link.send(splice::notification("notifications/initialized", None)).await?;
-    if way == UpstreamTransport::Http {
-        session::listen(link).await;
-    }
-    Ok(())
-}
-
-fn introduce(link: &SharedConnection, revision: Revision, way: UpstreamTransport, raw: Object) {
-    link.speak(revision);
-    link.introduce(ServerDescription::new(NegotiatedProtocol { revision, transport: way }, raw));
-}
-
-impl From<ClientCallError> for ConnectError {
-    fn from(error: ClientCallError) -> Self {
-        match error {
-            ClientCallError::Refused(error) => Self::Refused(error),
-            ClientCallError::Unauthorized { status, challenge, advice } => {
-                Self::Unauthorized { status, challenge, advice }
-            }
-            ClientCallError::Status { status, body, .. } => {
-                Self::Status { status, body: body.into() }
-            }
-            ClientCallError::NotSent(NotSent::Unreachable { host, reason }) => {
-                Self::Unreachable { host, source: io::Error::other(reason) }
-            }
-            ClientCallError::NotSent(NotSent::Closed(closed))
-            | ClientCallError::Unknown(closed) => Self::Closed(closed),
-            other => Self::NotMcp(other.to_string()),
-        }
-    }
 }

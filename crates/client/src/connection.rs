@@ -1,17 +1,18 @@
 //! A connection to one server: the state that its calls share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use consort_protocol::Revision;
 use consort_protocol::splice::{self, ObjectWriter};
+use consort_protocol::{Object, Revision};
+use parking_lot::RwLock;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::InFlightCalls;
-use crate::description::ServerDescription;
+use crate::description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
 use crate::faults::FaultCounters;
@@ -92,36 +93,39 @@ impl SharedConnection {
     }
 
     pub(crate) fn dialect(&self) -> Arc<RequestDialect> {
-        Arc::clone(&self.dialect.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.dialect.read())
     }
 
     /// Switches to this revision.
     pub(crate) fn speak(&self, revision: Revision) {
         let dialect =
             RequestDialect::new(revision, &self.settings.client, &self.settings.host.offers());
-        *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
+        *self.dialect.write() = Arc::new(dialect);
     }
 
     pub(crate) fn about(&self) -> Arc<ServerDescription> {
-        Arc::clone(&self.about.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.about.read())
     }
 
-    pub(crate) fn introduce(&self, about: ServerDescription) {
-        *self.about.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(about);
+    /// Switches to the negotiated protocol, and stores the server's description of itself.
+    pub(crate) fn introduce(&self, revision: Revision, transport: UpstreamTransport, raw: Object) {
+        self.speak(revision);
+        let about = ServerDescription::new(NegotiatedProtocol { revision, transport }, raw);
+        *self.about.write() = Arc::new(about);
     }
 
     pub(crate) fn facts(&self) -> Arc<ToolRequirements> {
-        Arc::clone(&self.facts.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.facts.read())
     }
 
     pub(crate) fn learn(&self, mut facts: ToolRequirements) {
-        facts.add(&self.variant_facts.read().unwrap_or_else(PoisonError::into_inner));
-        *self.facts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(facts);
+        facts.add(&self.variant_facts.read());
+        *self.facts.write() = Arc::new(facts);
     }
 
     /// Learns from a list that a client with other capabilities gets. As many tools are kept as a list may have.
     pub(crate) fn learn_variant(&self, mut facts: ToolRequirements) {
-        let mut known = self.variant_facts.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.variant_facts.write();
         if known.len() + facts.len() <= self.settings.limits.items {
             facts.add(&known);
         }

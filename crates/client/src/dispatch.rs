@@ -5,24 +5,37 @@ use std::sync::Arc;
 use bytes::Bytes;
 use consort_protocol::json::JsonErrorKind;
 use consort_protocol::{
-    Json, JsonRpcMessage, MemoryHolder, MemoryReservation, MessageError, Notification, RequestId,
+    Json, JsonRpcMessage, MemoryBudget, MemoryHolder, MemoryReservation, MessageError,
+    Notification, RequestId,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{MessageOrigin, SharedConnection};
 use crate::error::CloseReason;
+use crate::limits::{Limits, Times};
 use crate::mailbox::MailboxItem;
 use crate::notices::ConnectionNotice;
 use crate::partial_envelope::answered_ids;
-use crate::settings::ClientSettings;
 use crate::transport::ChannelReceiver;
 
 /// The member of `_meta` that identifies the subscription of a notification.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 impl ChannelReceiver for SharedConnection {
-    fn settings(&self) -> &ClientSettings {
-        &self.settings
+    fn label(&self) -> &str {
+        &self.settings.label
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    fn times(&self) -> &Times {
+        &self.settings.times
+    }
+
+    fn budget(&self) -> &MemoryBudget {
+        &self.settings.budget
     }
 
     fn stop(&self) -> &CancellationToken {

@@ -362,3 +362,23 @@ fn excerpt(text: &str) -> String {
         (false, _) => format!(": …{}", line.chars().skip(skip).collect::<String>()),
     }
 }
+
+impl From<ClientCallError> for ConnectError {
+    fn from(error: ClientCallError) -> Self {
+        match error {
+            ClientCallError::Refused(error) => Self::Refused(error),
+            ClientCallError::Unauthorized { status, challenge, advice } => {
+                Self::Unauthorized { status, challenge, advice }
+            }
+            ClientCallError::Status { status, body, .. } => {
+                Self::Status { status, body: body.into() }
+            }
+            ClientCallError::NotSent(NotSent::Unreachable { host, reason }) => {
+                Self::Unreachable { host, source: io::Error::other(reason) }
+            }
+            ClientCallError::NotSent(NotSent::Closed(closed))
+            | ClientCallError::Unknown(closed) => Self::Closed(closed),
+            other => Self::NotMcp(other.to_string()),
+        }
+    }
+}

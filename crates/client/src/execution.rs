@@ -95,17 +95,6 @@ pub(crate) async fn endless(
     }
 }
 
-/// Makes one request of the client's own, without events or rounds, repeated where a session was lost. The caller sets
-/// the limits.
-pub(crate) async fn request(
-    link: &Arc<SharedConnection>,
-    request: &OutgoingRequest,
-) -> Result<Object, ClientCallError> {
-    let pulse = Arc::default();
-    let run = CallExecution::new(link, request, None, &pulse);
-    run.attempt(link.next_id(), None).await.map(|(_, result)| result)
-}
-
 impl CallExecution<'_> {
     async fn rounds(&self, first: u64) -> Result<ServerAnswer, ClientCallError> {
         let limit = self.link.settings.limits.rounds;

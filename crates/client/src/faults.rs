@@ -1,9 +1,9 @@
 //! Counters of a server's errors that ended nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The time over which malformed messages are counted.
@@ -37,7 +37,7 @@ impl FaultCounters {
     pub(crate) fn malformed(&self, most: u32) -> bool {
         self.malformed.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock();
         let (start, count) = window.filter(|(start, _)| now - *start < WINDOW).unwrap_or((now, 0));
         *window = Some((start, count + 1));
         count + 1 >= most

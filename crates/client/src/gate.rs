@@ -1,9 +1,10 @@
 //! Limit of the calls in flight to a server, and a queue for the others, fair between identities.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_protocol::{LateTimes, TurnQueue};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::error::NotSent;
@@ -74,7 +75,7 @@ impl CallGate {
 
 impl GatePlaces {
     fn lock(&self) -> MutexGuard<'_, GateState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Gives free places to waiting calls.
@@ -147,7 +148,7 @@ mod tests {
                 let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
                 calls.spawn(async move {
                     let place = gate.enter(Some(&name.into())).await.unwrap();
-                    order.lock().unwrap().push(name);
+                    order.lock().push(name);
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     drop(place);
                 });
@@ -156,10 +157,7 @@ mod tests {
         }
         drop(first);
         calls.join_all().await;
-        assert_eq!(
-            *order.lock().unwrap(),
-            ["ada", "bob", "eve", "ada", "bob", "ada", "ada", "ada"]
-        );
+        assert_eq!(*order.lock(), ["ada", "bob", "eve", "ada", "bob", "ada", "ada", "ada"]);
     }
 
     #[tokio::test(start_paused = true)]

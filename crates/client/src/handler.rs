@@ -1,14 +1,8 @@
 //! Handling of a server's requests to the client.
 
-use std::future::Future;
-use std::pin::Pin;
-
-use consort_protocol::{ClientCapabilities, Json, Object, RequestRefusal};
+use consort_protocol::{BoxFuture, ClientCapabilities, Json, Object, RequestRefusal};
 
 use crate::call::CallId;
-
-/// A future behind a pointer, as `dyn` traits need it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Handler of a server's requests. Implemented by users of a [`Client`](crate::Client), called by the
 /// client, for both eras alike: a legacy server sends a request, a modern one an `input_required` result.
@@ -17,8 +11,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// without it.
 ///
 /// ```
-/// use consort_client::{BoxFuture, ClientHandler, ServerRequest};
-/// use consort_protocol::{ClientCapabilities, Json, RequestRefusal};
+/// use consort_client::{ClientHandler, ServerRequest};
+/// use consort_protocol::{BoxFuture, ClientCapabilities, Json, RequestRefusal};
 ///
 /// struct Yes;
 ///

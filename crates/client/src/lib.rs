@@ -48,11 +48,12 @@ pub mod keeper {
 pub use call::{CallId, PendingCall, PendingCallEvent, ServerAnswer};
 pub use changes::{ChangedLists, ListChanges};
 pub use client::Client;
+pub use consort_protocol::BoxFuture;
 pub use description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 pub use dialect::ClientInfo;
 pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
 pub use faults::FaultCounts;
-pub use handler::{BoxFuture, ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
+pub use handler::{ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
 pub use keeper_times::KeeperTimes;
 pub use limits::{Limits, Times};
 pub use list::{LeftOut, ListError, ServerList, ServerListItem};

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_protocol::{Json, Object, PARTIAL_LIST, PrimitiveKind, TaskHandling};
+use consort_protocol::{BoxFuture, Json, Object, PARTIAL_LIST, PrimitiveKind, TaskHandling};
 
 use crate::connection::SharedConnection;
 use crate::error::ClientCallError;
-use crate::execution;
-use crate::handler::BoxFuture;
 use crate::request::OutgoingRequest;
+use crate::session;
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::Transport;
 
@@ -158,8 +157,7 @@ async fn pages(
         if let Some(cursor) = cursors.last() {
             request = request.with("cursor", cursor.clone());
         }
-        let page =
-            execution::request(link, &request).await.map_err(|error| failed(error.into()))?;
+        let page = session::ask(link, &request).await.map_err(|error| failed(error.into()))?;
         bytes += page.as_bytes().len();
         if bytes > limits.list_bytes {
             return Err(failed(ListError::TooLong { what: "bytes", limit: limits.list_bytes }));

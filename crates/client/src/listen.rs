@@ -72,39 +72,46 @@ enum SubscriptionSource {
     Legacy(NoticeReceiver),
 }
 
-pub(crate) async fn listen(
-    client: &Client,
-    filter: SubscriptionFilter,
-) -> Result<ChangeSubscription, ClientCallError> {
-    if !client.link.dialect().is_modern() {
-        return legacy(client, filter).await;
-    }
-    let notifications = Json::from_value(&filter).expect("a filter always serialises");
-    let tasks = if filter.task_ids.is_empty() { TaskHandling::Never } else { TaskHandling::Follow };
-    let request = OutgoingRequest::new("subscriptions/listen")
-        .with("notifications", notifications)
-        .tasks(tasks);
-    let mut call = client.subscribe(request);
-    let times = &client.link.settings.times;
-    let limit = times.idle;
-    let Ok(first) = consort_protocol::late::timeout(limit, times.late, call.next()).await else {
-        return Err(ClientCallError::TimedOut { kind: TimeLimitKind::Idle, limit, sent: true });
-    };
-    match first {
-        Some(PendingCallEvent::Notification(notification))
-            if notification.method == ACKNOWLEDGED =>
-        {
-            let accepted =
-                notification.params.get("notifications").and_then(|filter| filter.read().ok());
-            let accepted = accepted.unwrap_or_default();
-            Ok(ChangeSubscription {
-                source: SubscriptionSource::Modern(Box::new(call)),
-                client: client.clone(),
-                accepted,
-            })
+impl Client {
+    /// Subscribes to changes, in the way of the server's era.
+    pub async fn listen(
+        &self,
+        filter: SubscriptionFilter,
+    ) -> Result<ChangeSubscription, ClientCallError> {
+        if !self.link.dialect().is_modern() {
+            return legacy(self, filter).await;
         }
-        Some(PendingCallEvent::End(Err(error))) => Err(error),
-        _ => Err(ClientCallError::Malformed("it does not acknowledge the subscription".to_owned())),
+        let notifications = Json::from_value(&filter).expect("a filter always serialises");
+        let tasks =
+            if filter.task_ids.is_empty() { TaskHandling::Never } else { TaskHandling::Follow };
+        let request = OutgoingRequest::new("subscriptions/listen")
+            .with("notifications", notifications)
+            .tasks(tasks);
+        let mut call = self.subscribe(request);
+        let times = &self.link.settings.times;
+        let limit = times.idle;
+        let Ok(first) = consort_protocol::late::timeout(limit, times.late, call.next()).await
+        else {
+            return Err(ClientCallError::TimedOut { kind: TimeLimitKind::Idle, limit, sent: true });
+        };
+        match first {
+            Some(PendingCallEvent::Notification(notification))
+                if notification.method == ACKNOWLEDGED =>
+            {
+                let accepted =
+                    notification.params.get("notifications").and_then(|filter| filter.read().ok());
+                let accepted = accepted.unwrap_or_default();
+                Ok(ChangeSubscription {
+                    source: SubscriptionSource::Modern(Box::new(call)),
+                    client: self.clone(),
+                    accepted,
+                })
+            }
+            Some(PendingCallEvent::End(Err(error))) => Err(error),
+            _ => Err(ClientCallError::Malformed(
+                "it does not acknowledge the subscription".to_owned(),
+            )),
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use consort_protocol::{JsonRpcMessage, Notification, PendingServerRequest};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::call_timer::CallTimer;
 use crate::error::CloseReason;
@@ -144,7 +145,7 @@ impl CallMailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_protocol::{Notification, RequestId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -105,7 +105,7 @@ fn only_client(calls: &[(u64, CallClient)]) -> Option<CallClient> {
 
 impl OpenQuestions {
     pub(crate) fn lock(&self) -> MutexGuard<'_, QuestionTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Returns the number of open requests.

@@ -1,22 +1,57 @@
-//! The session of a legacy Streamable HTTP server: replaced when lost, with its common stream.
+//! The session of a legacy server: opened by a handshake and, over Streamable HTTP, replaced when lost, with its common
+//! stream.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::http::StatusCode;
 use consort_protocol::sse::SseDecoder;
+use consort_protocol::{BoxFuture, Era, Json, Object, Revision, splice};
 use tokio::sync::oneshot;
 
-use crate::connect::initialize;
 use crate::connection::{MessageOrigin, SharedConnection};
 use crate::description::UpstreamTransport;
-use crate::error::{CloseReason, ConnectError};
+use crate::dialect::RequestDialect;
+use crate::error::{ClientCallError, CloseReason, ConnectError, NotSent};
 use crate::notices::ConnectionNotice;
+use crate::own_request;
+use crate::request::OutgoingRequest;
 use crate::transport::Transport;
 use crate::transport::http::{self, HttpTransport, ReplyContentType};
 use crate::transport::pool::PooledResponse;
+
+/// Opens a legacy session.
+pub(crate) async fn initialize(
+    link: &Arc<SharedConnection>,
+    way: UpstreamTransport,
+) -> Result<(), ConnectError> {
+    let offers = link.settings.host.offers();
+    let newest = RequestDialect::new(Revision::NEWEST_LEGACY, &link.settings.client, &offers);
+    let request = OutgoingRequest::new("initialize")
+        .with("protocolVersion", Json::string(newest.revision.as_str()))
+        .with("capabilities", newest.initial_capabilities().clone())
+        .with("clientInfo", newest.client.clone());
+    let result = own_request::ask(link, &newest, &request).await?;
+    let offered = result.text("protocolVersion");
+    let Some(offered) = offered else {
+        return Err(ConnectError::NotMcp(
+            "its answer to `initialize` names no revision".to_owned(),
+        ));
+    };
+    let revision = match offered.parse::<Revision>() {
+        Ok(revision) if revision.era() == Era::Legacy => revision,
+        _ => {
+            return Err(ConnectError::Revision { offered: vec![offered] });
+        }
+    };
+    link.introduce(revision, way, result);
+    link.send(splice::notification("notifications/initialized", None)).await?;
+    if way == UpstreamTransport::Http {
+        listen(link).await;
+    }
+    Ok(())
+}
 
 /// Replaces a session that the server lost, once for all concurrent calls.
 pub(crate) async fn renew(
@@ -31,6 +66,25 @@ pub(crate) async fn renew(
     initialize(link, UpstreamTransport::Http).await?;
     link.notices.send(ConnectionNotice::Renewed);
     Ok(())
+}
+
+/// Makes one request of the client's own, without events or rounds, repeated if its session was lost. The caller sets
+/// the limits.
+pub(crate) async fn ask(
+    link: &Arc<SharedConnection>,
+    request: &OutgoingRequest,
+) -> Result<Object, ClientCallError> {
+    let session = link.transport.session_number();
+    // Boxed: a future is moved once for each that it is within, and this one is large.
+    let result = Box::pin(own_request::ask(link, &link.dialect(), request)).await;
+    if let Err(ClientCallError::NotSent(NotSent::SessionRefused)) = result
+        && let Transport::Http(http) = &link.transport
+        && Box::pin(renew(link, http, session)).await.is_ok()
+        && request.repeats
+    {
+        return Box::pin(own_request::ask(link, &link.dialect(), request)).await;
+    }
+    result
 }
 
 /// Opens the common stream of a legacy session and keeps it open: it carries messages of the server that name
@@ -122,7 +176,7 @@ fn renewed<'a>(
     link: &'a Arc<SharedConnection>,
     http: &'a HttpTransport,
     lost: u64,
-) -> Pin<Box<dyn Future<Output = Result<(), ConnectError>> + Send + 'a>> {
+) -> BoxFuture<'a, Result<(), ConnectError>> {
     Box::pin(renew(link, http, lost))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
-use consort_protocol::{MemoryHolder, MemoryReservation, SendObserver};
+use consort_protocol::{MemoryBudget, MemoryHolder, MemoryReservation, SendObserver};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod addresses;
@@ -30,7 +30,7 @@ pub(crate) mod url;
 mod watchdog;
 
 use crate::error::CloseReason;
-use crate::settings::ClientSettings;
+use crate::limits::{Limits, Times};
 use http::HttpTransport;
 use sse::SseTransport;
 use stdio::StdioTransport;
@@ -55,8 +55,17 @@ impl Transport {
 
 /// Receiver of the messages on a channel that all calls share. Implemented by the connection, called by the transport.
 pub(crate) trait ChannelReceiver: Send + Sync {
-    /// The settings of the connection.
-    fn settings(&self) -> &ClientSettings;
+    /// The name of the server in log lines.
+    fn label(&self) -> &str;
+
+    /// The size limits of the connection.
+    fn limits(&self) -> &Limits;
+
+    /// The time limits of the connection.
+    fn times(&self) -> &Times;
+
+    /// The memory budget for large messages.
+    fn budget(&self) -> &MemoryBudget;
 
     /// The end of the connection.
     fn stop(&self) -> &CancellationToken;

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::input::InputVariable;
@@ -53,7 +54,7 @@ impl SystemValues {
 
     /// Returns the files that references led to since the last call.
     pub fn take_files(&self) -> BTreeSet<PathBuf> {
-        std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.files.lock())
     }
 }
 
@@ -70,7 +71,7 @@ impl ValueSource for SystemValues {
     }
 
     fn file(&self, path: &Path) -> io::Result<String> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        self.files.lock().insert(path.to_owned());
         let mut text = String::new();
         File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
         if text.len() as u64 > LARGEST {
@@ -81,7 +82,7 @@ impl ValueSource for SystemValues {
     }
 
     fn input(&self, input: &InputVariable) -> Option<String> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         if let Some(answer) = answers.get(&input.id) {
             return Some(answer.clone());
         }

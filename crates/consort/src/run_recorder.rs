@@ -1,6 +1,6 @@
 //! Recording of agent runs: in the ledger, in metrics, in traces.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_agent::{
     RequestObservation, RunObservation, RunObserver, RunReport, RunStart, RunStatus,
@@ -9,6 +9,7 @@ use consort_audit::ledger::{ModelUsage, OutcomeClass, UsageCost};
 use consort_audit::{CallSinks, ModelRequestRecord, RunRecord};
 use consort_core::{BoxFuture, CallingAgent};
 use consort_models::{ModelReply, ProviderError, ProviderErrorKind, TokenPrice, TokenUsage};
+use parking_lot::Mutex;
 
 /// Records the runs of agents.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ struct RecordedRun {
 impl RunObservation for RecordedRun {
     fn request(&self) -> BoxFuture<'_, Result<Box<dyn RequestObservation>, String>> {
         let record = {
-            let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+            let record = self.record.lock();
             record.as_ref().map(RunRecord::begin_request)
         };
         Box::pin(async move {
@@ -52,7 +53,7 @@ impl RunObservation for RecordedRun {
     }
 
     fn end(&self, report: &RunReport) {
-        let record = self.record.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let record = self.record.lock().take();
         let Some(record) = record else { return };
         // A run that waits for a person or for its client's tools is no failure.
         let is_fine = matches!(report.status, RunStatus::Completed | RunStatus::Waiting);

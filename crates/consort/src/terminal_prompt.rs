@@ -3,13 +3,14 @@
 mod approval;
 
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_client::{BoxFuture, ClientHandler, ServerRequest};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{Json, Object};
 use consort_protocol::{ClientCapabilities, RequestRefusal};
 use indicatif::ProgressBar;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::keyboard;
@@ -31,7 +32,7 @@ impl TerminalPrompt {
 
     /// Sets the progress bar to hide while a question is shown.
     pub(crate) fn set_progress_bar(&self, bar: ProgressBar) {
-        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
+        *self.bar.lock() = Some(bar);
     }
 
     /// Asks for approval of a call; without a terminal the answer is no.
@@ -62,7 +63,7 @@ impl TerminalPrompt {
             });
         }
         let _turn = self.turn.lock().await;
-        let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let bar = self.bar.lock().clone();
         let asking = tokio::task::spawn_blocking(move || match bar {
             Some(bar) => bar.suspend(|| ask(&params)),
             None => ask(&params),

@@ -1,7 +1,7 @@
 //! The owner's token, in a file that only its owner can read.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -18,8 +18,7 @@ pub fn read_or_create(file: &Path) -> io::Result<(String, bool)> {
     if let Some(folder) = file.parent() {
         consort_files::create_private_folder(folder)?;
     }
-    let mut random = [0; 24];
-    fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let random = consort_server::sealing::random::<24>();
     let secret = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, random);
     if consort_files::create(file, format!("{secret}\n").as_bytes(), FileReaders::Owner)? {
         return Ok((secret, true));

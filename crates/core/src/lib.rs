@@ -44,7 +44,7 @@ pub use catalog::{
     resolve::UnresolvedName,
 };
 pub use consort_protocol::{
-    ClientCapabilities, DrivenStream, Json, JsonError, LogLevel, Object, OperatorText,
+    BoxFuture, ClientCapabilities, DrivenStream, Json, JsonError, LogLevel, Object, OperatorText,
     PendingServerRequest, PrimitiveKind, Progress, RequestRefusal, RequestResponder, Revision,
     SendObserver, ServerRequestHandling, StreamSender, TaskHandling,
 };
@@ -63,6 +63,6 @@ pub use problem::{Problem, Severity};
 pub use reject::{RefusedCall, RefusedTarget, RejectReason};
 pub use session::{ClientSession, WeakClientSession};
 pub use target::Target;
-pub use time::utc;
+pub use time::{parse_utc, utc};
 pub use tool::{Tool, ToolAnnotations};
-pub use toolbox::{BoxFuture, CatalogChanges, SubscriptionEvents, Toolbox};
+pub use toolbox::{CatalogChanges, SubscriptionEvents, Toolbox};

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use consort_protocol::BoxFuture;
+
 use crate::Json;
 use crate::Progress;
 use crate::content::ToolResult;
 use crate::event::CallEvent;
 use crate::tool::Tool;
-use crate::toolbox::BoxFuture;
 
 /// A tool implemented in Rust. Called by the hub.
 pub trait LocalTool: Send + Sync {

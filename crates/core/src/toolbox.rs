@@ -1,10 +1,8 @@
 //! The interface of callers: the catalog, and calls.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use consort_protocol::DrivenStream;
+use consort_protocol::{BoxFuture, DrivenStream};
 
 use crate::PrimitiveKind;
 use crate::call::{Call, Subscription, SubscriptionEvent};
@@ -16,9 +14,6 @@ use crate::missing::{ListPurpose, MissingName};
 use crate::name::ServerId;
 use crate::reject::{RefusedCall, RefusedTarget, RejectReason};
 use crate::target::Target;
-
-/// A boxed future.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The events of a subscription. It lasts until they are dropped.
 pub type SubscriptionEvents = DrivenStream<SubscriptionEvent>;

@@ -4,14 +4,15 @@ mod key;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
     Call, CallEvents, Caller, Catalog, CatalogRoute, MissingName, PrimitiveKind, RefusedCall,
     RefusedTarget, ServerId, Subscription, SubscriptionEvents, Target, Toolbox,
 };
 use consort_server::EndpointKey;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use crate::endpoint_kind::EndpointKind;
@@ -74,17 +75,17 @@ impl GatewayEndpoint {
     }
 
     pub(crate) fn toolbox(&self) -> Arc<dyn Toolbox> {
-        Arc::clone(&self.toolbox.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.toolbox.read())
     }
 
     /// Makes a call.
     pub(crate) fn call(&self, call: Call) -> CallEvents {
-        self.toolbox.read().unwrap_or_else(PoisonError::into_inner).call(call)
+        self.toolbox.read().call(call)
     }
 
     /// Subscribes to updates of a server.
     pub(crate) fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
-        self.toolbox.read().unwrap_or_else(PoisonError::into_inner).subscribe(subscription)
+        self.toolbox.read().subscribe(subscription)
     }
 
     /// Finds a tool that can be called here without being listed. The endpoint of one server lists every tool.
@@ -98,7 +99,7 @@ impl GatewayEndpoint {
     /// Records a call whose name its caller is not offered here. A name that another caller is offered is recorded as
     /// the target it has there.
     pub(crate) fn refused(&self, kind: PrimitiveKind, mut call: RefusedCall) {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.names.lock();
         let given = names.route(kind, &call.target.name);
         drop(names);
         match (given, &self.kind) {
@@ -113,7 +114,7 @@ impl GatewayEndpoint {
 
     /// Returns the description of a name that a caller is not offered here, for the search for it.
     pub(crate) fn missing(&self, caller: &Caller, kind: PrimitiveKind, name: &str) -> MissingName {
-        let given = self.names.lock().unwrap_or_else(PoisonError::into_inner).route(kind, name);
+        let given = self.names.lock().route(kind, name);
         let server = match (given, &self.kind) {
             (_, EndpointKind::Server(server)) => Some(server.clone()),
             (Some(route), _) => Some(route.server),
@@ -137,7 +138,7 @@ impl GatewayEndpoint {
 
     /// Returns the current listing of a caller.
     pub(crate) fn current_listing(&self, caller: &Caller) -> Arc<EndpointListing> {
-        let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+        let listings = self.listings.read();
         if let Some(kept) = listings.get(&ListingKey::of(caller)) {
             return Arc::clone(&kept.listing.borrow());
         }
@@ -161,13 +162,13 @@ impl GatewayEndpoint {
     pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<EndpointListing>> {
         let key = ListingKey::of(caller);
         let known = || {
-            let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+            let listings = self.listings.read();
             listings.get(&key).map(|kept| kept.listing.subscribe())
         };
         if let Some(followed) = known() {
             return followed;
         }
-        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.refreshing.lock();
         // Somebody else may have made it meanwhile.
         if let Some(followed) = known() {
             return followed;
@@ -179,12 +180,12 @@ impl GatewayEndpoint {
         }
         // Whoever sees the same has the same listing.
         let same = {
-            let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+            let listings = self.listings.read();
             let same = listings.values().find(|kept| Arc::ptr_eq(&kept.seen, &seen));
             same.map(|kept| Arc::clone(&kept.listing.borrow()))
         };
         let (listing, followed) = watch::channel(same.unwrap_or_else(|| self.written(&seen)));
-        let mut listings = self.listings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut listings = self.listings.write();
         if listings.len() >= self.most_menus {
             listings.retain(|_, kept| kept.listing.receiver_count() > 0);
         }
@@ -193,29 +194,29 @@ impl GatewayEndpoint {
     }
 
     fn written(&self, catalog: &Catalog) -> Arc<EndpointListing> {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock();
         Arc::new(EndpointListing::new(catalog, &self.kind, &mut names))
     }
 
     /// Replaces the toolbox.
     fn set(&self, toolbox: Arc<dyn Toolbox>) {
-        *self.toolbox.write().unwrap_or_else(PoisonError::into_inner) = toolbox;
+        *self.toolbox.write() = toolbox;
     }
 
     /// Rebuilds the listings. Callers with the same catalog share one.
     fn refresh(&self) {
-        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.refreshing.lock();
         self.open.store(true, Ordering::Release);
         let toolbox = self.toolbox();
         // The owner sees most, and names are given in the order of what is seen.
         let owner = Caller::owner();
         let seen = toolbox.catalog(&owner);
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock();
         let grace = names.grace;
         names.free_removed(seen.reserved(), grace);
         drop(names);
         let mut written = vec![(Arc::clone(&seen), self.written(&seen))];
-        let listings = self.listings.read().unwrap_or_else(PoisonError::into_inner);
+        let listings = self.listings.read();
         let keys: Vec<ListingKey> = listings.keys().cloned().collect();
         drop(listings);
         // Nobody waits for a listing while others are made.
@@ -233,7 +234,7 @@ impl GatewayEndpoint {
             (key, seen, listing)
         });
         let made: Vec<_> = made.collect();
-        let mut listings = self.listings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut listings = self.listings.write();
         for (key, seen, listing) in made {
             if let Some(kept) = listings.get_mut(&key) {
                 kept.seen = seen;
@@ -293,12 +294,12 @@ impl GatewayEndpoints {
     pub(crate) fn set(&self, settings: &GatewaySettings, toolboxes: ServedToolboxSet) {
         let ServedToolboxSet { all_servers: whole, servers, profiles } = toolboxes;
         self.whole.set(whole);
-        for endpoint in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for endpoint in self.servers.lock().values() {
             endpoint.set(Arc::clone(&servers));
         }
         self.plain.set(servers);
         let open = self.whole.open.load(Ordering::Acquire);
-        let mut known = self.profiles.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.profiles.write();
         let now = profiles.into_iter().map(|(name, ServedProfile { toolbox, naming })| {
             let naming = naming.unwrap_or_else(|| settings.naming.clone());
             let endpoint = match known.get(&name) {
@@ -327,7 +328,7 @@ impl GatewayEndpoints {
     }
 
     pub(crate) fn profile(&self, name: &str) -> Option<Arc<GatewayEndpoint>> {
-        let profiles = self.profiles.read().unwrap_or_else(PoisonError::into_inner);
+        let profiles = self.profiles.read();
         profiles.get(name).map(|(_, endpoint)| Arc::clone(endpoint))
     }
 
@@ -342,7 +343,7 @@ impl GatewayEndpoints {
         if !known {
             return None;
         }
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         let made = servers.entry(server).or_insert_with_key(|server| {
             let place = EndpointKind::Server(server.clone());
             let open = self.whole.open.load(Ordering::Acquire);
@@ -360,10 +361,10 @@ impl GatewayEndpoints {
     /// Rebuilds every listing.
     pub(crate) fn refresh(&self) {
         self.whole.refresh();
-        for (_, endpoint) in self.profiles.read().unwrap_or_else(PoisonError::into_inner).values() {
+        for (_, endpoint) in self.profiles.read().values() {
             endpoint.refresh();
         }
-        for endpoint in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for endpoint in self.servers.lock().values() {
             endpoint.refresh();
         }
     }
@@ -426,7 +427,7 @@ mod tests {
         fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
             if caller.name() == "slow" {
                 self.asked.send(()).unwrap();
-                self.may.lock().unwrap().recv().unwrap();
+                self.may.lock().recv().unwrap();
             }
             Arc::default()
         }
@@ -495,7 +496,7 @@ mod tests {
         let followed = endpoint.follow(&caller(0));
         for n in 0..100 {
             endpoint.current_listing(&caller(n));
-            assert!(endpoint.listings.read().unwrap().len() <= 4);
+            assert!(endpoint.listings.read().len() <= 4);
         }
         endpoint.refresh();
         assert!(followed.has_changed().unwrap(), "who follows one is told");

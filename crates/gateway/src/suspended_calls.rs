@@ -5,7 +5,6 @@ mod input_requests;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use consort_protocol::Holdings;
 use consort_protocol::splice::ObjectWriter;
 use consort_server::sealed_now;
 use consort_server::sealing::{TokenSealer, random};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -279,7 +279,7 @@ impl SuspendedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, SuspendedEntry>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 }
 

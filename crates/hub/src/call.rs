@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use consort_client::{OutgoingRequest, ServerAnswer};
+use consort_client::{ClientCallError, OutgoingRequest, ServerAnswer};
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Catalog, ClientSession, LocalTool, LogDelivery,
     LogLevel, MissingName, Object, Operation, PrimitiveKind, ServerId, Target, ToolResult,
@@ -296,45 +296,44 @@ fn translated(server: &ServerId, event: consort_client::PendingCallEvent) -> Cal
 }
 
 /// Converts a transport error to the error of a call.
-pub(crate) fn explained(server: &ServerId, error: consort_client::ClientCallError) -> CallError {
-    use consort_client::ClientCallError as Wire;
+pub(crate) fn explained(server: &ServerId, error: ClientCallError) -> CallError {
     let server = server.clone();
     match error {
-        Wire::Refused(error) => CallError::Execution {
+        ClientCallError::Refused(error) => CallError::Execution {
             raw: attributed_error(&server, error.raw),
             server,
             message: error.message,
             code: error.code,
         },
-        Wire::TimedOut { kind, limit, sent } => CallError::Timeout {
+        ClientCallError::TimedOut { kind, limit, sent } => CallError::Timeout {
             server,
             limit,
             idle: kind == consort_client::TimeLimitKind::Idle,
             sent,
         },
-        Wire::Cancelled { sent } => CallError::Cancelled { sent },
-        Wire::NotSent(
+        ClientCallError::Cancelled { sent } => CallError::Cancelled { sent },
+        ClientCallError::NotSent(
             reason @ (consort_client::NotSent::Queue { .. } | consort_client::NotSent::Busy { .. }),
         ) => CallError::Overloaded { server, reason: reason.to_string() },
-        error @ (Wire::NotSent(_) | Wire::Unauthorized { .. }) => {
+        error @ (ClientCallError::NotSent(_) | ClientCallError::Unauthorized { .. }) => {
             let detail = error.detail();
             CallError::Connection { server, source: consort_core::SharedError::new(error), detail }
         }
-        error @ Wire::NoRoom { .. } => {
+        error @ ClientCallError::NoRoom { .. } => {
             let detail = error.detail();
             CallError::OutcomeUnknown { server, reason: error.to_string(), detail }
         }
-        Wire::Unknown(closed) => CallError::OutcomeUnknown {
+        ClientCallError::Unknown(closed) => CallError::OutcomeUnknown {
             server,
             reason: closed.to_string(),
             detail: closed.detail(),
         },
-        Wire::Status { status, retry_after, .. }
+        ClientCallError::Status { status, retry_after, .. }
             if status == 429 || status == 503 && retry_after.is_some() =>
         {
             CallError::Busy { server, status, retry_after }
         }
-        Wire::Status { status: 408 | 500.., .. } => {
+        ClientCallError::Status { status: 408 | 500.., .. } => {
             let detail = error.detail();
             CallError::OutcomeUnknown { server, reason: chain(&error), detail }
         }

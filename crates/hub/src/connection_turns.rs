@@ -1,9 +1,10 @@
 //! The queue of calls that wait for a connection. Identities take turns.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use consort_core::IdentityId;
 use consort_protocol::TurnQueue;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// The calls that wait for a connection to one server.
@@ -39,7 +40,7 @@ impl ConnectionTurns {
     }
 
     fn lock(&self) -> MutexGuard<'_, TurnQueue<IdentityId, Arc<Notify>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

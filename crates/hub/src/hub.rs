@@ -3,7 +3,7 @@
 mod starter;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use consort_client::{Client, ResumeTimes};
@@ -13,6 +13,7 @@ use consort_core::{
     SubscriptionEvents, Toolbox,
 };
 use consort_protocol::DrivenStream;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -359,16 +360,16 @@ impl Drop for Inner {
 impl Inner {
     /// Returns all servers.
     pub(crate) fn servers(&self) -> Arc<ManagedServers> {
-        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.servers.read())
     }
 
     /// Returns a server.
     pub(crate) fn server(&self, server: &ServerId) -> Option<Arc<ManagedServer>> {
-        self.servers.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+        self.servers.read().get(server).cloned()
     }
 
     fn replace(&self, servers: ManagedServers) {
-        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(servers);
+        *self.servers.write() = Arc::new(servers);
     }
 
     /// Starts the task of a server.

@@ -1,6 +1,8 @@
 //! Use counts of connections, and exclusive leases of them.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use crate::connection_turns::ConnectionTurns;
 
@@ -26,11 +28,11 @@ pub(crate) struct ConnectionLease(Arc<Mutex<Weak<ConnectionUse>>>);
 
 impl ConnectionLease {
     pub(crate) fn is_free(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).strong_count() == 0
+        self.0.lock().strong_count() == 0
     }
 
     pub(crate) fn take(&self, freed: &Arc<ConnectionTurns>) -> Option<Arc<ConnectionUse>> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.lock();
         if held.strong_count() > 0 {
             return None;
         }

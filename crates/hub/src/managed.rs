@@ -8,6 +8,7 @@ mod in_use;
 mod reading;
 mod readings;
 mod select;
+mod stderr;
 mod variant;
 
 pub(crate) use commands::CommandReceiver;
@@ -17,12 +18,13 @@ pub(crate) use reading::probe;
 pub(crate) use variant::AwaitedVariant;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use consort_client::{Client, ClientHandler, ClientInfo, NegotiatedProtocol};
-use consort_core::{CallError, OperatorText, PrimitiveKind, ServerId};
+use consort_core::{CallError, PrimitiveKind, ServerId};
 use consort_protocol::MemoryBudget;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -144,37 +146,6 @@ impl ManagedServer {
     /// Reconnects the server at once, if it is down.
     pub(crate) fn retry_now(&self) {
         self.retry_now.notify_one();
-    }
-
-    /// Returns the end of the server's standard error, of the current process and of earlier ones.
-    pub(crate) fn stderr(&self) -> OperatorText {
-        let mut text = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(main) = self.current() {
-            text.push_str(main.client.stderr().for_operator());
-        }
-        text.into()
-    }
-
-    /// Stores the standard error of a process that ended, up to the limit for a running one.
-    pub(crate) fn remember_stderr(&self, text: &OperatorText) {
-        if text.is_empty() {
-            return;
-        }
-        let mut past = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        past.push_str(text.for_operator());
-        if !past.ends_with('\n') {
-            past.push('\n');
-        }
-        let excess = past.len().saturating_sub(self.settings.limits.stderr_bytes);
-        let from = past.ceil_char_boundary(excess);
-        past.drain(..from);
-    }
-
-    /// Appends the reason for which a process ended to its standard error, with the id that its callers received.
-    pub(crate) fn remember_end(&self, reason: &str) {
-        if self.settings.server.url().is_none() {
-            self.remember_stderr(&format!("[{reason}]").into());
-        }
     }
 
     /// Returns the client of the main connection, connecting first if need be.
@@ -311,12 +282,12 @@ impl ManagedServer {
     }
 
     fn current(&self) -> Option<UpstreamConnection> {
-        self.main.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.main.lock().clone()
     }
 
     /// Replaces the main connection and returns the previous one.
     fn replace_main(&self, main: Option<UpstreamConnection>) -> Option<UpstreamConnection> {
-        std::mem::replace(&mut *self.main.lock().unwrap_or_else(PoisonError::into_inner), main)
+        std::mem::replace(&mut *self.main.lock(), main)
     }
 
     fn is_retried_soon(&self, snapshot: &ServerSnapshot) -> bool {
@@ -379,7 +350,7 @@ impl ManagedServer {
         if self.is_in_use() {
             return Duration::ZERO;
         }
-        self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.last_used.lock().elapsed()
     }
 }
 

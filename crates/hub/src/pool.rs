@@ -5,11 +5,12 @@ mod slots;
 
 pub(crate) use slots::WeakUpstream;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use consort_client::{Client, ClientInfo};
 use consort_core::{CallError, ClientCapabilities, ClientSession, IdentityId, WeakClientSession};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -141,7 +142,7 @@ impl ConnectionPool {
     }
 
     fn slots(&self) -> MutexGuard<'_, PoolSlots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock()
     }
 
     /// Takes the slot of a key into use, making one if there is none. Returns `None` if there is no room, or if it is not

@@ -5,9 +5,10 @@
 //! request that arrives then has one owner, and from then on the server is known to send requests.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -67,7 +68,7 @@ impl ServerProbation {
 
 impl ProbationInner {
     fn lock(&self) -> MutexGuard<'_, ProbationState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -99,12 +100,12 @@ pub(crate) struct SilentTools(Mutex<HashSet<Box<str>>>);
 
 impl SilentTools {
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+        self.0.lock().contains(name)
     }
 
     /// Adds a tool, at most `most`: as many as a server may list.
     pub(crate) fn add(&self, name: &str, most: usize) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         if names.len() < most && !names.contains(name) {
             names.insert(name.into());
         }

@@ -1,6 +1,6 @@
 //! Waits for servers and lists, for requests that list or name something that is not known yet.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
@@ -69,7 +69,7 @@ impl Inner {
 
     /// Requests stale lists to be read again, without waiting.
     fn ask_stale(&self, kind: PrimitiveKind) {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked = self.looked.lock();
         let now = Instant::now();
         let last = &mut looked[kind as usize];
         if last.is_some_and(|last| now.duration_since(last) < LOOK) {

@@ -1,12 +1,13 @@
 //! State that all connections of a hub share: the lists of each server, and the catalog made of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_client::LeftOut;
 use consort_core::{Caller, Catalog, IdentityId, Problem, ServerCatalog, ServerId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::limits::ListLimits;
@@ -145,7 +146,7 @@ impl SharedCatalogs {
     }
 
     fn lock(&self) -> MutexGuard<'_, CatalogTable> {
-        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.offers.lock()
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<Arc<Catalog>> {
@@ -153,7 +154,7 @@ impl SharedCatalogs {
     }
 
     pub(crate) fn offer(&self, server: &ServerId) -> Option<ServerCatalog> {
-        self.offers.lock().unwrap_or_else(PoisonError::into_inner).by_server.get(server).cloned()
+        self.offers.lock().by_server.get(server).cloned()
     }
 
     /// Replaces a server's main lists, read with these declared capabilities, and the catalog if they changed.
@@ -166,7 +167,7 @@ impl SharedCatalogs {
     ) {
         let problems = problems(server, left_out);
         // The lock is held until the catalog is out, so that an older one never replaces a newer.
-        let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut offers = self.offers.lock();
         let same = offers
             .by_server
             .get(server)
@@ -196,7 +197,7 @@ impl SharedCatalogs {
         new: BTreeMap<ServerId, ServerCatalog>,
         names: ServerNames,
     ) {
-        let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut offers = self.offers.lock();
         for server in gone {
             offers.by_server.remove(server);
             offers.problems.remove(server);

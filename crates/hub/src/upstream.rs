@@ -1,11 +1,12 @@
 //! One connection to a server, with its resource subscriptions and log level.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use consort_client::{Client, OutgoingRequest};
 use consort_core::{ClientCapabilities, LogLevel};
 use consort_protocol::Json;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -68,7 +69,7 @@ struct WatchedResource {
 
 impl RequestedState {
     fn lock(&self) -> MutexGuard<'_, RequestedSettings> {
-        self.requested.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requested.lock()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Background writes to disk.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::tasks::ServerTasks;
 
@@ -24,7 +26,7 @@ impl<T: Send + 'static> LatestWriter<T> {
 
     /// Queues a value to be written and returns at once. It replaces a queued value.
     pub(crate) fn put(&self, value: T) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.next = Some(value);
         if std::mem::replace(&mut state.is_writing, true) {
             return;
@@ -33,7 +35,7 @@ impl<T: Send + 'static> LatestWriter<T> {
         let (state, write) = (Arc::clone(&self.state), Arc::clone(&self.write));
         self.tasks.spawn_blocking(move || {
             loop {
-                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = state.lock();
                 let Some(value) = state.next.take() else {
                     state.is_writing = false;
                     return;
@@ -62,12 +64,12 @@ mod tests {
         let tracker = TaskTracker::new();
         let stop = CancellationToken::new();
         let writer = LatestWriter::new(ServerTasks::new(tracker.clone(), stop.clone()), move |n| {
-            may_write.lock().unwrap().recv().unwrap();
+            may_write.lock().recv().unwrap();
             written.send(n).unwrap();
         });
         // The disk does not answer, and the one thread of the runtime goes on.
         writer.put(1);
-        while writer.state.lock().unwrap().next.is_some() {
+        while writer.state.lock().next.is_some() {
             tokio::task::yield_now().await;
         }
         for n in 2..100 {

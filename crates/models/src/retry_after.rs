@@ -1,6 +1,6 @@
 //! Waits that providers request before a retry. Dates are relative to the response's `date`: no clock is read.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::Value;
 
@@ -93,35 +93,12 @@ fn duration(text: &str) -> Option<Duration> {
     Some(sum)
 }
 
-/// Parses `Sun, 06 Nov 1994 08:49:37 GMT` or `1994-11-06T08:49:37Z` as the time since 1970.
+/// Parses an HTTP date or `1994-11-06T08:49:37Z` as the time since 1970.
 fn date(text: &str) -> Option<Duration> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    if let Some((day, time)) = text.split_once(['T', 't']).filter(|(day, _)| day.len() == 10) {
-        let mut fields = day.split('-').map(|field| field.parse::<u64>().ok());
-        let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
-        let time = time.get(..8)?;
-        return since_1970(year, month, day, time);
+    if let Some(seconds) = consort_core::parse_utc(text) {
+        return Some(Duration::from_secs(seconds));
     }
-    let mut words = text.split_ascii_whitespace();
-    let (_, day, month) = (words.next()?, words.next()?, words.next()?);
-    let (year, time) = (words.next()?, words.next()?);
-    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-    since_1970(year.parse().ok()?, month, day.parse().ok()?, time)
-}
-
-fn since_1970(year: u64, month: u64, day: u64, time: &str) -> Option<Duration> {
-    let mut fields = time.split(':').map(|field| field.parse::<u64>().ok());
-    let (hour, minute, second) = (fields.next()??, fields.next()??, fields.next()??);
-    let sane = (1970..10_000).contains(&year) && (1..=12).contains(&month);
-    if !sane || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Years begin in March here, so that a leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let before = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    let days = before.checked_sub(719_468)?;
-    Some(Duration::from_secs(days * 86_400 + hour * 3600 + minute * 60 + second))
+    httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()
 }
 
 #[cfg(test)]
@@ -195,6 +172,7 @@ mod tests {
     #[test]
     fn dates_are_counted_from_1970() {
         assert_eq!(date("Thu, 01 Jan 1970 00:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(date("Sunday, 06-Nov-94 08:49:37 GMT"), date("Sun Nov  6 08:49:37 1994"));
         assert_eq!(date("2000-02-29T00:00:00Z"), Some(Duration::from_hours(264_384)));
         for wrong in ["2000-13-01T00:00:00Z", "0000-00-00T00:00:00Z", "Sun, 99 Nov 1994", ""] {
             assert_eq!(date(wrong), None, "{wrong}");

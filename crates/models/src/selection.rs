@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::nearest;
+use parking_lot::Mutex;
 
 use crate::endpoint::ProviderEndpoint;
 use crate::http::HttpProvider;
@@ -175,7 +176,7 @@ impl ProviderRegistry {
 
     /// Returns the provider of this name, with its open connections.
     fn provider(&self, name: &str) -> Result<HttpProvider, ModelSelectionError> {
-        let mut made = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.open.lock();
         if let Some(http) = made.get(name) {
             return Ok(http.clone());
         }

@@ -1,10 +1,11 @@
 //! Tools in a wire format, prepared once for many requests.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::dialect::DialectOptions;
 use consort_core::Tool;
+use parking_lot::Mutex;
 
 use crate::formats::{anthropic, gemini};
 use crate::request::{CacheMarks, ModelRequest};
@@ -62,7 +63,7 @@ impl CachedTools {
 impl PreparedToolsCache {
     /// Returns the tools of this request, prepared now if necessary.
     pub(crate) fn get(&self, wire: WireFormat, request: &ModelRequest) -> Arc<PreparedTools> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         if let Some(at) = entries.iter().position(|entry| entry.is_for(request)) {
             let entry = entries.remove(at).expect("it was just found");
             let prepared = Arc::clone(&entry.prepared);

@@ -3,11 +3,12 @@
 mod step_up;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use consort_client::{BoxFuture, Credentials, RefusedRequest};
 use http::HeaderValue;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::authorization_code::authorize;
 use crate::challenge::AuthChallenge;
@@ -97,7 +98,7 @@ impl ServerLogin {
     }
 
     fn state(&self) -> MutexGuard<'_, LoginState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn load(&self) -> Option<Arc<StoredLogin>> {

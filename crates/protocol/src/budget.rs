@@ -312,11 +312,11 @@ mod tests {
             hogged.push(read(&budget, "hog", MIB).await.unwrap());
         }
         let _overdraft = read(&budget, "hog", MIB).await.unwrap();
-        let order = std::sync::Mutex::new(Vec::new());
+        let order = parking_lot::Mutex::new(Vec::new());
         let reading = async |name: &'static str| {
             let mut room = budget.reservation_of(holder(name));
             room.extend(MIB, MIB).await;
-            order.lock().unwrap().push(name);
+            order.lock().push(name);
             // Held for as long as it is waited for.
             tokio::time::sleep(Duration::from_secs(100)).await;
         };
@@ -336,7 +336,7 @@ mod tests {
             reading("bob"),
             freeing
         );
-        assert_eq!(*order.lock().unwrap(), ["ada", "bob", "ada", "hog", "hog"]);
+        assert_eq!(*order.lock(), ["ada", "bob", "ada", "hog", "hog"]);
     }
 
     #[tokio::test(start_paused = true)]

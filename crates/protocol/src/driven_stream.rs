@@ -3,10 +3,14 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use parking_lot::{Mutex, MutexGuard};
+
+/// A boxed future, as traits that are used as `dyn` return it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A stream of the items that a future emits. It runs while it is polled; dropping it drops the future.
 ///
@@ -30,7 +34,7 @@ use futures_core::Stream;
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct DrivenStream<T> {
     emitter: StreamSender<T>,
-    run: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    run: Option<BoxFuture<'static, T>>,
 }
 
 impl<T: Unpin> DrivenStream<T> {
@@ -118,6 +122,6 @@ impl<T> StreamSender<T> {
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, VecDeque<T>>> {
-        self.0.as_ref().map(|items| items.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.as_ref().map(|items| items.lock())
     }
 }

@@ -23,7 +23,7 @@ pub mod trace;
 
 #[cfg(feature = "budget")]
 pub use budget::{MemoryBudget, MemoryHolder, MemoryReservation};
-pub use driven_stream::{DrivenStream, StreamSender};
+pub use driven_stream::{BoxFuture, DrivenStream, StreamSender};
 pub use json::{Json, JsonError, Object, fold};
 #[cfg(feature = "budget")]
 pub use late::LateTimes;

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::Caller;
 use http::header::{COOKIE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -56,11 +57,11 @@ pub struct BrowserSession {
 
 impl BrowserSession {
     fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.used.lock() = Instant::now();
     }
 
     fn idle(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.used.lock().elapsed()
     }
 }
 
@@ -147,7 +148,7 @@ impl BrowserSessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Sha256Digest, Arc<BrowserSession>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 }
 

@@ -1,12 +1,13 @@
 //! A client on one bidirectional channel: stdio, or HTTP+SSE.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{Caller, ClientSession};
 use consort_protocol::trace::TraceContext;
 use consort_protocol::{Era, JsonRpcMessage, MessageError, Notification, RequestId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -316,6 +317,6 @@ impl ClientChannel {
     }
 
     fn lock(&self) -> MutexGuard<'_, ClientChannelState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

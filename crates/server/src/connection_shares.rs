@@ -3,12 +3,13 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::{Caller, Identity, IdentityId, Rights};
 use consort_protocol::{Holdings, MemoryHolder};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -262,7 +263,7 @@ impl ConnectionShares {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<ClientConnection>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 
@@ -308,7 +309,7 @@ impl ClientConnection {
     }
 
     fn lock(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -8,10 +8,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use consort_files::FileReaders;
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::sealed_now;
@@ -103,7 +104,7 @@ impl EndedSessions {
 
 impl EndedStore {
     fn lock(&self) -> MutexGuard<'_, EndedSessionEntry> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Returns true if the file differs from the one that was read.

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -74,7 +75,7 @@ impl ReserveDescriptors {
         tasks: &TaskTracker,
         listeners: &ListeningSockets,
     ) -> bool {
-        let spare = self.files.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = self.files.lock().pop();
         let Some(spare) = spare else { return false };
         drop(spare);
         // Somebody else may have taken it meanwhile.
@@ -95,7 +96,7 @@ impl ReserveDescriptors {
 /// Returns a descriptor to the reserve, if one can be opened.
 fn refill(reserve: &Mutex<Vec<File>>) {
     if let Ok(file) = File::open("/dev/null") {
-        reserve.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        reserve.lock().push(file);
     }
 }
 

@@ -1,9 +1,10 @@
 //! State that the transports share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_protocol::MemoryBudget;
+use parking_lot::RwLock;
 
 use crate::authenticator::{Authenticator, ClientAccess};
 use crate::browser_session::{BrowserSessions, BrowserSignIn};
@@ -77,25 +78,25 @@ impl ServerState {
     }
 
     pub(crate) fn authenticator(&self) -> Arc<dyn Authenticator> {
-        Arc::clone(&self.authenticator.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.authenticator.read())
     }
 
     /// Replaces the tokens: removed ones become invalid.
     pub(crate) fn set_access(&self, access: &ClientAccess) {
         let authenticator = access.authenticator();
-        let mut current = self.authenticator.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.authenticator.write();
         *current = Arc::clone(&authenticator);
         drop(current);
         self.browser_sessions.sweep(&*authenticator);
     }
 
     pub(crate) fn permissions(&self) -> Arc<ClientPermissions> {
-        Arc::clone(&self.permissions.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.permissions.read())
     }
 
     pub(crate) fn set_permissions(&self, permissions: ClientPermissions) {
         let permissions = Arc::new(permissions);
-        *self.permissions.write().unwrap_or_else(PoisonError::into_inner) = permissions;
+        *self.permissions.write() = permissions;
     }
 
     /// Returns the handle that checks tokens and begins and ends browser sessions.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use consort_protocol::{
     ClientCapabilities, Json, JsonRpcMessage, LogLevel, RequestId, RequestRefusal,
     RequestResponder, Revision,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -293,7 +294,7 @@ impl ClientSessionState {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionFields> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

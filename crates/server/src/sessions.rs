@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{Caller, IdentityId};
 use consort_protocol::{ClientCapabilities, Holdings, Json, Object, Revision};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::sealed_now;
@@ -289,7 +290,7 @@ impl SessionStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenSessions> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

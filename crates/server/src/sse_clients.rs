@@ -1,10 +1,11 @@
 //! Clients over HTTP+SSE.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use consort_core::Caller;
 use consort_protocol::Holdings;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::client_channel::ClientChannel;
 use crate::connection_shares::reserve;
@@ -16,7 +17,7 @@ pub(crate) struct SseClients(Mutex<HashMap<String, Arc<ClientChannel>>>);
 
 impl SseClients {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ClientChannel>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -8,12 +8,13 @@ mod event_id;
 mod limits;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use consort_core::IdentityId;
 use futures_core::Stream;
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use crate::body_chunks::BodyChunks;
@@ -58,7 +59,7 @@ pub(crate) struct IdentityStreams(Mutex<IdentityBuffer>);
 
 impl IdentityStreams {
     fn lock(&self) -> MutexGuard<'_, IdentityBuffer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -95,7 +96,7 @@ impl ResumableStreams {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IdentityId, Arc<IdentityStreams>>> {
-        self.identities.lock().unwrap_or_else(PoisonError::into_inner)
+        self.identities.lock()
     }
 
     fn of(&self, session: &ClientSessionState) -> Arc<IdentityStreams> {
@@ -233,7 +234,7 @@ impl ResumableStreams {
             }
         };
         // Whoever drives it now has stopped when this is locked.
-        let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = call.lock();
         let place = identity.lock().position(id.stream, &session.id, id.event);
         let source = match place {
             ResumePosition::Open(source) => source,
@@ -277,7 +278,7 @@ impl ResumableStreams {
         let identity = self.of(session);
         let streams = identity.lock().notices(&session.id);
         for (number, call) in streams {
-            let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = call.lock();
             let notices = running.take();
             let removed = self.with(&identity, |buffer, _| buffer.remove(number));
             drop(running);
@@ -343,7 +344,7 @@ fn adopt(
     streams.lifecycle.tasks.spawn(async move {
         let driven = std::future::poll_fn(|cx| {
             let streams = &owner;
-            let mut running = call.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = call.lock();
             for _ in 0..TURN {
                 if identity.lock().is_ahead(number, cx.waker(), &streams.limits) {
                     return Poll::Pending;
@@ -372,7 +373,7 @@ fn adopt(
             () = cancelled.cancelled() => {}
             () = owner.lifecycle.stop.cancelled() => {}
         }
-        let call = call.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let call = call.lock().take();
         drop(call);
     });
 }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
     Call, CallError, CallEvent, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
     NamePattern, ServerId, ToolResult, Toolbox,
 };
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -167,7 +168,7 @@ enum CacheLookup {
 }
 
 fn look_up(results: &Mutex<CachedResults>, key: &CacheKey) -> CacheLookup {
-    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut results = results.lock();
     match results.results.get(key) {
         Some(CacheSlot::Stored { result, until }) if *until > Instant::now() => {
             CacheLookup::Hit(result.clone())
@@ -193,7 +194,7 @@ fn store_result(
     if bytes > limits.largest_cached {
         return;
     }
-    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut results = results.lock();
     results.make_room(bytes, limits);
     let until = Instant::now() + time;
     results.results.insert(key.clone(), CacheSlot::Stored { result: result.clone(), until });
@@ -213,7 +214,7 @@ struct InFlightCall<'a> {
 
 impl Drop for InFlightCall<'_> {
     fn drop(&mut self) {
-        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.results.lock();
         if matches!(results.results.get(self.key), Some(CacheSlot::InFlight(_))) {
             results.results.remove(self.key);
         }
@@ -367,7 +368,7 @@ mod tests {
         for x in 0..100 {
             call(&cached, "read", "alice", x).await;
         }
-        let results = cached.results.lock().unwrap();
+        let results = cached.results.lock();
         assert!(results.bytes <= 16 << 20 && results.bytes > 8 << 20, "{}", results.bytes);
         let held: usize = results
             .results

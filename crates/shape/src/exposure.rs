@@ -11,12 +11,13 @@ mod spec;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use consort_core::{
     Call, CallEvents, Caller, CallerMap, Catalog, CatalogChanges, CatalogEntry, NamePattern,
     PrimitiveKind, RefusedCall, ServerId, Target, Toolbox,
 };
+use parking_lot::Mutex;
 
 use crate::limits::ExposureLimits;
 use crate::memo::CatalogMemo;
@@ -165,7 +166,7 @@ impl ExposureToolbox {
             ExposureMode::Fixed(exposure) => return exposure,
             ExposureMode::Auto { budget, vocabulary } => (budget, vocabulary),
         };
-        let mut decided = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decided = self.decisions.lock();
         if let Some(exposure) = decided.get(caller) {
             return *exposure;
         }
@@ -237,7 +238,7 @@ impl ExposureToolbox {
     /// Returns an index of all tools the caller may see.
     fn index<'a>(&self, listing: &'a ExposedListing) -> &'a ToolIndex {
         listing.index.get_or_init(|| {
-            let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.index.lock();
             let index = match &*last {
                 Some(last) => last.with_catalog(&listing.full_catalog),
                 None => ToolIndex::from_catalog(

@@ -1,13 +1,14 @@
 //! A toolbox that records the calls it receives, for tests.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use consort_core::{
     Call, CallEvent, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges, ClientContext,
     DrivenStream, Json, Operation, PrimitiveKind, Progress, ServerCatalog, ServerId, Target,
     ToolResult, Toolbox,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// A toolbox that records the calls it receives.
@@ -44,11 +45,11 @@ impl Fake {
 
     /// Returns the calls received so far and clears them.
     pub(crate) fn taken(&self) -> Vec<String> {
-        std::mem::take(&mut self.calls.lock().unwrap())
+        std::mem::take(&mut self.calls.lock())
     }
 
     fn went(&self, call: String) -> CallEvents {
-        self.calls.lock().unwrap().push(call);
+        self.calls.lock().push(call);
         let result = self.result.clone();
         CallEvents::new(|emitter| async move {
             emitter.emit(CallEvent::Progress(Progress::new(1.0, None, None))).await;

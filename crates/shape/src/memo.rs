@@ -1,8 +1,9 @@
 //! Values derived from a catalog, cached as long as the catalog is in use.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_core::Catalog;
+use parking_lot::Mutex;
 
 /// Values derived from catalogs. Each is computed once for a catalog.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ impl<T> Default for CatalogMemo<T> {
 impl<T> CatalogMemo<T> {
     /// Returns the value derived from this catalog, computing it if necessary.
     pub fn get(&self, catalog: Arc<Catalog>, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         if let Some((_, value)) = entries.iter().find(|(key, _)| Arc::ptr_eq(key, &catalog)) {
             return Arc::clone(value);
         }
@@ -42,6 +43,6 @@ mod tests {
         drop(first);
         let second = Arc::new(Catalog::default());
         assert_eq!(*memo.get(Arc::clone(&second), |_| 3), 3);
-        assert_eq!(memo.0.lock().unwrap().len(), 1);
+        assert_eq!(memo.0.lock().len(), 1);
     }
 }

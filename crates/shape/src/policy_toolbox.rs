@@ -7,7 +7,7 @@ pub use approvers::{OtherApprover, SharedApprovals};
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_core::{
     BoxFuture, Call, CallError, CallEvent, CallEvents, Caller, CallerMap, Catalog, CatalogChanges,
@@ -15,6 +15,7 @@ use consort_core::{
     RefusedTarget, RejectReason, RequestRefusal, RequestResponder, Revision, ServerId,
     StreamSender, Subscription, SubscriptionEvent, SubscriptionEvents, ToolAnnotations, Toolbox,
 };
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::limits::ApprovalLimits;
@@ -186,13 +187,13 @@ impl PolicySettings {
     }
 
     fn approved(&self, key: &ApprovalKey) -> bool {
-        let approvals = self.approvals.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        let approvals = self.approvals.approvals.lock();
         // A session lasts as long as we run: modern clients have no other.
         approvals.find(key, key.caller()).is_some()
     }
 
     fn grant(&self, key: ApprovalKey, approval: crate::policy::ApprovalLifetime) {
-        let mut approvals = self.approvals.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut approvals = self.approvals.approvals.lock();
         let session = key.caller().to_owned();
         if approvals.grant(key, approval, &session, self.limits.stored)
             && approval == crate::policy::ApprovalLifetime::Always
@@ -297,7 +298,7 @@ impl PolicySettings {
 impl Toolbox for PolicyToolbox {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         let whole = self.inner.catalog(caller);
-        let mut visible = self.visible.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut visible = self.visible.lock();
         let visible = visible.get_or_default(caller);
         let shown = visible.get(Arc::clone(&whole), |_| {
             let shown = self.settings.visible(caller, &whole);

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use consort_core::{
     Call, CallError, Caller, CatalogEntry, CatalogRoute, ContentBlock, Json, Object, Operation,
     ServerId, ToolResult,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::limits::ResultLimits;
@@ -115,7 +116,7 @@ impl SpillStore {
     }
 
     fn spill(&self, caller: &Caller, text: String) -> String {
-        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.results.lock();
         let now = Instant::now();
         results.retain(|spilled| now.duration_since(spilled.since) < self.time);
         let mut held: usize =
@@ -155,7 +156,7 @@ impl SpillStore {
             pairs.into_iter().find(|(name, _)| *name == wanted)?.1.parse::<usize>().ok()
         };
         let (from, bytes) = (number("from").unwrap_or(0), number("bytes").unwrap_or(DEFAULT_PART));
-        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = self.results.lock();
         let mine = |spilled: &&SpilledResult| {
             spilled.id == id && spilled.caller == *caller && spilled.since.elapsed() < self.time
         };

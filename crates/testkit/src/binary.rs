@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// The path of a program of this package, built on first use.
 pub fn bin(name: &str) -> PathBuf {
     static BUILT: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
-    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut built = BUILT.lock();
     let build = || build("testkit", name);
     built.get_or_insert_default().entry(name.to_owned()).or_insert_with(build).clone()
 }

@@ -14,10 +14,11 @@ mod tasks;
 mod tools;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_client::ServerCommand;
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::ServiceExt;
 use rmcp::model::{RequestId, RequestStateCodec};
 use rmcp::service::{Peer, SubscriptionSink};
@@ -141,10 +142,10 @@ impl Conformant {
     }
 
     fn listeners(&self) -> MutexGuard<'_, Listeners> {
-        self.shared.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.listeners.lock()
     }
 
     fn level(&self) -> MutexGuard<'_, Option<Level>> {
-        self.level.lock().unwrap_or_else(PoisonError::into_inner)
+        self.level.lock()
     }
 }

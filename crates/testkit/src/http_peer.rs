@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -78,7 +79,7 @@ impl Peer {
 
     /// Returns the requests received so far.
     pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().clone()
     }
 
     /// Waits until a client disconnects during its response.
@@ -97,8 +98,8 @@ async fn serve(
 ) {
     stream.set_nodelay(true).unwrap();
     while let Some((head, body)) = read(&mut stream).await {
-        seen.lock().unwrap().push(Seen { connection, head, body });
-        let next = does.lock().unwrap().pop_front();
+        seen.lock().push(Seen { connection, head, body });
+        let next = does.lock().pop_front();
         let next = next.unwrap_or_else(|| Does::Say(answer(418, &[], "asked too often")));
         let (Does::Say(bytes) | Does::Cut(bytes) | Does::Hang(bytes)) = &next;
         for piece in bytes.chunks(piece) {

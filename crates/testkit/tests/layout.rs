@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -515,7 +515,7 @@ fn the_hub_holds_no_lock_across_a_wait_and_no_task_is_detached() {
     for path in sources_of("hub/src") {
         let code = code_of(&path);
         let name = path.file_name().unwrap().to_str().unwrap();
-        // Locks of the standard library cannot be held across a wait: the compiler refuses such a task.
+        // Guards of parking_lot are not `Send`, so the compiler refuses a task that holds one across a wait.
         for import in code.split("use tokio::sync::").skip(1) {
             let import = import.split(';').next().unwrap();
             let is_lock = tokio_locks.iter().any(|lock| import.contains(lock));
@@ -528,4 +528,123 @@ fn the_hub_holds_no_lock_across_a_wait_and_no_task_is_detached() {
         let is_writer = writes.iter().any(|word| code.contains(word));
         assert!(!is_writer || HUB_WRITERS.contains(&name), "{}", path.display());
     }
+}
+
+/// Maximum number of modules of a crate that depend on each other in a circle.
+const CYCLE: usize = 3;
+
+// Modules in a circle can only be read, and moved, together.
+#[test]
+fn modules_of_a_crate_depend_on_each_other_in_small_circles_only() {
+    let mut wrong = Vec::new();
+    for package in std::fs::read_dir(root().join("crates")).unwrap() {
+        let name = package.unwrap().file_name().into_string().unwrap();
+        if name == "bench" || name == "testkit" {
+            continue;
+        }
+        let circles = circles_of(&module_graph(&name));
+        let large = circles.into_iter().filter(|circle| circle.len() > CYCLE);
+        wrong.extend(large.map(|circle| format!("{name}: {}", circle.join(", "))));
+    }
+    assert!(wrong.is_empty(), "more than {CYCLE} modules in a circle:\n{}", wrong.join("\n"));
+}
+
+type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
+
+/// Modules at the root of a crate, each with those that it, or a module within it, names in a path. An item that the root
+/// exports leads to the module that it is from.
+fn module_graph(package: &str) -> ModuleGraph {
+    let folder = root().join("crates").join(package).join("src");
+    let files = sources_of(&format!("{package}/src"));
+    let (mut graph, mut exported) = (ModuleGraph::new(), BTreeMap::new());
+    for path in &files {
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines = text.split("\n#[cfg(test)]\nmod ").next().unwrap().lines();
+        let code =
+            lines.map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n");
+        let inside = path.strip_prefix(&folder).unwrap().with_extension("");
+        let module = inside.iter().next().unwrap().to_str().unwrap().to_owned();
+        if module == "lib" || module == "main" {
+            for import in code.split("use ").skip(1) {
+                let import = import.split(';').next().unwrap();
+                let (from, items) = import.split_once("::").unwrap_or((import, ""));
+                let words = items.split(|c: char| !c.is_alphanumeric() && c != '_');
+                exported.extend(words.map(|word| (word.to_owned(), from.to_owned())));
+            }
+            continue;
+        }
+        let to_root = "super::".repeat(inside.iter().count());
+        let named = graph.entry(module).or_default();
+        for path in code.split("crate::").skip(1) {
+            named.extend(first_names(path));
+        }
+        // A longer chain would leave the crate.
+        for (at, _) in code.match_indices(&to_root) {
+            if !code[..at].ends_with("::") {
+                named.extend(first_names(&code[at + to_root.len()..]));
+            }
+        }
+    }
+    let modules: BTreeSet<String> = graph.keys().cloned().collect();
+    for (module, named) in &mut graph {
+        let origin = |name: &String| match exported.get(name) {
+            Some(from) if !modules.contains(name) => from.clone(),
+            _ => name.clone(),
+        };
+        *named =
+            named.iter().map(origin).filter(|it| modules.contains(it) && it != module).collect();
+    }
+    graph
+}
+
+/// The first name of a path, or of each path in a group.
+fn first_names(path: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
+    let (mut depth, mut names) = (0, vec![word(group)]);
+    for (at, letter) in group.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => names.push(word(&group[at + 1..])),
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Groups of modules each of which leads to all others of its group.
+fn circles_of(graph: &ModuleGraph) -> BTreeSet<Vec<String>> {
+    let reached = |from: &String| {
+        let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(module) = open.pop() {
+            let next = graph.get(module).into_iter().flatten();
+            open.extend(next.filter(|module| reached.insert((*module).clone())));
+        }
+        reached
+    };
+    let reached: BTreeMap<&String, BTreeSet<String>> =
+        graph.keys().map(|module| (module, reached(module))).collect();
+    let circle = |module: &String| -> Vec<String> {
+        let behind = reached[module].iter();
+        behind.filter(|other| reached[other].contains(module)).cloned().collect()
+    };
+    graph.keys().map(circle).filter(|circle| !circle.is_empty()).collect()
+}
+
+#[test]
+fn a_circle_of_modules_is_found() {
+    let paths = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e"), ("f", "a")];
+    let mut graph = ModuleGraph::new();
+    for (from, to) in paths {
+        graph.entry(to.to_owned()).or_default();
+        graph.entry(from.to_owned()).or_default().insert(to.to_owned());
+    }
+    let circle = ["a", "b", "c"].map(str::to_owned).to_vec();
+    assert_eq!(circles_of(&graph), BTreeSet::from([circle]));
+    assert_eq!(first_names("a::{b, c};"), ["a"]);
+    assert_eq!(first_names("{a, b::{c, d}, e::f};"), ["a", "b", "e"]);
 }

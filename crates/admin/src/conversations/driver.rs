@@ -69,6 +69,7 @@ impl AdminState {
             conversation.clone(),
             input.clone(),
             Arc::clone(&self.0.pending),
+            self.active().limits.console,
         ));
         runs.lock().insert(id.clone(), Arc::clone(&live));
         runs.withdraw_pending(&id);

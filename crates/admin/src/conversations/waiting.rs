@@ -14,9 +14,6 @@ use super::{blocking, open, previous_agent};
 use crate::route::AdminError;
 use crate::state::AdminState;
 
-/// Limit of conversations searched for pending requests at the start, the latest first.
-const MOST_RESTORED: usize = 64;
-
 impl AdminState {
     /// Adds the pending requests of stored conversations, unless they are in use.
     pub fn restore_conversations(&self) {
@@ -30,6 +27,7 @@ impl AdminState {
 
     async fn restore_pending(&self) -> Result<(), AdminError> {
         let Ok(store) = self.0.runs.store() else { return Ok(()) };
+        let most = self.active().limits.console.restored_conversations;
         let from = store.clone();
         let found = blocking(move || {
             let mut summaries = from.list()?;
@@ -42,7 +40,7 @@ impl AdminState {
             };
             let open = summaries.into_iter().filter(|summary| open(&summary.state));
             let read = |id: ConversationId| from.read(&id).ok().map(|(_, steps)| (id, steps));
-            let read = open.take(MOST_RESTORED).filter_map(|summary| read(summary.id));
+            let read = open.take(most).filter_map(|summary| read(summary.id));
             Ok(read.collect::<Vec<_>>())
         })
         .await?;

@@ -1,23 +1,19 @@
 //! A run in progress: its events so far, for subscribers, and its stop signal.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_agent::{Conversation, QuestionOrigin, RunEvent};
+use consort_config::ConsoleLimits;
 use consort_core::{DrivenStream, RequestResponder};
 use consort_models::ChatMessage;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::events::{RunStreamEvent, TextKind, delta_text, run_event};
 use crate::pending_requests::{PendingEntry, PendingRequest, PendingRequests};
 use crate::response::encode_event;
-
-/// Size in bytes of the stored events above which earlier ones are dropped: the conversation has their messages.
-const MAX_STORED_BYTES: usize = 4 << 20;
-
-/// Limit of stored log messages of servers.
-const LOGS: usize = 200;
 
 /// A run in progress.
 pub(crate) struct LiveRun {
@@ -46,6 +42,7 @@ struct LiveRunState {
     tools: HashMap<String, String>,
     requests: Vec<OpenRequest>,
     ended: bool,
+    limits: ConsoleLimits,
 }
 
 /// A stored event.
@@ -80,6 +77,7 @@ impl LiveRun {
         conversation: Conversation,
         input: Vec<ChatMessage>,
         pending: Arc<PendingRequests>,
+        limits: ConsoleLimits,
     ) -> Self {
         let input = input.into_iter().map(Arc::new).collect();
         let state = LiveRunState {
@@ -94,6 +92,7 @@ impl LiveRun {
             tools: HashMap::new(),
             requests: Vec::new(),
             ended: false,
+            limits,
         };
         let (changes, stop) = (watch::Sender::new(0), watch::Sender::new(false));
         Self { state: Mutex::new(state), pending, changes, stop }
@@ -249,7 +248,7 @@ impl LiveRun {
     }
 
     fn lock(&self) -> MutexGuard<'_, LiveRunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -270,7 +269,7 @@ impl LiveRunState {
                         self.forget(piece);
                     }
                 }
-                if self.size > MAX_STORED_BYTES {
+                if self.size > self.limits.run_bytes {
                     // All earlier messages are in the conversation.
                     self.base = messages.map(|messages| messages.saturating_sub(1));
                     (0..at).for_each(|piece| self.forget(piece));
@@ -286,7 +285,7 @@ impl LiveRunState {
             }
             RunEvent::Log { .. } => {
                 self.logs.push_back(at);
-                if self.logs.len() > LOGS
+                if self.logs.len() > self.limits.run_logs
                     && let Some(first) = self.logs.pop_front()
                 {
                     self.forget(first);
@@ -346,7 +345,8 @@ mod tests {
     use super::*;
 
     fn live() -> Arc<LiveRun> {
-        Arc::new(LiveRun::new(Conversation::new(), Vec::new(), Arc::default()))
+        let limits = ConsoleLimits { run_bytes: 1 << 20, ..ConsoleLimits::default() };
+        Arc::new(LiveRun::new(Conversation::new(), Vec::new(), Arc::default(), limits))
     }
 
     fn text(text: &str) -> RunEvent {
@@ -390,13 +390,14 @@ mod tests {
         (0..1000).for_each(|done| live.record(progress(f64::from(done))));
         let event = read(&live, &mut ReadCursor::default());
         assert_eq!(event, "event: progress\ndata: {\"call\":\"c\",\"progress\":999.0}\n\n");
-        let large = "x".repeat(MAX_STORED_BYTES);
+        let most = live.lock().limits.run_bytes;
+        let large = "x".repeat(most);
         for turn in 1..4 {
             live.record(RunEvent::Requesting { turn });
             let message = Arc::new(ChatMessage::assistant(&large));
             live.record(RunEvent::Reply { turn, message, usage: TokenUsage::default() });
         }
-        assert!(live.lock().size < 2 * MAX_STORED_BYTES + 1000);
+        assert!(live.lock().size < 2 * most + 1000);
         assert!(live.base().is_some());
     }
 

@@ -2,10 +2,10 @@ mod bounds;
 mod lengths;
 mod people;
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use consort_core::{BoxFuture, Json};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
@@ -24,7 +24,7 @@ struct Kept(Arc<Mutex<Vec<ConversationStep>>>, Option<usize>);
 
 impl StepJournal for Kept {
     fn record(&mut self, step: &ConversationStep) -> std::io::Result<()> {
-        let mut steps = self.0.lock().unwrap();
+        let mut steps = self.0.lock();
         if self.1.is_some_and(|room| steps.len() >= room) {
             return Err(std::io::Error::other("full"));
         }
@@ -102,7 +102,7 @@ async fn calls_run_side_by_side_and_their_results_stand_in_order() {
     let progress = events.iter().filter(|event| matches!(event, RunEvent::Progress { .. })).count();
     assert_eq!(progress, 6);
     // Servers are told which run it is.
-    assert!(fake.meta.lock().unwrap()[0].contains(&report.run));
+    assert!(fake.meta.lock()[0].contains(&report.run));
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +145,7 @@ async fn what_goes_wrong_is_told_to_the_model_unless_it_shall_not_be() {
 
     // Made again only if it never got there.
     fake.gone.store(2, Ordering::Relaxed);
-    fake.left.lock().unwrap().clear();
+    fake.left.lock().clear();
     let retry = [("connection", ErrorTreatment::Retry), ("outcome_unknown", ErrorTreatment::Retry)];
     let report = run(&agent_of(&retry), &Conversation::new()).await;
     assert_eq!(report.failed_calls, 5);
@@ -240,7 +240,7 @@ async fn a_task_has_its_own_tools_and_session() {
     let agent = agent(&fake, json!([{ "calls": [call("search", json!({}))] }, { "text": "ok" }]));
     let mut events = agent.perform(&Conversation::new(), ready);
     while events.next().await.is_some() {}
-    assert_eq!(*fake.meta.lock().unwrap(), [r#"{"consort/session":"t-1"}"#]);
+    assert_eq!(*fake.meta.lock(), [r#"{"consort/session":"t-1"}"#]);
     let missing = AgentTask::new("t", "x", ["serach"]).resolve(&catalog, None).unwrap_err();
     assert_eq!(missing.hint().as_deref(), Some("did you mean `search`?"));
     let mut narrow = consort_core::Catalog::clone(&catalog);

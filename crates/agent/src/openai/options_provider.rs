@@ -1,8 +1,9 @@
 //! A provider that applies a client's options and remembers its last error.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_core::DrivenStream;
+use parking_lot::Mutex;
 
 use super::RequestOptions;
 use consort_models::{
@@ -31,7 +32,7 @@ impl OptionsProvider {
 
     /// Returns the last error, if there was one.
     pub fn last_error(&self) -> Option<ProviderError> {
-        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_error.lock().clone()
     }
 }
 
@@ -53,7 +54,7 @@ impl ModelProvider for OptionsProvider {
                 match events.next().await {
                     Some(ProviderEvent::End(end)) => {
                         let error = end.as_ref().err().cloned();
-                        *last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+                        *last_error.lock() = error;
                         return ProviderEvent::End(end);
                     }
                     Some(event) => emitter.emit(event).await,

@@ -2,12 +2,13 @@
 //! know them, and they must not be repeated.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::run::{CallState, RunState};
 use consort_models::{
     ChatMessage, MessagePart, MessageRole, PartContent, ToolCall, ToolCallResult,
 };
+use parking_lot::Mutex;
 
 /// Steps of a run before its calls were handed to the client.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +76,7 @@ impl PendingToolCalls {
     /// Keeps the steps before these calls were handed to this client.
     pub fn store(&self, client: &str, calls: &[ToolCall], suspended: SuspendedRun) {
         let suspended = Arc::new(suspended);
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.runs.lock();
         for call in calls {
             let key = (client.to_owned(), call.id.clone());
             runs.order.retain(|known| *known != key);
@@ -119,7 +120,7 @@ impl PendingToolCalls {
     }
 
     fn find(&self, client: &str, call: String) -> Option<Arc<SuspendedRun>> {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = self.runs.lock();
         runs.by_call.get(&(client.to_owned(), call)).cloned()
     }
 }

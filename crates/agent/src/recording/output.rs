@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use consort_core::{
     Call, CallEvent, CallEvents, CallObserver, Caller, Catalog, CatalogChanges, DrivenStream,
     PendingServerRequest as Question, RequestResponder as Answering, Toolbox,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::line::{
@@ -59,7 +60,7 @@ impl RecordingOutput {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn clean_all<T: serde::Serialize + serde::de::DeserializeOwned>(
@@ -297,7 +298,7 @@ impl CallObserver for CallRecording {
 
 impl CallRecording {
     fn record_event(&self, event: &mut CallEvent) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock();
         let at = events.len();
         events.push(match event {
             CallEvent::Progress(progress) => {
@@ -339,7 +340,7 @@ impl CallRecording {
                         RecordedAnswer::Error { code, message }
                     }
                 };
-                let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut events = events.lock();
                 if let Some(RecordedEvent::Question(it) | RecordedEvent::Approval(it)) =
                     events.get_mut(at)
                 {
@@ -354,8 +355,7 @@ impl CallRecording {
 
     /// Records the call, once.
     fn write(&mut self) {
-        let events =
-            std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner));
+        let events = std::mem::take(&mut *self.events.lock());
         let events = self.output.clean_all(events);
         let end = self.end.take().and_then(|end| self.output.redactor.clean(end));
         let Some(number) = self.number.take() else { return };

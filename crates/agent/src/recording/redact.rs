@@ -1,9 +1,9 @@
 //! Redaction of secrets before anything is written.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use consort_core::secret::{HIDDEN, is_known_key, is_secret_name};
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -126,7 +126,7 @@ impl Redactor {
             }
             Value::Null | Value::Bool(_) | Value::Object(_) => return false,
         };
-        let mut seen = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.numbers.lock();
         let next = seen.len() + 1;
         let number = *seen.entry(secret).or_insert(next);
         *value = Value::String(format!("{HIDDEN}{number}"));

@@ -1,7 +1,7 @@
 //! Replay of a recording: the same answers to the same requests, and nothing else.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
@@ -9,6 +9,7 @@ use consort_core::{
     PendingServerRequest as Question, Progress, RequestResponder as Answering, StreamSender,
     Toolbox,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -119,7 +120,7 @@ impl RecordingPlayer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Returns the recorded answer to this model request.

@@ -2,9 +2,8 @@
 
 mod calls;
 
-use std::sync::{Mutex, PoisonError};
-
 use consort_core::{Caller, Json};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
@@ -21,13 +20,13 @@ struct Paper(Arc<Mutex<Vec<u8>>>);
 
 impl Paper {
     fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap()
+        String::from_utf8(self.0.lock().clone()).unwrap()
     }
 }
 
 impl Write for Paper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use consort_core::{
     Call, CallEvents, Caller, Catalog, CatalogChanges, CatalogEntry, CatalogRoute, Json,
     PrimitiveKind, RefusedTarget, RejectReason, ServerId, Target, ToolResult, Toolbox,
 };
 use consort_shape::CatalogMemo;
+use parking_lot::RwLock;
 
 use super::agent_call::{AgentCall, call_agent, definition};
 use crate::agent::Agent;
@@ -28,7 +29,7 @@ pub struct AgentRegistry(RwLock<BTreeMap<String, Agent>>);
 
 impl fmt::Debug for AgentRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let agents = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let agents = self.0.read();
         f.debug_tuple("AgentRegistry").field(&agents.keys()).finish()
     }
 }
@@ -37,11 +38,11 @@ impl AgentRegistry {
     /// Replaces the agents. Active runs are not affected.
     pub fn set(&self, agents: impl IntoIterator<Item = Agent>) {
         let named = agents.into_iter().map(|agent| (tool_name(&agent.settings.name), agent));
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = named.collect();
+        *self.0.write() = named.collect();
     }
 
     fn get(&self, tool: &str) -> Option<Agent> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+        self.0.read().get(tool).cloned()
     }
 }
 

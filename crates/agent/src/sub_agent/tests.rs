@@ -1,10 +1,11 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use consort_core::{
     Call, CallEvent as Happening, CallEvents, CallOutcome, Caller, Catalog, CatalogChanges,
     CatalogEntry, DrivenStream, NamePattern, Operation, PrimitiveKind, Progress, ServerCatalog,
     Target, Tool, ToolResult, Toolbox,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
@@ -37,7 +38,7 @@ impl Toolbox for Two {
         let meta: Vec<String> = meta.members().map(|(name, _)| name.to_owned()).collect();
         let target = call.tool_target().unwrap();
         let taken = format!("{} {target} {meta:?}", call.caller.name());
-        self.taken.lock().unwrap().push(taken);
+        self.taken.lock().push(taken);
         CallEvents::new(|emitter| async move {
             emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
             Happening::End(Ok(CallOutcome::Complete(ToolResult::text("found"))))
@@ -114,7 +115,7 @@ async fn an_agent_is_asked_as_a_tool_is_called() {
         (&data["status"], &data["turns"], &data["calls"]),
         (&json!("completed"), &json!(2), &json!(1))
     );
-    assert_eq!(*two.taken.lock().unwrap(), [r#"ada files.read ["consort/session"]"#]);
+    assert_eq!(*two.taken.lock(), [r#"ada files.read ["consort/session"]"#]);
 
     let (progress, same) = told(with.call(passed("agents.ask_my_helper", &asked))).await;
     assert_eq!((progress.len(), same.flattened()), (5, "It is there.".to_owned()));
@@ -154,7 +155,7 @@ async fn agents_ask_agents_only_so_deep_and_servers_hear_nothing_of_it() {
     assert_eq!(result.flattened(), "enough");
     let deepest = progress.iter().filter(|told| told.contains("agents.ask_a: done")).count();
     assert!(deepest > 0, "{progress:?}");
-    assert_eq!(*two.taken.lock().unwrap(), [r#"ada files.read ["consort/session"]"#; 3]);
+    assert_eq!(*two.taken.lock(), [r#"ada files.read ["consort/session"]"#; 3]);
     registry.set([]);
 }
 
@@ -183,7 +184,7 @@ Asks an agent that uses the tools of `my-web` for you and answers in words. Its 
     ] {
         assert_eq!(told(events).await.1.flattened(), "fetched");
     }
-    let taken = two.taken.lock().unwrap().clone();
+    let taken = two.taken.lock().clone();
     assert!(
         taken.len() == 2 && taken.iter().all(|call| call.starts_with("ada my-web.fetch")),
         "{taken:?}"

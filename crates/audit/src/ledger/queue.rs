@@ -1,10 +1,11 @@
 //! The queue of records to be written: bounded, and cheap to add to.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::chain::TrimCount;
@@ -143,12 +144,11 @@ impl RecordQueue {
         if state.messages.is_empty() && !state.closed {
             state.idle = true;
             let asleep = |state: &mut QueueState| state.idle && !state.closed;
-            let woken = self.news.wait_timeout_while(state, idle, asleep);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.news.wait_while_for(&mut state, asleep, idle);
             state.idle = false;
         }
         if !gather.is_zero() && !state.messages.is_empty() {
-            state = self.gathered(state, gather);
+            self.gather(&mut state, gather);
         }
         state.intents = 0;
         let room = Vec::with_capacity(state.messages.len().min(self.most));
@@ -158,20 +158,15 @@ impl RecordQueue {
 
     /// Waits before a retry, unless the queue is closed. Returns true if it is closed.
     pub(super) fn pause(&self, time: Duration) -> bool {
-        let state = self.state();
-        let paused = self.news.wait_timeout_while(state, time, |state| !state.closed);
-        paused.unwrap_or_else(PoisonError::into_inner).0.closed
+        let mut state = self.state();
+        self.news.wait_while_for(&mut state, |state| !state.closed, time);
+        state.closed
     }
 
-    fn gathered<'a>(
-        &self,
-        state: MutexGuard<'a, QueueState>,
-        gather: Duration,
-    ) -> MutexGuard<'a, QueueState> {
+    fn gather(&self, state: &mut MutexGuard<'_, QueueState>, gather: Duration) {
         let enough = self.most / 2;
         let gathering = |state: &mut QueueState| !state.closed && state.intents < enough;
-        let woken = self.news.wait_timeout_while(state, gather, gathering);
-        woken.unwrap_or_else(PoisonError::into_inner).0
+        self.news.wait_while_for(state, gathering, gather);
     }
 
     pub(super) fn lose(&self, calls: u64) {
@@ -204,13 +199,13 @@ impl RecordQueue {
 
     /// Records the reason why the file could not be opened or written.
     pub(super) fn fail(&self, reason: String) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.failure.lock() = Some(reason);
         self.failing.store(true, Ordering::Relaxed);
     }
 
     /// Returns the reason of the last failure.
     pub(super) fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failure.lock().clone()
     }
 
     pub(super) fn stats(&self) -> LedgerStats {
@@ -226,6 +221,6 @@ impl RecordQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

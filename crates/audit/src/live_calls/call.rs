@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use consort_core::{
     CallEvent, Json, Object, PendingServerRequest, Progress, RequestResponder, SendObserver,
 };
+use parking_lot::Mutex;
 
 use super::{PACE, lock};
 use crate::clock::format_utc;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::MetricGauge;
+use super::declarations::{CALLS_DETACHED, DETACHED_CANCELLED};
 use super::expose::{MetricFamily, MetricSeries, MetricValue};
 
 /// Calls that continue without their client, and those of them that were cancelled.
@@ -27,19 +28,11 @@ impl DetachedMetrics {
     pub(super) fn families(&self) -> [MetricFamily; 2] {
         let counts = Self::LIMITS.into_iter().zip(&self.cancelled);
         let series = counts.map(|(limit, count)| {
-            MetricSeries::new([("limit", limit)], MetricValue::Count(count.load(Ordering::Relaxed)))
+            MetricSeries::new([limit], MetricValue::Count(count.load(Ordering::Relaxed)))
         });
         [
-            MetricFamily::gauge(
-                "consort_calls_detached",
-                "Calls without their client",
-                self.calls.get(),
-            ),
-            MetricFamily::counters(
-                "consort_detached_calls_cancelled",
-                "Calls without their client that were cancelled, by the limit that was passed",
-                series.collect(),
-            ),
+            CALLS_DETACHED.value(MetricValue::Level(self.calls.get())),
+            DETACHED_CANCELLED.family(series.collect()),
         ]
     }
 }

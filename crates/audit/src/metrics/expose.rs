@@ -3,6 +3,11 @@
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::declarations::{
+    LEDGER_ARCHIVE_FAILURES, LEDGER_DROPPED, LEDGER_FAILING, LEDGER_LOST, LEDGER_REFUSED,
+    LEDGER_SIZE, LEDGER_WRITTEN, MetricDeclaration, PROCESS_FDS, PROCESS_MEMORY, PROCESS_START,
+    SERVER_RESTARTS, SERVER_STATE, SPANS_DROPPED,
+};
 use crate::ledger::LedgerStats;
 use crate::server_status::ServerStatus;
 
@@ -20,36 +25,17 @@ pub struct ExternalMetrics {
 /// All series of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricFamily {
-    /// The name, without the suffix that Prometheus adds for a counter.
-    pub name: &'static str,
-    /// The name in OpenTelemetry, if it cannot be derived from the other.
-    pub otlp_name: Option<&'static str>,
-    /// Description.
-    pub help: &'static str,
-    /// The unit, as OpenTelemetry writes it.
-    pub unit: &'static str,
-    /// Type of the metric.
-    pub measure: MetricType,
+    /// The declaration of the metric.
+    pub metric: &'static MetricDeclaration,
     /// The series, one for each set of labels.
     pub series: Vec<MetricSeries>,
-}
-
-/// Type of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetricType {
-    /// A value that only increases.
-    Counter,
-    /// A value that goes up and down.
-    Gauge,
-    /// A distribution of values.
-    Histogram,
 }
 
 /// One series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSeries {
-    /// The labels that identify it.
-    pub labels: Vec<(&'static str, String)>,
+    /// The values of its labels, in the order of their declaration.
+    pub labels: Vec<String>,
     /// Its current value.
     pub value: MetricValue,
 }
@@ -74,52 +60,9 @@ pub enum MetricValue {
     },
 }
 
-impl MetricFamily {
-    pub(super) fn counter(
-        name: &'static str,
-        help: &'static str,
-        unit: &'static str,
-        count: u64,
-    ) -> Self {
-        let series = vec![MetricSeries::new([], MetricValue::Count(count))];
-        Self { unit, ..Self::counters(name, help, series) }
-    }
-
-    pub(super) fn counters(
-        name: &'static str,
-        help: &'static str,
-        series: Vec<MetricSeries>,
-    ) -> Self {
-        Self { name, otlp_name: None, help, unit: "1", measure: MetricType::Counter, series }
-    }
-
-    pub(super) fn gauges(
-        name: &'static str,
-        help: &'static str,
-        series: Vec<MetricSeries>,
-    ) -> Self {
-        Self { measure: MetricType::Gauge, ..Self::counters(name, help, series) }
-    }
-
-    pub(super) fn durations(
-        name: &'static str,
-        help: &'static str,
-        series: Vec<MetricSeries>,
-    ) -> Self {
-        Self { unit: "s", measure: MetricType::Histogram, ..Self::counters(name, help, series) }
-    }
-
-    pub(super) fn gauge(name: &'static str, help: &'static str, level: i64) -> Self {
-        Self::gauges(name, help, vec![MetricSeries::new([], MetricValue::Level(level))])
-    }
-}
-
 impl MetricSeries {
-    pub(super) fn new<const N: usize>(
-        labels: [(&'static str, &str); N],
-        value: MetricValue,
-    ) -> Self {
-        Self { labels: labels.map(|(key, value)| (key, value.to_owned())).into(), value }
+    pub(super) fn new<const N: usize>(labels: [&str; N], value: MetricValue) -> Self {
+        Self { labels: labels.map(str::to_owned).into(), value }
     }
 }
 
@@ -130,39 +73,19 @@ impl ExternalMetrics {
             families.extend(servers(&self.servers));
         }
         if let Some(ledger) = &self.ledger {
-            let counter = |name, help, count| MetricFamily::counter(name, help, "1", count);
+            let bytes = i64::try_from(ledger.bytes).unwrap_or(i64::MAX);
             families.extend([
-                counter("consort_ledger_calls_written", "Calls in the ledger", ledger.written),
-                counter("consort_ledger_calls_lost", "Calls the ledger lacks", ledger.lost),
-                counter("consort_ledger_calls_refused", "Calls not made for it", ledger.refused),
-                counter(
-                    "consort_ledger_records_dropped",
-                    "Records dropped for the size or the age of the ledger",
-                    ledger.dropped,
-                ),
-                counter(
-                    "consort_ledger_archive_failures",
-                    "Attempts to archive records that failed",
-                    ledger.archive_failures,
-                ),
-                MetricFamily {
-                    unit: "By",
-                    ..MetricFamily::gauge(
-                        "consort_ledger_size_bytes",
-                        "Bytes that the ledger takes",
-                        i64::try_from(ledger.bytes).unwrap_or(i64::MAX),
-                    )
-                },
-                MetricFamily::gauge(
-                    "consort_ledger_failing",
-                    "Whether the ledger cannot be written",
-                    i64::from(ledger.failing),
-                ),
+                LEDGER_WRITTEN.value(MetricValue::Count(ledger.written)),
+                LEDGER_LOST.value(MetricValue::Count(ledger.lost)),
+                LEDGER_REFUSED.value(MetricValue::Count(ledger.refused)),
+                LEDGER_DROPPED.value(MetricValue::Count(ledger.dropped)),
+                LEDGER_ARCHIVE_FAILURES.value(MetricValue::Count(ledger.archive_failures)),
+                LEDGER_SIZE.value(MetricValue::Level(bytes)),
+                LEDGER_FAILING.value(MetricValue::Level(i64::from(ledger.failing))),
             ]);
         }
         if let Some(dropped) = self.spans_dropped {
-            let help = "Spans that could not be exported";
-            families.push(MetricFamily::counter("consort_spans_dropped", help, "1", dropped));
+            families.push(SPANS_DROPPED.value(MetricValue::Count(dropped)));
         }
         families
     }
@@ -176,37 +99,26 @@ fn servers(servers: &[ServerStatus]) -> [MetricFamily; 2] {
     let (mut states, mut restarts) = (Vec::new(), Vec::new());
     for ServerStatus { server, state, restarts: count, .. } in servers {
         for known in STATES {
-            let labels = [("server", server.as_str()), ("state", known)];
+            let labels = [server.as_str(), known];
             states.push(MetricSeries::new(labels, MetricValue::Level(i64::from(known == *state))));
         }
         let count = MetricValue::Count(u64::from(*count));
-        restarts.push(MetricSeries::new([("server", server.as_str())], count));
+        restarts.push(MetricSeries::new([server.as_str()], count));
     }
-    let help = "How often each server was started again";
-    [
-        MetricFamily::gauges("consort_server_state", "The state each server is in", states),
-        MetricFamily::counters("consort_server_restarts", help, restarts),
-    ]
+    [SERVER_STATE.family(states), SERVER_RESTARTS.family(restarts)]
 }
 
 /// Metrics of this process, from `/proc` where available.
 pub(super) fn process(started: SystemTime) -> Vec<MetricFamily> {
     let since = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let since = i64::try_from(since).unwrap_or(i64::MAX);
-    let mut families = vec![MetricFamily::gauge(
-        "process_start_time_seconds",
-        "When the process started, in seconds since 1970",
-        since,
-    )];
+    let mut families = vec![PROCESS_START.value(MetricValue::Level(since))];
     if let Some(bytes) = resident() {
-        let mut memory =
-            MetricFamily::gauge("process_resident_memory_bytes", "Memory in use", bytes);
-        memory.unit = "By";
-        families.push(memory);
+        families.push(PROCESS_MEMORY.value(MetricValue::Level(bytes)));
     }
     if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
         let count = i64::try_from(entries.count()).unwrap_or(i64::MAX);
-        families.push(MetricFamily::gauge("process_open_fds", "Open files and sockets", count));
+        families.push(PROCESS_FDS.value(MetricValue::Level(count)));
     }
     families
 }
@@ -223,24 +135,19 @@ fn resident() -> Option<i64> {
 pub(super) fn text(families: &[MetricFamily]) -> String {
     let mut text = String::with_capacity(8192);
     for family in families.iter().filter(|family| !family.series.is_empty()) {
-        let (ending, kind) = match family.measure {
-            MetricType::Counter => ("_total", "counter"),
-            MetricType::Gauge => ("", "gauge"),
-            MetricType::Histogram => ("", "histogram"),
-        };
-        let name = format!("{}{ending}", family.name);
-        let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
+        let MetricDeclaration { help, measure, labels, .. } = family.metric;
+        let name = family.metric.prometheus_name();
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {}", measure.as_str());
         for series in &family.series {
-            write_series(&mut text, &name, series);
+            write_series(&mut text, &name, &self::labels(labels, &series.labels), &series.value);
         }
     }
     text
 }
 
-fn write_series(text: &mut String, name: &str, series: &MetricSeries) {
-    let labels = labels(series);
+fn write_series(text: &mut String, name: &str, labels: &str, value: &MetricValue) {
     let plain = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-    let _ = match &series.value {
+    let _ = match value {
         MetricValue::Count(count) => writeln!(text, "{name}{plain} {count}"),
         MetricValue::Amount(amount) => writeln!(text, "{name}{plain} {amount}"),
         MetricValue::Level(level) => writeln!(text, "{name}{plain} {level}"),
@@ -257,11 +164,12 @@ fn write_series(text: &mut String, name: &str, series: &MetricSeries) {
     };
 }
 
-fn labels(series: &MetricSeries) -> String {
+fn labels(names: &[&str], values: &[String]) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     // A dot cannot stand in the name of a label.
-    let label =
-        |(key, value): &(&str, String)| format!("{}=\"{}\"", key.replace('.', "_"), escaped(value));
-    series.labels.iter().map(label).collect::<Vec<_>>().join(",")
+    let label = |(name, value): (&&str, &String)| {
+        format!("{}=\"{}\"", name.replace('.', "_"), escaped(value))
+    };
+    names.iter().zip(values).map(label).collect::<Vec<_>>().join(",")
 }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::MetricLimits;
-use super::expose::{MetricFamily, MetricSeries, MetricType, MetricValue};
+use super::declarations::{
+    GEN_AI_DURATION, GEN_AI_TOKEN_USAGE, MODEL_COST, MODEL_REQUESTS, MODEL_TOKENS,
+};
+use super::expose::{MetricFamily, MetricSeries, MetricValue};
 use crate::ledger::{CallIntent, ModelUsage, OutcomeClass, UsageCost};
 
 /// The label of models without series of their own.
@@ -80,7 +84,7 @@ impl ModelMetrics {
 
     /// Registers models, so that their series start at 0.
     pub(super) fn know(&self, models: impl IntoIterator<Item = String>) {
-        let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.counts.lock();
         for model in models {
             if known.len() < self.most.load(Ordering::Relaxed) {
                 known.entry(model).or_default();
@@ -97,7 +101,7 @@ impl ModelMetrics {
         took: Duration,
         usage: &ModelUsage,
     ) {
-        let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.counts.lock();
         let is_new = class == OutcomeClass::Ok && known.len() < self.most.load(Ordering::Relaxed);
         let name = if known.contains_key(model) || is_new { model } else { OTHER };
         let counts = known.entry(name.to_owned()).or_default();
@@ -113,13 +117,13 @@ impl ModelMetrics {
     }
 
     pub(super) fn families(&self) -> Vec<MetricFamily> {
-        let known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.counts.lock();
         let mut requests = Vec::new();
         let (mut tokens, mut costs) = (Vec::new(), Vec::new());
         let (mut usages, mut durations) = (Vec::new(), Vec::new());
         for (model, counts) in &*known {
             for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(counts.ended) {
-                let labels = [("model", model.as_str()), ("outcome", outcome)];
+                let labels = [model.as_str(), outcome];
                 requests.push(MetricSeries::new(labels, MetricValue::Count(count)));
             }
             for (kind, count) in [
@@ -128,65 +132,27 @@ impl ModelMetrics {
                 ("cached_read", counts.cached_read),
                 ("reasoning", counts.reasoning),
             ] {
-                let labels = [("model", model.as_str()), ("type", kind)];
+                let labels = [model.as_str(), kind];
                 tokens.push(MetricSeries::new(labels, MetricValue::Count(count)));
             }
             let cost = MetricValue::Amount(counts.cost.as_dollars());
-            costs.push(MetricSeries::new([("model", model.as_str())], cost));
+            costs.push(MetricSeries::new([model.as_str()], cost));
+            let (provider, name) = provider_and_name(model);
             for (kind, histogram) in [("input", &counts.input), ("output", &counts.output)] {
-                let mut series = MetricSeries::new([], histogram.value());
-                series.labels = gen_ai(model);
-                series.labels.push(("gen_ai.token.type", kind.to_owned()));
-                usages.push(series);
+                let labels = [CallIntent::CHAT, provider, name, kind];
+                usages.push(MetricSeries::new(labels, histogram.value()));
             }
-            let mut series = MetricSeries::new([], counts.durations.value());
-            series.labels = gen_ai(model);
-            durations.push(series);
+            let labels = [CallIntent::CHAT, provider, name];
+            durations.push(MetricSeries::new(labels, counts.durations.value()));
         }
         vec![
-            MetricFamily::counters(
-                "consort_model_requests",
-                "Model requests by model and outcome",
-                requests,
-            ),
-            MetricFamily::counters(
-                "consort_model_tokens",
-                "Tokens of model requests by model and type",
-                tokens,
-            ),
-            MetricFamily::counters(
-                "consort_model_cost_dollars",
-                "Price of model requests in US dollars, where the model's is known",
-                costs,
-            ),
-            MetricFamily {
-                name: "gen_ai_client_token_usage",
-                otlp_name: Some("gen_ai.client.token.usage"),
-                help: "Number of input and output tokens used",
-                unit: "{token}",
-                measure: MetricType::Histogram,
-                series: usages,
-            },
-            MetricFamily {
-                name: "gen_ai_client_operation_duration_seconds",
-                otlp_name: Some("gen_ai.client.operation.duration"),
-                help: "GenAI operation duration",
-                unit: "s",
-                measure: MetricType::Histogram,
-                series: durations,
-            },
+            MODEL_REQUESTS.family(requests),
+            MODEL_TOKENS.family(tokens),
+            MODEL_COST.family(costs),
+            GEN_AI_TOKEN_USAGE.family(usages),
+            GEN_AI_DURATION.family(durations),
         ]
     }
-}
-
-/// Returns the attributes of a model request, as OpenTelemetry names them.
-fn gen_ai(model: &str) -> Vec<(&'static str, String)> {
-    let (provider, name) = provider_and_name(model);
-    vec![
-        ("gen_ai.operation.name", CallIntent::CHAT.to_owned()),
-        ("gen_ai.provider.name", provider.to_owned()),
-        ("gen_ai.request.model", name.to_owned()),
-    ]
 }
 
 /// Returns the provider of a model, by its OpenTelemetry name if it has one, and the model's name there.

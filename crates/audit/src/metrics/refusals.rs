@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::declarations::AUTH_FAILURES;
 use super::expose::{MetricFamily, MetricSeries, MetricValue};
 
 /// Requests that were refused, by reason.
@@ -25,15 +26,8 @@ impl RefusalMetrics {
     pub(super) fn family(&self) -> MetricFamily {
         let counts = Self::REASONS.into_iter().zip(&self.0);
         let series = counts.map(|(reason, count)| {
-            MetricSeries::new(
-                [("reason", reason)],
-                MetricValue::Count(count.load(Ordering::Relaxed)),
-            )
+            MetricSeries::new([reason], MetricValue::Count(count.load(Ordering::Relaxed)))
         });
-        MetricFamily::counters(
-            "consort_auth_failures",
-            "Requests refused for their token, session, host or origin",
-            series.collect(),
-        )
+        AUTH_FAILURES.family(series.collect())
     }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use super::declarations::{
+    CONFIG_RELOADS, LAST_RELOAD_SUCCESS, LAST_RELOAD_SUCCESSFUL, UNUSABLE_SERVERS,
+};
 use super::expose::{MetricFamily, MetricSeries, MetricValue};
 use crate::clock;
 
@@ -51,33 +54,15 @@ impl ReloadMetrics {
 
     pub(super) fn families(&self) -> [MetricFamily; 4] {
         let count = |result, count: &AtomicU64| {
-            MetricSeries::new(
-                [("result", result)],
-                MetricValue::Count(count.load(Ordering::Relaxed)),
-            )
+            MetricSeries::new([result], MetricValue::Count(count.load(Ordering::Relaxed)))
         };
+        let level = |level: &AtomicI64| MetricValue::Level(level.load(Ordering::Relaxed));
         let series = vec![count("success", &self.succeeded), count("failure", &self.failed)];
         [
-            MetricFamily::counters(
-                "consort_config_reloads",
-                "Attempts to load the config anew",
-                series,
-            ),
-            MetricFamily::gauge(
-                "consort_config_last_reload_successful",
-                "Whether the last attempt to load the config succeeded",
-                self.last.load(Ordering::Relaxed),
-            ),
-            MetricFamily::gauge(
-                "consort_config_last_reload_success_timestamp_seconds",
-                "When the config was last loaded, in seconds since 1970",
-                self.succeeded_at.load(Ordering::Relaxed),
-            ),
-            MetricFamily::gauge(
-                "consort_config_unusable_servers",
-                "Servers that cannot be used as they are written in the config",
-                self.unusable_servers.load(Ordering::Relaxed),
-            ),
+            CONFIG_RELOADS.family(series),
+            LAST_RELOAD_SUCCESSFUL.value(level(&self.last)),
+            LAST_RELOAD_SUCCESS.value(level(&self.succeeded_at)),
+            UNUSABLE_SERVERS.value(level(&self.unusable_servers)),
         ]
     }
 }

@@ -1,3 +1,5 @@
+use std::fmt::Write;
+
 use super::*;
 use crate::ledger::LedgerStats;
 use crate::server_status::ServerStatus;
@@ -126,7 +128,7 @@ fn no_client_makes_more_series() {
     let full = metrics.render(&ExternalMetrics::default());
     assert!(full.len() < empty + 3_000, "{full}");
     assert!(full.contains("consort_calls_total{server=\"other\",outcome=\"ok\"} 10000\n"));
-    assert_eq!(metrics.servers.read().unwrap().len(), MetricLimits::default().servers);
+    assert_eq!(metrics.servers.read().len(), MetricLimits::default().servers);
 }
 
 #[test]
@@ -144,4 +146,59 @@ fn threads_count_together() {
     });
     assert_eq!(metrics.in_flight.get(), 0);
     assert_eq!(metrics.others.ended[0].load(Ordering::Relaxed), 40_000);
+}
+
+/// Counts that give every metric a series.
+fn counted_everywhere() -> (GatewayMetrics, ExternalMetrics) {
+    let metrics = counted();
+    metrics.count_tools(1);
+    metrics.tool_call(&server("files"), "read", OutcomeClass::Ok);
+    let usage = ModelUsage { input: 1, output: 2, ..ModelUsage::default() };
+    metrics.model_request("local:small", OutcomeClass::Ok, Duration::from_millis(1), &usage);
+    let servers = vec![ServerStatus::new(server("files"), "ready")];
+    let ledger = Some(LedgerStats::default());
+    (metrics, ExternalMetrics { servers, ledger, spans_dropped: Some(0) })
+}
+
+#[test]
+fn every_declared_metric_has_series_with_the_labels_of_its_declaration() {
+    let (metrics, extra) = counted_everywhere();
+    let families = metrics.families(&extra);
+    for family in &families {
+        let metric = family.metric;
+        assert!(!family.series.is_empty(), "{} has no series", metric.name);
+        for series in &family.series {
+            assert_eq!(series.labels.len(), metric.labels.len(), "{} {series:?}", metric.name);
+            let fits = match series.value {
+                MetricValue::Count(_) | MetricValue::Amount(_) => MetricType::Counter,
+                MetricValue::Level(_) => MetricType::Gauge,
+                MetricValue::Histogram { .. } => MetricType::Histogram,
+            };
+            assert_eq!(fits, metric.measure, "{}", metric.name);
+        }
+    }
+    let mut measured: Vec<&str> = families.iter().map(|family| family.metric.name).collect();
+    let mut declared: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+    measured.sort_unstable();
+    declared.sort_unstable();
+    assert_eq!(measured, declared);
+}
+
+#[test]
+fn the_documentation_lists_the_declared_metrics() {
+    let mut table = String::from("| name | type | labels | description |\n|---|---|---|---|\n");
+    for metric in METRICS {
+        let labels: Vec<String> =
+            metric.labels.iter().map(|label| format!("`{}`", label.replace('.', "_"))).collect();
+        let otlp = metric.otlp_name.map(|name| format!("; `{name}` in OTLP")).unwrap_or_default();
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {}{otlp} |",
+            metric.prometheus_name(),
+            metric.measure.as_str(),
+            labels.join(", "),
+            metric.help,
+        );
+    }
+    testkit::docs::hold("docs/operations.md", "metrics", &table);
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use consort_core::ServerId;
+use parking_lot::Mutex;
 
+use super::declarations::TOOL_CALLS;
 use super::expose::{MetricFamily, MetricSeries, MetricValue};
 use crate::ledger::OutcomeClass;
 
@@ -32,7 +33,7 @@ impl ToolMetrics {
         if most == 0 {
             return;
         }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         let mut key = (server.to_string(), tool.to_owned());
         if counts.len() >= most && !counts.contains_key(&key) {
             key = (OTHER.to_owned(), OTHER.to_owned());
@@ -41,17 +42,17 @@ impl ToolMetrics {
     }
 
     pub(super) fn family(&self) -> Option<MetricFamily> {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         if self.most.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let mut series = Vec::new();
         for ((server, tool), classes) in &*counts {
             for (outcome, count) in OutcomeClass::WORDS.into_iter().zip(classes) {
-                let labels = [("server", server.as_str()), ("tool", tool), ("outcome", outcome)];
+                let labels = [server.as_str(), tool, outcome];
                 series.push(MetricSeries::new(labels, MetricValue::Count(*count)));
             }
         }
-        Some(MetricFamily::counters("consort_tool_calls", "Calls by tool and outcome", series))
+        Some(TOOL_CALLS.family(series))
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::span::{FinishedSpan, SpanAttribute, SpanKind};
-use crate::metrics::{MetricFamily, MetricSeries, MetricType, MetricValue};
+use crate::metrics::{MetricDeclaration, MetricFamily, MetricSeries, MetricType, MetricValue};
 
 /// A request for `/v1/traces`.
 pub(super) fn traces(resource: &[(String, String)], spans: &[FinishedSpan]) -> Vec<u8> {
@@ -76,8 +76,10 @@ fn span(span: &FinishedSpan) -> Json {
 }
 
 fn metric(family: &MetricFamily, start: u128, now: u128) -> Json {
-    let points: Vec<Json> = family.series.iter().map(|series| point(series, start, now)).collect();
-    let (kind, values) = match family.measure {
+    let MetricDeclaration { name, otlp_name, help, unit, measure, labels } = family.metric;
+    let points = family.series.iter().map(|series| point(labels, series, start, now));
+    let points: Vec<Json> = points.collect();
+    let (kind, values) = match measure {
         MetricType::Counter => (
             "sum",
             json!({ "dataPoints": points, "aggregationTemporality": 2, "isMonotonic": true }),
@@ -88,15 +90,16 @@ fn metric(family: &MetricFamily, start: u128, now: u128) -> Json {
         }
     };
     // A unit is part of the name for Prometheus only.
-    let name = match family.otlp_name {
-        Some(name) => name.to_owned(),
-        None => family.name.trim_end_matches("_seconds").replace('_', "."),
+    let name = match otlp_name {
+        Some(name) => (*name).to_owned(),
+        None => name.trim_end_matches("_seconds").replace('_', "."),
     };
-    json!({ "name": name, "description": family.help, "unit": family.unit, kind: values })
+    json!({ "name": name, "description": help, "unit": unit, kind: values })
 }
 
-fn point(series: &MetricSeries, start: u128, now: u128) -> Json {
-    let labels: Vec<Json> = series.labels.iter().map(|(key, value)| text(key, value)).collect();
+fn point(names: &[&str], series: &MetricSeries, start: u128, now: u128) -> Json {
+    let labels = names.iter().zip(&series.labels);
+    let labels: Vec<Json> = labels.map(|(name, value)| text(name, value)).collect();
     let mut point = json!({
         "attributes": labels,
         "startTimeUnixNano": start.to_string(),

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use consort_audit::ledger::{CallFilter, LedgerRow, tail, verify};
@@ -58,7 +57,7 @@ pub(super) async fn finish(stage: Stage) -> Result<Vec<String>, Failure> {
     }
     stage.end_remotes().await?;
     violations.extend(left_behind(&stage).await);
-    let records = stage.records.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let records = stage.records.lock().clone();
     {
         // Again, for what was carried out after it was said not to be.
         let ledger = stage.ledger()?;

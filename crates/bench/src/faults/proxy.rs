@@ -4,11 +4,12 @@
 //! `trickle N` forwards a byte every N ms, `stall` forwards nothing, `hold` keeps the request.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use memchr::memmem;
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -80,7 +81,7 @@ impl Proxy {
 
     /// Sets the target of new connections.
     pub(super) fn aim(&self, target: SocketAddr) {
-        *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
+        *self.shared.target.lock() = target;
     }
 
     /// Ends every connection and refuses new ones, until it comes back.
@@ -132,7 +133,7 @@ async fn accept(
             changed = told.changed() => if changed.is_err() { return },
             accepted = open.accept() => if let Ok((socket, _)) = accepted {
                 shared.accepted.fetch_add(1, Ordering::Relaxed);
-                let target = *shared.target.lock().unwrap_or_else(PoisonError::into_inner);
+                let target = *shared.target.lock();
                 connections.spawn(async move {
                     // A connection that breaks is what it is for.
                     let _ = carry(socket, target).await;

@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use consort_protocol::Era;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tempfile::TempDir;
 use testkit::rogue::Manner;
@@ -171,14 +171,14 @@ impl Stage {
 
     /// Returns the log of the servers, up to date.
     pub(super) fn ledger(&self) -> Result<MutexGuard<'_, Ledger>, Failure> {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger.lock();
         ledger.refresh()?;
         Ok(ledger)
     }
 
     /// Picks one of these servers that has not failed too often recently, and records that it fails now.
     pub(super) fn victim(&self, names: &[&'static str]) -> Option<&'static str> {
-        let mut exits = self.exits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exits = self.exits.lock();
         let mut lately = |name: &&'static str| {
             let exits = exits.entry((*name).to_owned()).or_default();
             exits.retain(|exit| exit.elapsed() < MINUTE);

@@ -1,6 +1,5 @@
 //! One fault, inflicted once: the calls made meanwhile, and their violations.
 
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -161,7 +160,7 @@ impl<'a> Trial<'a> {
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         let ledger = self.stage.ledger()?;
         self.violations.extend(self.records.iter().filter_map(|record| wrong(record, &ledger)));
-        let mut records = self.stage.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.stage.records.lock();
         records.extend(self.records.iter().cloned());
         Ok(())
     }

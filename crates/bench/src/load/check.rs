@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_protocol::{Json, Object};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::client::{Ask, Client, Progress, Refused};
@@ -211,13 +212,13 @@ impl Listing {
     }
 
     fn is_accepted(&self, result: &Object) -> bool {
-        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = self.accepted.lock();
         accepted.as_deref() == Some(result.as_bytes())
     }
 
     fn accept(&self, result: &Object) {
         let bytes = Bytes::copy_from_slice(result.as_bytes());
-        *self.accepted.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+        *self.accepted.lock() = Some(bytes);
     }
 }
 

@@ -1,10 +1,10 @@
 //! The server on standard input and output: blocking, on one thread, as fast as possible.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Stdout, Write};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use consort_protocol::{Era, Json, JsonRpcMessage, Notification, RequestId, Revision};
+use parking_lot::Mutex;
 
 use super::{Reply, Slow, Tools};
 use crate::Failure;
@@ -52,13 +52,13 @@ impl Default for Output {
 
 impl Output {
     fn write(&self, message: &[u8]) -> io::Result<()> {
-        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.0.lock();
         output.write_all(message)?;
         output.write_all(b"\n")
     }
 
     fn flush(&self) -> io::Result<()> {
-        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.0.lock();
         output.flush()
     }
 

@@ -1,13 +1,14 @@
 //! A folder's tools as a toolbox: servers that are always available and whose tools return nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use consort_core::{
     Call, CallEvents, Caller, Catalog, CatalogChanges, DrivenStream, Json, Object, PrimitiveKind,
     ServerCatalog, ServerId, ToolResult, Toolbox,
 };
 use consort_protocol::splice::ObjectWriter;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::Failure;
@@ -162,11 +163,11 @@ pub(super) struct Still {
 impl Still {
     /// Returns the calls since the last query.
     pub(super) fn reached(&self) -> Vec<String> {
-        std::mem::take(&mut self.reached.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.reached.lock())
     }
 
     fn went(&self, tool: String) -> CallEvents {
-        self.reached.lock().unwrap_or_else(PoisonError::into_inner).push(tool);
+        self.reached.lock().push(tool);
         CallEvents::answered(ToolResult::text(""))
     }
 }

@@ -79,7 +79,7 @@ fn allocations_of_a_gateway_are_counted_for_every_pairing() {
 
 #[test]
 fn what_is_profiled_ends_when_its_time_is_up() {
-    for hot in ["wire-call", "hub-start", "search"] {
+    for hot in ["client-call", "hub-start", "search"] {
         let status = Command::new(BENCH).args(["profiled", hot, "1"]).status().unwrap();
         assert!(status.success(), "{hot}");
     }

@@ -20,7 +20,7 @@ use serde_json::Value;
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
 fn report(arguments: &[&str]) -> Value {
-    reported(&[&["wire", "--json"], arguments].concat())
+    reported(&[&["protocol", "--json"], arguments].concat())
 }
 
 fn reported(arguments: &[&str]) -> Value {
@@ -151,10 +151,10 @@ fn a_gateway_that_does_not_listen_is_named() {
 
 #[test]
 fn a_wrong_word_is_refused_with_the_right_ones() {
-    let output = Command::new(BENCH).args(["wire", "--fast"]).output().unwrap();
+    let output = Command::new(BENCH).args(["protocol", "--fast"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.starts_with("bench: unknown option `--fast`\nuse: bench wire ["), "{said}");
+    assert!(said.starts_with("bench: unknown option `--fast`\nuse: bench protocol ["), "{said}");
     for command in [
         "hub", "gateway", "overload", "soak", "growth", "size", "profile", "search", "crashes",
         "peers", "faults", "tokens", "agent",

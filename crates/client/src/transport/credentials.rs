@@ -3,8 +3,7 @@
 use std::fmt::Debug;
 
 use ::http::HeaderValue;
-
-use crate::handler::BoxFuture;
+use consort_protocol::BoxFuture;
 
 /// Source of the `Authorization` header for a server, and handler of refusals.
 pub trait Credentials: Send + Sync + Debug {

@@ -1,6 +1,6 @@
 //! Streamable HTTP: every message is a request of its own, answered by JSON or an SSE stream.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ::http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT,
@@ -11,6 +11,7 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest,
 use bytes::Bytes;
 use consort_protocol::headers::encode;
 use http_body_util::Full;
+use parking_lot::RwLock;
 
 use super::SendPermit;
 use super::credentials::{Credentials, RefusedRequest};
@@ -91,7 +92,7 @@ impl HttpTransport {
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if request.method == "initialize" && reply.status.is_success() {
             let id = reply.headers.get(SESSION).map(detached);
-            let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+            let mut session = self.session.write();
             *session = UpstreamSession { number: session.number + 1, id };
         }
         Ok(reply)
@@ -146,17 +147,17 @@ impl HttpTransport {
         let Some(url) = self.pool.url().join(reference) else {
             return false;
         };
-        *self.path.write().unwrap_or_else(PoisonError::into_inner) = url.path;
+        *self.path.write() = url.path;
         true
     }
 
     pub(crate) fn session(&self) -> Option<HeaderValue> {
-        self.session.read().unwrap_or_else(PoisonError::into_inner).id.clone()
+        self.session.read().id.clone()
     }
 
     /// The number of the current session.
     pub(crate) fn session_number(&self) -> u64 {
-        self.session.read().unwrap_or_else(PoisonError::into_inner).number
+        self.session.read().number
     }
 
     /// Returns the headers of a request.
@@ -221,7 +222,7 @@ impl HttpTransport {
         ticket: &SendPermit,
     ) -> Result<PooledResponse, ClientCallError> {
         for _ in 0..=self.redirects {
-            let path = self.path.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let path = self.path.read().clone();
             let mut request = HttpRequest::new(Full::new(RequestBody::new(bytes.clone(), ticket)));
             *request.method_mut() = method.clone();
             *request.uri_mut() = path.into();

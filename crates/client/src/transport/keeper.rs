@@ -24,8 +24,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 pub(super) use channel::ServerChannel;
@@ -117,7 +118,7 @@ fn reap_ended() {
 fn keepers() -> MutexGuard<'static, KeeperPool> {
     static KEEPERS: Mutex<KeeperPool> =
         Mutex::new(KeeperPool { running: None, retired: Vec::new() });
-    KEEPERS.lock().unwrap_or_else(PoisonError::into_inner)
+    KEEPERS.lock()
 }
 
 /// The running keeper, and those that were killed and are still ending their servers.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{self, Handle};
 use tokio::task::JoinHandle;
 
@@ -200,7 +201,7 @@ impl HttpConnectionPool {
 
 impl PoolOrigin {
     fn idle(&self) -> MutexGuard<'_, IdleConnections> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 
     /// Removes the connections whose time is up.

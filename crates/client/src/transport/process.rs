@@ -9,10 +9,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_protocol::OperatorText;
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::io::AsyncReadExt;
@@ -343,14 +344,14 @@ impl StderrTail {
     }
 
     fn keep(&self, bytes: &[u8]) {
-        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.bytes.lock();
         kept.extend(bytes);
         let excess = kept.len().saturating_sub(self.most);
         kept.drain(..excess);
     }
 
     pub(crate) fn text(&self) -> OperatorText {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.bytes.lock();
         let bytes: Vec<u8> = bytes.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned().into()
     }

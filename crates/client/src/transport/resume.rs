@@ -5,10 +5,11 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
@@ -123,10 +124,10 @@ fn set_epoch(checks: bool) {
             Some(if checks { (epoch | 1) + 2 * (epoch & 1) } else { (epoch | 1) + 1 })
         });
     tracing::debug!(before, checks, "connections are checked otherwise");
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut waiting = WAITING.lock();
     waiting.retain(|slot| {
         let Some(slot) = slot.upgrade() else { return false };
-        let waker = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waker = slot.lock().take();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -149,7 +150,7 @@ impl ConnectionChecks {
         sockopt::set_socket_keepalive(stream, true)?;
         let checks = Self { epoch: EPOCH.load(Ordering::Acquire), alive, waiting: Arc::default() };
         set_keepalive(stream, alive.usual, Duration::ZERO)?;
-        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = WAITING.lock();
         if waiting.len() == waiting.capacity() {
             waiting.retain(|slot| slot.strong_count() > 0);
         }
@@ -160,7 +161,7 @@ impl ConnectionChecks {
     /// Registers the task that waits for the connection, and applies the current checks.
     pub(super) fn follow(&mut self, stream: &TcpStream, cx: &Context<'_>) {
         {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.waiting.lock();
             if !waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                 *waiting = Some(cx.waker().clone());
             }

@@ -94,14 +94,14 @@ impl SseStream {
     }
 
     async fn read(&mut self, link: &Arc<impl ChannelReceiver>) -> CloseReason {
-        let mut room = link.settings().budget.reservation();
-        let mut patience = link.settings().times.shared_room;
+        let mut room = link.budget().reservation();
+        let mut patience = link.times().shared_room;
         loop {
             loop {
                 match self.events.next_event() {
                     Ok(Some(event)) if event.kind == "message" => {
                         if event.data.len() > LARGE {
-                            patience = link.settings().times.shared_room;
+                            patience = link.times().shared_room;
                         }
                         if let Err(closed) = link.receive_shared(event.data, &mut room) {
                             return closed;
@@ -117,7 +117,7 @@ impl SseStream {
                     let held = self.events.held() + bytes.len();
                     if !room.covers(held) {
                         room.assign(&link.holder());
-                        let extended = room.extend(held, link.settings().limits.message_bytes);
+                        let extended = room.extend(held, link.limits().message_bytes);
                         let extended = tokio::time::timeout(patience, extended).await;
                         if extended.is_err() {
                             room.release();

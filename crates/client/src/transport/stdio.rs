@@ -125,12 +125,8 @@ impl StdioPipes {
     /// Serves the pipes until the server exits or the connection stops, then ends the process.
     pub(crate) async fn serve(self, link: Arc<impl ChannelReceiver>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
-        let mut stderr = StderrReader::new(
-            link.settings().label.as_str(),
-            process.tail.clone(),
-            stderr,
-            &link.settings().limits,
-        );
+        let mut stderr =
+            StderrReader::new(link.label(), process.tail.clone(), stderr, link.limits());
         let closed = {
             let mut carrying = pin!(carry(stdin, stdout, outgoing, &link));
             loop {
@@ -162,7 +158,7 @@ impl StdioPipes {
             other => other,
         });
         tokio::select! {
-            () = process.end(&link.settings().times) => {}
+            () = process.end(link.times()) => {}
             () = async { stderr.follow().await; std::future::pending().await } => {}
         }
     }
@@ -171,7 +167,7 @@ impl StdioPipes {
 /// Logs the end of a server process, with an id that its callers receive.
 fn exited(link: &impl ChannelReceiver, status: ExitStatus, stderr: OperatorText) -> CloseReason {
     let (status, incident) = (status.to_string(), IncidentId::random());
-    let server = link.settings().label.as_str();
+    let server = link.label();
     tracing::info!(server, status, %incident, "server process ended");
     // Unless they were logged when they came.
     for line in stderr.lines_for_operator().filter(|_| !LiveLog::is_on()) {
@@ -201,16 +197,16 @@ async fn carry(
 }
 
 async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<impl ChannelReceiver>) -> CloseReason {
-    let limits = &link.settings().limits;
+    let limits = link.limits();
     let mut lines = LineDecoder::new(limits.message_bytes, limits.skipped_bytes);
-    let mut room = link.settings().budget.reservation();
-    let mut patience = link.settings().times.shared_room;
+    let mut room = link.budget().reservation();
+    let mut patience = link.times().shared_room;
     loop {
         while let Some(line) = lines.next_line() {
             match line {
                 DecodedLine::Whole(line) => {
                     if line.len() > BATCH {
-                        patience = link.settings().times.shared_room;
+                        patience = link.times().shared_room;
                     }
                     if let Err(closed) = link.receive_shared(line, &mut room) {
                         return closed;
@@ -287,4 +283,4 @@ async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<
 }
 
 #[cfg(test)]
-mod simulated;
+mod tests;

@@ -9,8 +9,8 @@
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::process::Pid;
 
 const SCRIPT: &str = r#"
@@ -42,7 +42,7 @@ pub(super) fn release(group: Pid) {
 }
 
 fn log_signal(verb: &str, group: Pid) {
-    let mut watchdog = WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut watchdog = WATCHDOG.lock();
     if verb == "guard"
         && watchdog.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     {

@@ -1,6 +1,6 @@
 //! Servers with behaviour that no real server shows on demand.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_client::{
@@ -10,6 +10,7 @@ use consort_client::{
 use consort_protocol::PrimitiveKind;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use testkit::Fake;
 
@@ -63,13 +64,13 @@ impl Legacy {
     }
 
     fn note(&self, what: &str) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         asked.push(what.to_owned());
     }
 
     /// Returns the requests it received, in order.
     fn asked(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.asked.lock();
         asked.clone()
     }
 }

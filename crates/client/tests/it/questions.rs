@@ -1,6 +1,6 @@
 //! Requests of servers during a call, in both eras.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_client::{
@@ -8,6 +8,7 @@ use consort_client::{
     PendingCallEvent, ServerAnswer, ServerRequest,
 };
 use consort_protocol::{ClientCapabilities, Json, RequestRefusal, ServerRequestHandling};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use testkit::rogue::{Manner, Step};
 
@@ -33,7 +34,7 @@ impl ClientHandler for Person {
             }
             _ => Ok(json!({ "action": "accept", "content": { "name": "Ada" } }).into()),
         };
-        self.asked.lock().unwrap().push(question);
+        self.asked.lock().push(question);
         Box::pin(async move {
             tokio::time::sleep(self.thinks).await;
             answer
@@ -72,7 +73,7 @@ async fn a_legacy_server_is_answered_in_the_middle_of_its_call() {
         }
     }
     assert_eq!(seen, ["elicitation/create", "end"]);
-    let asked = person.asked.lock().unwrap().clone();
+    let asked = person.asked.lock().clone();
     assert_eq!(asked[0].call, Some(id));
     let declared = pair.until_seen(|message| message["method"] == "initialize").await;
     assert_eq!(
@@ -265,7 +266,7 @@ async fn a_caller_may_answer_for_itself() {
             assert_eq!(answer["error"]["message"], "nobody is there to answer");
         }
     }
-    assert!(person.asked.lock().unwrap().is_empty());
+    assert!(person.asked.lock().is_empty());
 }
 
 /// A call that asks its caller by name after a pause in milliseconds, and returns the response.

@@ -9,7 +9,7 @@ mod python;
 mod questions;
 mod streams;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_client::{
@@ -17,6 +17,7 @@ use consort_client::{
     PendingCallEvent, ServerAnswer, ServerListItem, ServerLocation, ServerRequest, ServerUrl,
 };
 use consort_protocol::{ClientCapabilities, Era, Json, PrimitiveKind, RequestRefusal};
+use parking_lot::Mutex;
 use serde_json::json;
 use testkit::reference::{self, Speaks};
 
@@ -86,7 +87,7 @@ struct Scripted {
 
 impl Scripted {
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -110,7 +111,7 @@ impl ClientHandler for Scripted {
             }),
             _ => json!({ "roots": [{ "uri": "file:///srv/music", "name": "music" }] }),
         };
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         asked.push(question.method);
         Box::pin(async move { Ok(answer.into()) })
     }

@@ -155,6 +155,14 @@ pub(super) const CONSOLE: &[LimitSpec] = limits! {
     call_news = feed.behind, Count(1..=1_000_000), "the oldest are left out, and counted";
     /// Runs of the console's agents that are in progress at once.
     console_runs = console.runs, Count(1..=1_000), "a further one is refused";
+    /// Bytes of events of a run in progress that are kept for pages that open later.
+    console_run_bytes = console.run_bytes, Bytes(KIB..=GIB),
+        "the events before the last answer are dropped; pages read them from the conversation";
+    /// Log messages of servers that are kept of a run in progress.
+    console_run_logs = console.run_logs, Count(1..=100_000), "the oldest is dropped";
+    /// Unfinished conversations that are searched for pending requests at the start, the latest first.
+    restored_conversations = console.restored_conversations, Count(0..=100_000),
+        "requests of earlier ones appear once the conversation is opened";
     /// Records of the ledger that are read for a page or a chart.
     console_records = console.records, Count(100..=100_000_000), "the page ends there, and says where it continues";
     /// Tools that a search in the console finds.

@@ -6,11 +6,11 @@ use super::{LimitSpec, LimitUnit};
 /// Limits of a call.
 pub(super) const CALLS: &[LimitSpec] = limits! {
     /// Calls in flight on one stdio or HTTP+SSE connection.
-    connection_calls = wire.pipe_calls, Count(1..=65_536), "further calls wait";
+    connection_calls = client.pipe_calls, Count(1..=65_536), "further calls wait";
     /// Calls in flight to one Streamable HTTP server.
-    http_calls = wire.http_calls, Count(1..=65_536), "further calls wait";
+    http_calls = client.http_calls, Count(1..=65_536), "further calls wait";
     /// Calls that may wait for a place among those in flight; fewer where places become free too slowly.
-    queued_calls = wire.queued_calls, Count(1..=1_000_000), "`overloaded`; nothing was sent";
+    queued_calls = client.queued_calls, Count(1..=1_000_000), "`overloaded`; nothing was sent";
     /// Time that a call waits for a place among those in flight.
     queue_wait = times.queue, Time(1..=30 * DAY), "`overloaded`; nothing was sent";
     /// Time that a large result waits for memory on a connection that serves no other call.
@@ -19,17 +19,17 @@ pub(super) const CALLS: &[LimitSpec] = limits! {
     shared_memory_wait = times.shared_room, Time(1..=HOUR),
         "the call ends: `outcome_unknown`; its result is skipped, and other calls go on";
     /// Requests of a server (elicitation, sampling, roots) that are open at once.
-    server_requests = wire.questions, Count(1..=4_096), "the server's request is refused";
+    server_requests = client.questions, Count(1..=4_096), "the server's request is refused";
     /// Rounds of `input_required` within one call.
-    input_rounds = wire.rounds, Count(1..=1_000), "the call ends with an error";
+    input_rounds = client.rounds, Count(1..=1_000), "the call ends with an error";
     /// Events that a call keeps for a reader that is behind.
-    call_events = wire.call_events, Count(1..=1_000_000),
+    call_events = client.call_events, Count(1..=1_000_000),
         "the oldest progress is dropped, and the number is reported (`skipped`)";
     /// Bytes of the events that a call keeps for a reader that is behind.
-    call_event_bytes = wire.call_event_bytes, Bytes(KIB..=GIB),
+    call_event_bytes = client.call_event_bytes, Bytes(KIB..=GIB),
         "the oldest progress is dropped, and the number is reported (`skipped`)";
     /// Failures in a row to read the state of a task.
-    task_attempts = wire.task_attempts, Count(1..=1_000), "the outcome is unknown";
+    task_attempts = client.task_attempts, Count(1..=1_000), "the outcome is unknown";
     /// Connections to one legacy server, each for one identity and what it can answer.
     identity_connections = upkeep.identities, Count(1..=65_536),
         "an unused one of the identity with the most is closed; else the call waits, identities in turn";
@@ -48,36 +48,36 @@ pub(super) const CALLS: &[LimitSpec] = limits! {
 /// Limits of messages and lists.
 pub(super) const MESSAGES: &[LimitSpec] = limits! {
     /// Bytes of one message of a server, on every transport, counted while reading.
-    message_bytes = wire.message_bytes, Bytes(64 * KIB..=GIB),
+    message_bytes = client.message_bytes, Bytes(64 * KIB..=GIB),
         "the message is skipped, and the call that it answers ends with an error";
     /// Bytes of an oversized message that are skipped to reach the next one.
-    skipped_bytes = wire.skipped_bytes, Bytes(0..=16 * GIB),
+    skipped_bytes = client.skipped_bytes, Bytes(0..=16 * GIB),
         "the connection is reset; calls on it are `outcome_unknown`";
     /// Malformed messages within ten seconds.
-    malformed_messages = wire.malformed_messages, Count(1..=1_000_000),
+    malformed_messages = client.malformed_messages, Count(1..=1_000_000),
         "the connection is closed, and made again after a pause";
     /// Pages of one list of a server.
-    list_pages = wire.pages, Count(1..=100_000), "the list is refused as a whole; the last good one stays";
+    list_pages = client.pages, Count(1..=100_000), "the list is refused as a whole; the last good one stays";
     /// Items of one list of a server.
-    list_items = wire.items, Count(1..=1_000_000), "the list is refused as a whole; the last good one stays";
+    list_items = client.items, Count(1..=1_000_000), "the list is refused as a whole; the last good one stays";
     /// Bytes of one list of a server, over all its pages.
-    list_bytes = wire.list_bytes, Bytes(KIB..=GIB), "the list is refused as a whole; the last good one stays";
+    list_bytes = client.list_bytes, Bytes(KIB..=GIB), "the list is refused as a whole; the last good one stays";
     /// Time that a list of a server may take, over all its pages.
     list_timeout = times.list, Time(1..=HOUR), "the list is refused as a whole; the last good one stays";
     /// Bytes of one definition in a list.
-    definition_bytes = wire.definition_bytes, Bytes(KIB..=64 * MIB), "the tool is left out, and a problem says so";
+    definition_bytes = client.definition_bytes, Bytes(KIB..=64 * MIB), "the tool is left out, and a problem says so";
     /// Notifications of a server that are kept for a reader that is behind.
-    server_notifications = wire.notices, Count(1..=1_000_000), "the oldest are dropped; lists are read again";
+    server_notifications = client.notices, Count(1..=1_000_000), "the oldest are dropped; lists are read again";
     /// Bytes of a server's standard error that are kept to explain a failure.
-    stderr_bytes = wire.stderr_bytes, Bytes(256..=64 * MIB), "the oldest bytes are dropped";
+    stderr_bytes = client.stderr_bytes, Bytes(256..=64 * MIB), "the oldest bytes are dropped";
     /// Lines of one server's standard error that are logged in a second, if `log_server_output` is `live`.
-    stderr_lines = wire.stderr_lines, Count(1..=1_000_000), "further ones are left out, and counted";
+    stderr_lines = client.stderr_lines, Count(1..=1_000_000), "further ones are left out, and counted";
     /// Bytes of a line of a server's standard error that is logged as one.
-    stderr_line_bytes = wire.stderr_line_bytes, Bytes(64..=MIB), "it is logged as several";
+    stderr_line_bytes = client.stderr_line_bytes, Bytes(64..=MIB), "it is logged as several";
     /// Redirects of one request on the server's own origin, and requests to authenticate anew.
-    redirects = wire.redirects, Count(0..=100), "an error; elsewhere than on its own origin none is followed";
+    redirects = client.redirects, Count(0..=100), "an error; elsewhere than on its own origin none is followed";
     /// Bytes of the head of an HTTP response.
-    response_head_bytes = wire.head_bytes, Bytes(4 * KIB..=16 * MIB), "the response is an error";
+    response_head_bytes = client.head_bytes, Bytes(4 * KIB..=16 * MIB), "the response is an error";
     /// Time that a client's list waits for a server that is starting and of which nothing is known. `initialize`
     /// never waits.
     list_wait = lists.wait, Time(0..=HOUR),
@@ -119,7 +119,7 @@ pub(super) const CONNECTIONS: &[LimitSpec] = limits! {
     /// Longest pause before a broken event stream is resumed, even if the server names a longer one.
     resume_pause_max = times.resume_most, Time(1..=DAY), "the pause grows no longer";
     /// Attempts in a row to resume a broken event stream without receiving anything new.
-    resume_attempts = wire.resumes, Count(1..=1_000), "the outcome is unknown";
+    resume_attempts = client.resumes, Count(1..=1_000), "the outcome is unknown";
     /// Silence on a TCP connection before its peer is probed; thrice that ends it.
     tcp_keepalive = times.keep_alive, Time(1_000..=DAY), "the connection is closed";
     /// Silence on a TCP connection before its peer is probed, right after the computer resumed.
@@ -134,7 +134,7 @@ pub(super) const CONNECTIONS: &[LimitSpec] = limits! {
     /// if 0.
     stream_ping = stream_ping, Time(0..=DAY), "the server is pinged";
     /// Unused HTTP connections to one server that are kept for the next call.
-    idle_connections = wire.idle_connections, Count(1..=65_536), "one more is closed";
+    idle_connections = client.idle_connections, Count(1..=65_536), "one more is closed";
     /// Time that an unused HTTP connection is kept. Node and uvicorn close theirs after five seconds; a call that
     /// meets that is lost.
     idle_connection_timeout = times.idle_connection, Time(1..=HOUR), "it is closed";

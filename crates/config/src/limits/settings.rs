@@ -40,8 +40,8 @@ pub(super) const READ_AT_START: &[&str] = &[
 /// Every limit in force, as the crates take them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
-    /// Limits of a server's messages and their memory.
-    pub wire: consort_client::Limits,
+    /// Limits of connections to servers: messages and their memory.
+    pub client: consort_client::Limits,
     /// Timeouts of servers. The config of a server has its own keys for some of them.
     pub times: Times,
     /// Time limits of the process that starts stdio servers.
@@ -105,7 +105,7 @@ pub struct LimitSettings {
 impl Default for LimitSettings {
     fn default() -> Self {
         Self {
-            wire: consort_client::Limits::default(),
+            client: consort_client::Limits::default(),
             times: Times::default(),
             keeper: KeeperTimes::default(),
             schemas: SchemaLimits::default(),
@@ -159,7 +159,7 @@ impl LimitSettings {
     /// Sets the limits of a server beside those that its own table sets: `timeout.idle`, `timeout.total`,
     /// `timeout.connect` and `timeout.install`.
     pub fn apply_to_server(&self, server: &mut consort_hub::ServerSettings) {
-        server.limits = self.wire.clone();
+        server.limits = self.client.clone();
         server.upkeep = self.upkeep;
         server.owner_reserve = self.transports.owner_reserve;
         server.probe = Some(self.server_probe).filter(|probe| !probe.is_zero());
@@ -212,11 +212,25 @@ pub struct ConsoleLimits {
     pub hits: usize,
     /// Time that the gateway may take to apply a config that the console wrote.
     pub apply: Duration,
+    /// Unfinished conversations that are read for pending requests at the start.
+    pub restored_conversations: usize,
+    /// Bytes of events of a run that are kept in memory.
+    pub run_bytes: usize,
+    /// Log messages of servers that are kept of a run.
+    pub run_logs: usize,
 }
 
 impl Default for ConsoleLimits {
     fn default() -> Self {
-        Self { runs: 16, records: 50_000, hits: 1000, apply: Duration::from_secs(5) }
+        Self {
+            runs: 16,
+            records: 50_000,
+            hits: 1000,
+            apply: Duration::from_secs(5),
+            restored_conversations: 64,
+            run_bytes: 4 << 20,
+            run_logs: 200,
+        }
     }
 }
 

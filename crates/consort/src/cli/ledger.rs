@@ -150,33 +150,9 @@ fn ago(text: &str) -> Option<i64> {
     number.parse::<u32>().ok().map(|number| i64::from(number) * seconds * 1_000_000)
 }
 
-/// Reads a date, or a date and a time, in UTC.
+/// Reads a date, or a date and a time, in UTC, in microseconds since 1970.
 fn utc(text: &str) -> Option<i64> {
-    let (date, time) = match text.split_once(['T', ' ']) {
-        Some((date, time)) => (date, time.trim_end_matches('Z')),
-        None => (text, "00:00:00"),
-    };
-    let number = |part: Option<&str>, digits: usize, most: i64| {
-        let part = part.filter(|part| part.len() == digits)?;
-        let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
-        part.parse::<i64>().ok().filter(|number| is_number && *number <= most)
-    };
-    let mut parts = date.split('-');
-    let year = number(parts.next(), 4, 9999).filter(|year| *year >= 1970)?;
-    let month = number(parts.next(), 2, 12).filter(|month| *month > 0)?;
-    let day = number(parts.next(), 2, 31).filter(|day| *day > 0)?;
-    let mut clock = time.split('.').next()?.split(':');
-    let hour = number(clock.next(), 2, 23)?;
-    let minute = number(clock.next(), 2, 59)?;
-    let second = clock.next().map_or(Some(0), |part| number(Some(part), 2, 60))?;
-    if parts.next().is_some() || clock.next().is_some() {
-        return None;
-    }
-    // Years begin in March here, so that leap days come last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    let seconds = (days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second;
-    Some(seconds * 1_000_000)
+    i64::try_from(consort_core::parse_utc(text)?).ok()?.checked_mul(1_000_000)
 }
 
 #[cfg(test)]

@@ -301,19 +301,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_long_computation_takes_its_time_and_says_so() {
-        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::new(parking_lot::Mutex::new(Vec::new()));
         let begun = tokio::time::Instant::now();
         let sink = Arc::clone(&seen);
         let reporter = ProgressReporter::new(move |event| {
             let consort_core::CallEvent::Progress(progress) = event else { panic!("{event:?}") };
-            sink.lock().unwrap().push((
-                progress.progress(),
-                progress.total(),
-                begun.elapsed().as_millis(),
-            ));
+            sink.lock().push((progress.progress(), progress.total(), begun.elapsed().as_millis()));
         });
         reporting("long_computation", json!({ "steps": 3 }), reporter).await.unwrap();
-        let seen = seen.lock().unwrap().clone();
+        let seen = seen.lock().clone();
         assert_eq!(seen, [(1.0, Some(3.0), 300), (2.0, Some(3.0), 800), (3.0, Some(3.0), 1500)]);
     }
 

@@ -6,21 +6,28 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// The parts of Consort with their own log levels, and their targets.
-const PARTS: [(&str, &[&str]); 12] = [
+const PARTS: [(&str, &[&str]); 15] = [
+    ("admin", &["consort_admin"]),
     ("agent", &["consort_agent"]),
     ("audit", &["consort_audit"]),
     ("client", &["consort_client"]),
+    ("config", &["consort_config"]),
     ("core", &["consort_core"]),
     // The calls of a gateway are logged by their recorder.
     ("gateway", &["consort_gateway", "consort_server", "consort_audit"]),
     ("hub", &["consort_hub"]),
+    ("models", &["consort_models"]),
     ("oauth", &["consort_oauth"]),
-    ("login", &["consort_oauth"]),
     ("protocol", &["consort_protocol"]),
+    ("search", &["consort_search"]),
+    ("server", &["consort_server"]),
     ("shape", &["consort_shape"]),
-    ("wire", &["consort_client", "consort_protocol"]),
     ("cli", &["consort::"]),
 ];
+
+/// Former names of parts, which are still read.
+const FORMER_PARTS: [(&str, &[&str]); 2] =
+    [("login", &["consort_oauth"]), ("wire", &["consort_client", "consort_protocol"])];
 
 /// Log levels: one for everything, and others for some targets, as in `info,hub=debug`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +68,7 @@ impl FromStr for LogLevels {
                 continue;
             };
             let name = name.trim();
-            let known = PARTS.iter().find(|(known, _)| *known == name);
+            let known = PARTS.iter().chain(&FORMER_PARTS).find(|(known, _)| *known == name);
             let targets = match known {
                 Some((_, targets)) => *targets,
                 None if name.starts_with("consort") => &[name],
@@ -95,6 +102,21 @@ mod tests {
         assert!(!targets.would_enable("hyper", &Level::ERROR));
         for wrong in ["loud", "hub", "hub=loud", "hyper=debug", ""] {
             assert!(wrong.parse::<LogLevels>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_crate_is_a_part() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            // The first is `cli`, the second has no log, the others are not in the program.
+            if ["consort", "files", "bench", "testkit"].contains(&name.as_str()) {
+                continue;
+            }
+            let levels: LogLevels = format!("off,{name}=debug").parse().unwrap();
+            let targets = levels.over(LevelFilter::INFO);
+            assert!(targets.would_enable(&format!("consort_{name}"), &Level::DEBUG), "{name}");
         }
     }
 

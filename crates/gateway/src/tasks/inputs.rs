@@ -2,7 +2,7 @@
 //! become part of the task's state, and `tasks/update` answers them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
@@ -11,6 +11,7 @@ use consort_core::{
 };
 use consort_protocol::Era;
 use consort_server::answer::{INTERNAL, INVALID_PARAMS, RequestFailure};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -111,7 +112,7 @@ impl TaskInputs {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TaskKey, TaskInputEntry>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

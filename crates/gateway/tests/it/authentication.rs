@@ -19,7 +19,7 @@ use crate::{Served, limited, open_to, quick, with_tokens};
 #[derive(Debug, Default)]
 struct IdentityProvider {
     asked: AtomicUsize,
-    known: std::sync::Mutex<Vec<CredentialDigest>>,
+    known: parking_lot::Mutex<Vec<CredentialDigest>>,
 }
 
 fn ada() -> Caller {
@@ -35,7 +35,7 @@ fn ada() -> Caller {
 
 impl Authenticator for IdentityProvider {
     fn cached(&self, shown: &PresentedCredential<'_>, _: &RequestedEndpoint<'_>) -> Option<Caller> {
-        self.known.lock().unwrap().contains(shown.digest()).then(ada)
+        self.known.lock().contains(shown.digest()).then(ada)
     }
 
     fn authenticate<'a>(
@@ -50,7 +50,7 @@ impl Authenticator for IdentityProvider {
             match shown.into_secret() {
                 "down" => Err(AuthError::Unavailable("the issuer does not answer".to_owned())),
                 secret if secret == format!("for {}", endpoint.path) => {
-                    self.known.lock().unwrap().push(digest);
+                    self.known.lock().push(digest);
                     Ok(ada())
                 }
                 _ => Err(AuthError::Invalid),
@@ -59,7 +59,7 @@ impl Authenticator for IdentityProvider {
     }
 
     fn is_valid(&self, credential: &CredentialDigest) -> bool {
-        self.known.lock().unwrap().contains(credential)
+        self.known.lock().contains(credential)
     }
 
     fn challenge(&self, endpoint: &RequestedEndpoint<'_>) -> HeaderValue {

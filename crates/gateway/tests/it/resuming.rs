@@ -449,7 +449,7 @@ async fn what_belongs_to_no_request_is_heard_once_by_a_client_whose_listening_br
 /// A proxy that can cut every connection through it.
 struct Cutter {
     url: String,
-    cut: Arc<std::sync::Mutex<CancellationToken>>,
+    cut: Arc<parking_lot::Mutex<CancellationToken>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
@@ -458,12 +458,12 @@ impl Cutter {
         let upstream = url[7..].trim_end_matches("/mcp").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let cut: Arc<std::sync::Mutex<CancellationToken>> = Arc::default();
+        let cut: Arc<parking_lot::Mutex<CancellationToken>> = Arc::default();
         let cutting = Arc::clone(&cut);
         let serving = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((mut client, _)) = listener.accept().await {
-                let (upstream, over) = (upstream.clone(), cutting.lock().unwrap().clone());
+                let (upstream, over) = (upstream.clone(), cutting.lock().clone());
                 connections.spawn(async move {
                     let Ok(mut server) = TcpStream::connect(upstream).await else { return };
                     tokio::select! {
@@ -477,7 +477,7 @@ impl Cutter {
     }
 
     fn cut(&self) {
-        std::mem::take(&mut *self.cut.lock().unwrap()).cancel();
+        std::mem::take(&mut *self.cut.lock()).cancel();
     }
 }
 

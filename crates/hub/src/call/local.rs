@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use consort_core::{CallEvent, Json, LocalTool, ProgressReporter, ToolResult};
+use consort_core::{BoxFuture, CallEvent, Json, LocalTool, ProgressReporter, ToolResult};
 use consort_protocol::StreamSender;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Events of a local tool that are queued for a reader that is behind; beyond it, the oldest are dropped and counted.
@@ -58,7 +59,7 @@ impl ReportedEvents {
     }
 
     fn lock(&self) -> MutexGuard<'_, ReportQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
@@ -99,7 +100,7 @@ pub(super) async fn run(
 }
 
 /// A future that catches a panic of the inner one and returns it.
-struct CaughtPanic<T>(Pin<Box<dyn Future<Output = T> + Send>>);
+struct CaughtPanic<T>(BoxFuture<'static, T>);
 
 impl<T> Future for CaughtPanic<T> {
     type Output = std::thread::Result<T>;

@@ -1,9 +1,9 @@
 //! Readings of a server's lists: the times of the last ones, and pending requests.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::PrimitiveKind;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ impl ListReadingTimes {
 
 impl ListReadings {
     fn lock(&self) -> MutexGuard<'_, [ListReadingTimes; 4]> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lists.lock()
     }
 
     /// Notes that the server reported a change of these lists.

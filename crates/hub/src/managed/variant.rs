@@ -1,8 +1,8 @@
 //! Readings of a server's lists for callers with other capabilities than the main connection declared, and on
 //! connections of other identities.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use consort_client::Client;
@@ -100,7 +100,7 @@ impl ManagedServer {
         let identity = (differs == Some(true)).then(|| caller.id().clone());
         let key = VariantKey { identity, capabilities: Arc::clone(capabilities) };
         let (retry, most) = (self.settings.upkeep.list_retry, shared.limits.variants);
-        let mut readings = self.variant_readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = self.variant_readings.lock();
         let (reading, is_new) = readings.begin(key, retry, most, Instant::now());
         drop(readings);
         let PendingVariant { begun, over, has_failed, .. } = reading;

@@ -1,10 +1,11 @@
 //! Slots of a pool, and the choice among them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use consort_client::Client;
 use consort_core::{CallError, WeakClientSession};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -134,7 +135,7 @@ impl PoolSlot {
     }
 
     pub(super) fn connection(&self) -> MutexGuard<'_, SlotConnection> {
-        self.upstream.lock().unwrap_or_else(PoisonError::into_inner)
+        self.upstream.lock()
     }
 
     pub(super) fn is_used(&self) -> bool {
@@ -189,7 +190,7 @@ impl WeakUpstream {
     /// Returns its client, if it is open.
     pub(crate) fn client(&self) -> Option<Client> {
         let slot = self.0.upgrade()?;
-        let state = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = slot.lock();
         match &*state {
             SlotConnection::Open(upstream) => Some(upstream.client.clone()),
             _ => None,

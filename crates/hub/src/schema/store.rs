@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use consort_core::Json;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
@@ -160,7 +161,7 @@ impl KeptValidators {
 }
 
 fn lock(kept: &Mutex<KeptValidators>) -> MutexGuard<'_, KeptValidators> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
+    kept.lock()
 }
 
 #[cfg(test)]

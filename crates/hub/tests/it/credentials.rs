@@ -1,6 +1,6 @@
 //! Servers whose credentials are replaced while they are in use.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_client::{Credentials, RefusedRequest, ServerLocation, ServerUrl};
@@ -10,6 +10,7 @@ use consort_core::{
 };
 use consort_hub::{Hub, ServerSettings};
 use http::HeaderValue;
+use parking_lot::Mutex;
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 use tokio::sync::watch;
@@ -30,7 +31,7 @@ impl Account {
 
     /// Renews the token of the same login.
     fn renew(&self, token: &str) {
-        token.clone_into(&mut self.token.lock().unwrap());
+        token.clone_into(&mut self.token.lock());
     }
 
     /// Replaces the login by another.
@@ -46,7 +47,7 @@ impl Credentials for Account {
     }
 
     fn authorization(&self) -> BoxFuture<'_, Option<HeaderValue>> {
-        let token = self.token.lock().unwrap().clone();
+        let token = self.token.lock().clone();
         Box::pin(async move { HeaderValue::try_from(format!("Bearer {token}")).ok() })
     }
 

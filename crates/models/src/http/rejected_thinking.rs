@@ -3,7 +3,9 @@
 //! Thinking is signed, and bound to the model, the account or the conversation; which of these, no name reveals. So it
 //! is sent back until it is rejected.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use crate::message::{ChatMessage, MessagePart, MessageRole, OpaqueData, PartContent};
 use crate::request::ModelRequest;
@@ -15,7 +17,7 @@ pub(crate) struct RejectedThinking(Mutex<Vec<Weak<ChatMessage>>>);
 impl RejectedThinking {
     /// Removes thinking that was rejected before.
     pub(crate) fn remove_known(&self, request: &mut ModelRequest) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.retain(|known| known.strong_count() > 0);
         for message in &mut request.messages {
             if known.iter().any(|known| known.as_ptr() == Arc::as_ptr(message)) {
@@ -26,7 +28,7 @@ impl RejectedThinking {
 
     /// Removes all thinking, now and in later requests. Returns false if there was none.
     pub(crate) fn remove_all(&self, request: &mut ModelRequest) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let mut found = false;
         for message in request.messages.iter_mut().filter(|message| has_thinking(message)) {
             known.push(Arc::downgrade(message));

@@ -1,8 +1,9 @@
 //! The room of a memory budget: its holders, and the readers that wait for some.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::MemoryHolder;
@@ -71,7 +72,7 @@ impl SharedBudget {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, BudgetState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Takes room, if there is some and no reader waits.

@@ -1,7 +1,7 @@
 //! The events of a stream as a connection reads them.
 
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
@@ -54,7 +54,7 @@ impl StreamBody {
         }
         let call = self.drives.then(|| Arc::clone(&self.call));
         // Locked before it is seen who reads, so that nobody takes it over in between.
-        let mut running = call.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut running = call.as_ref().map(|it| it.lock());
         let read = self.identity.lock().read(self.number, self.reader, self.cursor, cx.waker());
         match read {
             ReadStep::Event(event) => {
@@ -90,7 +90,7 @@ impl StreamBody {
 impl Drop for StreamBody {
     fn drop(&mut self) {
         let streams = &self.streams;
-        let mut running = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.call.lock();
         let mut owner = None;
         let removed = streams.with(&self.identity, |buffer, _| {
             let entry = buffer.get(self.number).filter(|entry| entry.reader == self.reader)?;

@@ -1,9 +1,10 @@
 //! A resumable stream: its events, its reader, and the driver of its call.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Waker;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

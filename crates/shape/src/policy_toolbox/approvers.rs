@@ -1,7 +1,9 @@
 //! Approvals that all layers share, and approvers other than the caller.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::policy::ApprovalStore;
 

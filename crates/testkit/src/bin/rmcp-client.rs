@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_protocol::Era;
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ClientConfig, ContentBlock, ElicitRequestParams,
     ElicitResult, ElicitationAction, GetPromptRequestParams, Implementation,
@@ -107,7 +108,7 @@ impl Person {
     }
 
     fn take_progress(&self) -> Vec<f64> {
-        std::mem::take(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.progress.lock())
     }
 }
 
@@ -130,7 +131,7 @@ impl ClientHandler for Person {
         params: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).push(params.progress);
+        self.progress.lock().push(params.progress);
         self.events.send_modify(|events| events.progress += 1);
     }
 

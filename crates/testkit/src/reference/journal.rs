@@ -1,9 +1,9 @@
 //! Journal and changes of a reference server, and the subscribers to changes.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::RoleServer;
 use rmcp::model::{RequestId, ResourceUpdatedNotificationParam};
 use rmcp::service::{Peer, SubscriptionSink};
@@ -130,6 +130,6 @@ impl Journal {
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pages.lock()
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Write;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -43,21 +43,21 @@ impl Brain {
 
     /// Every message received so far.
     pub fn seen(&self) -> Vec<Value> {
-        self.seen.lock().expect("never poisoned").iter().cloned().collect()
+        self.seen.lock().iter().cloned().collect()
     }
 
     /// Begins a request of its own. Returns its id and its response.
     pub(super) fn ask(&self) -> (String, oneshot::Receiver<Value>) {
         let id = format!("ask-{}", self.requests.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
-        self.asked.lock().expect("never poisoned").insert(id.clone(), sender);
+        self.asked.lock().insert(id.clone(), sender);
         (id, answer)
     }
 
     /// Returns the steps in response to a message.
     pub fn react(&self, message: &Value) -> Vec<Step> {
         {
-            let mut seen = self.seen.lock().expect("never poisoned");
+            let mut seen = self.seen.lock();
             seen.push_back(message.clone());
             let excess = seen.len().saturating_sub(MEMORY);
             seen.drain(..excess);
@@ -65,7 +65,7 @@ impl Brain {
         self.note(message);
         let id = &message["id"];
         let asked = id.as_str().filter(|_| message["method"].is_null());
-        let asked = asked.and_then(|id| self.asked.lock().expect("never poisoned").remove(id));
+        let asked = asked.and_then(|id| self.asked.lock().remove(id));
         if let Some(asked) = asked {
             let _ = asked.send(message.clone());
         }
@@ -114,7 +114,7 @@ impl Brain {
     /// cancelled one, the method of a handshake or a listing.
     fn note(&self, message: &Value) {
         let Some(ledger) = &self.manner.ledger else { return };
-        let mut nonces = self.nonces.lock().expect("never poisoned");
+        let mut nonces = self.nonces.lock();
         let line = match message["method"].as_str() {
             Some("notifications/cancelled") => {
                 let id = message["params"]["requestId"].to_string();
@@ -143,7 +143,7 @@ impl Brain {
     }
 
     fn scripted(&self, method: &str) -> Option<Vec<Step>> {
-        let mut script = self.script.lock().expect("never poisoned");
+        let mut script = self.script.lock();
         let steps = script.get_mut(method)?;
         if steps.len() > 1 { steps.pop_front() } else { steps.front().cloned() }
     }

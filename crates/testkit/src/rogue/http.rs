@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
 use tokio::net::TcpListener;
@@ -101,17 +102,17 @@ impl Http {
 
     /// The head of every request received so far.
     pub fn requests(&self) -> Vec<Request> {
-        self.shared.requests.lock().expect("never poisoned").clone()
+        self.shared.requests.lock().clone()
     }
 
     /// Ends every session, as a restart does.
     pub fn forget_sessions(&self) {
-        self.shared.sessions.lock().expect("never poisoned").1.clear();
+        self.shared.sessions.lock().1.clear();
     }
 
     /// Behaves as a restarted server that uses the same session ids again.
     pub fn restart(&self) {
-        *self.shared.sessions.lock().expect("never poisoned") = (0, Vec::new());
+        *self.shared.sessions.lock() = (0, Vec::new());
         let _ = self.shared.common.send(String::new());
     }
 
@@ -132,7 +133,7 @@ impl Http {
 
     /// Sets the steps for the next time that a stream is resumed.
     pub fn on_resume(&self, steps: Vec<Step>) {
-        self.shared.resumes.lock().expect("never poisoned").push_back(steps);
+        self.shared.resumes.lock().push_back(steps);
     }
 
     /// Waits until this many clients have disconnected before their response was complete.
@@ -175,10 +176,9 @@ async fn serve(stream: &mut BufStream<impl Wire>, shared: &Arc<Shared>) -> io::R
     let Some((request, body)) = read(stream).await? else {
         return Ok(false);
     };
-    shared.requests.lock().expect("never poisoned").push(request.clone());
+    shared.requests.lock().push(request.clone());
     let session = request.headers.get("mcp-session-id");
-    let known =
-        |session: &String| shared.sessions.lock().expect("never poisoned").1.contains(session);
+    let known = |session: &String| shared.sessions.lock().1.contains(session);
     match (request.method.as_str(), request.path.split('?').next().unwrap_or_default()) {
         ("GET", "/sse") => common(stream, shared, Some("/messages?session=1")).await,
         ("POST", "/messages") => {
@@ -194,7 +194,7 @@ async fn serve(stream: &mut BufStream<impl Wire>, shared: &Arc<Shared>) -> io::R
             respond(stream, 404, "text/plain", b"unknown session", &[]).await
         }
         ("GET", "/mcp") if request.headers.contains_key("last-event-id") => {
-            let steps = shared.resumes.lock().expect("never poisoned").pop_front();
+            let steps = shared.resumes.lock().pop_front();
             match steps {
                 Some(steps) => stream_steps(stream, shared, &steps, &Value::Null).await,
                 None => respond(stream, 405, "text/plain", b"", &[]).await,
@@ -227,7 +227,7 @@ async fn post(
     }
     let mut headers = Vec::new();
     if message["method"] == "initialize" && shared.brain.manner.sessions {
-        let mut sessions = shared.sessions.lock().expect("never poisoned");
+        let mut sessions = shared.sessions.lock();
         sessions.0 += 1;
         // One that is started anew gives no session a name that another had.
         let session = format!("session-{}-{}", std::process::id(), sessions.0);

@@ -206,13 +206,6 @@ const OTHERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "a buffer or a search whose remainder is read from the store of conversations on request",
-        &[
-            "admin/src/conversations/waiting.rs MOST_RESTORED",
-            "admin/src/runs/live.rs MAX_STORED_BYTES",
-        ],
-    ),
-    (
         "the size of a text that is shown, compared or reported",
         &[
             "models/src/error_classifier.rs LONGEST",

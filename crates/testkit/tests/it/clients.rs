@@ -1,11 +1,12 @@
 //! Every client against every server, with nothing between them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_protocol::Era;
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
+use parking_lot::Mutex;
 use testkit::Fake;
 use testkit::clients::{Action, Client, Fixture, Name, Outcome, Row, Target, matrix, play};
 use tokio::sync::Semaphore;
@@ -122,7 +123,7 @@ async fn every_client_shows_its_token_from_the_first_request_on() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let witness = Arc::clone(&seen);
     let fake = Fake::start(move |request: Request<Bytes>| {
-        witness.lock().unwrap().push(request.headers().get(AUTHORIZATION).cloned());
+        witness.lock().push(request.headers().get(AUTHORIZATION).cloned());
         async { Response::builder().status(500).body(String::new()).unwrap() }
     })
     .await;
@@ -130,7 +131,7 @@ async fn every_client_shows_its_token_from_the_first_request_on() {
     let fixture = Fixture::Reference;
     for client in Client::ALL.into_iter().filter(|client| client.era() == Era::Legacy) {
         play(client, fixture, &fixture.plan(), &target).await;
-        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        let seen = std::mem::take(&mut *seen.lock());
         assert!(!seen.is_empty(), "{client:?}");
         let shown =
             seen.iter().all(|token| token.as_ref().is_some_and(|token| token == "Bearer secret"));

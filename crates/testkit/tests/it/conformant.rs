@@ -1,13 +1,14 @@
 //! The conformance server behaves the same in both eras, whatever era the suite has a scenario for.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use consort_client::{
     BoxFuture, Client, ClientHandler, ClientSettings, OutgoingRequest, ServerAnswer,
     ServerLocation, ServerRequest, ServerUrl,
 };
 use consort_protocol::{ClientCapabilities, Era, Json, PrimitiveKind, RequestRefusal};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use testkit::conformant;
 use testkit::reference::Speaks;
@@ -36,7 +37,7 @@ impl ClientHandler for Person {
             }),
             _ => json!({ "action": "accept", "content": { "name": "Ada", "context": "love" } }),
         };
-        self.0.lock().unwrap().push(question.method);
+        self.0.lock().push(question.method);
         Box::pin(async move { Ok(Json::from(answer)) })
     }
 }
@@ -71,7 +72,7 @@ async fn everything(server: &ServerLocation, era: Era) -> BTreeMap<String, (Valu
             }
             other => json!(format!("{other:?}")),
         };
-        let mut asked = std::mem::take(&mut *person.0.lock().unwrap());
+        let mut asked = std::mem::take(&mut *person.0.lock());
         asked.sort();
         said.insert(name, (outcome, asked));
     }

@@ -50,7 +50,7 @@ async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
     let conversation = Conversation::with_journal(&[], Box::new(whole.clone()));
     let report = run(&agent(&Fake::new(), turns.clone()), &conversation).await;
     assert_eq!(report.status, RunStatus::Completed);
-    let all = whole.0.lock().unwrap().clone();
+    let all = whole.0.lock().clone();
     assert_eq!(all.len(), 12);
     for room in 2..all.len() {
         let fake = Fake::new();
@@ -58,7 +58,7 @@ async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
         let conversation = Conversation::with_journal(&[], Box::new(broken.clone()));
         let report = run(&agent(&fake, turns.clone()), &conversation).await;
         assert_eq!(report.status, RunStatus::Error, "{room}");
-        let steps = broken.0.lock().unwrap().clone();
+        let steps = broken.0.lock().clone();
         // What was kept survives its own form.
         let kept = serde_json::to_string(&steps).unwrap();
         let steps: Vec<ConversationStep> = serde_json::from_str(&kept).unwrap();
@@ -75,7 +75,7 @@ async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
         let before = left.len();
         left.dedup();
         assert_eq!(left.len(), before, "twice at {room}: {left:?}");
-        let unknown = resumed.0.lock().unwrap().iter().filter(|step| {
+        let unknown = resumed.0.lock().iter().filter(|step| {
             matches!(&step.event, StepEvent::Result { error: Some(error), .. } if error == "outcome_unknown")
         }).count();
         // Every call was made, or is said to be unknown.
@@ -121,7 +121,6 @@ async fn what_no_longer_fits_is_left_out_and_the_run_goes_on() {
     let cuts: Vec<usize> = kept
         .0
         .lock()
-        .unwrap()
         .iter()
         .filter_map(|step| match step.event {
             StepEvent::Cut { before } => Some(before),

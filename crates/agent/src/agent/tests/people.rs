@@ -21,7 +21,7 @@ async fn a_person_may_answer_after_a_restart() {
     assert_eq!(kinds, [QuestionOrigin::Approval, QuestionOrigin::Model]);
     assert!(fake.left().is_empty());
     // Another process.
-    let steps = kept.0.lock().unwrap().clone();
+    let steps = kept.0.lock().clone();
     let conversation = Conversation::with_journal(&steps, Box::new(kept.clone()));
     let accept = |content: Value| json!({ "action": "accept", "content": content });
     let [approval, question] = report.open_questions.try_into().unwrap();

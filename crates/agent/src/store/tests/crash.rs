@@ -2,7 +2,9 @@
 
 use std::io::Read;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::super::journal::JournalSink;
 use super::super::*;
@@ -100,7 +102,7 @@ impl Write for Faulty {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let done = self.operation();
         let taken = if done.is_ok() { bytes.len() } else { bytes.len() / 2 };
-        self.bytes.lock().unwrap().extend_from_slice(&bytes[..taken]);
+        self.bytes.lock().extend_from_slice(&bytes[..taken]);
         done.map(|()| taken)
     }
 
@@ -116,7 +118,7 @@ impl JournalSink for Faulty {
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.operation()?;
-        self.bytes.lock().unwrap().truncate(usize::try_from(length).unwrap());
+        self.bytes.lock().truncate(usize::try_from(length).unwrap());
         Ok(())
     }
 }
@@ -129,14 +131,14 @@ fn whatever_operation_fails_the_file_has_exactly_the_steps_that_were_kept() {
             let (_folder, store) = store();
             let id = kept(&store, &[]);
             let bytes = Arc::new(Mutex::new(fs::read(store.path(&id)).unwrap()));
-            let length = bytes.lock().unwrap().len() as u64;
+            let length = bytes.lock().len() as u64;
             let file =
                 Faulty { bytes: Arc::clone(&bytes), operations: 0, fails: first..first + count };
             let mut log =
                 ConversationJournal::new(file, length, StepTotals::default(), store.blobs.clone());
             let kept: Vec<ConversationStep> =
                 steps.iter().filter(|step| log.record(step).is_ok()).cloned().collect();
-            fs::write(store.path(&id), &*bytes.lock().unwrap()).unwrap();
+            fs::write(store.path(&id), &*bytes.lock()).unwrap();
             let found = store.open(&id).unwrap().steps;
             // What could be neither kept nor taken back may be there, as the last.
             assert!(found == kept || found[..found.len() - 1] == kept, "{first} {count}");

@@ -1,7 +1,8 @@
 //! Time limits of the keeper, passed to its processes as an argument.
 
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
+
+use parking_lot::RwLock;
 
 use crate::keeper_times::KeeperTimes;
 
@@ -27,12 +28,12 @@ static TIMES: RwLock<KeeperTimes> = RwLock::new(KeeperTimes::DEFAULT);
 /// Sets the time limits of the keeper. A keeper that already runs keeps the ones it was started with, except for
 /// [`KeeperTimes::reply`].
 pub fn set_times(times: KeeperTimes) {
-    *TIMES.write().unwrap_or_else(PoisonError::into_inner) = times;
+    *TIMES.write() = times;
 }
 
 /// The time limits in force in this process.
 pub(super) fn times() -> KeeperTimes {
-    *TIMES.read().unwrap_or_else(PoisonError::into_inner)
+    *TIMES.read()
 }
 
 #[cfg(test)]

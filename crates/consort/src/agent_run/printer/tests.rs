@@ -1,8 +1,9 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use consort_agent::{QuestionOrigin, RunStatus, UserQuestion};
 use consort_models::{TokenUsage, ToolCall};
 use insta::assert_snapshot;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
@@ -14,12 +15,12 @@ struct Kept(Arc<Mutex<(String, String)>>);
 
 impl RunOutput for Kept {
     fn out(&mut self, text: &TerminalText) {
-        self.0.lock().unwrap().0.push_str(text.as_str());
+        self.0.lock().0.push_str(text.as_str());
     }
 
     fn aside(&mut self, text: &TerminalText) {
         let text = anstream::adapter::strip_str(text.as_str()).to_string();
-        self.0.lock().unwrap().1.push_str(&text);
+        self.0.lock().1.push_str(&text);
     }
 }
 
@@ -33,7 +34,7 @@ fn shown(options: DisplayOptions, events: Vec<RunEvent>) -> (String, String) {
     for event in events {
         show.event(event);
     }
-    let written = kept.0.lock().unwrap();
+    let written = kept.0.lock();
     written.clone()
 }
 
@@ -159,14 +160,14 @@ fn nothing_is_drawn_while_a_question_stands() {
     let (mut show, kept) = show(DisplayOptions::default(), None);
     show.event(call("1", "long_computation"));
     show.hold();
-    let before = kept.0.lock().unwrap().clone();
+    let before = kept.0.lock().clone();
     for at in [1.0, 2.0] {
         show.event(progress("1", at));
     }
     show.event(result("1", "done", false));
-    assert_eq!(*kept.0.lock().unwrap(), before);
+    assert_eq!(*kept.0.lock(), before);
     show.release();
-    let (_, aside) = kept.0.lock().unwrap().clone();
+    let (_, aside) = kept.0.lock().clone();
     let news: Vec<&str> = aside[before.1.len()..].lines().collect();
     assert_eq!(
         news,
@@ -192,7 +193,7 @@ fn programs_get_json_and_nothing_else() {
     let (mut show, kept) =
         show(DisplayOptions::default(), Some(EventLineWriter::new(LineFormat::Events)));
     show.event(text("hi"));
-    let (out, aside) = kept.0.lock().unwrap().clone();
+    let (out, aside) = kept.0.lock().clone();
     assert!(out.starts_with(r#"{"event":"delta","delta":{"text":"hi"},"sequence_id":1,"#), "{out}");
     assert!(out.ends_with("\"}\n"), "{out}");
     assert_eq!(aside, "");

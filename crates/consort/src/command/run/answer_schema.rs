@@ -158,9 +158,9 @@ async fn read_answer(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use consort_models::{ModelFacts, ModelScript};
+    use parking_lot::Mutex;
     use serde_json::json;
 
     use super::*;
@@ -188,7 +188,7 @@ mod tests {
         struct Seen(Mutex<Vec<bool>>);
         impl ModelProvider for Seen {
             fn request(&self, ask: ModelRequest) -> DrivenStream<ProviderEvent> {
-                self.0.lock().unwrap().push(ask.response_schema.is_some());
+                self.0.lock().push(ask.response_schema.is_some());
                 DrivenStream::new(|_| std::future::pending())
             }
         }
@@ -207,7 +207,7 @@ mod tests {
             let next = tokio::time::timeout(Duration::from_millis(10), said.next()).await;
             assert!(next.is_err(), "nothing is said");
         }
-        assert_eq!(*seen.0.lock().unwrap(), [true, false]);
+        assert_eq!(*seen.0.lock(), [true, false]);
     }
 
     #[tokio::test]

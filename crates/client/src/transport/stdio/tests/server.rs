@@ -1,8 +1,9 @@
 //! The simulated server: it records a call as executed before anything else.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::Mutex as Turns;
@@ -85,7 +86,7 @@ impl Rogue {
     fn message(&mut self, line: &[u8], output: &Output, calls: &tokio_util::task::TaskTracker) {
         let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
         let Some(nonce) = message["params"]["arguments"]["nonce"].as_str() else { return };
-        *self.ledger.lock().expect("nobody panicked").entry(nonce.to_owned()).or_default() += 1;
+        *self.ledger.lock().entry(nonce.to_owned()).or_default() += 1;
         let (id, nonce) = (message["id"].clone(), nonce.to_owned());
         let (mut chance, output) = (self.chance.fork(), output.clone());
         calls.spawn(async move {
@@ -188,7 +189,7 @@ impl Output {
     /// Writes, whole or in pieces with pauses between.
     async fn write(&self, bytes: &[u8]) {
         let (size, pause) = {
-            let mut chance = self.chance.lock().expect("nobody panicked");
+            let mut chance = self.chance.lock();
             let split = chance.one_in(4);
             let size = if split { chance.size(1..=64) } else { bytes.len().max(1) };
             let pauses = split && chance.one_in(3);

@@ -1,15 +1,16 @@
 //! Simulation of a client on in-memory pipes, with a server that randomly splits, delays, repeats, lies, floods and
-//! dies, in virtual time. `SEED=n cargo test -p consort-client simulated` reproduces one run.
+//! dies, in virtual time. `SEED=n cargo test -p consort-client stdio::tests` reproduces one run.
 
 mod server;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_protocol::{Json, Revision};
+use parking_lot::Mutex;
 use tokio::io::duplex;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -183,7 +184,7 @@ async fn course(seed: u64, tally: &mut Tally) {
         .await
         .expect("the server ends")
         .expect("it does not panic");
-    let ledger = ledger.lock().expect("nobody panicked");
+    let ledger = ledger.lock();
     for record in &records {
         let times = ledger.get(&record.nonce).copied().unwrap_or(0);
         *tally.entry(judge(record, times)).or_default() += 1;
