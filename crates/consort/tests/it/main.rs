@@ -32,6 +32,7 @@ mod lists;
 mod lock;
 mod logins;
 mod openai;
+mod packages;
 mod private;
 mod proxy;
 mod reload;
