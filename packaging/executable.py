@@ -18,7 +18,7 @@ class UnsupportedBinary(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Platform:
-    """Operating system (`linux`, `macos`, `windows`), processor (`x64`, `arm64`) and the oldest version that runs it.
+    """Operating system (`linux`, `macos`), processor (`x64`, `arm64`) and the oldest version that runs it.
 
     The version is that of glibc on Linux and of the system on macOS.
     """
@@ -28,28 +28,19 @@ class Platform:
     version: tuple[int, int] = (0, 0)
 
     @property
-    def program(self):
-        """File name of the installed program."""
-        return "consort.exe" if self.system == "windows" else "consort"
-
-    @property
     def npm(self):
         """Name in npm's terms: `process.platform` and `process.arch`."""
-        return {"linux": "linux", "macos": "darwin", "windows": "win32"}[self.system] + "-" + self.processor
+        return {"linux": "linux", "macos": "darwin"}[self.system] + "-" + self.processor
 
     @property
     def wheel(self):
         """Platform tag of a wheel."""
         major, minor = self.version
-        match self.system:
-            case "linux":
-                return f"manylinux_{major}_{minor}_" + {"x64": "x86_64", "arm64": "aarch64"}[self.processor]
-            case "macos":
-                # Since macOS 11 only the major version counts.
-                minor = 0 if major >= 11 else minor
-                return f"macosx_{major}_{minor}_" + {"x64": "x86_64", "arm64": "arm64"}[self.processor]
-            case _:
-                return {"x64": "win_amd64", "arm64": "win_arm64"}[self.processor]
+        if self.system == "linux":
+            return f"manylinux_{major}_{minor}_" + {"x64": "x86_64", "arm64": "aarch64"}[self.processor]
+        # Since macOS 11 only the major version counts.
+        minor = 0 if major >= 11 else minor
+        return f"macosx_{major}_{minor}_" + {"x64": "x86_64", "arm64": "arm64"}[self.processor]
 
     @property
     def debian(self):
@@ -65,13 +56,11 @@ def read_platform(path):
             return read_elf(data)
         if data.startswith(b"\xcf\xfa\xed\xfe"):
             return read_mach_o(data)
-        if data.startswith(b"MZ"):
-            return read_pe(data)
     except (struct.error, IndexError, ValueError) as error:
         raise UnsupportedBinary(f"`{path}` is damaged: {error}") from error
     except UnsupportedBinary as error:
         raise UnsupportedBinary(f"`{path}` {error}") from error
-    raise UnsupportedBinary(f"`{path}` is no executable of Linux, macOS or Windows")
+    raise UnsupportedBinary(f"`{path}` is no executable of Linux or macOS")
 
 
 def processor(table, number):
@@ -140,11 +129,3 @@ def read_mach_o(data):
     if version is None:
         raise UnsupportedBinary("names no oldest version of macOS")
     return Platform("macos", processor({0x01000007: "x64", 0x0100000C: "arm64"}, kind), (version >> 16, version >> 8 & 0xFF))
-
-
-def read_pe(data):
-    (header,) = struct.unpack_from("<I", data, 0x3C)
-    if data[header : header + 4] != b"PE\0\0":
-        raise UnsupportedBinary("is no executable of Windows")
-    (machine,) = struct.unpack_from("<H", data, header + 4)
-    return Platform("windows", processor({0x8664: "x64", 0xAA64: "arm64"}, machine))

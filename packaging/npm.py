@@ -15,7 +15,7 @@ import release
 SCOPE = f"@{release.PACKAGE}"
 
 # Platforms with a binary. The release workflow builds each of them.
-PLATFORMS = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-x64"]
+PLATFORMS = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"]
 
 
 def write_npm(binary, platform, folder):
@@ -38,7 +38,7 @@ def fill_platform(stage, binary, platform):
     # Yarn must not keep it in its archive: a program inside of one cannot be started.
     manifest |= {"preferUnplugged": True, "files": ["bin", "LICENSE-*"]}
     fill(stage, manifest, f"The binary of `{release.PACKAGE}` for {platform.npm}. Install `{release.PACKAGE}` instead.\n")
-    copy(binary, stage / "bin" / platform.program, 0o755)
+    copy(binary, stage / "bin" / "consort", 0o755)
 
 
 def fill_main(stage):
@@ -82,9 +82,7 @@ def copy(source, target, mode):
 
 def pack(stage, folder):
     """Packs a folder; npm sorts the entries and gives all the same time."""
-    # On Windows npm is a script, and only its full name is started.
-    npm = shutil.which("npm")
-    command = [npm, "pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", os.fspath(folder)]
+    command = ["npm", "pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", os.fspath(folder)]
     # It asks the network for nothing, not even for a newer npm.
     command += ["--offline", "--no-update-notifier"]
     packed = subprocess.run(command, cwd=stage, check=True, capture_output=True, text=True)

@@ -14,7 +14,7 @@ def write_wheel(binary, platform, folder):
     tag = f"py3-none-{platform.wheel}"
     info = f"{name}-{version}.dist-info"
     files = {
-        f"{name}-{version}.data/scripts/{platform.program}": (binary.read_bytes(), 0o755),
+        f"{name}-{version}.data/scripts/consort": (binary.read_bytes(), 0o755),
         f"{info}/METADATA": (metadata(version).encode(), 0o644),
         f"{info}/WHEEL": (wheel(tag).encode(), 0o644),
     }

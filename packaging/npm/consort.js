@@ -5,19 +5,19 @@
 const { spawn } = require("node:child_process");
 
 const platform = `${process.platform}-${process.arch}`;
-const program = process.platform === "win32" ? "consort.exe" : "consort";
 
 function findBinary() {
   try {
-    return require.resolve(`@consort-mcp/${platform}/bin/${program}`);
+    return require.resolve(`@consort-mcp/${platform}/bin/consort`);
   } catch {
     console.error(`error: no binary of consort for ${platform}: the package \`@consort-mcp/${platform}\` is not installed`);
-    console.error("hint: install consort-mcp without `--omit=optional`; on another platform, build it from source");
+    const elsewhere = process.platform === "win32" ? "on Windows, install it in WSL" : "on another platform, build it from source";
+    console.error(`hint: install consort-mcp without \`--omit=optional\`; ${elsewhere}`);
     process.exit(1);
   }
 }
 
-const child = spawn(findBinary(), process.argv.slice(2), { stdio: "inherit", windowsHide: true });
+const child = spawn(findBinary(), process.argv.slice(2), { stdio: "inherit" });
 
 // A terminal signals both processes; other senders know only this one.
 const signals = ["SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP"];

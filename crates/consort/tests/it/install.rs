@@ -41,7 +41,6 @@ pub(crate) fn all_commands() -> BTreeSet<Vec<String>> {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn the_binary_needs_nothing_but_the_c_library() {
     let dynamic = output(Command::new("readelf").args(["--dynamic", "--wide", CONSORT]));
     let needed = dynamic.lines().filter(|line| line.contains("(NEEDED)"));

@@ -23,7 +23,6 @@ mod fragments;
 mod guide;
 mod incidents;
 mod install;
-#[cfg(target_os = "linux")]
 mod keeper;
 mod kills;
 mod ledger;
