@@ -3,6 +3,7 @@
 Manual and completions are printed by the binary itself, so it is made on a machine that runs the binary.
 """
 
+import email.utils
 import gzip
 import os
 import pathlib
@@ -81,10 +82,22 @@ def fill(stage, binary):
     put(stage, "usr/lib/systemd/system/consort.service", (packaging / "consort.service").read_bytes())
     put(stage, "usr/lib/systemd/user/consort.service", (packaging / "consort-user.service").read_bytes())
     put(stage, "usr/share/doc/consort/copyright", (packaging / "copyright").read_bytes())
+    put(stage, "usr/share/doc/consort/changelog.gz", gzip.compress(changelog().encode(), mtime=0))
     changes = gzip.compress((release.ROOT / "CHANGELOG.md").read_bytes(), mtime=0)
-    put(stage, "usr/share/doc/consort/changelog.gz", changes)
+    put(stage, "usr/share/doc/consort/CHANGELOG.md.gz", changes)
     for name in ["README.md", "LICENSE-MIT"]:
         put(stage, f"usr/share/doc/consort/{name}", (release.ROOT / name).read_bytes())
+
+
+def changelog():
+    """Returns the changelog in Debian's format, which names the project's own."""
+    return (
+        f"consort ({release.debian_version()}) unstable; urgency=medium\n"
+        "\n"
+        "  * Changes are in CHANGELOG.md.gz, in this folder.\n"
+        "\n"
+        f" -- {MAINTAINER}  {email.utils.formatdate(release.EPOCH)}\n"
+    )
 
 
 def put(stage, name, data, mode=0o644):

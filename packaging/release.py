@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = "consort-mcp"
 
 DESCRIPTION = (
-    "Consort connects to all your MCP servers and exposes them as one: as one endpoint for any MCP client, to agents\n"
-    "with any model, and on the command line."
+    "Consort connects to all your MCP servers and exposes them as one: as one\n"
+    "endpoint for any MCP client, to agents with any model, and on the command line."
 )
 
 # Without SOURCE_DATE_EPOCH, files of a package carry the first day of the year 2000: two builds are equal.

@@ -246,6 +246,36 @@ fn packages_of_equal_input_are_equal() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
+/// An executable of macOS 12.3 on arm64 without code: its header, and the command with its oldest system.
+fn mach_o() -> Vec<u8> {
+    let header = [0xfeed_facf_u32, 0x0100_000c, 0, 2, 1, 24, 0, 0];
+    let build_version = [0x32, 24, 1, 12 << 16 | 3 << 8, 13 << 16, 0];
+    header.into_iter().chain(build_version).flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn the_platform_of_the_packages_is_that_of_the_binary() {
+    let folder = TempDir::new().unwrap();
+    let binary = folder.path().join("consort");
+    std::fs::write(&binary, mach_o()).unwrap();
+    let packages = folder.path().join("packages");
+    output(&mut package(&binary, &packages));
+    let files = std::fs::read_dir(&packages).unwrap();
+    let names: BTreeSet<_> = files.map(|entry| entry.unwrap().file_name()).collect();
+    let expected = [
+        format!("consort-mcp-{VERSION}.tgz"),
+        format!("consort-mcp-darwin-arm64-{VERSION}.tgz"),
+        format!("consort_mcp-{VERSION}-py3-none-macosx_12_0_arm64.whl"),
+    ];
+    assert_eq!(names, expected.map(Into::into).into());
+    let mut tar = Command::new("tar");
+    tar.args(["-xzOf", &format!("consort-mcp-darwin-arm64-{VERSION}.tgz"), "package/package.json"]);
+    let manifest = output(tar.current_dir(&packages));
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["os"], serde_json::json!(["darwin"]));
+    assert_eq!(manifest["cpu"], serde_json::json!(["arm64"]));
+}
+
 #[test]
 fn a_file_that_is_no_binary_is_refused_with_words() {
     let folder = TempDir::new().unwrap();

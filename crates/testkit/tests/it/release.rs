@@ -22,7 +22,7 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns a workflow, as PyYAML reads it.
+/// Returns a workflow, as `PyYAML` reads it.
 fn workflow(name: &str) -> Value {
     let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
     let mut python = Command::new(fixtures::python("python"));
