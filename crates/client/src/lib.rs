@@ -30,6 +30,7 @@ mod open_questions;
 mod own_request;
 mod owner;
 mod partial_envelope;
+pub mod platform;
 mod questions;
 mod request;
 mod session;
@@ -39,10 +40,10 @@ mod task;
 mod tool_requirements;
 mod transport;
 
-#[cfg(target_os = "linux")]
 pub mod keeper {
-    //! A process below this one that ends all that stdio servers leave behind.
-    pub use crate::transport::keeper::{init, set_times};
+    //! A process below this one that ends all that stdio servers leave behind. Only Linux has it: elsewhere nothing
+    //! is registered, and servers are ended with their process groups.
+    pub use crate::platform::keeper::{init, set_times};
 }
 
 pub use call::{CallId, PendingCall, PendingCallEvent, ServerAnswer};

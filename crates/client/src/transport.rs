@@ -10,8 +10,6 @@ use tokio_util::sync::CancellationToken;
 pub(crate) mod addresses;
 pub(crate) mod credentials;
 pub(crate) mod http;
-#[cfg(target_os = "linux")]
-pub(crate) mod keeper;
 mod live;
 pub(crate) mod network;
 pub(crate) mod origin;

@@ -51,7 +51,7 @@ pub enum FolderLayout {
 impl FolderLayout {
     /// The layout of this system.
     pub fn of_system() -> Self {
-        if cfg!(target_os = "macos") { Self::MacOs } else { Self::Linux }
+        if consort_client::platform::is_macos() { Self::MacOs } else { Self::Linux }
     }
 }
 

@@ -140,7 +140,7 @@ async fn read_pasted_url() -> String {
 
 /// Opens a page in the browser, if possible.
 fn open(page: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let program = consort_client::platform::browser_opener();
     let mut command = std::process::Command::new(program);
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Without such a program, the user opens the page.

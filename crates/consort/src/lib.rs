@@ -14,7 +14,6 @@ pub mod toolbox_layers;
 pub mod trust;
 
 pub use consort_agent as agent;
-#[cfg(target_os = "linux")]
 pub use consort_client::keeper;
 pub use consort_client::{ServerCommand, ServerLocation, ServerUrl};
 pub use consort_config as config;

@@ -32,7 +32,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // Before anything that costs memory: a keeper process needs none of it.
-    #[cfg(target_os = "linux")]
     if let Some(exit) = consort_client::keeper::init("keeper") {
         return exit;
     }

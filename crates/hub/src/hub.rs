@@ -80,7 +80,6 @@ impl Hub {
     /// Starts a hub. It offers the stored lists of the last run at once, and connects to all servers concurrently in
     /// the background.
     pub fn start(settings: HubSettings) -> Self {
-        #[cfg(target_os = "linux")]
         consort_client::keeper::set_times(settings.keeper);
         let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
         let HubSettings { servers, mut reserved, local, host, client, store_folder: kept, .. } =

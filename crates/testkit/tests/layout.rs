@@ -12,6 +12,9 @@ const LINES: usize = 400;
 /// Maximum number of packages in the lock file, workspace crates and dev-dependencies included.
 const PACKAGES: usize = 331;
 
+/// The only module that may name an operating system.
+const PLATFORM: &str = "crates/client/src/platform.rs";
+
 /// Allowed dependencies between workspace crates.
 const ARROWS: &[(&str, &[&str])] = &[
     ("consort-protocol", &[]),
@@ -647,4 +650,86 @@ fn a_circle_of_modules_is_found() {
     assert_eq!(circles_of(&graph), BTreeSet::from([circle]));
     assert_eq!(first_names("a::{b, c};"), ["a"]);
     assert_eq!(first_names("{a, b::{c, d}, e::f};"), ["a", "b", "e"]);
+}
+
+/// Returns true if a line of code selects code by the system or processor it is compiled for.
+fn names_a_system(line: &str) -> bool {
+    if line.trim_start().starts_with("//") {
+        return false;
+    }
+    let selectors = ["target_", "unix", "windows", "macos", "linux"];
+    let conditions = ["cfg(", "cfg!(", "cfg_attr("];
+    let conditional = conditions.iter().any(|condition| {
+        let rest = line.split_once(condition).map(|(_, rest)| rest);
+        rest.is_some_and(|rest| selectors.iter().any(|selector| rest.contains(selector)))
+    });
+    conditional || ["env::consts::OS", "env::consts::FAMILY"].iter().any(|name| line.contains(name))
+}
+
+#[test]
+fn only_the_platform_module_names_an_operating_system() {
+    let platform = root().join(PLATFORM);
+    let (mut found, mut files) = (Vec::new(), all_sources());
+    for package in std::fs::read_dir(root().join("crates")).unwrap() {
+        let tests = package.unwrap().path().join("tests");
+        if tests.is_dir() {
+            sources(&tests, &mut files);
+        }
+    }
+    for path in files {
+        // This file has the words in its rules.
+        if path.ends_with("testkit/tests/layout.rs") || path.ends_with(PLATFORM) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| names_a_system(line)) {
+            found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+        }
+    }
+    assert!(found.is_empty(), "these belong into {PLATFORM}:\n{}", found.join("\n"));
+    // Dependencies by system would be a second place.
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let manifest = std::fs::read_to_string(entry.unwrap().path().join("Cargo.toml")).unwrap();
+        assert!(!manifest.contains("[target."), "{manifest}");
+    }
+    let text = std::fs::read_to_string(platform).unwrap();
+    assert!(text.lines().any(names_a_system), "the rule finds nothing in {PLATFORM}");
+}
+
+#[test]
+fn every_fallback_of_the_platform_module_is_stated() {
+    let text = std::fs::read_to_string(root().join(PLATFORM)).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let mut functions = 0;
+    for (number, line) in lines.iter().enumerate() {
+        let other = *line == "#[cfg(not(target_os = \"linux\"))]";
+        if other && lines[number + 1..].iter().take(2).any(|next| next.contains("fn ")) {
+            functions += 1;
+            let stated = lines[number - 1];
+            assert!(stated.starts_with("/// "), "line {}: the fallback is not stated", number + 1);
+        }
+    }
+    assert!(functions >= 4, "{functions} fallbacks are found");
+}
+
+#[test]
+fn a_condition_on_the_system_is_recognised() {
+    for line in [
+        "#[cfg(target_os = \"linux\")]",
+        "    #[cfg(unix)]",
+        "#[cfg(all(test, windows))]",
+        "#[cfg_attr(not(target_os = \"linux\"), path = \"other.rs\")]",
+        "let program = if cfg!(target_os = \"macos\") { 1 } else { 2 };",
+        "if std::env::consts::OS == \"macos\" {}",
+    ] {
+        assert!(names_a_system(line), "{line}");
+    }
+    for line in [
+        "#[cfg(test)]",
+        "#[cfg(feature = \"tls\")]",
+        "use std::os::unix::fs::symlink;",
+        "// cfg(unix)",
+    ] {
+        assert!(!names_a_system(line), "{line}");
+    }
 }

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-#[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -19,11 +18,11 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
-#[cfg(target_os = "linux")]
-use super::keeper::{self, ServerChannel, StartRequest};
 use super::live::LiveLog;
 use super::watchdog;
 use crate::limits::{Limits, Times};
+use crate::platform;
+use crate::platform::keeper::{self, ServerChannel};
 
 /// Variables that every child inherits, if they are set. Others must be declared.
 const SAFE: [&str; 9] =
@@ -124,7 +123,6 @@ impl ServerCommand {
         &self,
         stderr_bytes: usize,
     ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout, ChildStderr)> {
-        #[cfg(target_os = "linux")]
         if keeper::is_available() {
             return self.start_by_keeper(stderr_bytes).await;
         }
@@ -153,7 +151,6 @@ impl ServerCommand {
         Ok((ServerProcess::new(self, running, stderr_bytes), stdin, stdout, stderr))
     }
 
-    #[cfg(target_os = "linux")]
     async fn start_by_keeper(
         &self,
         stderr_bytes: usize,
@@ -162,15 +159,14 @@ impl ServerCommand {
         let (our_stdout, stdout) = io::pipe()?;
         let (our_stderr, stderr) = io::pipe()?;
         let directory = self.directory.clone().or_else(|| std::env::current_dir().ok());
-        let request = StartRequest {
-            mark: keeper::tree::new_mark(),
-            directory: directory.unwrap_or_default().into(),
-            program: self.program.clone(),
-            arguments: self.arguments.clone(),
-            variables: self.environment().collect(),
-        };
-        let channel =
-            ServerChannel::start(&request, &[stdin.into(), stdout.into(), stderr.into()]).await?;
+        let channel = keeper::start_server(
+            &self.program,
+            &self.arguments,
+            self.environment().collect(),
+            directory.unwrap_or_default(),
+            [stdin.into(), stdout.into(), stderr.into()],
+        )
+        .await?;
         let process = ServerProcess::new(self, RunningServer::Kept(channel), stderr_bytes);
         Ok((
             process,
@@ -224,7 +220,6 @@ pub(crate) struct ServerProcess {
 /// A server's process, by its parent.
 #[derive(Debug)]
 enum RunningServer {
-    #[cfg(target_os = "linux")]
     Kept(ServerChannel),
     Own(OwnChild),
 }
@@ -250,7 +245,6 @@ impl ServerProcess {
     /// Waits until it exits by itself.
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         match &mut self.running {
-            #[cfg(target_os = "linux")]
             RunningServer::Kept(channel) => channel.exited().await,
             RunningServer::Own(own) => own.child.wait().await,
         }
@@ -267,7 +261,6 @@ impl ServerProcess {
                 tracing::warn!(%program, %status, "the program of a server has ended; a process it started goes on in its place");
             }
             match &mut self.running {
-                #[cfg(target_os = "linux")]
                 RunningServer::Kept(channel) => channel.lost().await,
                 RunningServer::Own(_) => std::future::pending().await,
             }
@@ -278,7 +271,6 @@ impl ServerProcess {
     pub(crate) async fn end(mut self, times: &Times) {
         if tokio::time::timeout(times.close, self.ended()).await.is_err() {
             match &mut self.running {
-                #[cfg(target_os = "linux")]
                 RunningServer::Kept(channel) => channel.terminate().await,
                 RunningServer::Own(own) => own.signal(Signal::TERM),
             }
@@ -286,7 +278,6 @@ impl ServerProcess {
         }
         // Whatever it left behind goes with it, also when it ended well.
         match &mut self.running {
-            #[cfg(target_os = "linux")]
             RunningServer::Kept(channel) => channel.kill().await,
             RunningServer::Own(own) => {
                 own.kill();
@@ -314,9 +305,8 @@ impl OwnChild {
 
     fn kill(&mut self) {
         // While it runs, what it started is known by it, in whatever group that is.
-        #[cfg(target_os = "linux")]
         if let (Some(_), Some(process)) = (self.child.id(), self.group) {
-            keeper::tree::kill(|| keeper::tree::below(process));
+            platform::kill_descendants(process);
         }
         self.signal(Signal::KILL);
         if let Some(group) = self.group.take() {

@@ -14,6 +14,9 @@ use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 
+use crate::platform;
+pub(super) use crate::platform::time_slept as slept;
+
 /// Interval between comparisons of the clocks.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -91,24 +94,6 @@ fn follow_network(last: &mut Option<String>, now: Option<String>) -> bool {
         return false;
     }
     std::mem::replace(last, now).is_some()
-}
-
-/// The time that this computer has slept since boot: one clock counts it, another does not.
-#[cfg(target_os = "linux")]
-pub(super) fn slept() -> Duration {
-    use rustix::time::{ClockId, clock_gettime};
-    let time = |clock| {
-        let time = clock_gettime(clock);
-        let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
-        seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
-    };
-    time(ClockId::Boottime).saturating_sub(time(ClockId::Monotonic))
-}
-
-/// Other systems have no clock for it.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn slept() -> Duration {
-    Duration::ZERO
 }
 
 /// Returns true if the computer slept since [`slept`] returned this.
@@ -189,14 +174,7 @@ fn set_keepalive(stream: &TcpStream, time: Duration, unacknowledged: Duration) -
     sockopt::set_tcp_keepidle(stream, time)?;
     sockopt::set_tcp_keepintvl(stream, time)?;
     sockopt::set_tcp_keepcnt(stream, QUESTIONS)?;
-    #[cfg(target_os = "linux")]
-    {
-        let milliseconds = u32::try_from(unacknowledged.as_millis()).unwrap_or(u32::MAX);
-        sockopt::set_tcp_user_timeout(stream, milliseconds)?;
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = unacknowledged;
-    Ok(())
+    platform::set_unacknowledged_timeout(stream, unacknowledged)
 }
 
 #[cfg(test)]

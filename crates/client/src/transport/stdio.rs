@@ -18,6 +18,7 @@ use super::process::{ServerCommand, ServerProcess, StderrReader, StderrTail};
 use super::{ChannelReceiver, SendPermit};
 use crate::error::{CloseReason, NotSent};
 use crate::limits::Limits;
+use crate::platform;
 
 /// Time to wait for a crashed server's exit status and last output before its callers get an error.
 const LAST_WORDS: Duration = Duration::from_millis(150);
@@ -111,8 +112,7 @@ impl UnreadInput {
 
     /// Returns true if the pipe is empty, or its state is unknown.
     fn is_read(&self) -> bool {
-        let pipe = self.0.as_ref().filter(|_| cfg!(target_os = "linux"));
-        !pipe.is_some_and(|pipe| rustix::io::ioctl_fionread(pipe).is_ok_and(|waiting| waiting > 0))
+        !self.0.as_ref().is_some_and(platform::has_unread_bytes)
     }
 }
 

@@ -7,7 +7,6 @@ mod eras;
 mod fake;
 mod faults;
 mod fidelity;
-#[cfg(target_os = "linux")]
 mod keeper;
 mod listening;
 mod lists;

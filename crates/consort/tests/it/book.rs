@@ -21,7 +21,8 @@ use crate::Home;
 use crate::serve::Serving;
 
 /// Why a block may go unrun. There are no other reasons.
-const REASONS: [&str; 6] = [
+const REASONS: [&str; 7] = [
+    "changes the system",
     "builds for minutes",
     "downloads packages",
     "needs a browser and an account",

@@ -1,17 +1,15 @@
-//! What is installed: the binary alone, a Debian package, a container, and all from the lock.
+//! Installation: the binary alone, its completions, and the container from the lock file.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use tempfile::TempDir;
 
 use crate::Home;
 use crate::docs::{commands, flags};
 
 const CONSORT: &str = env!("CARGO_BIN_EXE_consort");
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -19,14 +17,14 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-fn output(command: &mut Command) -> String {
+pub(crate) fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Every command with its words, `consort` itself among them.
-fn all_commands() -> BTreeSet<Vec<String>> {
+pub(crate) fn all_commands() -> BTreeSet<Vec<String>> {
     let home = Home::new();
     let (mut found, mut waiting) = (BTreeSet::new(), vec![Vec::<String>::new()]);
     while let Some(command) = waiting.pop() {
@@ -43,7 +41,6 @@ fn all_commands() -> BTreeSet<Vec<String>> {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn the_binary_needs_nothing_but_the_c_library() {
     let dynamic = output(Command::new("readelf").args(["--dynamic", "--wide", CONSORT]));
     let needed = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
@@ -54,54 +51,6 @@ fn the_binary_needs_nothing_but_the_c_library() {
     let known = ["libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"];
     let other: Vec<_> = needed.iter().filter(|name| !known.contains(name)).collect();
     assert!(other.is_empty(), "{other:?}");
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn the_debian_package_has_the_binary_its_manual_completions_and_licences() {
-    let folder = TempDir::new().unwrap();
-    let mut package = Command::new(root().join("packaging/deb"));
-    // To pack is quick, to pack small is not.
-    package.arg(folder.path()).env("CONSORT", CONSORT).env("DPKG_DEB_COMPRESSOR_TYPE", "none");
-    output(&mut package);
-    let version = env!("CARGO_PKG_VERSION");
-    let architecture = output(Command::new("dpkg").arg("--print-architecture"));
-    let architecture = architecture.trim();
-    let package = folder.path().join(format!("consort_{version}_{architecture}.deb"));
-    let field = |name: &str| {
-        let mut command = Command::new("dpkg-deb");
-        output(command.arg("--field").arg(&package).arg(name)).trim().to_owned()
-    };
-    assert_eq!(
-        ["Package", "Version", "Architecture", "Recommends"].map(field),
-        ["consort", version, architecture, "ca-certificates"]
-    );
-    let depends = field("Depends");
-    assert!(depends.starts_with("libc6 (>= 2.") && depends.ends_with("), libgcc-s1"), "{depends}");
-    assert!(
-        field("Description").starts_with("connects to many MCP servers and exposes them as one\n")
-    );
-
-    let unpacked = folder.path().join("unpacked");
-    output(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&unpacked));
-    let version_line = output(Command::new(unpacked.join("usr/bin/consort")).arg("--version"));
-    assert!(version_line.starts_with(&format!("consort {version}\n")), "{version_line}");
-    for (file, beginning) in [
-        ("bash-completion/completions/consort", "_consort() {"),
-        ("zsh/vendor-completions/_consort", "#compdef consort"),
-        ("fish/vendor_completions.d/consort.fish", "# Print an optspec"),
-        ("doc/consort/copyright", "Format: https://www.debian.org/"),
-        ("doc/consort/LICENSE-MIT", "MIT License"),
-        ("doc/consort/README.md", "# Consort"),
-    ] {
-        let text = std::fs::read_to_string(unpacked.join("usr/share").join(file)).unwrap();
-        assert!(text.starts_with(beginning), "{file}: {}", &text[..text.len().min(80)]);
-    }
-    for command in all_commands() {
-        let page = [&["consort".to_owned()], &command[..]].concat().join("-");
-        let page = unpacked.join(format!("usr/share/man/man1/{page}.1.gz"));
-        assert!(page.is_file(), "{}", page.display());
-    }
 }
 
 #[test]

@@ -23,7 +23,6 @@ mod fragments;
 mod guide;
 mod incidents;
 mod install;
-#[cfg(target_os = "linux")]
 mod keeper;
 mod kills;
 mod ledger;
@@ -32,6 +31,7 @@ mod lists;
 mod lock;
 mod logins;
 mod openai;
+mod packages;
 mod private;
 mod proxy;
 mod reload;

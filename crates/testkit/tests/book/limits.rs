@@ -140,7 +140,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "client/src/task.rs POLL",
             "client/src/task.rs POLL_LEAST",
             "client/src/task.rs POLL_MOST",
-            "client/src/transport/keeper/channel.rs LOOK",
+            "client/src/platform/keeper/channel.rs LOOK",
             "client/src/transport/resume.rs LOOK",
             "client/src/transport/resume.rs SLEPT",
             "client/src/transport/stdio.rs LOOK",
@@ -247,7 +247,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "protocol/src/headers.rs SCHEMA_DEPTH",
             "client/src/transport.rs WAITING",
             "client/src/transport/proxy.rs LONGEST",
-            "client/src/transport/keeper/channel.rs REPORT_BYTES",
+            "client/src/platform/keeper/channel.rs REPORT_BYTES",
         ],
     ),
 ];

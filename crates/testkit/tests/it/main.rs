@@ -5,3 +5,4 @@
 mod clients;
 mod conformance;
 mod conformant;
+mod release;

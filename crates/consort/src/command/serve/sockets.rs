@@ -90,7 +90,7 @@ fn take_socket(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
         return Err(error.into());
     }
     let odd = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
-    if !rustix::net::sockopt::socket_acceptconn(&socket)? {
+    if !consort_client::platform::is_listening(&socket)? {
         return Err(odd("it does not listen"));
     }
     let socket = std::net::TcpListener::from(socket);

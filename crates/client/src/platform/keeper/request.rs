@@ -15,12 +15,12 @@ pub(super) const DESCRIPTORS: usize = 5;
 
 /// A program to start and the mark that everything it starts inherits.
 #[derive(Debug, Eq, PartialEq)]
-pub(in crate::transport) struct StartRequest {
-    pub(in crate::transport) mark: u64,
-    pub(in crate::transport) directory: OsString,
-    pub(in crate::transport) program: OsString,
-    pub(in crate::transport) arguments: Vec<OsString>,
-    pub(in crate::transport) variables: Vec<(OsString, OsString)>,
+pub(crate) struct StartRequest {
+    pub(crate) mark: u64,
+    pub(crate) directory: OsString,
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) variables: Vec<(OsString, OsString)>,
 }
 
 impl StartRequest {

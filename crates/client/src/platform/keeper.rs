@@ -23,17 +23,18 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::OnceLock;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-pub(super) use channel::ServerChannel;
-pub(super) use request::StartRequest;
+pub(crate) use channel::ServerChannel;
 pub use times::set_times;
 
 use crate::keeper_times::KeeperTimes;
+use request::StartRequest;
 
 /// This very program, even if its file was replaced or removed since.
 const OURSELVES: &str = "/proc/self/exe";
@@ -89,7 +90,7 @@ pub fn init(argument: &str) -> Option<ExitCode> {
 }
 
 /// Returns true if a keeper runs, or can be started now. False if this program registered none.
-pub(super) fn is_available() -> bool {
+pub(crate) fn is_available() -> bool {
     ARGUMENT.get().is_some_and(|argument| match keepers().running(argument) {
         Ok(_) => true,
         Err(error) => {
@@ -97,6 +98,24 @@ pub(super) fn is_available() -> bool {
             false
         }
     })
+}
+
+/// Starts a server below the keeper, with these ends of its pipes: standard input, output and error.
+pub(crate) async fn start_server(
+    program: &OsStr,
+    arguments: &[OsString],
+    variables: Vec<(OsString, OsString)>,
+    directory: PathBuf,
+    pipes: [OwnedFd; 3],
+) -> io::Result<ServerChannel> {
+    let request = StartRequest {
+        mark: tree::new_mark(),
+        directory: directory.into(),
+        program: program.to_owned(),
+        arguments: arguments.to_vec(),
+        variables,
+    };
+    ServerChannel::start(&request, &pipes).await
 }
 
 /// Sends a request to the keeper, which is restarted if it was killed.

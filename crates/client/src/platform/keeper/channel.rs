@@ -68,7 +68,7 @@ impl KeeperReport {
 
 /// This program's end of the channel. The keeper ends the server when it closes.
 #[derive(Debug)]
-pub(in crate::transport) struct ServerChannel {
+pub(crate) struct ServerChannel {
     stream: UnixStream,
     received: BytesMut,
     mark: u64,
@@ -88,10 +88,7 @@ enum ChannelState {
 
 impl ServerChannel {
     /// Starts a program through the keeper, with these as its standard input, output and error.
-    pub(in crate::transport) async fn start(
-        request: &StartRequest,
-        pipes: &[OwnedFd; 3],
-    ) -> io::Result<Self> {
+    pub(crate) async fn start(request: &StartRequest, pipes: &[OwnedFd; 3]) -> io::Result<Self> {
         match Self::try_start(request, pipes).await {
             // The keeper was killed before it answered; what it may have started ends with it.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -129,7 +126,7 @@ impl ServerChannel {
     }
 
     /// Waits until the started process exits by itself, or the keeper is lost.
-    pub(in crate::transport) async fn exited(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn exited(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.status {
                 return Ok(status);
@@ -139,17 +136,17 @@ impl ServerChannel {
     }
 
     /// Waits until the keeper is gone.
-    pub(in crate::transport) async fn lost(&mut self) {
+    pub(crate) async fn lost(&mut self) {
         while self.report().await.is_ok() {}
     }
 
     /// Sends SIGTERM to the server and all below it.
-    pub(in crate::transport) async fn terminate(&mut self) {
+    pub(crate) async fn terminate(&mut self) {
         let _ = self.stream.write_all(&[TERMINATE]).await;
     }
 
     /// Kills all processes of the server and waits until they are gone.
-    pub(in crate::transport) async fn kill(&mut self) {
+    pub(crate) async fn kill(&mut self) {
         let _ = self.stream.write_all(&[KILL]).await;
         let gone =
             async { while self.state == ChannelState::Kept && self.report().await.is_ok() {} };

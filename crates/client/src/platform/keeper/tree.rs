@@ -83,7 +83,7 @@ fn has_children() -> bool {
 }
 
 /// Returns a process and all below it.
-pub(in crate::transport) fn below(process: Pid) -> Vec<Pid> {
+pub(crate) fn below(process: Pid) -> Vec<Pid> {
     ProcessTable::read().below(&BTreeSet::from([process.as_raw_nonzero().get()]))
 }
 
@@ -109,7 +109,7 @@ pub(super) fn of_server(main: Option<Pid>, mark: u64) -> Vec<Pid> {
 }
 
 /// Returns a mark that no other server has.
-pub(in crate::transport) fn new_mark() -> u64 {
+pub(crate) fn new_mark() -> u64 {
     // `RandomState` is seeded by the operating system. Infinity is no mark, and 0 nobody's choice of a limit.
     RandomState::new().hash_one(std::process::id()) >> 2 | 1
 }
@@ -139,7 +139,7 @@ pub(super) fn signal(processes: &[Pid], signal: Signal) {
 }
 
 /// Kills the processes that `find` returns. They are stopped first, so that none can fork unseen.
-pub(in crate::transport) fn kill(find: impl Fn() -> Vec<Pid>) {
+pub(crate) fn kill(find: impl Fn() -> Vec<Pid>) {
     let mut stopped = BTreeSet::new();
     for _ in 0..ROUNDS {
         let found = find();
