@@ -92,7 +92,7 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, RequestFailu
         CallError::Timeout { .. } | CallError::OutcomeUnknown { .. } => {
             let text = match error {
                 CallError::OutcomeUnknown { .. } => error.to_string(),
-                _ => format!("{error}; its outcome is unknown, check before repeating"),
+                _ => format!("{error}; outcome unknown, check before retrying"),
             };
             let result = json!({
                 "content": [{ "type": "text", "text": text }],

@@ -51,7 +51,7 @@ pub(crate) struct SchemaChecker {
 
 /// Reason why a schema cannot be used for validation. The tool can still be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("its arguments cannot be checked here: {0}")]
+#[error("the arguments cannot be validated by the gateway: {0}")]
 pub(crate) struct UnusableSchema(String);
 
 impl SchemaChecker {
@@ -60,7 +60,7 @@ impl SchemaChecker {
         let bytes = schema.as_bytes().len();
         if bytes > limits.bytes {
             return Err(UnusableSchema(format!(
-                "its schema is larger than {} bytes",
+                "the schema is larger than {} bytes",
                 limits.bytes
             )));
         }

@@ -214,7 +214,7 @@ mod tests {
         ] {
             for call in <[_; 2]>::from(both(server, name, &json!({}))) {
                 let error = end(pinned.call(call)).unwrap_err();
-                assert_eq!(error.to_string(), format!("withheld by the lock: {why}"));
+                assert_eq!(error.to_string(), format!("blocked by the lock: {why}"));
             }
         }
         for call in <[_; 2]>::from(both("a", "same", &json!({}))) {

@@ -613,7 +613,7 @@ mod tests {
         );
         // A client that does not answer drops the question.
         let error = consort_core::end(toolbox.call(call)).await.unwrap_err();
-        assert_eq!(error.to_string(), "denied: not approved: nobody is there to answer");
+        assert_eq!(error.to_string(), "denied: not approved: no user is available to respond");
         // A question without an answer in time is not approved either.
         let (call, _) = both("files", "read", &json!({}));
         let mut events = toolbox.call(call);

@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(settings.sampler, TraceSampler::Parent(1.0));
         insta::assert_snapshot!(warnings.join("\n"), @"
         the OTLP protocol `grpc` is not spoken here: `http/json` is used, which collectors take on the port for HTTP (4318)
-        a header in `OTEL_EXPORTER_OTLP_HEADERS` is left out: use `name=value,name=value`
+        a header in `OTEL_EXPORTER_OTLP_HEADERS` is omitted: use `name=value,name=value`
         the address to send metrics to is not one: use `http://` or `https://`
         `OTEL_TRACES_SAMPLER` is `sometimes`, which is not known; `parentbased_always_on` is used
         `OTEL_BSP_SCHEDULE_DELAY` is `soon`: use a whole number; 5000 is used

@@ -191,8 +191,7 @@ async fn a_server_that_dies_ends_every_call_at_once_and_says_why() {
     assert_eq!(
         error.to_string(),
         format!(
-            "outcome unknown: the process ended (exit status: 7, incident {incident}); \
-             check before repeating"
+            "outcome unknown: the process ended (exit status: 7, incident {incident}); check before retrying"
         )
     );
     // Whoever called it is given the same id.

@@ -81,7 +81,7 @@ async fn a_result_may_be_as_large_as_the_limit_and_no_larger() {
                     if way == Way::Sse {
                         assert_eq!(
                             error.to_string(),
-                            "outcome unknown: a message too large to skip; check before repeating"
+                            "outcome unknown: a message too large to skip; check before retrying"
                         );
                     } else {
                         assert_eq!(error.to_string(), expected, "{way:?}");

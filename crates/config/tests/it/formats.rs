@@ -65,7 +65,7 @@ fn claude_desktop_keeps_programs_and_their_keys() {
       ],
       "options": {}
     }
-    warning: my-notes: claude_desktop_config.json:16:5: invalid name `my notes`: use 1 to 64 letters, digits, `_` or `-`
+    warning: my-notes: claude_desktop_config.json:16:5: invalid name `my notes`: expected 1 to 64 letters, digits, `_` or `-`
       hint: it is called `my-notes` here
     "#);
 }

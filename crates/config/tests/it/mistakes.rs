@@ -195,19 +195,19 @@ fn an_unknown_word_is_answered_with_the_known_ones() {
 fn a_name_fits_and_is_used_once() {
     assert_snapshot!(json(r#""git hub": {"command": "a"}, "git-hub": {"command": "b"}, "": {"command": "c"}"#), @"
     error: .mcp.json:2:30: two servers are named `git-hub`
-      hint: the first is in line 2; give one of them another name
-    warning: git-hub: .mcp.json:2:1: invalid name `git hub`: use 1 to 64 letters, digits, `_` or `-`
+      hint: the first is in line 2; rename one of them
+    warning: git-hub: .mcp.json:2:1: invalid name `git hub`: expected 1 to 64 letters, digits, `_` or `-`
       hint: it is called `git-hub` here
-    warning: server: .mcp.json:2:59: invalid name ``: use 1 to 64 letters, digits, `_` or `-`
+    warning: server: .mcp.json:2:59: invalid name ``: expected 1 to 64 letters, digits, `_` or `-`
       hint: it is called `server` here
     ");
     assert_snapshot!(json(r#""a": {"command": "a", "command": "b"}, "a": {"command": "c"}"#), @"
     error: a: .mcp.json:2:23: `command` is written twice
       hint: the first is in line 2
     error: .mcp.json:2:40: two servers are named `a`
-      hint: the first is in line 2; give one of them another name
+      hint: the first is in line 2; rename one of them
     ");
-    assert_snapshot!(toml("command = 'x'\n[mcp.x.tools.'no blanks']\ntimeout = 5"), @"error: x: consort.toml:3:14: in `tools`: invalid name `no blanks`: use 1 to 128 visible characters without blanks");
+    assert_snapshot!(toml("command = 'x'\n[mcp.x.tools.'no blanks']\ntimeout = 5"), @"error: x: consort.toml:3:14: in `tools`: invalid name `no blanks`: expected 1 to 128 printable characters without spaces");
     assert_snapshot!(toml("command = 'x'\nenv = { 'A=B' = '1' }"), @"error: x: consort.toml:3:17: invalid name of a variable in `env`: use one without `=`");
 }
 

@@ -53,7 +53,7 @@ fn is_named_as_left_out(home: &Home, serving: &Serving, reason: &str) {
     assert!(metrics.contains("consort_config_last_reload_successful 0"), "{metrics}");
     let ran = home.run(&["-c", "consort.toml", "reload"]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("server `two` is left out: "), "{ran:?}");
+    assert!(ran.out.contains("server `two` is omitted: "), "{ran:?}");
     let ran = home.run(&["-c", "consort.toml", "check"]);
     assert!(ran.code == 2 && ran.err.contains(reason), "{ran:?}");
 }

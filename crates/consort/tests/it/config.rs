@@ -107,7 +107,7 @@ fn names_that_lead_nowhere_are_warned_of_and_strict_fails_on_them() {
     let ran = home.run(&["check"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     insta::assert_snapshot!(ran.err, @"
-    warning: the agent `a` is left out: there is no provider `antropic`
+    warning: the agent `a` is omitted: there is no provider `antropic`
        hint: did you mean `anthropic`?
     warning: consort.toml: `policy.rules[0].servers`: there is no server `dmeo`
        hint: did you mean `demo`?

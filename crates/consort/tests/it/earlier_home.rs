@@ -186,5 +186,5 @@ fn the_login_is_there() {
         Ran::from(command.env("CONSORT_CONFIG", "web/consort.toml").output().unwrap()).out
     };
     assert_eq!(logout(), "forgot the login at `web`\n");
-    assert_eq!(logout(), "there is no login at `web`\n");
+    assert_eq!(logout(), "not logged in at `web`\n");
 }

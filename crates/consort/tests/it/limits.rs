@@ -86,7 +86,7 @@ fn a_list_that_is_refused_for_a_limit_is_named_by_every_command_that_lists() {
         "consort.toml",
         &format!("{}[consort.limits]\nlist_items = 1\n", crate::serve::demo("one")),
     );
-    let reason = "warning: `one` is degraded: cannot list its tools: the list is longer than 1 items \
+    let reason = "warning: `one` is degraded: cannot list tools: the list is longer than 1 items \
                   (`list_items` in `[consort.limits]`)";
     for command in [&["tools", "--fresh"][..], &["tools", "--long"], &["prompts"], &["search", "x"]]
     {

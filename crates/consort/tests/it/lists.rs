@@ -11,8 +11,8 @@ fn tools_are_a_table_for_people() {
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert_snapshot!(ran.out, @r"
     TOOL                   DESCRIPTION
-    builtin.echo           Says back the text it is given.
-    builtin.timestamp      The present time, in seconds since 1970 and as UTC.
+    builtin.echo           Returns its input text unchanged.
+    builtin.timestamp      Returns the current time as Unix seconds and as UTC.
     demo.long_computation  Computes for a while, 0.3 to 0.7 seconds a step, and reports each step.
     demo.search            Searches a small built-in library of papers about agents and protocols.
     demo.analyze           Counts the words and sentences of a text and tells its mood by its words.
@@ -26,11 +26,11 @@ fn tools_are_told_at_length_on_request() {
     let ran = Home::new().run(&["tools", "builtin", "--long"]);
     assert_snapshot!(ran.out, @r"
     builtin.echo
-      Says back the text it is given.
+      Returns its input text unchanged.
       text (string, needed): What to say back.
 
     builtin.timestamp
-      The present time, in seconds since 1970 and as UTC.
+      Returns the current time as Unix seconds and as UTC.
     ");
 }
 

@@ -333,8 +333,7 @@ async fn a_tool_that_its_server_said_changed_does_not_run_before_its_definition_
     for end in [ends.0, ends.1] {
         let error = end.unwrap_err();
         assert!(matches!(error, CallError::Withheld { .. }), "{error}");
-        let told =
-            "withheld by the lock: the definition of `a.write` changed since it was approved";
+        let told = "blocked by the lock: the definition of `a.write` changed since it was approved";
         assert_eq!(error.to_string(), told);
     }
     assert_eq!(count("tools/call"), 0);
@@ -369,7 +368,7 @@ fn writes(about: &str) -> Value {
 }
 
 const CHANGED: &str =
-    "withheld by the lock: the definition of `a.write` changed since it was approved";
+    "blocked by the lock: the definition of `a.write` changed since it was approved";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_sent_again_to_a_restarted_server_is_held_to_the_lock_again() {

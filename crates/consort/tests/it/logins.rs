@@ -40,7 +40,7 @@ fn browse(page: &str) -> String {
             None => return body,
         }
     }
-    panic!("{page} leads in circles");
+    panic!("{page} redirects too often");
 }
 
 /// `consort login web`, with a person at a browser.
@@ -97,7 +97,7 @@ fn a_server_that_asks_is_let_know_and_remembers() {
     assert_eq!((&again["scope"], &again["renewable"]), (&"read".into(), &true.into()));
 
     assert_eq!(home.run(&["logout", "web"]).out, "forgot the login at `web`\n");
-    assert_eq!(home.run(&["logout", "web"]).out, "there is no login at `web`\n");
+    assert_eq!(home.run(&["logout", "web"]).out, "not logged in at `web`\n");
     assert_eq!(home.run(&["servers"]).code, 3);
 }
 

@@ -70,7 +70,7 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     let (ran, told) = dry_run();
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.out.contains("server `two` keeps its last good settings: "), "{ran:?}");
-    assert!(ran.out.contains("server `new` is left out: "), "{ran:?}");
+    assert!(ran.out.contains("server `new` is omitted: "), "{ran:?}");
     assert!(told["unusable"].to_string().contains("NOT_SET_HERE"), "{told}");
     let (_, session) = serving.api("GET", "/session", None);
     assert!(!session["problems"].to_string().contains("NOT_SET_HERE"), "{session}");

@@ -164,7 +164,7 @@ fn a_wrong_prefix_or_proxy_is_a_mistake_in_the_config() {
         ("base_path = \"kept\"", "base_path"),
         ("trusted_proxies = [\"proxy.example\"]", "trusted_proxies"),
         ("metrics_listen = \"9090\"", "metrics_listen"),
-        ("proxy_headers = \"both\"", "use `x-forwarded` or `forwarded`"),
+        ("proxy_headers = \"both\"", "expected `x-forwarded` or `forwarded`"),
     ] {
         let home = Home::new();
         home.configure(&format!("[consort.serve]\n{options}\n"));

@@ -116,7 +116,7 @@ fn what_the_policy_denies_is_left_out_and_told() {
     home.configure("[consort.policy]\nrules = [{ tools = [\"get_weather\"], then = \"deny\" }]\n");
     let ran = home.run(&["run", "task.toml", "--set", "topic=agents", "--model", &model]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let warned = "warning: `get_weather` is left out: the policy does not allow it\n";
+    let warned = "warning: `get_weather` is omitted: the policy does not allow it\n";
     assert!(ran.err.starts_with(warned), "{}", ran.err);
 }
 

@@ -251,7 +251,7 @@ fn the_log_has_the_level_that_is_said_for_each_part() {
     assert!(!heard.contains("started") && !heard.contains("server is up"), "{heard}");
     let ran = home.run(&["serve", "--log-level", "loud"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("unknown level `loud`"), "{}", ran.err);
+    assert!(ran.err.contains("unknown log level `loud`"), "{}", ran.err);
 }
 
 #[test]

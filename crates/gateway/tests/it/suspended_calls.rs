@@ -183,14 +183,19 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
         let asked = peer.call("write", script.clone()).await;
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
         let refused = peer.call("write", asking(100 + n, &[Step::Hang])).await;
-        assert_eq!(refused["error"]["message"], "too many calls wait for an answer", "{refused}");
+        assert_eq!(
+            refused["error"]["message"], "too many calls are waiting for a client response",
+            "{refused}"
+        );
         let answer = peer.ask("tools/call", answered(&script, &asked)).await;
         assert_eq!(answer["result"]["n"], 7, "{answer}");
     }
     // The server was told that nobody answers, and to stop.
     until("the server is told", async || {
         let seen = http.seen();
-        let told = |m: &&Value| m["error"]["message"] == "too many calls wait for an answer";
+        let told = |m: &&Value| {
+            m["error"]["message"] == "too many calls are waiting for a client response"
+        };
         let told: Vec<&Value> = seen.iter().filter(told).map(|m| &m["id"]).collect();
         let cancelled = seen.iter().filter(|m| m["method"] == "notifications/cancelled").count();
         (told == [100, 101, 102] && cancelled == 3).then_some(())
@@ -223,7 +228,10 @@ async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
     // Each has its share now.
     for (peer, n) in [(&ada, 12), (&hog, 13)] {
         let refused = peer.call("write", script(n)).await;
-        assert_eq!(refused["error"]["message"], "too many calls wait for an answer", "{refused}");
+        assert_eq!(
+            refused["error"]["message"], "too many calls are waiting for a client response",
+            "{refused}"
+        );
     }
     let gone = hog.ask("tools/call", answered(&script(0), &states[0])).await;
     refused(&gone, "over");
@@ -383,7 +391,7 @@ async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
     assert_eq!(question["method"], "elicitation/create", "{asked}");
     assert_eq!(
         question["params"],
-        json!({ "mode": "url", "message": "`r` asks you to open a page at `example.com`: sign in", "url": "https://example.com/x" })
+        json!({ "mode": "url", "message": "`r` requests that you open a page at `example.com`: sign in", "url": "https://example.com/x" })
     );
     let opened = json!({ "q1": { "action": "accept" } });
     let answer = peer.ask("tools/call", again(&asked, &opened)).await;

@@ -444,7 +444,7 @@ mod tests {
           take either side, then see with `consort lock --check` what it leaves open
         line 20: unclosed table, expected `]`
           restore it from version control, or delete it and run `consort lock`
-        line 20: invalid name `w b`: use 1 to 64 letters, digits, `_` or `-`
+        line 20: invalid name `w b`: expected 1 to 64 letters, digits, `_` or `-`
           restore it from version control, or delete it and run `consort lock`
         line 21: the `launch` of `web` is not the pin of how it is started
           somebody edited it: restore it, or delete it and run `consort lock`
