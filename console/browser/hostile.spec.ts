@@ -104,7 +104,7 @@ test("a definition that deserves a look is marked in the list, and its page quot
   await expect(listed.filter({ hasText: /^fail/ })).not.toContainText("look");
   await listed.filter({ hasText: /^tidy/ }).click();
   const findings = main(page).getByRole("region", { name: "Deserves a look" });
-  await expect(findings).toContainText("/description: words that keep something from people");
+  await expect(findings).toContainText("/description: instructions to hide something from the user");
   await expect(findings).toContainText("do not tell the user");
   await open(page, gateway, "tools/hostile.misleading");
   await expect(findings).toContainText("\\u{202e}");

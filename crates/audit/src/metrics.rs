@@ -238,15 +238,19 @@ impl GatewayMetrics {
             MetricFamily::counter(name, help, unit, counter.load(Ordering::Relaxed))
         };
         families.extend([
-            gauge("consort_connections", "Connections of clients", &self.connections),
-            gauge("consort_calls_in_flight", "Calls that are being made", &self.in_flight),
-            gauge("consort_sessions", "Sessions of legacy clients", &self.sessions),
-            gauge("consort_calls_parked", "Calls that wait for the client", &self.suspended_calls),
-            counter("consort_received_bytes", "Bytes from clients", "By", &self.received),
-            counter("consort_sent_bytes", "Bytes to clients", "By", &self.sent),
+            gauge("consort_connections", "Open client connections", &self.connections),
+            gauge("consort_calls_in_flight", "Calls in progress", &self.in_flight),
+            gauge("consort_sessions", "Open sessions of legacy clients", &self.sessions),
+            gauge(
+                "consort_calls_parked",
+                "Calls waiting for a response of the client",
+                &self.suspended_calls,
+            ),
+            counter("consort_received_bytes", "Bytes received from clients", "By", &self.received),
+            counter("consort_sent_bytes", "Bytes sent to clients", "By", &self.sent),
             counter(
                 "consort_log_lines_suppressed",
-                "Log lines left out because there were too many",
+                "Log lines dropped by the rate limit",
                 "1",
                 &self.suppressed_lines,
             ),
@@ -280,7 +284,7 @@ impl GatewayMetrics {
         }
         MetricFamily::counters(
             "consort_requests",
-            "Requests of clients by method, era and outcome",
+            "MCP requests by method, era and outcome",
             series,
         )
     }
@@ -291,7 +295,7 @@ impl GatewayMetrics {
         let series = told.map(|(method, it)| MetricSeries::new([("method", method)], it.read()));
         MetricFamily::durations(
             "consort_request_duration_seconds",
-            "How long requests of clients took, by method",
+            "Duration of MCP requests in seconds, by method",
             series.collect(),
         )
     }
@@ -301,7 +305,7 @@ impl GatewayMetrics {
         let series = limits
             .iter()
             .map(|(name, value)| MetricSeries::new([("limit", *name)], MetricValue::Level(*value)));
-        MetricFamily::gauges("consort_limit", "The limits in force", series.collect())
+        MetricFamily::gauges("consort_limit", "Configured limits", series.collect())
     }
 
     fn sites(&self) -> MetricFamily {
@@ -315,7 +319,7 @@ impl GatewayMetrics {
         let series = told.map(series).collect();
         MetricFamily::counters(
             "consort_site_requests",
-            "Requests beside MCP, by HTTP status",
+            "HTTP requests other than MCP, by status code",
             series,
         )
     }
@@ -335,10 +339,10 @@ impl GatewayMetrics {
             durations.push(MetricSeries::new([("server", server)], calls.durations.read()));
         }
         [
-            MetricFamily::counters("consort_calls", "Calls by server and outcome", ended),
+            MetricFamily::counters("consort_calls", "Upstream calls by server and outcome", ended),
             MetricFamily::durations(
                 "consort_call_duration_seconds",
-                "How long calls took, by server",
+                "Duration of upstream calls in seconds, by server",
                 durations,
             ),
         ]
@@ -348,7 +352,7 @@ impl GatewayMetrics {
 fn build_info() -> MetricFamily {
     let labels = [("version", env!("CARGO_PKG_VERSION"))];
     let series = vec![MetricSeries::new(labels, MetricValue::Level(1))];
-    MetricFamily::gauges("consort_build_info", "The version that runs", series)
+    MetricFamily::gauges("consort_build_info", "Build information: the version of Consort", series)
 }
 
 fn at(era: Era) -> usize {

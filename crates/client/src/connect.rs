@@ -311,7 +311,7 @@ pub(crate) async fn modern(
     if !offered.iter().any(|offer| offer == revision.as_str()) {
         if offered.is_empty() {
             return Err(ConnectError::NotMcp(
-                "its answer to `server/discover` names no revision".to_owned(),
+                "its `server/discover` result has no supported protocol version".to_owned(),
             ));
         }
         return Err(ConnectError::Revision { offered });
@@ -342,7 +342,7 @@ pub(crate) async fn initialize(
     let offered = result.text("protocolVersion");
     let Some(offered) = offered else {
         return Err(ConnectError::NotMcp(
-            "its answer to `initialize` names no revision".to_owned(),
+            "its `initialize` result has no protocol version".to_owned(),
         ));
     };
     let revision = match offered.parse::<Revision>() {

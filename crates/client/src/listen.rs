@@ -104,7 +104,7 @@ pub(crate) async fn listen(
             })
         }
         Some(PendingCallEvent::End(Err(error))) => Err(error),
-        _ => Err(ClientCallError::Malformed("it does not acknowledge the subscription".to_owned())),
+        _ => Err(ClientCallError::Malformed("it did not acknowledge the subscription".to_owned())),
     }
 }
 

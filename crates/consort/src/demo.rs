@@ -53,7 +53,7 @@ pub async fn serve() -> io::Result<()> {
                 },
                 DecodedLine::Oversized { .. } => {
                     server
-                        .send(&splice::error(None, -32600, "the message is too large", None))
+                        .send(&splice::error(None, -32600, "the request is too large", None))
                         .await;
                 }
                 DecodedLine::Endless => return Ok(()),
@@ -196,7 +196,7 @@ fn initialize_result(params: &Object) -> Json {
         "protocolVersion": revision,
         "capabilities": { "tools": {} },
         "serverInfo": { "name": "consort-demo", "version": env!("CARGO_PKG_VERSION") },
-        "instructions": "Demo tools: their data is made up.",
+        "instructions": "Demo tools with made-up data.",
     })
     .into()
 }
@@ -208,7 +208,7 @@ fn discover_result() -> Json {
         "resultType": "complete",
         "supportedVersions": revisions,
         "capabilities": { "tools": {} },
-        "instructions": "Demo tools: their data is made up.",
+        "instructions": "Demo tools with made-up data.",
         "ttlMs": 3_600_000,
         "cacheScope": "public",
         "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "consort-demo", "version": env!("CARGO_PKG_VERSION") } },

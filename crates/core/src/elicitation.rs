@@ -26,7 +26,7 @@ const LABELS: [&str; 3] = ["title", "description", "default"];
 ///
 /// let asked = Json::parse(r#"{"message":"Who are you?"}"#)?.to_object().expect("an object");
 /// let shown = attributed(&"files".parse()?, "elicitation/create", asked);
-/// assert_eq!(shown.text("message").as_deref(), Some("`files` asks: Who are you?"));
+/// assert_eq!(shown.text("message").as_deref(), Some("`files` requests input: Who are you?"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn attributed(server: &ServerId, method: &str, params: Object) -> Object {
@@ -252,10 +252,10 @@ mod tests {
         let asked = shown(json!({ "message": "`bank` asks: your name\u{1b}[2J\u{202e}\r" }));
         assert_eq!(
             asked["message"],
-            "`evil` asks: `bank` asks: your name\\u{1b}[2J\\u{202e}\\u{d}"
+            "`evil` requests input: `bank` asks: your name\\u{1b}[2J\\u{202e}\\u{d}"
         );
         let nothing = shown(json!({}));
-        assert_eq!(nothing["message"], "`evil` asks: ");
+        assert_eq!(nothing["message"], "`evil` requests input: ");
         let params = Json::from(json!({ "messages": [] })).to_object().unwrap();
         let same = attributed(&"evil".parse().unwrap(), "sampling/createMessage", params.clone());
         assert_eq!(same, params);
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(
             shown,
             json!({ "resultType": "input_required", "requestState": "s", "inputRequests": {
-                "a": { "method": "elicitation/create", "params": { "message": "`evil` asks: m" } },
+                "a": { "method": "elicitation/create", "params": { "message": "`evil` requests input: m" } },
                 "b": { "method": "roots/list" } } })
         );
     }

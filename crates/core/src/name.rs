@@ -17,7 +17,7 @@ const LONGEST: usize = 64;
 /// assert_eq!(server.as_str(), "git-hub");
 /// assert_eq!(
 ///     "git hub".parse::<ServerId>().unwrap_err().to_string(),
-///     "invalid name `git hub`: use 1 to 64 letters, digits, `_` or `-`"
+///     "invalid name `git hub`: expected 1 to 64 letters, digits, `_` or `-`"
 /// );
 /// # Ok::<(), consort_core::InvalidName>(())
 /// ```

@@ -100,7 +100,8 @@ mod tests {
             ("x/unknown", r#"{"_Meta":{}}"#, "params", "_meta"),
         ] {
             let message = refused(method, params).unwrap_or_else(|| panic!("{params} is taken"));
-            let told = format!("in `{place}` could be read as `{known}`: write `{known}`, once");
+            let told =
+                format!("in `{place}` may be read as `{known}`: send `{known}` exactly once");
             assert!(message.ends_with(&told), "{message}");
         }
     }

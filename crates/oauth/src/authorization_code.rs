@@ -130,7 +130,7 @@ mod tests {
             read(false, "error=access_denied&error_description=no+way&state=s"),
             Err("the authorization server refused the request: access_denied: no way".to_owned())
         );
-        assert!(read(false, "error=access_denied").unwrap_err().starts_with("not safe"));
+        assert!(read(false, "error=access_denied").unwrap_err().starts_with("login aborted"));
     }
 
     #[test]

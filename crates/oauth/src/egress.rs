@@ -308,7 +308,7 @@ mod tests {
                 ["https://169.254.169.254/x", "https://[fe80::1]/x", "https://[fd00:ec2::254]/x"]
             {
                 let error = egress.fetch::<serde_json::Value>(url).await.unwrap_err().to_string();
-                assert!(error.contains("leads to no address of"), "{server} {url}: {error}");
+                assert!(error.contains("does not resolve to"), "{server} {url}: {error}");
             }
         }
     }
@@ -327,7 +327,7 @@ mod tests {
         let egress = EgressFilter::for_server("https://1.1.1.1/mcp", None, &network).await.unwrap();
         for url in ["https://169.254.169.254/x", "https://10.0.0.1/x", "https://[fe80::1]/x"] {
             let error = egress.fetch::<serde_json::Value>(url).await.unwrap_err().to_string();
-            assert!(error.contains("leads to no address of"), "{url}: {error}");
+            assert!(error.contains("does not resolve to"), "{url}: {error}");
         }
         // A name that cannot be resolved here is not left to the proxy.
         let error = egress.fetch::<serde_json::Value>("https://as.invalid/x").await.unwrap_err();

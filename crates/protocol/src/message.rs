@@ -261,7 +261,7 @@ impl RawEnvelope {
                 Ok(Some(end))
             }
             _ if looks_reserved(key) => {
-                Err(MessageError::Envelope("a reserved member in a different case"))
+                Err(MessageError::Envelope("a reserved member in another spelling"))
             }
             _ => Ok(None),
         }

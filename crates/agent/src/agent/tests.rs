@@ -130,7 +130,7 @@ async fn what_goes_wrong_is_told_to_the_model_unless_it_shall_not_be() {
     assert_eq!((report.status, report.calls, report.failed_calls), (RunStatus::Completed, 8, 6));
     let told = results(&conversation);
     assert_eq!(told[0], "unknown tool `ehco` (did you mean `one.echo` or `two.echo`?)");
-    assert!(told[1].starts_with("invalid arguments: they are not JSON"), "{}", told[1]);
+    assert!(told[1].starts_with("invalid arguments: not JSON"), "{}", told[1]);
     assert_eq!(told[2], "done");
     assert_eq!(told[3], "it broke");
     assert_eq!(told[4], "MCP server connection failed: cannot connect to `one`");

@@ -32,12 +32,12 @@ impl DetachedMetrics {
         [
             MetricFamily::gauge(
                 "consort_calls_detached",
-                "Calls without their client",
+                "Detached calls: in progress without their client",
                 self.calls.get(),
             ),
             MetricFamily::counters(
                 "consort_detached_calls_cancelled",
-                "Calls without their client that were cancelled, by the limit that was passed",
+                "Detached calls that were cancelled, by the limit exceeded",
                 series.collect(),
             ),
         ]

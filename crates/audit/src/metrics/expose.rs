@@ -132,36 +132,44 @@ impl ExternalMetrics {
         if let Some(ledger) = &self.ledger {
             let counter = |name, help, count| MetricFamily::counter(name, help, "1", count);
             families.extend([
-                counter("consort_ledger_calls_written", "Calls in the ledger", ledger.written),
-                counter("consort_ledger_calls_lost", "Calls the ledger lacks", ledger.lost),
-                counter("consort_ledger_calls_refused", "Calls not made for it", ledger.refused),
+                counter(
+                    "consort_ledger_calls_written",
+                    "Calls recorded in the ledger",
+                    ledger.written,
+                ),
+                counter("consort_ledger_calls_lost", "Calls missing from the ledger", ledger.lost),
+                counter(
+                    "consort_ledger_calls_refused",
+                    "Calls refused because the ledger was unavailable",
+                    ledger.refused,
+                ),
                 counter(
                     "consort_ledger_records_dropped",
-                    "Records dropped for the size or the age of the ledger",
+                    "Ledger records dropped by the size or age limit",
                     ledger.dropped,
                 ),
                 counter(
                     "consort_ledger_archive_failures",
-                    "Attempts to archive records that failed",
+                    "Failed attempts to archive ledger records",
                     ledger.archive_failures,
                 ),
                 MetricFamily {
                     unit: "By",
                     ..MetricFamily::gauge(
                         "consort_ledger_size_bytes",
-                        "Bytes that the ledger takes",
+                        "Size of the ledger in bytes",
                         i64::try_from(ledger.bytes).unwrap_or(i64::MAX),
                     )
                 },
                 MetricFamily::gauge(
                     "consort_ledger_failing",
-                    "Whether the ledger cannot be written",
+                    "1 if the ledger cannot be written, else 0",
                     i64::from(ledger.failing),
                 ),
             ]);
         }
         if let Some(dropped) = self.spans_dropped {
-            let help = "Spans that could not be exported";
+            let help = "Trace spans that could not be exported";
             families.push(MetricFamily::counter("consort_spans_dropped", help, "1", dropped));
         }
         families
@@ -182,9 +190,13 @@ fn servers(servers: &[ServerStatus]) -> [MetricFamily; 2] {
         let count = MetricValue::Count(u64::from(*count));
         restarts.push(MetricSeries::new([("server", server.as_str())], count));
     }
-    let help = "How often each server was started again";
+    let help = "Restarts by server";
     [
-        MetricFamily::gauges("consort_server_state", "The state each server is in", states),
+        MetricFamily::gauges(
+            "consort_server_state",
+            "Server state: 1 for the current state, else 0",
+            states,
+        ),
         MetricFamily::counters("consort_server_restarts", help, restarts),
     ]
 }
@@ -195,18 +207,18 @@ pub(super) fn process(started: SystemTime) -> Vec<MetricFamily> {
     let since = i64::try_from(since).unwrap_or(i64::MAX);
     let mut families = vec![MetricFamily::gauge(
         "process_start_time_seconds",
-        "When the process started, in seconds since 1970",
+        "Start time of the process in Unix seconds",
         since,
     )];
     if let Some(bytes) = resident() {
         let mut memory =
-            MetricFamily::gauge("process_resident_memory_bytes", "Memory in use", bytes);
+            MetricFamily::gauge("process_resident_memory_bytes", "Resident memory in bytes", bytes);
         memory.unit = "By";
         families.push(memory);
     }
     if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
         let count = i64::try_from(entries.count()).unwrap_or(i64::MAX);
-        families.push(MetricFamily::gauge("process_open_fds", "Open files and sockets", count));
+        families.push(MetricFamily::gauge("process_open_fds", "Open file descriptors", count));
     }
     families
 }

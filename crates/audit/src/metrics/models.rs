@@ -156,7 +156,7 @@ impl ModelMetrics {
             ),
             MetricFamily::counters(
                 "consort_model_cost_dollars",
-                "Price of model requests in US dollars, where the model's is known",
+                "Cost of model requests in US dollars, for models with a known price",
                 costs,
             ),
             MetricFamily {

@@ -32,7 +32,7 @@ impl RefusalMetrics {
         });
         MetricFamily::counters(
             "consort_auth_failures",
-            "Requests refused for their token, session, host or origin",
+            "Requests rejected for their token, session, host or origin",
             series.collect(),
         )
     }

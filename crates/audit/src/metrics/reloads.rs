@@ -58,24 +58,20 @@ impl ReloadMetrics {
         };
         let series = vec![count("success", &self.succeeded), count("failure", &self.failed)];
         [
-            MetricFamily::counters(
-                "consort_config_reloads",
-                "Attempts to load the config anew",
-                series,
-            ),
+            MetricFamily::counters("consort_config_reloads", "Config reloads by result", series),
             MetricFamily::gauge(
                 "consort_config_last_reload_successful",
-                "Whether the last attempt to load the config succeeded",
+                "1 if the last config reload succeeded, else 0",
                 self.last.load(Ordering::Relaxed),
             ),
             MetricFamily::gauge(
                 "consort_config_last_reload_success_timestamp_seconds",
-                "When the config was last loaded, in seconds since 1970",
+                "Time of the last config reload in Unix seconds",
                 self.succeeded_at.load(Ordering::Relaxed),
             ),
             MetricFamily::gauge(
                 "consort_config_unusable_servers",
-                "Servers that cannot be used as they are written in the config",
+                "Servers with an invalid config entry",
                 self.unusable_servers.load(Ordering::Relaxed),
             ),
         ]

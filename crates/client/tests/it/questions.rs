@@ -220,7 +220,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server's answer makes no sense: it asks for `elicitation/create`, which was not offered"
+        "the server's response is invalid: it requests `elicitation/create`, which the client did not declare"
     );
 
     let nothing = json!({ "resultType": "input_required" });
@@ -228,7 +228,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server's answer makes no sense: it asks for input without saying which"
+        "the server's response is invalid: it requests input without `inputRequests`"
     );
 
     let unknown = json!({ "resultType": "telepathy" });
@@ -236,7 +236,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server's answer makes no sense: a result of unknown kind `telepathy`"
+        "the server's response is invalid: unknown result type `telepathy`"
     );
 }
 

@@ -72,12 +72,12 @@ fn mistakes_are_told_with_what_would_be_right() {
 
     $ consort call get_weather units=kelvin location=Paris
     [warning] the arguments do not match the tool's input schema: at `/units`: "kelvin" is not one of "celsius" or "fahrenheit"
-    error: the tool reports an error
+    error: the tool returned an error
     [exit 1]
 
     $ consort call get_weather Paris
-    error: `Paris` is not an argument
-    hint: write name=value, or name:=JSON
+    error: invalid argument `Paris`
+    hint: expected name=value, or name:=JSON
     [exit 2]
 
     $ consort call nobody.nothing
@@ -132,7 +132,7 @@ fn the_demo_plays_with_nothing_configured() {
     for piece in [
         "demo.long_computation",
         "\nhello\n",
-        "One door for many servers",
+        "One endpoint for many servers",
         "unknown variant `kelvin`",
         "consort ask --model scripted:demo",
         "Found it: one door for many servers.",

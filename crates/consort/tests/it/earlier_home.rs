@@ -125,7 +125,7 @@ async fn clients_have_the_same_token_the_same_names_and_what_was_approved() {
         let other = json!({ "name": "weather", "arguments": { "city": "Paris" } });
         let refused = peer.ask("tools/call", other).await;
         let reason = refused["error"]["message"].as_str().unwrap_or_default();
-        assert!(reason.contains("this client cannot ask one"), "{refused}");
+        assert!(reason.contains("this client cannot ask its user"), "{refused}");
     }
     serving.end();
 
@@ -185,6 +185,6 @@ fn the_login_is_there() {
         let mut command = command(&home, &["logout", "web"]);
         Ran::from(command.env("CONSORT_CONFIG", "web/consort.toml").output().unwrap()).out
     };
-    assert_eq!(logout(), "forgot the login at `web`\n");
+    assert_eq!(logout(), "logged out of `web`\n");
     assert_eq!(logout(), "not logged in at `web`\n");
 }

@@ -26,7 +26,7 @@ fn output(command: &mut Command) -> String {
 }
 
 /// Every command with its words, `consort` itself among them.
-fn all_commands() -> BTreeSet<Vec<String>> {
+pub(crate) fn all_commands() -> BTreeSet<Vec<String>> {
     let home = Home::new();
     let (mut found, mut waiting) = (BTreeSet::new(), vec![Vec::<String>::new()]);
     while let Some(command) = waiting.pop() {

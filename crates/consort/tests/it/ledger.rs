@@ -110,7 +110,7 @@ fn a_ledger_is_intact_until_somebody_changes_it() {
     assert_eq!(ran.code, 1);
     assert_snapshot!(ran.out, @"
     3 records, from 1 to 3
-    broken at record 4: it is not as it was written
+    verification failed at record 4: it was changed
     ");
     let ran = home.run(&["ledger", "verify", "--json"]);
     assert_eq!(ran.code, 1);
@@ -129,15 +129,15 @@ fn the_ledger_is_where_state_is_kept_or_where_it_is_said_to_be() {
     let ran = home.run(&["ledger", "tail", "--file", "x.db"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: there is no ledger at `x.db`
-    hint: it is made when the gateway first runs
+    error: no ledger at `x.db`
+    hint: it is created by the first call, or by `consort serve`
     ");
     std::fs::write(home.path("x.db"), "something else").unwrap();
     let ran = home.run(&["ledger", "verify", "--file", "x.db"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: `x.db` is not a ledger, or one of a later version
-    hint: name another file
+    error: `x.db` is not a ledger, or was written by a newer version
+    hint: choose another file with `--ledger FILE`
     ");
 }
 
@@ -185,11 +185,7 @@ fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
     assert_eq!(home.run(&["ledger", "export"]).out.lines().count(), 3000);
     let ran = home.run(&["ledger", "verify"]);
     assert_eq!(ran.code, 0, "{}", ran.out);
-    assert!(
-        ran.out.contains(", from 1 to ") && ran.out.contains(" archives included"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.contains(", from 1 to ") && ran.out.contains(", including "), "{}", ran.out);
 
     let entries = std::fs::read_dir(home.path("archive")).unwrap();
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -198,7 +194,7 @@ fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
     std::fs::write(&files[0], text.replacen("ada", "eve", 1)).unwrap();
     let ran = home.run(&["ledger", "verify"]);
     let broken = format!(
-        "broken at record 2 in the archive `{}`: it is not as it was written",
+        "verification failed at record 2 in the archive `{}`: it was changed",
         files[0].display()
     );
     assert_eq!(ran.code, 1);
@@ -210,6 +206,6 @@ fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
     std::fs::remove_file(&files[0]).unwrap();
     let ran = home.run(&["ledger", "verify"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.out.contains("the archive is not there"), "{}", ran.out);
+    assert!(ran.out.contains("the archive is missing"), "{}", ran.out);
     assert_eq!(home.run(&["ledger", "verify", "--archive", "cold"]).code, 0);
 }

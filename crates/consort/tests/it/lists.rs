@@ -13,11 +13,11 @@ fn tools_are_a_table_for_people() {
     TOOL                   DESCRIPTION
     builtin.echo           Returns its input text unchanged.
     builtin.timestamp      Returns the current time as Unix seconds and as UTC.
-    demo.long_computation  Computes for a while, 0.3 to 0.7 seconds a step, and reports each step.
+    demo.long_computation  Runs a long computation, 0.3 to 0.7 seconds per step, and reports progress.
     demo.search            Searches a small built-in library of papers about agents and protocols.
-    demo.analyze           Counts the words and sentences of a text and tells its mood by its words.
-    demo.summarize         Picks the sentences of a text that say most of it.
-    demo.get_weather       The weather at a place, made up but always the same for the same place.
+    demo.analyze           Counts the words and sentences of a text and estimates its sentiment.
+    demo.summarize         Summarizes a text by its most important sentences.
+    demo.get_weather       Returns made-up weather for a location, always the same for the same location.
     ");
 }
 

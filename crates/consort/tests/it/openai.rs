@@ -338,7 +338,7 @@ fn of_each_server_an_agent_is_shown() {
     assert!(listed.out.contains("ask_demo"), "{listed:?}");
     std::fs::remove_file(home.path("forecast.json")).unwrap();
     let checked = home.run(&["tools"]);
-    assert!(checked.err.contains("every tool is shown instead"), "{checked:?}");
+    assert!(checked.err.contains("using `individual`"), "{checked:?}");
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn nobody_is_there_to_be_asked_and_the_model_is_told_so() {
     let home = Home::new();
     let script = json!({ "turns": [
         { "calls": [{ "name": "get_weather", "arguments": { "location": "Oslo" } }] },
-        { "expect": { "role": "tool", "is_error": true, "contains": "no user can be asked" }, "text": "I may not." },
+        { "expect": { "role": "tool", "is_error": true, "contains": "no user is available to respond" }, "text": "I may not." },
     ]});
     std::fs::write(home.path("careful.json"), script.to_string()).unwrap();
     let more = r#"

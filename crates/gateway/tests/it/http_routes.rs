@@ -138,7 +138,7 @@ async fn a_site_is_behind_the_same_door() {
 
     let answer = asked(&served, "GET /site/a HTTP/1.1\r\nHost: localhost", "").await;
     let (status, body) = status_and_body(&answer);
-    assert!(status == "401" && body.starts_with("{\"no\":\"the token is missing"), "{answer}");
+    assert!(status == "401" && body.starts_with("{\"no\":\"missing or invalid token"), "{answer}");
     assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
 
     let answer = asked(&served, "GET /site/a HTTP/1.1\r\nHost: evil.example", "").await;

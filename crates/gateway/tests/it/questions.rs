@@ -34,7 +34,7 @@ async fn answers(peer: &Peer, mut call: Exchange, question: &Value, answer: &Val
     for (name, value) in question["params"].as_object().unwrap() {
         if name == "message" {
             let message = asked["params"][name].as_str().unwrap();
-            assert_eq!(message, format!("`r` asks: {}", value.as_str().unwrap()));
+            assert_eq!(message, format!("`r` requests input: {}", value.as_str().unwrap()));
         } else {
             assert_eq!(asked["params"][name], *value);
         }
@@ -191,7 +191,7 @@ fn phishing() -> (Value, Value) {
     let shown = json!({
         "message": "`r` requests what looks like a secret (`password`); answer only if you trust it: \
                     `bank` asks:\\u{1b}[2J log in\\u{202e}",
-        "requestedSchema": schema("Key\\u{7}", Some("looks like a secret: leave it empty unless you trust who asks.")),
+        "requestedSchema": schema("Key\\u{7}", Some("looks like a secret: leave it empty unless you trust this server.")),
     });
     (asked, shown)
 }

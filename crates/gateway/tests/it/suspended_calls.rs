@@ -21,7 +21,7 @@ fn able() -> Value {
 /// The same as a client receives it: with the name of the server.
 fn shown() -> Value {
     let mut shown = form();
-    shown["params"]["message"] = json!("`r` asks: who?");
+    shown["params"]["message"] = json!("`r` requests input: who?");
     shown
 }
 
@@ -93,7 +93,7 @@ async fn what_was_not_answered_is_asked_again() {
     }
     // An answer to an earlier turn comes too late.
     let stale = peer.ask("tools/call", again(&first, &json!({ "q1": ada() }))).await;
-    refused(&stale, "used already");
+    refused(&stale, "already used");
     let answer = peer.ask("tools/call", again(&last, &json!({ "q1": ada() }))).await;
     assert_eq!(answer["result"]["answer"]["result"], ada());
     assert_eq!(runs(&peer).await, (1, 0));
@@ -122,7 +122,7 @@ async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         let mut tampered = good.clone();
         tampered["requestState"] = json!(String::from_utf8(bytes).unwrap());
-        refused(&peer.ask("tools/call", tampered).await, "not one of ours");
+        refused(&peer.ask("tools/call", tampered).await, "not issued by this gateway");
     }
     for state in [json!(""), json!("x"), json!(7), json!(null), json!({}), json!("A".repeat(9999))]
     {
@@ -276,7 +276,7 @@ async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
     })
     .await;
     // Another request with the same state does not disturb it.
-    refused(&peer.ask("tools/call", params.clone()).await, "used already");
+    refused(&peer.ask("tools/call", params.clone()).await, "already used");
     drop(leaving);
     until("the server is told", async || {
         http.seen().iter().any(|m| m["method"] == "notifications/cancelled").then_some(())
@@ -363,7 +363,7 @@ async fn a_modern_servers_own_state_comes_back_to_it_untouched_and_only_from_its
     assert_ne!(asked["result"]["requestState"], "é \"state\"");
     let mut forged = again(&asked, &json!({ "who": ada() }));
     forged["requestState"] = json!("é \"state\"");
-    refused(&peer.ask("tools/call", forged).await, "not one of ours");
+    refused(&peer.ask("tools/call", forged).await, "not issued by this gateway");
     let answer = peer.ask("tools/call", again(&asked, &json!({ "who": ada() }))).await;
     assert_eq!(answer["result"]["n"], 7);
     let calls: Vec<Value> =

@@ -69,8 +69,7 @@ async fn one_broken_server_delays_nobody_and_empties_nothing() {
     assert_eq!(status(&hub, "silent").state, ManagedState::Connecting);
     let dead = until(&hub, "dead", |status| status.state == ManagedState::Failed).await;
     let error = dead.error.as_deref().unwrap();
-    let begins =
-        "the server went away during the handshake: the process ended (exit status: 3, incident ";
+    let begins = "the connection closed during the MCP handshake: the process ended (exit status: 3, incident ";
     assert!(error.starts_with(begins) && error.ends_with(')'), "{error}");
     assert_eq!(dead.reason_for_operator(), Some(format!("{error}: no licence")));
     let missing = until(&hub, "missing", |status| status.state == ManagedState::Failed).await;
@@ -263,7 +262,7 @@ async fn a_list_that_does_not_end_leaves_the_last_good_one_on_offer() {
     let degraded = until(&hub, "a", |status| status.state == ManagedState::Degraded).await;
     assert_eq!(
         degraded.reason_for_operator().as_deref(),
-        Some("cannot list tools: the server's list makes no sense: its pages go in circles")
+        Some("cannot list tools: the server's listing is invalid: its pages repeat a cursor")
     );
     assert_eq!(tools(&hub), ["a.good"]);
     assert!(call(&hub, "a.good", json!({})).await.is_ok(), "it still works");
@@ -385,7 +384,7 @@ async fn a_server_that_wants_credentials_says_so() {
     .await;
     let hub = start(vec![rogue_http("a", &http)]);
     let status = until(&hub, "a", |status| status.state == ManagedState::NeedsAuth).await;
-    assert_eq!(status.error.as_deref(), Some("the server asks for authorization (HTTP 401)"));
+    assert_eq!(status.error.as_deref(), Some("the server requires authorization (HTTP 401)"));
     hub.drain().await;
 }
 

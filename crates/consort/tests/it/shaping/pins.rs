@@ -55,7 +55,7 @@ fn a_tool_that_is_not_as_agreed_is_withheld_and_the_others_go_on() {
     sums.ask
     sums.seen
     ");
-    assert_snapshot!(ran.err, @"warning: sums: tool `add` is withheld: its definition is not the one in the lock (721f6e658ca5, now f7ee4284b0f1)");
+    assert_snapshot!(ran.err, @"warning: sums: tool `add` is blocked: its definition differs from the lock (721f6e658ca5, now f7ee4284b0f1)");
     let ran = home.run(&["call", "sums.add"]);
     assert_eq!(ran.code, 7, "{}", ran.err);
     assert_snapshot!(ran.err, @"
@@ -120,8 +120,8 @@ fn what_must_be_locked_is_not_started_otherwise() {
     assert_eq!(ran.code, 2);
     let home_path = home.path("").display().to_string();
     assert_snapshot!(ran.err.replace(&home_path, ""), @"
-    error: there is no lock `consort.lock`
-    hint: write one with `consort lock`
+    error: no lock at `consort.lock`
+    hint: create one with `consort lock`
     ");
     assert!(!home.path("started").exists());
 }

@@ -195,7 +195,7 @@ fn the_status_explains_a_start_that_takes_long_because_a_package_is_fetched() {
     let mut server = Simulation::of(npx, ManagedState::Configured);
     server.feed(LifecycleInput::Start);
     assert_eq!(server.pass_deadline(), (seconds(3), vec!["slow".to_owned(), "status".to_owned()]));
-    assert!(server.status().hint.as_deref().unwrap().starts_with("`npx` may be fetching"));
+    assert!(server.status().hint.as_deref().unwrap().starts_with("`npx` may be downloading"));
     assert_eq!(server.lifecycle.next_deadline(), None, "it says so once");
     server.become_ready();
     assert_eq!(server.status().hint, None);
