@@ -17,7 +17,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
         get(
             "/api/pending-requests",
-            "Lists pending requests for a person: approvals, elicitations, sampling.",
+            "Lists pending requests for a user: approvals, elicitations, sampling.",
             list,
         ),
         post("/api/pending-requests/{id}", "Answers a pending request.", answer),

@@ -69,7 +69,7 @@ impl LogLimits {
                 tracing::warn!(
                     kind = limit.kind,
                     lines,
-                    "log lines were dropped: rate limit exceeded (`log_lines` in `[consort.limits]`)"
+                    "log lines were dropped: rate limit exceeded"
                 );
             }
         }

@@ -249,7 +249,7 @@ impl fmt::Display for TimeLimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Idle => "idle timeout",
-            Self::Total => "altogether",
+            Self::Total => "total timeout",
         })
     }
 }

@@ -253,7 +253,7 @@ price = { input = 1, output = 2 }
         let price = model.facts.price.unwrap();
         assert!((price.cached_read - 1.0).abs() < f64::EPSILON);
         let closed = models.model("closed:a").unwrap_err().to_string();
-        assert!(closed.contains("`no-such-file` cannot be read"), "{closed}");
+        assert!(closed.contains("cannot read `no-such-file`"), "{closed}");
         assert!(models.model("nobody:a").is_err());
         assert!(models.is_named("local:anything") && !models.is_named("openai:gpt-5"));
         let script = models.model("scripted:a.json").unwrap_err().to_string();

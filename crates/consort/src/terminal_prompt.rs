@@ -148,7 +148,7 @@ fn prompt(name: &str, field: &Value, required: bool) -> String {
     let choices =
         if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
     let default = match &field["default"] {
-        Value::Null if required => " (needed)".to_owned(),
+        Value::Null if required => " (required)".to_owned(),
         Value::Null => String::new(),
         default => format!(" (default {default})"),
     };
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(unescaped("gr\\u00f6\\u00dfe"), "größe");
         assert_eq!(
             prompt("n", &json!({ "title": "How\u{1b}many" }), true),
-            "How\\u{1b}many (needed): "
+            "How\\u{1b}many (required): "
         );
     }
 }

@@ -11,7 +11,7 @@ use crate::local::read_only_tool;
 
 #[derive(Deserialize, JsonSchema)]
 struct EchoArguments {
-    /// What to say back.
+    /// Text to return.
     text: String,
 }
 

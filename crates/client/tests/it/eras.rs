@@ -258,7 +258,7 @@ async fn a_program_that_is_no_server_is_said_so() {
         |script: &str| ServerLocation::Command(ServerCommand::new("sh").arguments(["-c", script]));
     let error =
         Client::connect(&shell("echo oh no >&2; exit 3"), settings.clone()).await.unwrap_err();
-    let begins = "the connection closed during the MCP handshake: the process ended (exit status: 3, incident ";
+    let begins = "the connection closed during the MCP handshake: the process exited (exit status: 3, incident ";
     assert!(error.to_string().starts_with(begins), "{error}");
     // What it wrote may be about any of its callers, so it is only where operators look.
     assert!(!format!("{error} {error:?}").contains("oh no"), "{error:?}");

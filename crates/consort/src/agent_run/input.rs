@@ -228,8 +228,10 @@ fn check_arguments(
                 escape_line(argument)
             ));
             return Err(match names.as_slice() {
-                [] => failure.hint("it takes none"),
-                names => failure.hint(format!("it takes {}", escape_line(&names.join(", ")))),
+                [] => failure.hint("it has no arguments"),
+                names => {
+                    failure.hint(format!("its arguments are {}", escape_line(&names.join(", "))))
+                }
             });
         }
     }
@@ -311,7 +313,7 @@ mod tests {
         assert_eq!(failure.hint.as_deref(), Some("use /p city=…"));
         let failure = check_arguments("p", &prompt, &given(&[("town", "Oslo")])).unwrap_err();
         assert_eq!(failure.message, "the prompt `p` has no argument `town`");
-        assert_eq!(failure.hint.as_deref(), Some("it takes city, day"));
+        assert_eq!(failure.hint.as_deref(), Some("its arguments are city, day"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) struct ServeArguments {
     /// machines can connect
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<HostPattern>,
-    /// Allowed CORS origin, such as https://tools.example; repeatable (`allowed_origins` in the config)
+    /// Allowed CORS origin, such as `https://tools.example`; repeatable (`allowed_origins` in the config)
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
     /// Record every call in this ledger [default: consort/ledger.db in the user's state folder]

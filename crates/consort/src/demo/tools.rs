@@ -21,7 +21,7 @@ const STEPS: [u64; 5] = [300, 500, 700, 400, 600];
 
 #[derive(Deserialize, JsonSchema)]
 struct LongComputation {
-    /// How many steps to take
+    /// Number of steps
     #[serde(default = "default_count")]
     #[schemars(range(min = 1, max = 100))]
     steps: u32,
@@ -33,10 +33,10 @@ fn default_count() -> u32 {
 
 #[derive(Deserialize, JsonSchema)]
 struct Search {
-    /// What to look for
+    /// Search terms
     #[schemars(length(min = 1))]
     query: String,
-    /// How many to find at most
+    /// Maximum number of results
     #[serde(default = "default_count")]
     #[schemars(range(min = 1, max = 20))]
     limit: u32,
@@ -44,15 +44,15 @@ struct Search {
 
 #[derive(Deserialize, JsonSchema)]
 struct Analyze {
-    /// The text
+    /// Text to process
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Summarize {
-    /// The text
+    /// Text to process
     text: String,
-    /// How many sentences to keep
+    /// Number of sentences to keep
     #[serde(default = "default_sentences")]
     #[schemars(range(min = 1, max = 20))]
     sentences: u32,
@@ -64,10 +64,10 @@ fn default_sentences() -> u32 {
 
 #[derive(Deserialize, JsonSchema)]
 struct GetWeather {
-    /// Where
+    /// Location, such as Oslo
     #[schemars(length(min = 1))]
     location: String,
-    /// In which units
+    /// Temperature units
     #[serde(default)]
     units: Units,
 }

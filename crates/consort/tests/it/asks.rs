@@ -395,7 +395,7 @@ fn a_server_asks_the_person_in_the_middle_of_a_call() {
     let mut terminal = Terminal::start(&home, &format!("ask --model {model} go"));
     terminal.until("`rogue` requests input: Who is there?");
     terminal.until_ready();
-    terminal.until("Your name (needed): ");
+    terminal.until("Your name (required): ");
     terminal.type_in(b"Ada\r");
     terminal.until("Hello, Ada.");
     assert_eq!(terminal.end().1, 0);
@@ -451,7 +451,7 @@ fn an_agent_asks_the_agents_that_it_names() {
     let home = office(r#"["ask_forecaster", "ask_broken"]"#, more);
     let ran = home.run(&["ask", "--agent", "boss", "how", "is", "it"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("the agent `broken` is left out"), "{}", ran.err);
+    assert!(ran.err.contains("the agent `broken` is omitted"), "{}", ran.err);
 }
 
 #[test]

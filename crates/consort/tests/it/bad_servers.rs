@@ -117,7 +117,7 @@ fn a_bad_server_that_was_good_goes_on_as_it_was_under_the_policy_of_now() {
         }
         let listed = server(&serving, "two");
         assert_eq!((&listed["state"], &listed["since"]), (&json!("ready"), &since), "{listed}");
-        assert!(listed["error"].as_str().unwrap().contains("last good settings stay"), "{listed}");
+        assert!(listed["error"].as_str().unwrap().contains("last valid settings stay"), "{listed}");
         let ran = home.run(&["-c", "consort.toml", "reload"]);
         assert_eq!(ran.code, 2, "{ran:?}");
         assert!(ran.out.contains("server `two` keeps its last valid settings: "), "{ran:?}");

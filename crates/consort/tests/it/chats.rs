@@ -45,7 +45,7 @@ fn a_fork_goes_on_from_where_it_was_taken() {
     let ran = home
         .run_with(&["chat", "--model", &model, &format!("--continue={}", ids[0])], "and then\n");
     assert_eq!(ran.out, "Nothing more.\n", "{}", ran.err);
-    assert!(ran.err.contains("the last: It is echoed."), "{}", ran.err);
+    assert!(ran.err.contains("the last one: It is echoed."), "{}", ran.err);
 }
 
 #[test]

@@ -210,8 +210,8 @@ fn servers_of_other_clients_are_taken_over_once() {
         .unwrap();
 
     let dry = home.run(&["config", "import", "--dry-run"]);
-    assert_snapshot!(dry.out, @r"
-    SERVER  FROM    WHERE
+    assert_snapshot!(dry.out, @"
+    SERVER  CLIENT  COMMAND OR URL
     notes   Cursor  npx -y notes-server
     ");
     assert!(!home.path(".config").exists());

@@ -107,7 +107,7 @@ fn conversations_are_listed_with_damaged_ones() {
     let ran = home.run(&["conversations", "list"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
     assert_snapshot!(ran.out.replace(id.as_str(), "20261115-164500-3f9a"), @r"
-    ID                    LAST                 MESSAGES  TOKENS  STATE      TITLE
+    ID                    UPDATED              MESSAGES  TOKENS  STATE      TITLE
     20200101-000000-0000                                         damaged    expected value at line 1 co…
     20261115-164500-3f9a  2026-11-15 16:26:50  4         300     completed  a \u{1b}[31mtitle
     ");
@@ -145,7 +145,7 @@ fn a_conversation_is_shown_with_nothing_a_terminal_would_obey() {
     2026-11-15 16:26:41: run of some:model with 1 tool
 
     [2] assistant  120 input tokens, 30 output tokens
-        [thoughts] hm
+        [reasoning] hm
         → web.fetch {"url":"a"}
         → web.fetch {"url":"b"}
         ? May it fetch b?

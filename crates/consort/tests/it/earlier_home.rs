@@ -142,7 +142,7 @@ fn the_lock_still_agrees() {
     let home = earlier_home();
     let ran = run(&home, &["lock", "--check"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
-    assert_eq!(ran.out, "consort.lock: as agreed: 2 servers, 22 tools, 2 prompts\n");
+    assert_eq!(ran.out, "consort.lock: matches the lock: 2 servers, 22 tools, 2 prompts\n");
 }
 
 #[test]
@@ -186,5 +186,5 @@ fn the_login_is_there() {
         Ran::from(command.env("CONSORT_CONFIG", "web/consort.toml").output().unwrap()).out
     };
     assert_eq!(logout(), "logged out of `web`\n");
-    assert_eq!(logout(), "not logged in at `web`\n");
+    assert_eq!(logout(), "not logged in to `web`\n");
 }

@@ -342,7 +342,7 @@ fn a_port_that_cannot_be_had_is_explained() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let held = TcpListener::bind(taken).unwrap();
     let ran = home.run(&["serve", "--listen", &held.local_addr().unwrap().to_string()]);
-    assert!(ran.err.contains("hint: another program may be there"), "{ran:?}");
+    assert!(ran.err.contains("hint: the port may be in use"), "{ran:?}");
     let ran = home.run(&["serve", "--listen", "192.0.2.1:80", "--allow-host", "a"]);
     assert!(ran.err.contains("hint: this machine has no such address"), "{ran:?}");
     let ran = home.run(&["serve", "--listen", "unix:/nonexistent/consort.sock"]);

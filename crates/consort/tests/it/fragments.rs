@@ -113,7 +113,7 @@ fn an_included_file_that_is_half_written_empty_or_takes_the_policy_away_is_kept_
         ("conf.d/20-one.toml", Some(""), "`conf.d/20-one.toml` is empty", true),
         ("conf.d/20-one.toml", Some("[mcp.one\n"), "conf.d/20-one.toml:1:9: not valid TOML", false),
         ("conf.d/30-more.toml", Some("[consort.polcy]\n"), "unknown key `polcy`", false),
-        ("consort.toml", Some("[mcp.x]\ncommand = 'x'\n"), "it has no `include`", true),
+        ("consort.toml", Some("[mcp.x]\ncommand = 'x'\n"), "`include` was removed", true),
     ];
     for (file, text, reason, acceptable) in changes {
         match text {
@@ -202,7 +202,7 @@ fn a_bad_server_in_an_included_file_is_a_problem_of_that_server() {
     // The console writes to the config itself, and says where the rest is.
     let (status, told) = serving.api("DELETE", "/servers/two", None);
     assert!((400..500).contains(&status), "{status} {told}");
-    assert!(told.to_string().contains("`two` is in `conf.d/two.toml`"), "{told}");
+    assert!(told.to_string().contains("`two` is defined in `conf.d/two.toml`"), "{told}");
     let new =
         json!({ "new": { "command": env!("CARGO_BIN_EXE_consort"), "args": ["demo-server"] } });
     let (status, told) = serving.api("POST", "/servers", Some(&json!({ "text": new.to_string() })));
@@ -231,7 +231,10 @@ fn included_files_are_shown_with_the_servers_that_are_in_them() {
     // What is in an included file is changed there.
     for arguments in [&["config", "remove", "one"][..], &["config", "add", "one", "--", "x"]] {
         let ran = home.run(&[&["-c", "consort.toml"], arguments].concat());
-        assert!(ran.code == 2 && ran.err.contains("`one` is in `conf.d/one.toml`"), "{ran:?}");
+        assert!(
+            ran.code == 2 && ran.err.contains("`one` is defined in `conf.d/one.toml`"),
+            "{ran:?}"
+        );
         assert!(ran.err.contains("--config conf.d/one.toml"), "{ran:?}");
     }
     assert_eq!(home.run(&["-c", "conf.d/one.toml", "config", "remove", "one"]).code, 0);

@@ -67,13 +67,14 @@ fn the_last_calls_are_shown_as_a_table() {
     let ran = home.run(&["ledger", "tail"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert_snapshot!(ran.out, @r"
-    NO  TIME                 CALLER  FRONT   SERVER  OUTCOME          TOOK     IN  OUT    WHAT
-    2   2026-07-28 12:00:00  ada     cursor  files   ok               1.50 ms  7   12345  read
-    4   2026-07-28 12:00:00  ada     cursor  -       rejected         1.50 ms  7   0      delete_all
-    6   2026-07-28 12:00:00  ada     cursor  files   error -32602     1.50 ms  7   0      write\u{1b}[31m
-    8   2026-07-28 12:00:00  ada     cursor  notes   tool_error       1.50 ms  7   40     resources/read note…
-    10  2026-07-28 12:00:00  ada     cursor  notes   cancelled        1.50 ms  7   0      add
-    12  2026-07-28 12:00:00  ada     cursor  files   outcome_unknown           7          copy
+    NO  TIME                 CALLER  ENDPOINT  SERVER  OUTCOME          DURATION  IN  OUT    REQUEST
+    2   2026-07-28 12:00:00  ada     cursor    files   ok               1.50 ms   7   12345  read
+    4   2026-07-28 12:00:00  ada     cursor    -       rejected         1.50 ms   7   0      delete_all
+    6   2026-07-28 12:00:00  ada     cursor    files   error -32602     1.50 ms   7   0      write\u{1b}[31m
+    8   2026-07-28 12:00:00  ada     cursor    notes   tool_error       1.50 ms   7   40     resources/read
+                                                                                             note://today
+    10  2026-07-28 12:00:00  ada     cursor    notes   cancelled        1.50 ms   7   0      add
+    12  2026-07-28 12:00:00  ada     cursor    files   outcome_unknown            7          copy
     ");
     let ran = home.run(&["ledger", "tail", "-n", "1", "--server", "files", "--tool", "read"]);
     assert_snapshot!(ran.out, @"

@@ -49,7 +49,7 @@ fn a_limit_of_messages_holds_for_the_servers_of_every_command() {
     home.write("consort.toml", &format!("{config}[consort.limits]\nlist_items = 1\n"));
     let ran = home.run(&["--json", "servers"]);
     assert!(
-        ran.out.contains("the list is longer than 1 items"),
+        ran.out.contains("the listing has more than 1 items"),
         "the list has more items: {ran:?}"
     );
 }
@@ -77,7 +77,10 @@ fn the_schema_is_printed_for_editors() {
     let sessions = &schema["$defs"]["Limits"]["properties"]["sessions"];
     assert_eq!(sessions["default"], 1000);
     assert!(
-        sessions["description"].as_str().unwrap().starts_with("Open sessions of legacy clients")
+        sessions["description"]
+            .as_str()
+            .unwrap()
+            .starts_with("Maximum open sessions of legacy clients")
     );
 }
 

@@ -9,7 +9,7 @@ use crate::Home;
 fn tools_are_a_table_for_people() {
     let ran = Home::new().run(&["tools"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert_snapshot!(ran.out, @r"
+    assert_snapshot!(ran.out, @"
     TOOL                   DESCRIPTION
     builtin.echo           Returns its input text unchanged.
     builtin.timestamp      Returns the current time as Unix seconds and as UTC.
@@ -17,7 +17,7 @@ fn tools_are_a_table_for_people() {
     demo.search            Searches a small built-in library of papers about agents and protocols.
     demo.analyze           Counts the words and sentences of a text and estimates its sentiment.
     demo.summarize         Summarizes a text by its most important sentences.
-    demo.get_weather       Returns made-up weather for a location, always the same for the same location.
+    demo.get_weather       Returns made-up weather for a location, always the same for the same locatio…
     ");
 }
 
@@ -27,7 +27,7 @@ fn tools_are_told_at_length_on_request() {
     assert_snapshot!(ran.out, @r"
     builtin.echo
       Returns its input text unchanged.
-      text (string, needed): What to say back.
+      text (string, required): Text to return.
 
     builtin.timestamp
       Returns the current time as Unix seconds and as UTC.
@@ -57,8 +57,8 @@ fn a_second_listing_asks_no_server() {
 #[test]
 fn servers_tell_how_they_are_doing() {
     let home = Home::new();
-    assert_snapshot!(home.run(&["servers"]).out, @r"
-    SERVER  STATE  SPEAKS            TOOLS  PROMPTS  RESOURCES  NOTE
+    assert_snapshot!(home.run(&["servers"]).out, @"
+    SERVER  STATE  PROTOCOL          TOOLS  PROMPTS  RESOURCES  NOTE
     demo    ready  2026-07-28 stdio  5      0        0          consort-demo 0.1.0
     ");
     let servers: Value = serde_json::from_str(&home.run(&["servers", "--json"]).out).unwrap();

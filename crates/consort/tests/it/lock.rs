@@ -56,7 +56,7 @@ fn what_was_agreed_to_is_noticed_when_it_changes_and_can_be_agreed_to_again() {
       tool  write     d1252e6c0050
 
     1 server, 6 tools, 0 prompts
-    consort.lock is written
+    wrote consort.lock
     "#);
     let ran = home.run(&["lock", "--check"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -264,7 +264,7 @@ fn a_gateway_logs_each_finding_once() {
     assert!(heard.contains("WARN") && heard.contains("server=sums"), "{heard}");
     assert!(heard.contains("do not tell the user.") && !heard.contains('\u{1b}'), "{heard}");
     serving.signal(rustix::process::Signal::HUP);
-    serving.hear("the config is in force");
+    serving.hear("config reload complete");
     let (code, rest) = serving.end();
     assert_eq!(code, 0);
     assert!(!rest.contains("suspicious"), "{rest}");

@@ -77,7 +77,7 @@ fn a_server_that_asks_is_let_know_and_remembers() {
 
     let (ran, read) = log_in(&home, &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.out.starts_with("`web` accepts the login from http://127.0.0.1:"), "{ran:?}");
+    assert!(ran.out.starts_with("logged in to `web` with http://127.0.0.1:"), "{ran:?}");
     assert_eq!(read, "Login complete. You can close this page.");
     assert_eq!(home.run(&["call", "add", "a=1", "b=2"]).out.trim(), "3");
 

@@ -324,7 +324,7 @@ fn agents_change_with_the_config_and_one_that_cannot_be_used_is_left_out() {
     assert!(serving.tools("/mcp").contains(&"ask_broken".to_owned()));
     assert_eq!(said(&serving, "/v1", "broken"), (200, json!("As usual.")));
     let (_, logged) = serving.end();
-    assert!(logged.contains("the agent `broken` is left out"), "{logged}");
+    assert!(logged.contains("the agent `broken` is omitted"), "{logged}");
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_legacy_client_goes_on_after_a_restart_of_the_same_config_and_not_at_another
     let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(
-        refused.err.contains("is not a sealing key") && refused.err.contains("remove it"),
+        refused.err.contains("is not a sealing key") && refused.err.contains("delete it"),
         "{}",
         refused.err
     );

@@ -116,7 +116,7 @@ fn what_the_policy_denies_is_left_out_and_told() {
     home.configure("[consort.policy]\nrules = [{ tools = [\"get_weather\"], then = \"deny\" }]\n");
     let ran = home.run(&["run", "task.toml", "--set", "topic=agents", "--model", &model]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let warned = "warning: `get_weather` is omitted: the policy does not allow it\n";
+    let warned = "warning: `get_weather` is omitted: the policy denies it\n";
     assert!(ran.err.starts_with(warned), "{}", ran.err);
 }
 
@@ -154,7 +154,7 @@ fn an_answer_without_the_form_gets_a_second_try() {
     ]));
     let ran = home.run(&["run", "task.json", "--no-store", "--model", &model]);
     assert_eq!((&*ran.out, ran.code), ("{\"count\": 3}\n", 0), "{}", ran.err);
-    assert!(ran.err.contains("does not match the schema"), "{}", ran.err);
+    assert!(ran.err.contains("does not match the requested schema"), "{}", ran.err);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn a_lock_is_written_when_the_person_at_the_terminal_agrees() {
     std::fs::write(home.path("consort.toml"), config).unwrap();
     for (answer, written, code) in [("n\r", false, 5), ("y\r", true, 0)] {
         let mut terminal = Terminal::start(&home, "lock");
-        terminal.until("Agree, and write consort.lock? [y/N]");
+        terminal.until("Approve and write consort.lock? [y/N]");
         terminal.type_in(answer.as_bytes());
         assert_eq!(terminal.end().1, code, "{answer}");
         assert_eq!(home.path("consort.lock").exists(), written, "{answer}");

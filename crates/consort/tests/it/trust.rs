@@ -202,7 +202,7 @@ fn serve(home: &Home) -> Serving {
 fn until_refused(serving: &mut Serving) {
     let mut lines = BufReader::new(serving.child.stderr.as_mut().unwrap()).lines();
     let refused =
-        |line: String| line.contains("is not trusted") && line.contains("stays as it was");
+        |line: String| line.contains("is not trusted") && line.contains("stays in effect");
     assert!(lines.any(|line| refused(line.unwrap())));
 }
 

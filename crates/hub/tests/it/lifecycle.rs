@@ -69,7 +69,7 @@ async fn one_broken_server_delays_nobody_and_empties_nothing() {
     assert_eq!(status(&hub, "silent").state, ManagedState::Connecting);
     let dead = until(&hub, "dead", |status| status.state == ManagedState::Failed).await;
     let error = dead.error.as_deref().unwrap();
-    let begins = "the connection closed during the MCP handshake: the process ended (exit status: 3, incident ";
+    let begins = "the connection closed during the MCP handshake: the process exited (exit status: 3, incident ";
     assert!(error.starts_with(begins) && error.ends_with(')'), "{error}");
     assert_eq!(dead.reason_for_operator(), Some(format!("{error}: no licence")));
     let missing = until(&hub, "missing", |status| status.state == ManagedState::Failed).await;
@@ -161,7 +161,7 @@ async fn what_a_server_writes_to_its_standard_error_reaches_the_operator_and_no_
     let incident = error.to_string();
     let incident = incident.split("incident ").nth(1).unwrap().split(')').next().unwrap();
     let kept = hub.stderr(&id("a")).for_operator().to_owned();
-    assert!(kept.starts_with("of ada\n[the process ended (exit status: 9, incident "), "{kept}");
+    assert!(kept.starts_with("of ada\n[the process exited (exit status: 9, incident "), "{kept}");
     assert!(kept.contains(incident), "{kept}");
     // One failed handshake is everybody's answer.
     for name in ["down", "rude"] {

@@ -74,7 +74,7 @@ impl CallPrinter {
                 self.say(&format!("[{level}] {}", data.unwrap_or_default()));
             }
             CallEvent::Question(asked) => {
-                self.say(&format!("the server requests input ({})", asked.method))
+                self.say(&format!("the server requests input ({})", asked.method));
             }
             CallEvent::Task(task) => {
                 let status = task.text("status").unwrap_or_default();

@@ -139,7 +139,7 @@ fn tell_where(file: &Path, rewritten: &RewrittenConfig) {
     note(format!("in {}", escape_line(&file.display().to_string())));
     if let Some(backup) = &rewritten.backup {
         let backup = escape_line(&backup.display().to_string());
-        note(format!("what was there is kept in {backup}"));
+        note(format!("backup: {backup}"));
     }
 }
 

@@ -209,10 +209,10 @@ impl ConfigReloader<'_> {
                 state.bad = bad;
                 state.rejected.secrets = None;
                 for change in &changes {
-                    tracing::info!(change, "config reloaded: changed");
+                    tracing::info!(change, "config changed");
                 }
                 let file = state.file.as_deref().unwrap_or(Path::new("")).display();
-                tracing::info!(%file, "rejected config changes were accepted");
+                tracing::info!(%file, "config reload complete");
                 changes
             }
             Err(refused) if is_new => {

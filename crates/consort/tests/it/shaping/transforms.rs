@@ -100,7 +100,7 @@ async fn people_see_and_call_what_the_rules_leave() {
     assert_snapshot!(home.run(&["tools", "--explain", "r.seen"]).out, @"
     r.seen -> hidden
       r.result, r.progress, r.write, r.ask, r.seen: drop *
-        hides it
+        hidden
     ");
     let mut call = home.command(&["call", "web_search", "query=mcp", "page=3"]);
     let ran = crate::Ran::from(call.env("USER", "ada").output().unwrap());
