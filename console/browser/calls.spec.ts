@@ -35,11 +35,11 @@ test("a call opens as a timeline, with sizes and times", async ({ page }) => {
   await open(page, gateway, "calls");
   await rows(page, "work").first().getByRole("link").click();
   await expect(page).toHaveURL(/calls\/.+/);
-  const moments = main(page).getByRole("list", { name: "Moments" });
+  const moments = main(page).getByRole("list", { name: "Events" });
   for (const what of ["queued", "sent to the server", "progress", "ended"]) await expect(moments).toContainText(what);
   const facts = main(page).getByRole("region", { name: "Facts" });
   await expect(facts).toContainText(/\d+ B of arguments, \d+ B of result/);
-  await expect(facts).toContainText(/Took\s*\d+ ms/);
+  await expect(facts).toContainText(/Duration\s*\d+ ms/);
 });
 
 test("calls are filtered by server, tool and outcome, and the address keeps it", async ({ page }) => {
@@ -65,7 +65,7 @@ test("rates, errors and times are drawn, and told by server and by tool", async 
   await client.callTool({ name: "get-sum", arguments: { a: 1, b: 2 } });
   await open(page, gateway, "calls");
   await expect(main(page).getByRole("img", { name: /^Calls .*: [1-9]\d* calls?/ })).toBeVisible();
-  await expect(main(page).getByRole("img", { name: /^Time taken: 95 % of calls took at most/ })).toBeVisible();
+  await expect(main(page).getByRole("img", { name: /^Latency: p95 at most/ })).toBeVisible();
   await main(page).getByRole("tab", { name: "By server" }).click();
   await expect(main(page).getByRole("table", { name: "By server" }).getByRole("row").filter({ hasText: "everything" })).toContainText(/ms/);
   await main(page).getByRole("tab", { name: "By tool" }).click();

@@ -64,7 +64,7 @@ test("a conversation is there after a reload, goes on, and is forked", async ({ 
 test("a call that is asked about is approved within the conversation", async ({ page }) => {
   await say(page, "careful", "tidy up");
   const call = talk(page).getByRole("region", { name: "Call of delete_entities" });
-  await expect(talk(page)).toContainText("May this call be made?");
+  await expect(talk(page)).toContainText("Approve this call?");
   await expect(talk(page).getByLabel("Arguments")).toHaveValue(/old notes/);
   await talk(page).getByRole("button", { name: "Approve once" }).click();
   await expect(talk(page)).toContainText("That is settled.");

@@ -59,7 +59,7 @@ test("a hostile question is text", async ({ page }) => {
 
 test("hostile prompts and resources are text", async ({ page }) => {
   await open(page, gateway, "prompts/hostile.tell");
-  await main(page).getByRole("button", { name: "Show the messages" }).click();
+  await main(page).getByRole("button", { name: "Render" }).click();
   await expect(main(page)).toContainText("evil.invalid/prompt-message");
   await unharmed(page);
   for (const uri of ["hostile://page", "hostile://picture"]) {
@@ -103,8 +103,8 @@ test("a definition that deserves a look is marked in the list, and its page quot
   await expect(listed.filter({ hasText: /^tidy/ })).toContainText("look");
   await expect(listed.filter({ hasText: /^fail/ })).not.toContainText("look");
   await listed.filter({ hasText: /^tidy/ }).click();
-  const findings = main(page).getByRole("region", { name: "Deserves a look" });
-  await expect(findings).toContainText("/description: words that keep something from people");
+  const findings = main(page).getByRole("region", { name: "Needs review" });
+  await expect(findings).toContainText("/description: instructions to hide something from the user");
   await expect(findings).toContainText("do not tell the user");
   await open(page, gateway, "tools/hostile.misleading");
   await expect(findings).toContainText("\\u{202e}");

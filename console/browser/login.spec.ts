@@ -11,8 +11,8 @@ test("a wrong token is refused in words, and the right one leads to the page tha
   watch.allow(/status of 401/);
   await page.goto(gateway.page("tools?q=sum"));
   await page.getByLabel("Token").fill("not-the-token");
-  await page.getByRole("button", { name: "Log in" }).click();
-  await expect(page.getByText("this is not the gateway's token")).toBeVisible();
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await expect(page.getByText("invalid token")).toBeVisible();
   await page.getByLabel("Token").fill(gateway.token);
   await page.keyboard.press("Enter");
   await expect(page.getByRole("heading", { level: 1, name: "Tools" })).toBeVisible();
@@ -34,7 +34,7 @@ test("the cookie is out of reach of scripts and of other sites, and holds no tok
 test("after logging out the cookie is gone and the login is back", async ({ page, context, watch }) => {
   watch.allow(/status of 401/);
   await open(page, gateway, "servers");
-  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
   await expect(page.getByLabel("Token")).toBeVisible();
   expect(await context.cookies()).toEqual([]);
   await page.reload();
@@ -109,7 +109,7 @@ test("what a page sent before it logged out is worth nothing after it", async ({
   expect((await fetch(`${gateway.origin}/api/servers`, { headers })).status).toBe(200);
   const unproved = await fetch(`${gateway.origin}/api/servers`, { method: "POST", headers: { ...headers, "content-type": "application/json" }, body: program });
   expect([unproved.status, gateway.read("consort.toml").includes("intruder")], "a program needs the token itself").toEqual([403, false]);
-  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
   await expect(page.getByLabel("Token")).toBeVisible();
   expect(new Set(await tried(headers))).toEqual(new Set([401]));
 });

@@ -16,13 +16,13 @@ test("a prompt's arguments are completed by its server, one by the other", async
   await expect(completions.getByRole("option")).toHaveText(["Alice"]);
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
-  await main(page).getByRole("button", { name: "Show the messages" }).click();
+  await main(page).getByRole("button", { name: "Render" }).click();
   await expect(main(page).getByRole("region", { name: "Messages" })).toContainText("Please promote Alice to the head of the Engineering team.");
 });
 
 test("a prompt without what it needs says so", async ({ page }) => {
   await open(page, gateway, "prompts/everything.args-prompt");
-  await main(page).getByRole("button", { name: "Show the messages" }).click();
+  await main(page).getByRole("button", { name: "Render" }).click();
   await expect(main(page).getByRole("combobox", { name: /^city/i })).toHaveAttribute("aria-invalid", "true");
 });
 

@@ -55,7 +55,7 @@ test("a server is added by a form, with its exact command shown before it runs, 
   const [program, ...words] = own("shifty", "no where");
   await dialog.getByRole("textbox", { name: "Name", exact: true }).fill("sums");
   await dialog.getByLabel("Program").fill(program);
-  await dialog.getByLabel("Arguments, one a line").fill(words.join("\n"));
+  await dialog.getByLabel("Arguments, one per line").fill(words.join("\n"));
   const preview = dialog.getByRole("article", { name: "Server sums" });
   await expect(preview.getByRole("list", { name: "Program and arguments" }).getByRole("listitem")).toHaveText([program, ...words]);
   expect(gateway.read("consort.toml"), "nothing is written before it is agreed to").not.toContain("sums");
@@ -84,7 +84,7 @@ test("a pasted mcp.json shows every command before anything runs; secrets are no
   };
   const paste = (mcpServers: object) => dialog.getByRole("textbox", { name: /mcp\.json/ }).fill(JSON.stringify({ mcpServers }));
   await paste({ ...pasted, everything: { command: "true" } });
-  const preview = dialog.getByRole("region", { name: "What would be added" });
+  const preview = dialog.getByRole("region", { name: "Preview" });
   await expect(preview.getByRole("article", { name: "Server notes" })).toContainText("server-filesystem");
   await expect(preview.getByRole("article", { name: "Server other" })).toContainText("API_KEY");
   await expect(preview).not.toContainText("s3cr3t-value");

@@ -79,7 +79,7 @@ test("a form has nested objects, lists, choices, one of several and defaults, an
   expect(JSON.parse(await form.getByLabel("Arguments as JSON").inputValue())).toEqual(expected);
   await form.getByRole("button", { name: "Form", exact: true }).click();
   await call(page);
-  await expect(happening(page)).toContainText("Answered");
+  await expect(happening(page)).toContainText("Completed");
   await expect(happening(page)).toContainText("Bergen");
 });
 
@@ -135,7 +135,7 @@ test("cancelling a call cancels it at the server", async ({ page }) => {
     .poll(async () => {
       await page.goto(gateway.page("tools/fastmcp.journal"));
       await call(page);
-      await expect(happening(page)).toContainText("Answered");
+      await expect(happening(page)).toContainText("Completed");
       return happening(page).textContent();
     })
     .toContain("cancelled by-console");
@@ -187,7 +187,7 @@ test("a call is copied as a command that works, as curl and as Rust", async ({ p
   await open(page, gateway, "tools/everything.get-sum");
   await main(page).getByLabel(/^a\b/).fill("20");
   await main(page).getByLabel(/^b\b/).fill("22");
-  await main(page).getByText("Copy this call").click();
+  await main(page).getByText("Copy call").click();
   const copied = async (name: string) => {
     await main(page).getByRole("tab", { name, exact: true }).click();
     const text = await main(page).getByRole("region", { name, exact: true }).textContent();
@@ -225,7 +225,7 @@ test("what models see instead of tools is listed and called by exposure", async 
   await form.getByLabel("Arguments as JSON").fill('{"tool_name": "get-sum", "tool_inputs": {"a": 2, "b": 3}}');
   await call(page);
   await expect(happening(page)).toContainText("5");
-  await main(page).getByText("Copy this call").click();
+  await main(page).getByText("Copy call").click();
   await expect(main(page).getByRole("tabpanel", { name: "consort call" })).toContainText("--exposure per-server");
   await page.reload();
   await expect(listed(page, /^mcp_everything/)).toBeVisible();

@@ -23,7 +23,7 @@ async function refusal(response: Response): Promise<ApiError> {
   } catch {
     // not ours: a proxy, or an older gateway
   }
-  return new ApiError(response.status, said.error ?? `the gateway answered ${response.status}`, said.hint);
+  return new ApiError(response.status, said.error ?? `the gateway returned HTTP ${response.status}`, said.hint);
 }
 
 async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, accept = "application/json") {
@@ -42,7 +42,7 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, "the gateway cannot be reached", "is `consort serve` still running?");
+    throw new ApiError(0, "cannot connect to the gateway", "is `consort serve` still running?");
   }
   if (response.ok) return response;
   if (response.status === 401 && isCurrent(headers) && !(method === "POST" && path === "/session")) signedOut();
@@ -85,7 +85,7 @@ export async function stream(path: string, body: unknown | undefined, on: On, si
       part = await reader.read();
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new ApiError(0, "the connection to the gateway broke off");
+      throw new ApiError(0, "the connection to the gateway was lost");
     }
     if (part.done) return;
     feed(part.value);

@@ -43,14 +43,14 @@ export function App() {
   if (signedIn.value === false) return <Login />;
   return (
     <>
-      <a class="skip" href="#main">Skip to the page</a>
+      <a class="skip" href="#main">Skip to content</a>
       <ConnectionBar />
       <RejectedChanges />
       <div class="frame">
         <Navigation />
         <Current />
       </div>
-      <p class="sr" role="status">{pendingCount.value ? `${pendingCount.value} waiting to be answered` : ""}</p>
+      <p class="sr" role="status">{pendingCount.value ? `${pendingCount.value} pending approvals` : ""}</p>
       <Toasts />
       {showKeys.value && <KeysHelp />}
     </>
@@ -72,7 +72,7 @@ function Current() {
   return (
     <main id="main" ref={main} tabIndex={-1}>
       {View ? <View id={id} /> : page ? (
-        <Page title="Nothing here"><Empty title={`There is no page “${page}”`}><a href={to("servers")}>Go to the servers</a></Empty></Page>
+        <Page title="Page not found"><Empty title={`There is no page “${page}”`}><a href={to("servers")}>Go to the servers</a></Empty></Page>
       ) : null}
     </main>
   );
@@ -82,7 +82,7 @@ function Current() {
 function ConnectionBar() {
   return (
     <div class="connection" role="status" hidden={link.value !== "lost"}>
-      {link.value === "lost" && <>The gateway does not answer; trying again. <button type="button" class="linkish" onClick={retryNow}>Try now</button></>}
+      {link.value === "lost" && <>Connection to the gateway lost; retrying. <button type="button" class="linkish" onClick={retryNow}>Retry now</button></>}
     </div>
   );
 }
@@ -93,7 +93,7 @@ function badge(page: PageName): { text: string; tone: string; words: string } | 
     const down = servers.value?.filter((server) => server.state === "failed" || server.state === "needs auth").length;
     if (down) return { text: String(down), tone: "bad", words: "not ready" };
   }
-  if (page === "calls" && going.value) return { text: String(going.value), tone: "neutral", words: "going on" };
+  if (page === "calls" && going.value) return { text: String(going.value), tone: "neutral", words: "in progress" };
   return undefined;
 }
 
@@ -129,8 +129,8 @@ function Navigation() {
       <div class="nav-foot">
         <div class="row">
           <IconButton icon={theme.value} label={`Theme: ${theme.value}`} onClick={nextTheme} />
-          <IconButton icon="keys" label="Keys" onClick={() => (showKeys.value = true)} />
-          {session.value?.protected && <IconButton icon="leave" label="Log out" onClick={leave} />}
+          <IconButton icon="keys" label="Keyboard shortcuts" onClick={() => (showKeys.value = true)} />
+          {session.value?.protected && <IconButton icon="leave" label="Sign out" onClick={leave} />}
         </div>
         <p class="dim" title={session.value?.config}>{session.value ? `${session.value.version} · ${session.value.caller}` : "\u00a0"}</p>
       </div>

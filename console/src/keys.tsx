@@ -50,18 +50,18 @@ export function startKeys() {
 
 export function KeysHelp() {
   const rows: [string[], string][] = [
-    [["/"], "search on this page"],
-    [["↑", "↓"], "move in a list"],
+    [["/"], "search this page"],
+    [["↑", "↓"], "move through a list"],
     [["Enter"], "open"],
-    [["Ctrl", "Enter"], "call or send what the form says"],
-    [["p"], "pause the live calls, or go on"],
+    [["Ctrl", "Enter"], "submit the form"],
+    [["p"], "pause or resume live calls"],
     [["Esc"], "close, or leave a field"],
-    [["\\"], "light, dark, as the system"],
-    [["?"], "these keys"],
+    [["\\"], "theme: light, dark, system"],
+    [["?"], "keyboard shortcuts"],
     ...PAGES.map((page): [string[], string] => [["g", page.key], page.label]),
   ];
   return (
-    <Dialog title="Keys" close={() => (showKeys.value = false)}>
+    <Dialog title="Keyboard shortcuts" close={() => (showKeys.value = false)}>
       <dl class="keys">
         {rows.map(([keys, words]) => (
           <div key={words}><dt>{keys.map((key) => <kbd key={key}>{key}</kbd>)}</dt><dd>{words}</dd></div>

@@ -103,7 +103,7 @@ export interface ToolRow {
   tokens: number;
   annotations: ToolHints;
   pin: PinState;
-  hidden: boolean;            // a rule hides it
+  hidden: boolean;            // by a rule
   changed: boolean;           // a transform changes it
   findings?: string[];        // suspicious text in its definition: place, reason and excerpt
 }
@@ -179,7 +179,7 @@ export interface CallDetail extends CallReport {
   digest?: string;            // SHA-256 of the arguments
   trace?: string;
   timeline: { at_us: number; event: "queued" | "sent" | "progress" | "log" | "question" | "answer" | "end"; detail?: string }[];   // since its begin; short for calls of long ago
-  omitted?: number;          // so many moments in the middle are not told
+  omitted?: number;          // so many moments in the middle are omitted
 }
 export interface CallStatistics {
   from: string;
@@ -195,7 +195,7 @@ export interface CallTotals { server: string; name?: string; calls: number; erro
 // POST /api/pending-requests/{id} ElicitationAnswer -> 204; 404 if it was answered elsewhere or is over; 422 if the answer does not fit
 export interface PendingRequest {
   id: string;
-  kind: "approval" | "server" | "model" | "sampling";   // may a call be made; a server asks; the model asks; a server wants to use the model
+  kind: "approval" | "server" | "model" | "sampling";   // approval of a call; server request; question of the model; sampling request
   since: string;
   expires?: string;
   caller: string;

@@ -19,9 +19,9 @@ export interface ViewChoice { value: string; label: string }
 
 export function viewChoices(profiles: string[]): ViewChoice[] {
   return [
-    { value: "", label: "Every tool" },
-    { value: "config", label: "Shown to models" },
-    ...profiles.map((name) => ({ value: writeView({ profile: name }), label: `Shown to models: profile ${name}` })),
+    { value: "", label: "All tools" },
+    { value: "config", label: "Exposed to models" },
+    ...profiles.map((name) => ({ value: writeView({ profile: name }), label: `Exposed to models: profile ${name}` })),
     { value: "per-server", label: "One tool per server" },
     { value: "search", label: "Search: find_tools, call_tool" },
   ];

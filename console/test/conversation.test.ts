@@ -44,7 +44,7 @@ test("results stand with their calls, and a fork never parts the two", () => {
 });
 
 test("a call without a result has no answer", () => {
-  assert.equal(message(fromDetail(detail([user, calling])).items[1]).calls[0]!.state, "no answer");
+  assert.equal(message(fromDetail(detail([user, calling])).items[1]).calls[0]!.state, "no result");
 });
 
 test("text and thinking stream apart and give way to what was said", () => {
@@ -56,7 +56,7 @@ test("text and thinking stream apart and give way to what was said", () => {
 test("a call unfolds: sent arguments, progress, log lines, result", () => {
   const start = fromDetail(detail([user], { running: true }));
   const going = message(play(start, RUN.slice(0, 9)).items[1]).calls[0]!;
-  assert.deepEqual(going, { id: "1", name: "git_log", tool: "git.log", arguments: { n: 2 }, state: "going on", progress: { progress: 1, total: 2 }, logs: [{ level: "info", data: "at it" }] });
+  assert.deepEqual(going, { id: "1", name: "git_log", tool: "git.log", arguments: { n: 2 }, state: "running", progress: { progress: 1, total: 2 }, logs: [{ level: "info", data: "at it" }] });
   const done = message(play(start, RUN.slice(0, 10)).items[1]).calls[0]!;
   assert.deepEqual([done.state, done.duration_ms, done.progress, done.result], ["done", 30, undefined, [words("a commit")]]);
 });
@@ -74,7 +74,7 @@ test("a second attempt begins anew", () => {
 
 test("what a run leaves behind gets no answer", () => {
   const talk = play(NOTHING, [...RUN.slice(0, 8), ["end", { ...report, status: "cancelled" }]]);
-  assert.deepEqual([talk.running, talk.streaming, message(talk.items[0]).calls[0]!.state], [false, undefined, "no answer"]);
+  assert.deepEqual([talk.running, talk.streaming, message(talk.items[0]).calls[0]!.state], [false, undefined, "no result"]);
 });
 
 test("after a run the kept messages tell where to fork, and what the events told stays", () => {

@@ -17,7 +17,7 @@ export function ask(method, params) {
 }
 
 /**
- * Serves until the standard input ends.
+ * Serves until standard input ends.
  * `methods` answer requests: each gets the params and an AbortSignal that the client's `notifications/cancelled` fires.
  */
 export function serve({ name, title, instructions, capabilities, methods, pageSize = 1000 }) {

@@ -58,7 +58,7 @@ export function useCall(): { run?: Run; start: (tool: string, given: unknown, vi
         put({ logs: logs.slice(-LOGS), dropped: now.dropped + Math.max(0, logs.length - LOGS) });
       }
     }, mine.signal).then(
-      () => now.end || mine.signal.aborted || over({ state: "ended", end: lost("the gateway ended the call without an answer") }),
+      () => now.end || mine.signal.aborted || over({ state: "ended", end: lost("the gateway closed the connection without a result") }),
       (error) => {
         if (now.end) return;
         if (mine.signal.aborted) over({ state: "cancelled" });

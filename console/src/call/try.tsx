@@ -71,8 +71,8 @@ function Elapsed({ run }: { run: Run }) {
 function outcome({ state, end }: Run): [string, string] {
   if (state === "on") return ["accent", "Calling…"];
   if (state === "cancelled") return ["warn", "Cancelled"];
-  if (end?.ok) return ["good", "Answered"];
-  return ["bad", end?.error ? "Not answered" : "The tool failed"];
+  if (end?.ok) return ["good", "Completed"];
+  return ["bad", end?.error ? "Failed" : "Tool error"];
 }
 
 function Happening({ run, tool, answered }: { run: Run; tool: ToolDetail; answered: (id: string) => void }) {
@@ -86,13 +86,13 @@ function Happening({ run, tool, answered }: { run: Run; tool: ToolDetail; answer
         <span class="row small dim number">
           {end && end.duration_us > 0 && <span>{duration(end.duration_us)}</span>}
           {end && end.bytes > 0 && <span>{bytes(end.bytes)}</span>}
-          {run.id && <a href={to("calls", run.id)}>in the list of calls</a>}
+          {run.id && <a href={to("calls", run.id)}>Open in Calls</a>}
         </span>
       </div>
       {run.state === "on" && <Progress value={run.progress?.progress ?? 0} total={run.progress?.total} message={run.progress?.message} label={`Progress of ${tool.name}`} />}
       {stillAsked.map((request) => <PendingRequestCard key={request.id} request={request} done={() => answered(request.id)} />)}
       {run.logs.length > 0 && <Logs run={run} />}
-      {run.state === "cancelled" && <p class="dim">The server was told. It may have done some of it.</p>}
+      {run.state === "cancelled" && <p class="dim">The server was notified. Part of the work may be done.</p>}
       {end && <Result end={end} server={tool.server} />}
     </section>
   );
@@ -133,10 +133,10 @@ function CopyAs({ tool, view, given }: { tool: ToolDetail; view: View; given: Re
   const tokened = session.value?.protected ?? true;
   return (
     <details class="copy-as">
-      <summary>Copy this call</summary>
+      <summary>Copy call</summary>
       <Tabs label="Copy as" chosen={chosen} choose={choose} tabs={[
         { id: "shell", label: "consort call", body: () => <Snippet label="consort call" text={asCommand(tool, given, view)} /> },
-        { id: "curl", label: "curl", body: () => <><Snippet label="curl" text={asCurl(tool, given, gateway() + (session.value?.endpoint ?? "/mcp"), tokened, view)} />{tokened && <p class="help">Put the gateway's token in place of TOKEN.</p>}</> },
+        { id: "curl", label: "curl", body: () => <><Snippet label="curl" text={asCurl(tool, given, gateway() + (session.value?.endpoint ?? "/mcp"), tokened, view)} />{tokened && <p class="help">Replace TOKEN with the gateway's token.</p>}</> },
         // A hub has no views: those are of the gateway.
         ...(writeView(view) ? [] : [{ id: "rust", label: "Rust", body: () => <Snippet label="Rust" text={asRust(tool, given)} /> }]),
       ]} />

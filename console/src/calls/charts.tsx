@@ -31,8 +31,8 @@ export function useStats(): Loaded<CallStatistics> {
 export function WindowChoice({ stats }: { stats: Loaded<CallStatistics> }) {
   return (
     <div class="row">
-      <Select label="Charts of the last" hideLabel value={route.value.query.get("window") ?? "60"} options={WINDOWS.map(([value, label]) => ({ value, label: `last ${label}` }))} onChange={(event) => setQuery({ window: event.currentTarget.value === "60" ? "" : event.currentTarget.value })} />
-      <IconButton icon="again" label="Read the charts again" onClick={stats.reload} />
+      <Select label="Time range" hideLabel value={route.value.query.get("window") ?? "60"} options={WINDOWS.map(([value, label]) => ({ value, label: `last ${label}` }))} onChange={(event) => setQuery({ window: event.currentTarget.value === "60" ? "" : event.currentTarget.value })} />
+      <IconButton icon="again" label="Refresh charts" onClick={stats.reload} />
     </div>
   );
 }
@@ -55,7 +55,7 @@ function Both({ stats }: { stats: CallStatistics }) {
         { name: "calls", tone: "accent", values: stats.buckets.map((bucket) => bucket.calls) },
         { name: "errors", tone: "bad", values: stats.buckets.map((bucket) => bucket.errors) },
       ]} />
-      <Chart title="Time taken" kind="lines" at={at} say={(value) => (value ? duration(value) : "0")} summary={worst ? `95 % of calls took at most ${duration(worst)} in the worst interval` : "no calls"} series={[
+      <Chart title="Latency" kind="lines" at={at} say={(value) => (value ? duration(value) : "0")} summary={worst ? `p95 at most ${duration(worst)}` : "no calls"} series={[
         { name: "p50", tone: "accent", values: stats.buckets.map((bucket) => bucket.p50_us) },
         { name: "p95", tone: "dim", values: stats.buckets.map((bucket) => bucket.p95_us) },
       ]} />
@@ -72,7 +72,7 @@ export function Measures({ stats, by }: { stats: Loaded<CallStatistics>; by: "se
 
 function MeasureTable({ rows, by }: { rows: CallTotals[]; by: "servers" | "tools" }) {
   const [sort, setSort] = useState<{ key: Key; up: boolean }>({ key: "calls", up: false });
-  if (!rows.length) return <Empty title="No calls in this time" />;
+  if (!rows.length) return <Empty title="No calls in this time range" />;
   const name = (row: CallTotals) => (row.name ? `${row.server}.${row.name}` : row.server);
   const sorted = rows.toSorted((one, other) => (sort.key === "what" ? name(one).localeCompare(name(other)) : one[sort.key] - other[sort.key]) * (sort.up ? 1 : -1));
   const head = (key: Key, label: string) => (

@@ -43,14 +43,14 @@ function Detail({ call }: { call: CallDetail }) {
       <section class="card server-facts" aria-label="Facts">
         <dl class="facts">
           <dt>Outcome</dt><dd><Outcome call={call} />{call.code !== undefined && <span class="dim"> · code {call.code}</span>}</dd>
-          <dt>Took</dt><dd class="number">{on ? <Running since={call.time} /> : call.duration_us === undefined ? "–" : duration(call.duration_us)}</dd>
-          <dt>Began</dt><dd class="number">{new Date(call.time).toLocaleString("en-GB")}</dd>
+          <dt>Duration</dt><dd class="number">{on ? <Running since={call.time} /> : call.duration_us === undefined ? "–" : duration(call.duration_us)}</dd>
+          <dt>Started</dt><dd class="number">{new Date(call.time).toLocaleString("en-GB")}</dd>
           <dt>Sizes</dt><dd class="number">{bytes(call.bytes_in)} of arguments, {call.bytes_out === undefined ? "no result yet" : `${bytes(call.bytes_out)} of result`}</dd>
         </dl>
         <dl class="facts">
           <dt>Caller</dt><dd><a href={only({ caller: call.caller })}><Text text={call.caller} /></a> <span class="dim">by {call.endpoint}</span></dd>
           {call.server && <><dt>Server</dt><dd><a href={to("servers", call.server)}><Text text={call.server} /></a></dd></>}
-          <dt>What</dt><dd>{call.method} · <a href={only({ server: call.server ?? "", name: call.name })}><Text text={call.name} /></a></dd>
+          <dt>Request</dt><dd>{call.method} · <a href={only({ server: call.server ?? "", name: call.name })}><Text text={call.name} /></a></dd>
           {call.trace && <><dt>Trace</dt><dd class="with-copy"><code>{call.trace}</code><Copy text={call.trace} /></dd></>}
           {call.digest && <><dt>Arguments</dt><dd class="with-copy"><code title={`SHA-256 ${call.digest}`}>SHA-256 {call.digest.slice(0, 16)}…</code><Copy text={call.digest} /></dd></>}
           <dt>Id</dt><dd><code>{call.id}</code></dd>
@@ -63,7 +63,7 @@ function Detail({ call }: { call: CallDetail }) {
   );
 }
 
-const WORDS: Record<Moment["event"], string> = { queued: "queued", sent: "sent to the server", progress: "progress", log: "log line", question: "asked a person", answer: "answered", end: "ended" };
+const WORDS: Record<Moment["event"], string> = { queued: "queued", sent: "sent to the server", progress: "progress", log: "log line", question: "waited for a user", answer: "answered", end: "ended" };
 
 function Drawn({ call }: { call: CallDetail }) {
   const now = useNow(call.outcome === undefined ? 500 : 0);
@@ -97,7 +97,7 @@ function Moments({ moments, left }: { moments: Moment[]; left: number }) {
     <li key={at}><span class="number dim">{moment.at_us ? `+${duration(moment.at_us)}` : "0"}</span><span class={`moment ${moment.event}`}>{WORDS[moment.event] ?? moment.event}</span><span class="break">{moment.detail && <Text text={moment.detail} />}</span></li>
   );
   return (
-    <ol class="moments" aria-label="Moments">
+    <ol class="moments" aria-label="Events">
       {moments.slice(0, middle).map(row)}
       {cut && <li key="cut"><span /><button type="button" class="linkish" onClick={() => setAll(true)}>show {moments.length - AT_ONCE} more</button></li>}
       {left > 0 && <li key="left" class="dim"><span /><span>{count(left, "moment")} left out</span></li>}

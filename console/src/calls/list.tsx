@@ -62,14 +62,14 @@ export function CallList({ filter, paused, setPaused }: { filter: Filter; paused
   return (
     <div class="stack">
       <p class="calls-hold small" role="status">
-        {hold ? <><span aria-hidden="true">❚❚</span> {paused ? "paused" : "held while you look"}{shown.fresh > 0 && ` · ${count(shown.fresh, "new call")}`}{paused && <> · <button type="button" class="linkish" onClick={() => setPaused(false)}>go on</button></>}</> : <><span class="beat" aria-hidden="true">●</span> live</>}
+        {hold ? <><span aria-hidden="true">❚❚</span> {paused ? "paused" : "paused while you scroll"}{shown.fresh > 0 && ` · ${count(shown.fresh, "new call")}`}{paused && <> · <button type="button" class="linkish" onClick={() => setPaused(false)}>resume</button></>}</> : <><span class="beat" aria-hidden="true">●</span> live</>}
       </p>
       {ledger.error && <Failure error={ledger.error} retry={ledger.load} />}
       <div ref={list} onPointerEnter={(event) => event.pointerType === "mouse" && setOver(true)} onPointerLeave={rest} onFocusIn={() => setOver(true)} onFocusOut={(event) => list.current?.contains(event.relatedTarget as Node) || setOver(!!list.current?.matches(":hover"))} onKeyDown={step}>
         {nothing ? (ledger.loading && !ledger.calls.length ? <Skeleton lines={8} /> : ledger.error ? null : <Nothing filtered={Object.values(filter).some(Boolean)} />) : (
           <ul class="calls" aria-label="Calls">
             {shown.on.slice(0, MOST_ON).map((call) => <Row key={call.id} call={call} />)}
-            {shown.on.length > MOST_ON && <li class="call-more dim" key="more">and {count(shown.on.length - MOST_ON, "call")} more going on</li>}
+            {shown.on.length > MOST_ON && <li class="call-more dim" key="more">and {count(shown.on.length - MOST_ON, "call")} more in progress</li>}
             {shown.ended.map((call) => <Row key={call.id} call={call} />)}
           </ul>
         )}
@@ -122,6 +122,6 @@ export function Running({ since }: { since: string }) {
 }
 
 function Nothing({ filtered }: { filtered: boolean }) {
-  if (filtered) return <Empty title="No call fits">Callers, servers and outcomes are asked for by their whole name. <a href={to("calls")}>Show all calls</a></Empty>;
-  return <Empty title="No calls yet">They appear here as clients, agents or you make them. <a href={to("connect")}>Connect a client</a>, or <a href={to("tools")}>call a tool from here</a>.</Empty>;
+  if (filtered) return <Empty title="No matching calls">Filters match the full name of a caller, server or outcome. <a href={to("calls")}>Show all calls</a></Empty>;
+  return <Empty title="No calls yet">Calls of clients, agents and this console appear here. <a href={to("connect")}>Connect a client</a>, or <a href={to("tools")}>call a tool from here</a>.</Empty>;
 }

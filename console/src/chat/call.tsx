@@ -12,18 +12,18 @@ import { duration, plain } from "../words";
 import type { Log, CallView } from "./conversation";
 
 const SHAPES: Record<CallView["state"], [string, string]> = {
-  "to come": ["neutral", "◌"],
-  "going on": ["accent", "◌"],
+  "queued": ["neutral", "◌"],
+  "running": ["accent", "◌"],
   done: ["good", "✓"],
   failed: ["bad", "✕"],
-  "no answer": ["neutral", "–"],
+  "no result": ["neutral", "–"],
 };
 
 /** `waits`: something is asked about it, here or further down. */
 export function CallCard({ call, waits, requests }: { call: CallView; waits: boolean; requests: PendingRequest[] }) {
   const [open, setOpen] = useState(false);
   const [tone, shape] = SHAPES[call.state];
-  const on = call.state === "going on";
+  const on = call.state === "running";
   return (
     <section class="chat-call" aria-label={`Call of ${plain(call.name)}`}>
       <button type="button" class="chat-call-head" aria-expanded={open} onClick={() => setOpen(!open)}>
@@ -31,7 +31,7 @@ export function CallCard({ call, waits, requests }: { call: CallView; waits: boo
         <span class={`state ${tone}`}><span aria-hidden="true">{shape}</span><span class="sr"> {call.state}</span></span>
         <strong class="break"><Text text={call.tool ?? call.name} /></strong>
         {!open && <span class="chat-call-preview dim"><Text text={brief(call.arguments)} /></span>}
-        <span class="chat-call-state small dim number">{waits ? "waits for you" : on || call.state === "to come" || call.state === "no answer" ? call.state : call.duration_ms !== undefined ? duration(call.duration_ms * 1000) : call.state}</span>
+        <span class="chat-call-state small dim number">{waits ? "waiting for you" : on || call.state === "queued" || call.state === "no result" ? call.state : call.duration_ms !== undefined ? duration(call.duration_ms * 1000) : call.state}</span>
       </button>
       {open && (
         <div class="chat-call-body stack">

@@ -33,7 +33,7 @@ export function Composer({ text, change, send, stop, busy, stopping, children }:
   return (
     <form class="composer" onSubmit={(event) => { event.preventDefault(); if (text.trim()) send(); }}>
       <label class="sr" for={id}>Message</label>
-      <textarea ref={area} id={id} class="input" rows={1} value={text} placeholder="Say something" onInput={(event) => change(event.currentTarget.value)} onKeyDown={press} />
+      <textarea ref={area} id={id} class="input" rows={1} value={text} placeholder="Type a message" onInput={(event) => change(event.currentTarget.value)} onKeyDown={press} />
       <div class="row spread">
         <div class="row grow">{children}</div>
         {stop

@@ -10,7 +10,7 @@ export interface CallView {
   /** `server.tool`, once it is known. */
   tool?: string;
   arguments: unknown;
-  state: "to come" | "going on" | "done" | "failed" | "no answer";
+  state: "queued" | "running" | "done" | "failed" | "no result";
   progress?: { progress: number; total?: number; message?: string };
   logs: Log[];
   result?: MessagePart[];
@@ -57,7 +57,7 @@ export function fromDetail(detail: Pick<ConversationDetail, "entries" | "running
       const last = items.at(-1);
       if (last?.kind === "message") items = items.with(-1, { ...last, at: index + 1 });
     } else {
-      items = [...items, { kind: "message", message, calls: callViews(message, "no answer"), at: index + 1 }];
+      items = [...items, { kind: "message", message, calls: callViews(message, "no result"), at: index + 1 }];
     }
   });
   return { items, running: detail.running, turn: 0, report: detail.report };
@@ -94,11 +94,11 @@ export function step(talk: ConversationView, name: string, data: unknown): Conve
       // What came of the answer so far is worth nothing; it begins anew.
       return { ...talk, streaming: { thinking: "", text: "", refusal: "" }, items: [...talk.items, { kind: "retry", ...event.data }] };
     case "message":
-      return { ...talk, streaming: undefined, items: [...talk.items, { kind: "message", message: event.data.message, calls: callViews(event.data.message, "to come") }] };
+      return { ...talk, streaming: undefined, items: [...talk.items, { kind: "message", message: event.data.message, calls: callViews(event.data.message, "queued") }] };
     case "call": {
       const { call: id, name, tool } = event.data;
       // The arguments are those that were sent: a person may have changed them.
-      const began = (call: CallView): CallView => ({ ...call, name, tool, arguments: event.data.arguments, state: call.result ? call.state : "going on" });
+      const began = (call: CallView): CallView => ({ ...call, name, tool, arguments: event.data.arguments, state: call.result ? call.state : "running" });
       return { ...talk, items: withCall(talk.items, id, began) };
     }
     case "progress": {
@@ -124,8 +124,8 @@ export function step(talk: ConversationView, name: string, data: unknown): Conve
 
 /** A call that a run left behind gets no answer any more. */
 function ended(item: ConversationItem): ConversationItem {
-  if (item.kind !== "message" || !item.calls.some((call) => call.state === "going on" || call.state === "to come")) return item;
-  return { ...item, calls: item.calls.map((call) => (call.state === "going on" || call.state === "to come" ? { ...call, state: "no answer", progress: undefined } : call)) };
+  if (item.kind !== "message" || !item.calls.some((call) => call.state === "running" || call.state === "queued")) return item;
+  return { ...item, calls: item.calls.map((call) => (call.state === "running" || call.state === "queued" ? { ...call, state: "no result", progress: undefined } : call)) };
 }
 
 /**

@@ -25,14 +25,14 @@ export function Past({ from, chosen }: { from: Loaded<ConversationSummary[]>; ch
       <Search label="Search conversations" value={wanted} onInput={(event) => setWanted(event.currentTarget.value)} />
       <Show from={from} lines={6}>{(all) => {
         const list = all.filter((one) => !needle || one.title.toLowerCase().includes(needle) || one.id.includes(needle) || words(one).includes(needle));
-        if (!all.length) return <p class="dim small">None yet. What is said here is kept, as that of <code>consort chat</code> is.</p>;
-        if (!list.length) return <p class="dim small">None fits.</p>;
+        if (!all.length) return <p class="dim small">No conversations. They are stored here, like those of <code>consort chat</code>.</p>;
+        if (!list.length) return <p class="dim small">No matching conversations.</p>;
         return (
           <ul aria-label="Conversations">
             {list.map((one) => (
               <li key={one.id} class={one.id === chosen ? "chosen" : undefined}>
                 <a href={to("chat", one.id)} aria-current={one.id === chosen ? "true" : undefined}>
-                  <span class="past-title"><Text text={one.title || "without words"} /></span>
+                  <span class="past-title"><Text text={one.title || "(no text)"} /></span>
                   <span class="small dim"><span class={`state ${TONES[one.running ? "running" : one.state] ?? "neutral"}`}>{words(one)}</span> · {ago(one.last)} · {count(one.messages, "message")}</span>
                 </a>
                 <IconButton icon="trash" label={`Delete ${plain(one.title)}`} disabled={one.running} onClick={() => setGone(one)} />

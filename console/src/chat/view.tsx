@@ -29,7 +29,7 @@ export function TalkView({ talk, id, fork, goOn }: { talk: ConversationView; id:
       {talk.running && !talk.streaming && !asked.length && !going(talk) && <Thinking words="starting" />}
       {loose.map((request) => <AskedHere key={request.id} request={request} />)}
       {!talk.running && talk.report && <Over report={talk.report} />}
-      {goOn && <div class="row"><Button icon="play" onClick={goOn}>Go on</Button><span class="small dim">asks the model again, with all that was said</span></div>}
+      {goOn && <div class="row"><Button icon="play" onClick={goOn}>Resume</Button><span class="small dim">sends the conversation to the model again</span></div>}
     </div>
   );
 }
@@ -47,7 +47,7 @@ function useOverdue(asked: PendingRequest[]): ReadonlySet<string> {
 }
 
 function going(talk: ConversationView): boolean {
-  return talk.items.some((item) => item.kind === "message" && item.calls.some((call) => call.state === "going on" || call.state === "to come"));
+  return talk.items.some((item) => item.kind === "message" && item.calls.some((call) => call.state === "running" || call.state === "queued"));
 }
 
 /** Drawn again only when the item itself changed: a long conversation stays quick while its end streams. */
@@ -79,7 +79,7 @@ function MessageView({ item, asked, loose, fork }: { item: Extract<ConversationI
         }
         return <PartView key={index} part={part} plainly={message.role !== "assistant"} />;
       })}
-      {at !== undefined && <div class="chat-message-tools"><Button kind="quiet" small icon="fork" title="A copy of the conversation up to here, to go another way" onClick={() => fork(at)}>Fork from here</Button></div>}
+      {at !== undefined && <div class="chat-message-tools"><Button kind="quiet" small icon="fork" title="Copy the conversation up to here" onClick={() => fork(at)}>Fork from here</Button></div>}
     </article>
   );
 }
@@ -115,8 +115,8 @@ function Streamed({ streaming }: { streaming: StreamingAnswer }) {
     <article class="chat-message assistant" aria-label="Agent" aria-busy="true">
       <Thought text={thinking} open={!text && !refusal} />
       {text && <div class="chat-message-text"><Markdown text={text} /></div>}
-      {refusal && <p class="notice warn">The model refuses: <Long text={refusal} /></p>}
-      {!text && !refusal && <Thinking words={thinking ? "thinking" : "the model was asked"} />}
+      {refusal && <p class="notice warn">The model refused: <Long text={refusal} /></p>}
+      {!text && !refusal && <Thinking words={thinking ? "thinking" : "waiting for the model"} />}
     </article>
   );
 }
@@ -125,7 +125,7 @@ function Thinking({ words }: { words: string }) {
   return <p class="dots small dim" role="status"><span aria-hidden="true"><i /><i /><i /></span> {words}</p>;
 }
 
-const ENDS: Record<string, string> = { completed: "Completed", limit_reached: "A limit was reached", error: "It failed", cancelled: "Stopped", denied: "Denied", waiting: "Waits for a person" };
+const ENDS: Record<string, string> = { completed: "Completed", limit_reached: "Limit reached", error: "Failed", cancelled: "Stopped", denied: "Denied", waiting: "Waiting for a user" };
 
 function Over({ report }: { report: RunReport }) {
   const good = report.status === "completed";

@@ -46,7 +46,7 @@ function Linked({ item, server }: { item: Item; server?: string }) {
         <p class="mono small break dim"><Text text={uri} /></p>
         {text(item.description) && <p><Long text={text(item.description)!} limit={300} /></p>}
       </div>
-      {server && uri && <ButtonLink small href={to("resources", undefined, { server, uri })}>Read it</ButtonLink>}
+      {server && uri && <ButtonLink small href={to("resources", undefined, { server, uri })}>Read</ButtonLink>}
     </div>
   );
 }
@@ -60,7 +60,7 @@ export function ResourceContents({ contents }: { contents: Contents[] }) {
       {contents.map((each, at) => (
         <div key={at} class="stack">
           <p class="mono small break dim"><Text text={String(each.uri ?? "")} />{each.mimeType ? <> · <Text text={String(each.mimeType)} /></> : null}{typeof each.text === "string" ? ` · ${bytes(each.text.length)}` : ""}</p>
-          {typeof each.text === "string" ? <Words text={each.text} mime={each.mimeType} /> : typeof each.blob === "string" ? <Media data={each.blob} mime={each.mimeType ?? "application/octet-stream"} alt={String(each.uri)} /> : <p class="dim">It is empty.</p>}
+          {typeof each.text === "string" ? <Words text={each.text} mime={each.mimeType} /> : typeof each.blob === "string" ? <Media data={each.blob} mime={each.mimeType ?? "application/octet-stream"} alt={String(each.uri)} /> : <p class="dim">Empty.</p>}
         </div>
       ))}
     </div>
@@ -83,7 +83,7 @@ export function Result({ end, server }: { end: CallEndReport; server?: string })
   const items = (result?.content ?? []).filter((item) => structured === undefined || !repeats(item, structured));
   return (
     <div class="stack">
-      {result?.isError && <p class="notice bad" role="alert"><strong>The tool ran and failed.</strong> What it says:</p>}
+      {result?.isError && <p class="notice bad" role="alert"><strong>The tool returned an error.</strong> Message:</p>}
       {structured !== undefined && (
         <section class="stack" aria-label="Structured content">
           <h3>Structured content</h3>
@@ -91,7 +91,7 @@ export function Result({ end, server }: { end: CallEndReport; server?: string })
         </section>
       )}
       {items.length > 0 && <Content items={items} server={server} />}
-      {!items.length && structured === undefined && <p class="dim">It answered with nothing.</p>}
+      {!items.length && structured === undefined && <p class="dim">No content.</p>}
     </div>
   );
 }

@@ -53,7 +53,7 @@ function piece(part: Inline, key: number): ComponentChildren {
     case "link":
       return <Away key={key} href={part.href} words={part.parts.length === 1 && part.parts[0] === part.href ? undefined : part.parts.map(piece)} />;
     case "image":
-      return <Away key={key} href={part.href} words={<>image: <Text text={part.alt || "without words"} /></>} />;
+      return <Away key={key} href={part.href} words={<>image: <Text text={part.alt || "(no text)"} /></>} />;
   }
 }
 
@@ -61,6 +61,6 @@ function piece(part: Inline, key: number): ComponentChildren {
 export function Away({ href, words }: { href: string; words?: ComponentChildren }) {
   const safe = safeLink(href);
   const shown = href.length > 120 ? `${href.slice(0, 117)}…` : href;
-  const address = safe ? <a href={safe} rel="noopener noreferrer" target="_blank"><Text text={shown} /></a> : <code><Text text={shown || "no address"} /></code>;
+  const address = safe ? <a href={safe} rel="noopener noreferrer" target="_blank"><Text text={shown} /></a> : <code><Text text={shown || "no URL"} /></code>;
   return words ? <span>{words} <span class="away">({address})</span></span> : address;
 }

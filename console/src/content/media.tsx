@@ -17,7 +17,7 @@ export function Media({ data, mime, alt }: { data: string; mime: string; alt: st
     setUrl(made);
     return () => URL.revokeObjectURL(made);
   }, [bytes, kind]);
-  if (!bytes) return <p class="notice warn">It says that it is <code><Text text={mime} /></code>, but it is not base64.</p>;
+  if (!bytes) return <p class="notice warn">Declared as <code><Text text={mime} /></code>, but not valid base64.</p>;
   const size = <span class="dim small"><Text text={mime} /> · {words(bytes.length)}</span>;
   if (!url) return <p>{size}</p>;
   const save = <a href={url} download={IMAGES.has(kind) || AUDIO.has(kind) ? `result.${kind.split("/")[1]!.split("+")[0]}` : "result.bin"}>Save</a>;

@@ -10,7 +10,7 @@ export function Structure({ value }: { value: unknown }) {
   if (!tables.length) return <Tree value={value} />;
   return (
     <div class="stack">
-      <div class="switch" role="group" aria-label="How to show the values">
+      <div class="switch" role="group" aria-label="View">
         <button type="button" aria-pressed={!asTree} onClick={() => setAsTree(false)}>Table</button>
         <button type="button" aria-pressed={asTree} onClick={() => setAsTree(true)}>Tree</button>
       </div>

@@ -17,7 +17,7 @@ export function Words({ text, mime }: { text: string; mime?: string }) {
     <div class={other ? "words" : "words bare"}>
       <div class="row end words-tools">
         {other && (
-          <div class="switch" role="group" aria-label="How to show it">
+          <div class="switch" role="group" aria-label="View">
             <button type="button" aria-pressed={!plain} onClick={() => setPlain(false)}>{other === "tree" ? "Tree" : "Formatted"}</button>
             <button type="button" aria-pressed={plain} onClick={() => setPlain(true)}>Plain</button>
           </div>

@@ -18,12 +18,12 @@ export function Approvals(_: { id: string }) {
   const list = pendingRequests.value;
   useVanished(list);
   return (
-    <Page title="Approvals" lead="Calls that need your approval, and requests of servers and models." actions={canAlert() && <Button onClick={turnAlerts} aria-pressed={alerts.value}>{alerts.value ? "Browser notifications: on" : "Browser notifications: off"}</Button>}>
+    <Page title="Approvals" lead="Calls that need your approval, and input requests of servers and models." actions={canAlert() && <Button onClick={turnAlerts} aria-pressed={alerts.value}>{alerts.value ? "Browser notifications: on" : "Browser notifications: off"}</Button>}>
       {link.value === "starting" ? <Skeleton lines={6} /> : list.length ? (
         <ul class="stack approvals" aria-label="Pending requests">{list.map((request) => <li key={request.id}><Waiting request={request} /></li>)}</ul>
       ) : (
         <Empty title="No pending requests">
-          Calls that a policy wants approved appear here (<code>then = "ask"</code> of a rule), and requests of servers during a call. The first answer counts, from here or from the client that made the call.
+          Calls that require approval by a policy rule (<code>then = "ask"</code>) appear here, and input requests of servers. The first response counts, from here or from the client that made the call.
         </Empty>
       )}
     </Page>
@@ -37,7 +37,7 @@ function useVanished(list: PendingRequest[]) {
     const here = new Set(list.map((request) => request.id));
     for (const request of before.current) {
       if (here.has(request.id) || answered.delete(request.id)) continue;
-      say(`The request about ${plain(request.tool ?? request.server ?? request.caller)} is closed: it was answered elsewhere, or its call ended`);
+      say(`The request about ${plain(request.tool ?? request.server ?? request.caller)} was closed: answered elsewhere, or its call ended`);
     }
     before.current = list;
   }, [list]);
@@ -45,7 +45,7 @@ function useVanished(list: PendingRequest[]) {
 
 const answered = new Set<string>();
 
-const KINDS: Record<PendingRequest["kind"], string> = { approval: "approval", server: "a server asks", model: "a model asks", sampling: "a server wants to use the model" };
+const KINDS: Record<PendingRequest["kind"], string> = { approval: "approval", server: "server request", model: "model question", sampling: "sampling request" };
 
 /** Where the tool is: `server.tool`, however it was named. */
 function toolId({ server, tool = "" }: PendingRequest): string {
@@ -54,7 +54,7 @@ function toolId({ server, tool = "" }: PendingRequest): string {
 
 function Waiting({ request }: { request: PendingRequest }) {
   return (
-    <article class="pending-request" aria-label={`Question of ${plain(request.server ?? request.caller)}`}>
+    <article class="pending-request" aria-label={`Request of ${plain(request.server ?? request.caller)}`}>
       <header class="row spread">
         <div class="row small">
           <Badge tone={request.kind === "approval" ? "accent" : "neutral"}>{KINDS[request.kind] ?? request.kind}</Badge>

@@ -72,7 +72,7 @@ function Filters({ filter, paused, setPaused }: { filter: Filter; paused: boolea
     <div class="filters calls-filters">
       {FILTERS.map((key) => <Suggested key={key} label={LABELS[key]} value={filter[key]} known={known[key]} change={(value) => setQuery({ [key]: value })} search={key === "name"} />)}
       {any && <Button kind="quiet" onClick={() => setQuery({ caller: "", server: "", name: "", outcome: "" })}>Clear</Button>}
-      <Button icon={paused ? "play" : "pause"} aria-pressed={paused} title="p" onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</Button>
+      <Button icon={paused ? "play" : "pause"} aria-pressed={paused} title="p" onClick={() => setPaused(!paused)}>{paused ? "Resume" : "Pause"}</Button>
     </div>
   );
 }

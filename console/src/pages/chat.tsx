@@ -47,7 +47,7 @@ function AgentChoice({ agents, chosen, choose, disabled, none }: { agents: Agent
 
 function AboutAgent({ agent }: { agent: AgentListing | undefined }) {
   if (!agent) return null;
-  return <span class="small dim break">{agent.scripted && <Badge tone="warn" title="it plays a script; no model is asked">scripted</Badge>} <Text text={agent.model} /> · {count(agent.tools, "tool")}{agent.profile && <> of <Text text={agent.profile} /></>}</span>;
+  return <span class="small dim break">{agent.scripted && <Badge tone="warn" title="scripted: no model is used">scripted</Badge>} <Text text={agent.model} /> · {count(agent.tools, "tool")}{agent.profile && <> of <Text text={agent.profile} /></>}</span>;
 }
 
 function Begin({ agents }: { agents: AgentListing[] }) {
@@ -69,7 +69,7 @@ function Begin({ agents }: { agents: AgentListing[] }) {
   };
   return (
     <div class="stack begin">
-      <p class="dim">{agent?.description ? <Text text={agent.description} /> : "Ask for something; watch which tools are called, and answer what they ask."}</p>
+      <p class="dim">{agent?.description ? <Text text={agent.description} /> : "Send a message to an agent. Tool calls and approval requests are shown in the conversation."}</p>
       {error && <Failure error={error} />}
       <Composer text={text} change={setText} send={send} busy={busy}>
         <AgentChoice agents={agents} chosen={name} choose={setName} />
@@ -122,7 +122,7 @@ function Talking({ id, agents }: { id: string; agents: AgentListing[] }) {
   });
   const fork = (at: number) => attempt(async () => {
     const made = await post<{ id: string }>(`${path}/fork`, { at });
-    say("This is the copy; the other stays as it was");
+    say("Copied; the original is unchanged");
     go(to("chat", made.id));
   });
   return (
@@ -133,8 +133,8 @@ function Talking({ id, agents }: { id: string; agents: AgentListing[] }) {
         {refusal && <Failure error={refusal} />}
       </Page>
       <div class="chat-foot">
-        {away && <Button class="to-end" small icon="down" onClick={toEnd}>To the end</Button>}
-        <p class="sr" role="status">{talk.running ? "The agent works" : talk.report ? "The agent is done" : ""}</p>
+        {away && <Button class="to-end" small icon="down" onClick={toEnd}>Scroll to end</Button>}
+        <p class="sr" role="status">{talk.running ? "The agent is running" : talk.report ? "The agent has finished" : ""}</p>
         <Composer text={text} change={setText} send={() => more(text)} stop={talk.running ? stop : undefined} stopping={stopping} busy={busy}>
           {agents.length > 0 && <AgentChoice agents={agents} none={agent ? undefined : "as before"} chosen={chosen} choose={setName} disabled={talk.running} />}
           <AboutAgent agent={agent} />
@@ -153,17 +153,17 @@ function useCount(value: unknown): number {
 
 const LINES = `[consort.agents.researcher]
 model = "anthropic:claude-sonnet-5-5"
-description = "Finds and sums up papers."
+description = "Finds and summarizes papers."
 instructions = "Name your sources. Answer in at most ten sentences."`;
 
 function NoAgent() {
   return (
-    <Empty title="No agent yet">
+    <Empty title="No agents">
       <div class="stack first-steps">
         <p>An agent is a model with instructions, tools and limits, under a name. Write one into the config; the gateway takes it over:</p>
-        <Snippet label="Lines for the config" text={LINES} />
-        <p>Its provider wants a key in the gateway's environment, such as <code>ANTHROPIC_API_KEY</code>. An agent whose model cannot be used is left out with a warning: <code>consort check</code> tells why.</p>
-        <p>At a terminal, without an agent:</p>
+        <Snippet label="Config example" text={LINES} />
+        <p>The provider requires an API key in the gateway's environment, such as <code>ANTHROPIC_API_KEY</code>. An agent whose model cannot be used is omitted with a warning: <code>consort check</code> shows the reason.</p>
+        <p>In a terminal, without an agent:</p>
         <Snippet label="Command" text="consort chat --model anthropic:claude-sonnet-5-5" />
       </div>
     </Empty>

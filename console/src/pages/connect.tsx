@@ -17,7 +17,7 @@ export function Connect(_: { id: string }) {
   const profiles = useLoad((signal) => get<ProfileReport[]>("/profiles", signal), []);
   const names = (profiles.value ?? []).map((one) => one.name).filter((name) => name !== undefined);
   return (
-    <Page title="Connect" lead="Give a client this endpoint, and it has everything that is on offer here." actions={names.length > 0 && <Select label="Profile" value={profile} options={[{ value: "", label: "everything" }, ...names.map((name) => ({ value: name, label: name }))]} onChange={(event) => setQuery({ profile: event.currentTarget.value })} />}>
+    <Page title="Connect" lead="Configure an MCP client with this endpoint to use all servers." actions={names.length > 0 && <Select label="Profile" value={profile} options={[{ value: "", label: "everything" }, ...names.map((name) => ({ value: name, label: name }))]} onChange={(event) => setQuery({ profile: event.currentTarget.value })} />}>
       <Show from={ways} lines={10}>{(ways) => <Clients ways={ways} />}</Show>
     </Page>
   );

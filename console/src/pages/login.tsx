@@ -30,10 +30,10 @@ export function Login() {
     <main class="login">
       <form onSubmit={submit}>
         <h1>Consort</h1>
-        <p class="dim">This console wants the gateway's token.</p>
-        <TextField label="Token" type="password" autocomplete="current-password" spellcheck={false} value={token} onInput={(event) => setToken(event.currentTarget.value)} error={error && (error.status === 401 ? "this is not the gateway's token" : error.error)} autofocus />
-        <Button kind="primary" type="submit" busy={busy}>Log in</Button>
-        <p class="help"><Hint text="`consort serve` showed it at its first start and keeps it in `~/.local/state/consort/token`." /></p>
+        <p class="dim">Sign in with the gateway's token.</p>
+        <TextField label="Token" type="password" autocomplete="current-password" spellcheck={false} value={token} onInput={(event) => setToken(event.currentTarget.value)} error={error && (error.status === 401 ? "invalid token" : error.error)} autofocus />
+        <Button kind="primary" type="submit" busy={busy}>Sign in</Button>
+        <p class="help"><Hint text="`consort serve` prints the token at its first start and stores it in `~/.local/state/consort/token`." /></p>
       </form>
     </main>
   );

@@ -20,7 +20,7 @@ export function Pins(_: { id: string }) {
   const loaded = useLoad((signal) => get<All>("/pins", signal), [generation.value]);
   const only = route.value.query.get("server") ?? "";
   return (
-    <Page title="Pins" lead={loaded.value?.locked && loaded.value.file ? <>What servers say, against what was agreed to in <code><Text text={loaded.value.file} /></code></> : "What servers say, against what was agreed to."}>
+    <Page title="Pins" lead={loaded.value?.locked && loaded.value.file ? <>Current definitions of servers, compared with <code><Text text={loaded.value.file} /></code></> : "Current definitions of servers, compared with the lock."}>
       <Show from={loaded} lines={8}>{(pins) => (
         <>
           {pins.problem && <Failure error={{ error: pins.problem }} />}
@@ -33,17 +33,17 @@ export function Pins(_: { id: string }) {
   );
 }
 
-const WHY = "A server can say something else tomorrow than when you added it, and models do as they read. A lock keeps what you agreed to.";
+const WHY = "A server can change its tool definitions after you added it, and models follow them. A lock pins the definitions you approved.";
 
 function Unlocked({ pins }: { pins: All }) {
-  if (pins.differences.length) return <div class="notice accent"><p><strong>There is no lock.</strong> {WHY} Read what they say, then agree to it all below, or with <code>consort lock</code>.</p></div>;
-  return <Empty title="There is no lock"><p>{WHY} Write one with:</p><Snippet label="Command" text="consort lock" /></Empty>;
+  if (pins.differences.length) return <div class="notice accent"><p><strong>No lock.</strong> {WHY} Review the definitions, then approve them all below, or with <code>consort lock</code>.</p></div>;
+  return <Empty title="No lock"><p>{WHY} Create one with:</p><Snippet label="Command" text="consort lock" /></Empty>;
 }
 
 function SilentServers({ pins }: { pins: All }) {
   if (!pins.unknown?.length) return null;
   return (
-    <Section title="Nothing is known of">
+    <Section title="Servers without known definitions">
       <ul class="stack tight">{pins.unknown.map(({ server, reason: why }) => <li key={server}><a href={to("servers", server)}><Text text={server} /></a> <span class="dim"><Text text={why} /></span></li>)}</ul>
     </Section>
   );
@@ -61,10 +61,10 @@ function Differences({ pins, only, reload }: { pins: All; only: string; reload: 
   return (
     <>
       {only && <p class="dim">Only <code><Text text={only} /></code>. <button type="button" class="linkish" onClick={() => setQuery({ server: "" })}>{others ? `Show ${count(others, "difference")} of other servers too` : "Show all servers"}</button></p>}
-      {!names.length && <Empty title={pins.unknown?.length ? "As far as is known, everything is as it was agreed to" : "Everything is as it was agreed to"}>A change of a tool, a prompt, instructions or a start command is shown here before it counts.</Empty>}
-      {(names.length > 1 || !pins.locked) && names.length > 0 && <div class="row"><Button kind={pins.locked ? "plain" : "primary"} onClick={() => setAsking(names)}>Agree to all {count([...groups.values()].flat().length, "difference")}</Button></div>}
+      {!names.length && <Empty title={pins.unknown?.length ? "All known definitions match the lock" : "All definitions match the lock"}>Changed tools, prompts, instructions and start commands are listed here and blocked until approved.</Empty>}
+      {(names.length > 1 || !pins.locked) && names.length > 0 && <div class="row"><Button kind={pins.locked ? "plain" : "primary"} onClick={() => setAsking(names)}>Approve all {count([...groups.values()].flat().length, "difference")}</Button></div>}
       {[...groups].map(([server, differences]) => (
-        <Section key={server} title={server} actions={pins.locked && <Button kind="primary" small onClick={() => setAsking([server])}>Agree to {count(differences.length, "difference")}<span class="sr"> of {server}</span></Button>}>
+        <Section key={server} title={server} actions={pins.locked && <Button kind="primary" small onClick={() => setAsking([server])}>Approve {count(differences.length, "difference")}<span class="sr"> of {server}</span></Button>}>
           <Cards differences={differences} />
         </Section>
       ))}
@@ -103,7 +103,7 @@ function One({ difference, open }: { difference: PinDifference; open: boolean })
         <Badge tone={TONES[difference.change]}>{difference.change}</Badge>
         <span class="dim"><Text text={difference.kind} /></span>
         {difference.name && (difference.kind === "tool" ? <a href={to("tools", `${difference.server}.${difference.name}`)}><Text text={difference.name} /></a> : <strong><Text text={difference.name} /></strong>)}
-        {!lines && difference.lines.length > 0 && <button type="button" class="linkish small" onClick={() => showLines(true)}>what it says<span class="sr">: {what}</span></button>}
+        {!lines && difference.lines.length > 0 && <button type="button" class="linkish small" onClick={() => showLines(true)}>definition<span class="sr">: {what}</span></button>}
       </p>
       <Warnings difference={difference} />
       {lines && difference.lines.length > 0 && <Diff lines={difference.lines} label={`What changed in ${what}`} />}
@@ -115,7 +115,7 @@ function Warnings({ difference }: { difference: PinDifference }) {
   if (!difference.warnings.length) return null;
   return (
     <div class="notice bad">
-      <p><Icon name="warn" /> <strong>Attacks look like this. Read it before you agree:</strong></p>
+      <p><Icon name="warn" /> <strong>Suspicious content. Review it before you approve:</strong></p>
       <ul>{difference.warnings.map((warning) => <li key={warning}><Text text={warning} /></li>)}</ul>
     </div>
   );
@@ -133,14 +133,14 @@ function Agree({ servers, pins, close, done, reload }: { servers: string[]; pins
       done();
     } catch (problem) {
       const said = toApiError(problem);
-      setError(said.status === 409 ? new ApiError(409, "it changed meanwhile; close this and look at it again") : said);
+      setError(said.status === 409 ? new ApiError(409, "the definitions changed; close this dialog and review them again") : said);
       setBusy(false);
       if (said.status === 409) reload();
     }
   };
   return (
-    <Confirm title={servers.length === 1 ? `Agree to what ${servers[0]} says now?` : "Agree to what they say now?"} action="Agree" danger={bad.length > 0} busy={busy} close={close} confirm={agree}>
-      <p>{count(meant.length, "difference")} of {servers.join(", ")} will be written into the lock. {pins.locked ? "From then on models read the new words." : "Servers that you add later do not run until somebody agrees to them."}</p>
+    <Confirm title={servers.length === 1 ? `Approve the definitions of ${servers[0]}?` : "Approve these definitions?"} action="Approve" danger={bad.length > 0} busy={busy} close={close} confirm={agree}>
+      <p>{count(meant.length, "difference")} of {servers.join(", ")} will be written into the lock. {pins.locked ? "Models will see the new definitions." : "Servers added later are blocked until approved."}</p>
       {bad.map((difference, at) => (
         <div key={at}><p class="label"><Text text={difference.name ?? difference.kind} /></p><Warnings difference={difference} /></div>
       ))}

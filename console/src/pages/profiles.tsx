@@ -21,7 +21,7 @@ const CONTEXT = 200_000;
 export function Profiles(_: { id: string }) {
   const loaded = useLoad((signal) => get<ProfileReport[]>("/profiles", signal), [generation.value]);
   return (
-    <Page title="Profiles" lead="A profile is a selection of tools with an address of its own. An exposure says how much of it a model sees before its first call.">
+    <Page title="Profiles" lead="A profile is a selection of tools with its own endpoint. Its exposure is the form in which models see the tools.">
       <Show from={loaded} lines={12}>{(profiles) => {
         const most = Math.max(1, ...profiles.flatMap((profile) => profile.exposures.map((one) => one.tokens)));
         return (
@@ -49,7 +49,7 @@ function Card({ profile, most }: { profile: ProfileReport; most: number }) {
         </span>
       </header>
       <table class="exposures" aria-label={`Token cost of ${name} by exposure`}>
-        <thead><tr><th scope="col">exposure</th><th scope="col" class="wide-only"><span class="sr">bar</span></th><th scope="col" class="number">tokens</th><th scope="col" class="number">of 200k</th><th scope="col" class="number">tools seen</th></tr></thead>
+        <thead><tr><th scope="col">exposure</th><th scope="col" class="wide-only"><span class="sr">bar</span></th><th scope="col" class="number">tokens</th><th scope="col" class="number">of 200k</th><th scope="col" class="number">tools listed</th></tr></thead>
         <tbody>
           {profile.exposures.map((one) => (
             <tr key={one.exposure} class={one.chosen ? "chosen" : undefined}>
@@ -73,5 +73,5 @@ servers = ["papers"]
 exposure = "individual"`;
 
 function First() {
-  return <Empty title="No profile of your own yet"><div class="stack first-steps"><p>With these lines in the config, clients can be given a part of it all:</p><Snippet label="Lines for the config" text={LINES} /></div></Empty>;
+  return <Empty title="No profiles"><div class="stack first-steps"><p>Add a profile to the config to expose a selection of tools:</p><Snippet label="Config example" text={LINES} /></div></Empty>;
 }

@@ -27,17 +27,17 @@ export function Prompts({ id }: { id: string }) {
   }, [loaded.value, asked]);
   const chosen = loaded.value?.find((prompt) => prompt.id === id);
   return (
-    <Page wide title="Prompts" lead="Messages that servers have ready, with blanks to fill in.">
+    <Page wide title="Prompts" lead="Prompt templates of all servers.">
       <div class={id ? "split chosen" : "split"}>
         <div class="list-side stack">
           <Keyed label="Prompts" rows={rows} id={(prompt) => prompt.id} chosen={id} href={(prompt) => to("prompts", prompt.id, { q: typed })} about={asked} draw={draw} search={(keys) => (
             <div class="filters"><Search label="Search prompts" value={typed} onInput={(event) => setQuery({ q: event.currentTarget.value })} onKeyDown={keys} /></div>
           )}>
-            <Show from={loaded} lines={8}>{(prompts) => !rows.length && <Empty title={prompts.length ? "No prompt fits" : "No prompts"}>{prompts.length ? "Fewer or other words may find it." : "No server that is ready offers any."}</Empty>}</Show>
+            <Show from={loaded} lines={8}>{(prompts) => !rows.length && <Empty title={prompts.length ? "No matching prompts" : "No prompts"}>{prompts.length ? "Try fewer or other words." : "No connected server provides any."}</Empty>}</Show>
           </Keyed>
         </div>
         <div class="detail-side">
-          {chosen ? <One key={chosen.id} prompt={chosen} /> : id && loaded.value ? <Empty title="There is no such prompt"><a href={to("prompts")}>All prompts</a></Empty> : !id && <Empty title="Choose a prompt">Fill in its blanks and see what a model would be told.</Empty>}
+          {chosen ? <One key={chosen.id} prompt={chosen} /> : id && loaded.value ? <Empty title="Unknown prompt"><a href={to("prompts")}>All prompts</a></Empty> : !id && <Empty title="Select a prompt">Fill in its arguments to render the messages.</Empty>}
         </div>
       </div>
     </Page>
@@ -104,7 +104,7 @@ function One({ prompt }: { prompt: PromptRow }) {
             error={strict && argument.required && !values[argument.name] ? "is required" : undefined}
             value={values[argument.name] ?? ""} change={(value) => setValues((old) => ({ ...old, [argument.name]: value }))} complete={(value, signal) => complete(argument.name, value, signal)} />
         ))}
-        <div class="row"><Button kind="primary" type="submit" busy={busy}>Show the messages</Button>{!prompt.arguments.length && <span class="dim">It has no blanks.</span>}</div>
+        <div class="row"><Button kind="primary" type="submit" busy={busy}>Render</Button>{!prompt.arguments.length && <span class="dim">No arguments.</span>}</div>
       </form>
       {error && <Failure error={error} />}
       {got && (

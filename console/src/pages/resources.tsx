@@ -33,17 +33,17 @@ export function Resources(_: { id: string }) {
   }, [loaded.value, asked]);
   const chosen = loaded.value?.find((each) => each.server === server && each.uri === uri);
   return (
-    <Page wide title="Resources" lead="What servers have to read: files, records, pages.">
+    <Page wide title="Resources" lead="Resources of all servers: files, records, pages.">
       <div class={uri ? "split chosen" : "split"}>
         <div class="list-side stack">
           <Keyed label="Resources" rows={rows} id={(each) => key(each.server, each.uri)} chosen={key(server, uri)} href={(each) => to("resources", undefined, { server: each.server, uri: each.uri, q: typed })} about={asked} draw={draw} search={(keys) => (
             <div class="filters"><Search label="Search resources" value={typed} onInput={(event) => setQuery({ q: event.currentTarget.value })} onKeyDown={keys} /></div>
           )}>
-            <Show from={loaded} lines={8}>{(all) => !rows.length && <Empty title={all.length ? "No resource fits" : "No resources"}>{all.length ? "Fewer or other words may find it." : "No server that is ready offers any."}</Empty>}</Show>
+            <Show from={loaded} lines={8}>{(all) => !rows.length && <Empty title={all.length ? "No matching resources" : "No resources"}>{all.length ? "Try fewer or other words." : "No connected server provides any."}</Empty>}</Show>
           </Keyed>
         </div>
         <div class="detail-side">
-          {!uri ? <Empty title="Choose a resource">Nothing is read before you do.</Empty> : (
+          {!uri ? <Empty title="Select a resource">Its contents are read on request.</Empty> : (
             <article class="stack detail">
               <a class="back" href={to("resources", undefined, { q: typed })}><Icon name="left" /> All resources</a>
               <header class="stack tight">
@@ -91,7 +91,7 @@ function Blanks({ template }: { template: ResourceRow }) {
         <Suggest key={blank.name} label={<Text text={blank.name} />} required={blank.required} error={strict && blank.required && !values[blank.name] ? "is required" : undefined} value={values[blank.name] ?? ""} change={(value) => setValues((old) => ({ ...old, [blank.name]: value }))} complete={(value, signal) => complete(blank.name, value, signal)} />
       ))}
       <p class="help">Reads <code><Text text={address} /></code></p>
-      <div class="row"><Button kind="primary" type="submit">Read it</Button></div>
+      <div class="row"><Button kind="primary" type="submit">Read</Button></div>
     </form>
   );
 }
@@ -102,9 +102,9 @@ function Reader({ server, uri }: { server: string; uri: string }) {
     <>
       <div class="row spread">
         <Watch server={server} uri={uri} updated={read.reload} />
-        <Button small busy={read.loading} onClick={read.reload}>Read again</Button>
+        <Button small busy={read.loading} onClick={read.reload}>Reload</Button>
       </div>
-      <Show from={read} lines={6}>{({ contents }) => (contents.length ? <ResourceContents contents={contents} /> : <p class="dim">It is empty.</p>)}</Show>
+      <Show from={read} lines={6}>{({ contents }) => (contents.length ? <ResourceContents contents={contents} /> : <p class="dim">Empty.</p>)}</Show>
     </>
   );
 }

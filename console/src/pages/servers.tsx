@@ -43,9 +43,9 @@ function Summary({ list }: { list?: ServerReport[] }) {
     <dl class="summary">
       <Fact label="servers ready" value={list && `${ready} of ${wanted}`} />
       <Fact label="tools" value={list && sum((server) => server.tools).toLocaleString("en")} href={to("tools")} />
-      <Fact label="tokens, if all are shown" value={list && sum((server) => server.tokens).toLocaleString("en")} href={to("profiles")} />
+      <Fact label="tokens of all definitions" value={list && sum((server) => server.tokens).toLocaleString("en")} href={to("profiles")} />
       <Fact label={`calls in the last hour${errors ? `, ${count(errors, "error")}` : ""}`} value={list && hour.toLocaleString("en")} href={to("calls")} />
-      <Fact label="calls going on" value={list && String(going.value)} href={to("calls")} />
+      <Fact label="calls in progress" value={list && String(going.value)} href={to("calls")} />
       <Fact label="approvals pending" value={list && String(pendingCount.value)} href={to("approvals")} strong={pendingCount.value > 0} />
     </dl>
   );
@@ -108,12 +108,12 @@ function Row({ server }: { server: ServerReport }) {
 function First() {
   const fixed = session.value?.can_change === false;
   return (
-    <Empty title="No server yet">
+    <Empty title="No servers">
       <div class="stack first-steps">
-        {fixed ? <p>They cannot be added here: <Hint text={session.value?.change_refusal_reason ?? "the gateway does not allow it"} /></p> : <p>Add one from a form, or paste the <code>mcp.json</code> of a client you use. What runs is shown before it runs.</p>}
+        {fixed ? <p>Servers cannot be added here: <Hint text={session.value?.change_refusal_reason ?? "the gateway does not allow it"} /></p> : <p>Add one from a form, or paste the <code>mcp.json</code> of another MCP client. Commands are shown before they run.</p>}
         {!fixed && <div class="row centre"><Button kind="primary" icon="plus" onClick={() => setQuery({ add: "form" })}>Add from a form</Button><ButtonLink href={to("servers", undefined, { add: "paste" })}>Paste an mcp.json</ButtonLink></div>}
-        <p>{fixed ? "Write it into the config that the gateway was started with; it takes changes over:" : <>Or write it into {session.value?.config ? <code>{session.value.config}</code> : "the config"}; the gateway takes changes over:</>}</p>
-        <Snippet label="Lines for the config" text={'[mcp.everything]\ncommand = ["npx", "-y", "@modelcontextprotocol/server-everything"]'} />
+        <p>{fixed ? "Add it to the gateway's config file; changes are reloaded automatically:" : <>Or add it to {session.value?.config ? <code>{session.value.config}</code> : "the config"}; changes are reloaded automatically:</>}</p>
+        <Snippet label="Config example" text={'[mcp.everything]\ncommand = ["npx", "-y", "@modelcontextprotocol/server-everything"]'} />
       </div>
     </Empty>
   );

@@ -50,7 +50,7 @@ function Detail({ tool, view }: { tool: ToolDetail; view: View }) {
       </header>
       <Findings tool={tool} />
       <Pinned tool={tool} />
-      <Tabs label="About this tool" chosen={tab} choose={(next) => setQuery({ tab: next === "try" ? "" : next })} tabs={[
+      <Tabs label="Tool details" chosen={tab} choose={(next) => setQuery({ tab: next === "try" ? "" : next })} tabs={[
         { id: "try", label: "Try it", keep: true, body: () => <Try tool={tool} view={view} /> },
         { id: "definition", label: "Definition", body: () => <Definition tool={tool} /> },
         { id: "rules", label: changes ? `Rules (${changes})` : "Rules", body: () => <Rules tool={tool} /> },
@@ -64,7 +64,7 @@ function Findings({ tool }: { tool: ToolDetail }) {
   // What changed since it was agreed to is shown with its own.
   if (!findings || findings.length === 0 || tool.difference) return null;
   return (
-    <section class="notice warn wide" aria-label="Deserves a look">
+    <section class="notice warn wide" aria-label="Needs review">
       <p><strong>Suspicious definition.</strong> It may be harmless; a model will read it.</p>
       {findings.map((finding) => <p key={finding} class="break"><Icon name="warn" /> <Text text={finding} /></p>)}
     </section>
@@ -75,11 +75,11 @@ function Pinned({ tool }: { tool: ToolDetail }) {
   if (!tool.difference && tool.pin !== "new" && tool.pin !== "withheld") return null;
   const { difference } = tool;
   return (
-    <section class="notice warn wide" aria-label="Changed since it was agreed to">
-      <p><strong>{tool.pin === "new" ? "It came after the lock was written." : tool.pin === "withheld" ? "It is withheld until somebody agrees to it." : "It is not what was agreed to."}</strong></p>
+    <section class="notice warn wide" aria-label="Changed since approval">
+      <p><strong>{tool.pin === "new" ? "It was added after the lock was written." : tool.pin === "withheld" ? "It is blocked until approved." : "Its definition differs from the lock."}</strong></p>
       {difference?.warnings.map((warning) => <p key={warning}><Icon name="warn" /> <Text text={warning} /></p>)}
       {difference && difference.lines.length > 0 && <Diff lines={difference.lines} label="What changed" />}
-      <ButtonLink small href={to("pins", undefined, { server: tool.server })}>See and agree</ButtonLink>
+      <ButtonLink small href={to("pins", undefined, { server: tool.server })}>Review and approve</ButtonLink>
     </section>
   );
 }
@@ -89,8 +89,8 @@ function Definition({ tool }: { tool: ToolDetail }) {
     <div class="stack">
       <dl class="facts">
         <dt>Id</dt><dd class="mono"><Text text={tool.id} /></dd>
-        <dt>For clients</dt><dd class="mono"><Text text={tool.name} /></dd>
-        <dt>At the server</dt><dd class="mono"><Text text={tool.server_name} /></dd>
+        <dt>Exposed to clients</dt><dd class="mono"><Text text={tool.name} /></dd>
+        <dt>On the server</dt><dd class="mono"><Text text={tool.server_name} /></dd>
       </dl>
       <Schema title="Arguments" schema={tool.input_schema} />
       {tool.output_schema !== undefined && <Schema title="Result" schema={tool.output_schema} />}
@@ -116,14 +116,14 @@ function Rules({ tool }: { tool: ToolDetail }) {
     <div class="stack">
       <section class="stack">
         <h3>Policy</h3>
-        <p>{tool.policy ? <Hint text={tool.policy} /> : <span class="dim">No policy is set: everybody who may connect may call it.</span>}</p>
+        <p>{tool.policy ? <Hint text={tool.policy} /> : <span class="dim">No policy is set: every authenticated caller may call it.</span>}</p>
       </section>
       <section class="stack">
-        <h3>From the server to clients</h3>
-        {tool.steps.length === 0 && <p class="dim">No rule changes it. Rules are <code>transforms</code> in the config.</p>}
+        <h3>Transforms</h3>
+        {tool.steps.length === 0 && <p class="dim">No transforms apply. Transforms are <code>transforms</code> in the config.</p>}
         {tool.steps.map((step, at) => (
           <div key={at} class="card stack">
-            <p class="row"><strong>{at + 1}.</strong> <Hint text={step.rule} /> {step.hides && <Badge tone="warn">hides it</Badge>}</p>
+            <p class="row"><strong>{at + 1}.</strong> <Hint text={step.rule} /> {step.hides && <Badge tone="warn">hidden</Badge>}</p>
             {step.changes.map((change, index) => (
               <div key={index} class="change">
                 <p class="label"><Text text={change.member} /></p>

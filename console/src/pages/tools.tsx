@@ -48,7 +48,7 @@ export function Tools({ id }: { id: string }) {
   const names = [...new Set([...(servers.value?.map((each) => each.name) ?? []), ...(server ? [server] : [])])];
 
   return (
-    <Page wide title="Tools" lead={tools && !asked ? `${count(tools.length, "tool")}, ${count(sum(tools), "token")} if a model sees them all` : asked && tools ? `${tools.length === FOUND ? `the first ${FOUND}` : count(tools.length, "tool")} for “${asked}”` : "\u00a0"}>
+    <Page wide title="Tools" lead={tools && !asked ? `${count(tools.length, "tool")}, ${count(sum(tools), "token")} if all are exposed` : asked && tools ? `${tools.length === FOUND ? `the first ${FOUND}` : count(tools.length, "tool")} for “${asked}”` : "\u00a0"}>
       <div class={id ? "split chosen" : "split"}>
         <div class="list-side stack">
           <Keyed label="Tools" rows={rows} id={(tool) => tool.id} chosen={id} href={(tool) => to("tools", tool.id, { q: asked, server, seen, tab: route.value.query.get("tab") ?? "" })} about={`${asked} ${server} ${seen}`} draw={draw} search={(keys) => (
@@ -61,14 +61,14 @@ export function Tools({ id }: { id: string }) {
             {loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
             {!tools && !loaded.error && <Skeleton lines={12} />}
             {tools?.length === 0 && (asked ? (
-              <Empty title="No tool fits">Fewer or other words may find it{server ? <>, or <button type="button" class="linkish" onClick={() => setQuery({ server: "" })}>all servers</button></> : ""}.</Empty>
+              <Empty title="No matching tools">Try fewer or other words{server ? <>, or <button type="button" class="linkish" onClick={() => setQuery({ server: "" })}>all servers</button></> : ""}.</Empty>
             ) : (
-              <Empty title="No tools">{server ? <>This server offers none, or is not ready: <a href={to("servers", server)}>look at it</a>.</> : <>Add a server on the <a href={to("servers")}>servers page</a>, or write one into the config.</>}</Empty>
+              <Empty title="No tools">{server ? <>This server provides none, or is not ready: <a href={to("servers", server)}>open it</a>.</> : <>Add a server on the <a href={to("servers")}>servers page</a>, or add one to the config.</>}</Empty>
             ))}
           </Keyed>
         </div>
         <div class="detail-side">
-          {id ? <ToolDetailView key={`${id} ${seen}`} id={id} view={view} back={to("tools", undefined, { q: asked, server, seen })} /> : <Empty title="Choose a tool">Its form, its definition and what was changed of it are shown here.</Empty>}
+          {id ? <ToolDetailView key={`${id} ${seen}`} id={id} view={view} back={to("tools", undefined, { q: asked, server, seen })} /> : <Empty title="Select a tool">Its form, definition and transforms are shown here.</Empty>}
         </div>
       </div>
     </Page>
@@ -96,7 +96,7 @@ function ToolMarks({ tool }: { tool: ToolRow }) {
       {tool.findings && <Badge tone="warn">look</Badge>}
       {tool.hidden && <Badge>hidden</Badge>}
       {tool.changed && <Badge tone="accent">transformed</Badge>}
-      {(tool.pin === "changed" || tool.pin === "new" || tool.pin === "withheld") && <Badge tone={tool.pin === "withheld" ? "bad" : "warn"}>{tool.pin === "changed" ? "changed" : tool.pin}</Badge>}
+      {(tool.pin === "changed" || tool.pin === "new" || tool.pin === "withheld") && <Badge tone={tool.pin === "withheld" ? "bad" : "warn"}>{tool.pin === "withheld" ? "blocked" : tool.pin}</Badge>}
     </span>
   );
 }

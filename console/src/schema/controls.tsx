@@ -54,8 +54,8 @@ function read(text: string, whole: boolean): unknown {
   const trimmed = text.trim();
   if (!trimmed) return undefined;
   const value = Number(trimmed);
-  if (!Number.isFinite(value) || !/^[+-]?(\d|\.\d)/.test(trimmed) || /^[+-]?0[xob]/i.test(trimmed)) return new Unread(text, whole ? "must be a whole number" : "must be a number");
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return new Unread(text, "is too large to be sent exactly from a browser");
+  if (!Number.isFinite(value) || !/^[+-]?(\d|\.\d)/.test(trimmed) || /^[+-]?0[xob]/i.test(trimmed)) return new Unread(text, whole ? "must be an integer" : "must be a number");
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return new Unread(text, "is too large for a browser to send exactly");
   return value;
 }
 

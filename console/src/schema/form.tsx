@@ -60,7 +60,7 @@ export function SchemaForm({ schema, initial, change, strict = false, plain = fa
   return (
     <div class="schema-form" ref={form}>
       {!plain && !nothing && (
-        <div class="switch" role="group" aria-label="How to write the arguments">
+        <div class="switch" role="group" aria-label="Input mode">
           <button type="button" aria-pressed={raw === undefined} onClick={toForm}>Form</button>
           <button type="button" aria-pressed={raw !== undefined} onClick={() => raw === undefined && setRaw(JSON.stringify(value ?? {}, null, 2))}>JSON</button>
         </div>
@@ -75,7 +75,7 @@ export function SchemaForm({ schema, initial, change, strict = false, plain = fa
           error={broken ? `line ${broken.line}, column ${broken.column}: ${broken.error}` : strict || !problems.length ? undefined : describe(problems[0]!)}
         />
       ) : nothing ? (
-        <p class="dim">It takes no arguments.</p>
+        <p class="dim">No arguments.</p>
       ) : (
         <Forms.Provider value={{ root: schema, messages, shows: (path) => strict || touched.has(path), touch: (path) => touched.has(path) || setTouched(new Set([...touched, path])) }}>
           <Entry schema={typeof schema === "boolean" ? {} : schema} value={value} path="" name="" required depth={0} change={set} />
@@ -83,7 +83,7 @@ export function SchemaForm({ schema, initial, change, strict = false, plain = fa
       )}
       {strict && !broken && problems.length > 0 && (
         <div class="notice bad" role="alert">
-          <p>{problems.length === 1 ? "One thing does not fit:" : `${problems.length} things do not fit:`}</p>
+          <p>{problems.length === 1 ? "One problem:" : `${problems.length} problems:`}</p>
           <ul>
             {problems.slice(0, 12).map((problem) => (
               <li key={problem.path + problem.message}>

@@ -64,21 +64,21 @@ function kindWords(known: Keys, root: JsonSchema, depth = 0): string {
   const or = form.nullable ? " or null" : "";
   switch (form.kind) {
     case "text":
-      return (form.format ? `text (${form.format})` : "text") + or;
+      return (form.format ? `string (${form.format})` : "string") + or;
     case "number":
-      return (form.whole ? "whole number" : "number") + or;
+      return (form.whole ? "integer" : "number") + or;
     case "boolean":
-      return `true or false${or}`;
+      return `boolean${or}`;
     case "options":
       return `one of ${form.options.slice(0, 12).map((option) => JSON.stringify(option.value)).join(", ")}${form.options.length > 12 ? ", …" : ""}${or}`;
     case "const":
       return JSON.stringify(form.value);
     case "list":
-      return (form.item && !form.fixed.length && depth < 3 ? `list of ${kindWords(resolve(form.item, root), root, depth + 1)}` : "list") + or;
+      return (form.item && !form.fixed.length && depth < 3 ? `array of ${kindWords(resolve(form.item, root), root, depth + 1)}` : "array") + or;
     case "choice":
       return `one of ${form.variants.length} variants${or}`;
     case "json":
-      return "anything";
+      return "any value";
     default:
       return form.kind + or;
   }

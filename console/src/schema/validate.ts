@@ -45,7 +45,7 @@ export function same(a: unknown, b: unknown): boolean {
 function check(schema: unknown, value: unknown, path: string, within: Within, found: Wrong[], depth: number) {
   const wrong = (message: string, weight = 1) => void found.push({ path, message, weight });
   if (value instanceof Unread) return wrong(value.why, 5);
-  if (schema === false) return wrong("nothing may be here", 5);
+  if (schema === false) return wrong("no value is allowed", 5);
   if (!isObject(schema) || depth > DEPTH || within.budget.left-- <= 0) return;
   const deeper = (part: unknown, member: unknown, at: string) => check(part, member, at, within, found, depth + 1);
 
@@ -89,7 +89,7 @@ function ofType(type: unknown, value: unknown): boolean {
   }
 }
 
-const KINDS: Record<string, string> = { string: "text", number: "a number", integer: "a whole number", boolean: "true or false", object: "an object", array: "a list", null: "null" };
+const KINDS: Record<string, string> = { string: "a string", number: "a number", integer: "an integer", boolean: "a boolean", object: "an object", array: "an array", null: "null" };
 
 function kinds(type: unknown): string {
   return (Array.isArray(type) ? type : [type]).map((each) => KINDS[String(each)] ?? String(each)).join(" or ");
@@ -113,9 +113,9 @@ function strings(schema: Keys, value: string, wrong: Say) {
 
 function numbers(schema: Keys, value: number, wrong: Say) {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
-  if (typeof minimum === "number" && (exclusiveMinimum === true ? value <= minimum : value < minimum)) wrong(exclusiveMinimum === true ? `must be more than ${minimum}` : `must be at least ${minimum}`);
+  if (typeof minimum === "number" && (exclusiveMinimum === true ? value <= minimum : value < minimum)) wrong(exclusiveMinimum === true ? `must be greater than ${minimum}` : `must be at least ${minimum}`);
   if (typeof maximum === "number" && (exclusiveMaximum === true ? value >= maximum : value > maximum)) wrong(exclusiveMaximum === true ? `must be less than ${maximum}` : `must be at most ${maximum}`);
-  if (typeof exclusiveMinimum === "number" && value <= exclusiveMinimum) wrong(`must be more than ${exclusiveMinimum}`);
+  if (typeof exclusiveMinimum === "number" && value <= exclusiveMinimum) wrong(`must be greater than ${exclusiveMinimum}`);
   if (typeof exclusiveMaximum === "number" && value >= exclusiveMaximum) wrong(`must be less than ${exclusiveMaximum}`);
   if (typeof multipleOf === "number" && multipleOf > 0) {
     const times = value / multipleOf;
@@ -134,7 +134,7 @@ function lists(schema: Keys, value: unknown[], path: string, wrong: Say, deeper:
   const fixed = (old ? schema.items : Array.isArray(schema.prefixItems) ? schema.prefixItems : []) as unknown[];
   const item = old ? schema.additionalItems : schema.items;
   value.forEach((each, at) => deeper(at < fixed.length ? fixed[at] : item, each, step(path, at)));
-  if (schema.contains !== undefined && !value.some((each) => fits(schema.contains, each, root, budget))) wrong("misses an entry of the kind that must be in it");
+  if (schema.contains !== undefined && !value.some((each) => fits(schema.contains, each, root, budget))) wrong("must contain a matching entry");
 }
 
 function objects(schema: Keys, value: Keys, path: string, wrong: Say, deeper: Deeper, { root, budget }: Within, found: Wrong[]) {
@@ -156,9 +156,9 @@ function objects(schema: Keys, value: Keys, path: string, wrong: Say, deeper: De
       known = true;
       deeper(part, value[name], step(path, name));
     }
-    if (!known && schema.additionalProperties === false) found.push({ path: step(path, name), message: "is not known here", weight: 2 });
+    if (!known && schema.additionalProperties === false) found.push({ path: step(path, name), message: "is not an allowed property", weight: 2 });
     else if (!known && schema.additionalProperties !== undefined) deeper(schema.additionalProperties, value[name], step(path, name));
-    if (schema.propertyNames !== undefined && !fits(schema.propertyNames, name, root, budget)) found.push({ path: step(path, name), message: "is not a name that may be used here", weight: 1 });
+    if (schema.propertyNames !== undefined && !fits(schema.propertyNames, name, root, budget)) found.push({ path: step(path, name), message: "is not an allowed property name", weight: 1 });
   }
   if (isObject(schema.dependentRequired)) {
     for (const [name, needed] of Object.entries(schema.dependentRequired)) {
@@ -179,11 +179,11 @@ function combined(schema: Keys, value: unknown, path: string, { root, budget }: 
       const weigh = (result: Wrong[]) => result.reduce((sum, each) => sum + each.weight, 0);
       const nearest = results.reduce((best, result) => (weigh(result) < weigh(best) ? result : best));
       const constants = (schema[key] as unknown[]).map((part) => resolve(part, root)).every((part) => "const" in part);
-      if (constants) wrong("must be one of those that can be chosen", 5);
+      if (constants) wrong("must match one of the variants", 5);
       else for (const each of nearest) found.push({ ...each, path: path + each.path });
-    } else if (key === "oneOf" && good > 1) wrong(`fits ${good} of its variants; it must fit one`);
+    } else if (key === "oneOf" && good > 1) wrong(`matches ${good} variants; exactly one must match`);
   }
-  if (schema.not !== undefined && fits(schema.not, value, root, budget)) wrong(isObject(schema.not) && !Object.keys(schema.not).length ? "nothing may be here" : "is what it must not be");
+  if (schema.not !== undefined && fits(schema.not, value, root, budget)) wrong(isObject(schema.not) && !Object.keys(schema.not).length ? "no value is allowed" : "must not match the schema in `not`");
   if (schema.if !== undefined) {
     const then = fits(schema.if, value, root, budget) ? schema.then : schema.else;
     if (then !== undefined) deeper(then, value, path);

@@ -68,15 +68,15 @@ function DraftForm({ typed, change }: { typed: Typed; change: (typed: Typed) => 
     <div class="stack">
       <div class="two">
         <TextField label="Name" required value={typed.name} help="1 to 64 letters, digits, _ or -" spellcheck={false} onInput={(event) => set({ name: event.currentTarget.value })} />
-        <Select label="What it is" value={typed.kind} options={[{ value: "program", label: "a program on the gateway's machine" }, { value: "url", label: "a URL" }]} onChange={(event) => set({ kind: event.currentTarget.value as Typed["kind"] })} />
+        <Select label="Type" value={typed.kind} options={[{ value: "program", label: "local process (stdio)" }, { value: "url", label: "a URL" }]} onChange={(event) => set({ kind: event.currentTarget.value as Typed["kind"] })} />
       </div>
       {typed.kind === "program" ? (
         <>
           <div class="two">
             <TextField label="Program" required class="mono" placeholder="npx" value={typed.program} spellcheck={false} onInput={(event) => set({ program: event.currentTarget.value })} />
-            <TextField label="Folder" class="mono" help="where it runs; the gateway's own if empty" value={typed.folder} spellcheck={false} onInput={(event) => set({ folder: event.currentTarget.value })} />
+            <TextField label="Folder" class="mono" help="working directory; the gateway's if empty" value={typed.folder} spellcheck={false} onInput={(event) => set({ folder: event.currentTarget.value })} />
           </div>
-          <TextArea label="Arguments, one a line" class="code" rows={3} placeholder={"-y\n@modelcontextprotocol/server-everything"} value={typed.args} onInput={(event) => set({ args: event.currentTarget.value })} />
+          <TextArea label="Arguments, one per line" class="code" rows={3} placeholder={"-y\n@modelcontextprotocol/server-everything"} value={typed.args} onInput={(event) => set({ args: event.currentTarget.value })} />
           <Pairs label="Variables" one="variable" pairs={typed.variables} change={(variables) => set({ variables })} />
         </>
       ) : (
@@ -97,11 +97,11 @@ function Pairs({ label, one, pairs, change }: { label: string; one: string; pair
         <div class="pair" key={at}>
           <TextField label={`Name of ${one} ${at + 1}`} hideLabel class="mono" placeholder="NAME" value={pair.name} spellcheck={false} onInput={(event) => change(pairs.with(at, { ...pair, name: event.currentTarget.value }))} />
           <TextField label={`Value of ${one} ${at + 1}`} hideLabel class="mono" placeholder="value" value={pair.value} spellcheck={false} onInput={(event) => change(pairs.with(at, { ...pair, value: event.currentTarget.value }))} />
-          <IconButton icon="close" label={`Take out ${one} ${at + 1}`} onClick={() => change(pairs.toSpliced(at, 1))} />
+          <IconButton icon="close" label={`Remove ${one} ${at + 1}`} onClick={() => change(pairs.toSpliced(at, 1))} />
         </div>
       ))}
       <div class="row"><Button small icon="plus" onClick={() => change([...pairs, { name: "", value: "" }])}>Add a {one}</Button></div>
-      {pairs.length > 0 && <p class="help">Values are written into the config file. <Hint text="A secret stays out of it as `${NAME}`: it is then taken from the gateway's environment." /></p>}
+      {pairs.length > 0 && <p class="help">Values are written into the config file. <Hint text="For secrets, use a reference such as `${NAME}`, read from the gateway's environment." /></p>}
     </fieldset>
   );
 }
@@ -113,18 +113,18 @@ const EXAMPLE = `{
 }`;
 
 function Paste({ text, change }: { text: string; change: (text: string) => void }) {
-  return <TextArea label="An mcp.json, or one entry of it" class="code" rows={9} placeholder={EXAMPLE} value={text} help="As Claude, Cursor, VS Code and others keep it." onInput={(event) => change(event.currentTarget.value)} />;
+  return <TextArea label="An mcp.json, or one entry of it" class="code" rows={9} placeholder={EXAMPLE} value={text} help="In the format of Claude, Cursor, VS Code and other clients." onInput={(event) => change(event.currentTarget.value)} />;
 }
 
 function Preview({ drafts, error, asked, checking }: { drafts?: ServerDraft[]; error?: ApiError; asked: boolean; checking: boolean }) {
   return (
-    <section class="preview" aria-label="What would be added" aria-busy={asked && checking}>
-      <h3>What would be added</h3>
+    <section class="preview" aria-label="Preview" aria-busy={asked && checking}>
+      <h3>Preview</h3>
       <div aria-live="polite" class="stack">
-        {!asked && <p class="dim">Nothing yet. Nothing is started while you type.</p>}
+        {!asked && <p class="dim">Nothing to preview. No server is started before you add it.</p>}
         {asked && error && !checking && <Failure error={error} />}
-        {asked && checking && !drafts && !error && <p class="dim">Reading it…</p>}
-        {asked && drafts?.length === 0 && <p class="dim">No server is in this text.</p>}
+        {asked && checking && !drafts && !error && <p class="dim">Validating…</p>}
+        {asked && drafts?.length === 0 && <p class="dim">No server found.</p>}
         {asked && drafts?.map((draft) => <DraftCard key={draft.name} draft={draft} />)}
       </div>
     </section>
@@ -139,7 +139,7 @@ function DraftCard({ draft }: { draft: ServerDraft }) {
       {draft.command && <p class="small"><span class="dim">Variables:</span> <Names names={draft.env} none="none" /></p>}
       {draft.url && <p class="small"><span class="dim">Headers:</span> <Names names={draft.headers} none="none" /></p>}
       <Problems problems={draft.problems} />
-      {draft.exists && <p class="small">There is a server <code><Text text={draft.name} /></code> already. Choose another name, or remove that one first.</p>}
+      {draft.exists && <p class="small">A server named <code><Text text={draft.name} /></code> already exists. Choose another name, or remove that one first.</p>}
     </article>
   );
 }
@@ -166,9 +166,9 @@ function Commit({ text, drafts, closed, close }: { text?: string; drafts?: Serve
   };
   return (
     <div class="stack commit">
-      {!!drafts?.length && !sound && <p class="small dim">What cannot be added must be mended or taken out first.</p>}
-      {sound && programs > 0 && <p class="notice warn">{programs === 1 ? "This program will run" : `These ${programs} programs will run`} on the gateway's machine, with the gateway's rights: its files, its network, its secrets. Add only what you trust.</p>}
-      {sound && guarded && !closed && <TextField label="Token" type="password" autocomplete="current-password" spellcheck={false} value={token} help="The gateway's token, once more: whoever adds a server can run any program." onInput={(event) => setToken(event.currentTarget.value)} />}
+      {!!drafts?.length && !sound && <p class="small dim">Fix or remove the invalid servers first.</p>}
+      {sound && programs > 0 && <p class="notice warn">{programs === 1 ? "This command will run" : `These ${programs} commands will run`} on the gateway's machine, with the gateway's rights: its files, its network, its secrets. Add only what you trust.</p>}
+      {sound && guarded && !closed && <TextField label="Token" type="password" autocomplete="current-password" spellcheck={false} value={token} help="Enter the gateway's token again: adding a server can run any program." onInput={(event) => setToken(event.currentTarget.value)} />}
       {error && <Failure error={error} />}
       <div class="row end">
         <Button onClick={close}>Cancel</Button>

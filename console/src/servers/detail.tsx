@@ -46,13 +46,13 @@ function Detail({ server }: { server: ServerDetail }) {
       <section class="card server-facts" aria-label="State">
         <dl class="facts">
           <dt>State</dt><dd><StateBadge state={server.state} /> <span class="dim small">since {ago(server.since)}</span></dd>
-          <dt>Calls itself</dt><dd>{server.title ? <Text text={server.title} /> : <span class="dim">not told</span>}</dd>
-          <dt>Speaks</dt><dd><Talks server={server} /></dd>
+          <dt>Server name</dt><dd>{server.title ? <Text text={server.title} /> : <span class="dim">unknown</span>}</dd>
+          <dt>Protocol</dt><dd><Talks server={server} /></dd>
           <dt>Restarts</dt><dd class="number">{server.restarts}</dd>
           <dt>Definitions</dt><dd class="number">{count(server.tokens, "token")}</dd>
         </dl>
         <dl class="facts">
-          <dt>Offers</dt>
+          <dt>Catalog</dt>
           <dd class="links">
             <a href={to("tools", undefined, from)}>{count(server.tools, "tool")}</a>
             <a href={to("prompts", undefined, from)}>{count(server.prompts, "prompt")}</a>
@@ -63,23 +63,23 @@ function Detail({ server }: { server: ServerDetail }) {
         </dl>
       </section>
       {(server.command || server.url) && (
-        <Section title={server.url ? "Where it is" : "What runs"} actions={<Copy text={server.url ?? JSON.stringify(server.command)} label={server.url ? "Copy" : "Copy as JSON"} />}>
+        <Section title={server.url ? "URL" : "Command"} actions={<Copy text={server.url ?? JSON.stringify(server.command)} label={server.url ? "Copy" : "Copy as JSON"} />}>
           <Command command={server.command} folder={server.cwd} url={server.url} />
           <dl class="facts">
-            {server.command && <><dt>Variables</dt><dd><Names names={server.env} none="none beside the harmless ones" /></dd></>}
+            {server.command && <><dt>Environment variables</dt><dd><Names names={server.env} none="only the default ones" /></dd></>}
             {server.url && <><dt>Headers</dt><dd><Names names={server.headers} none="none" /></dd></>}
           </dl>
         </Section>
       )}
-      <Section title="Its own endpoint">
-        <p class="dim">This server alone, for a client that needs no more: same token, same rules. <a href={to("connect")}>How to connect</a></p>
+      <Section title="Endpoint of this server">
+        <p class="dim">For clients that need only this server; same token and rules. <a href={to("connect")}>Connect a client</a></p>
         <Snippet label="Endpoint" text={endpoint} />
       </Section>
       {server.transport === "stdio" && <Stderr text={server.stderr} />}
       {server.instructions && (
-        <Section title="What it tells models">
-          <p class="dim">Its own words, unverified.</p>
-          <div class="block wrap" tabIndex={0} role="region" aria-label="What it tells models"><Long text={server.instructions} limit={2000} /></div>
+        <Section title="Instructions">
+          <p class="dim">Written by the server, unverified.</p>
+          <div class="block wrap" tabIndex={0} role="region" aria-label="Instructions"><Long text={server.instructions} limit={2000} /></div>
         </Section>
       )}
     </>
@@ -98,8 +98,8 @@ function Stderr({ text }: { text: string }) {
     following.current = element.scrollHeight - element.scrollTop - element.clientHeight < 30;
   };
   return (
-    <Section title="What it says on stderr" actions={text && <Copy text={text} />}>
-      {text ? <pre ref={block} onScroll={look} class="block wrap stderr" tabIndex={0} role="region" aria-label="stderr, its last lines"><Text text={text} /></pre> : <p class="dim">Nothing so far.</p>}
+    <Section title="Standard error" actions={text && <Copy text={text} />}>
+      {text ? <pre ref={block} onScroll={look} class="block wrap stderr" tabIndex={0} role="region" aria-label="Last lines of standard error"><Text text={text} /></pre> : <p class="dim">No output.</p>}
     </Section>
   );
 }
@@ -108,16 +108,16 @@ type Act = "connect" | "disconnect" | "restart" | "disable";
 
 const DONE: Record<Act, (name: string) => string> = {
   connect: (name) => `Connecting to ${name}`,
-  disconnect: (name) => `${name} is disconnected; the next call of it connects again`,
+  disconnect: (name) => `${name} disconnected; the next call reconnects`,
   restart: (name) => `Restarting ${name}`,
-  disable: (name) => `${name} is disabled; its tools are no longer on offer`,
+  disable: (name) => `${name} disabled; its tools are no longer exposed`,
 };
 
 const ABOUT: Record<Act, string> = {
-  connect: "Start it, or connect to it, and read what it offers",
-  disconnect: "Let calls end, then close the connection; a program is stopped",
-  restart: "Disconnect, then connect anew",
-  disable: "Disconnect, and take its tools off the offer until it is connected again",
+  connect: "Start or connect to the server and read its listings",
+  disconnect: "Wait for calls to end, then close the connection; a local process is stopped",
+  restart: "Disconnect, then reconnect",
+  disable: "Disconnect and hide its tools until it is connected again",
 };
 
 function fitting(server: ServerDetail): Act[] {
@@ -133,7 +133,7 @@ function Actions({ server }: { server: ServerDetail }) {
   const [busy, setBusy] = useState<Act | undefined>(undefined);
   const [error, setError] = useState<ApiError | undefined>(undefined);
   const [removing, setRemoving] = useState(false);
-  if (server.transport === "local") return <p class="dim small">Built in: always there.</p>;
+  if (server.transport === "local") return <p class="dim small">Built in: always available.</p>;
   const act = async (what: Act) => {
     setBusy(what);
     setError(undefined);
@@ -145,14 +145,14 @@ function Actions({ server }: { server: ServerDetail }) {
     }
     setBusy(undefined);
   };
-  const words = (what: Act) => (what === "connect" && server.state === "failed" ? "Try again" : what === "connect" && server.state === "disabled" ? "Enable and connect" : what[0]!.toUpperCase() + what.slice(1));
+  const words = (what: Act) => (what === "connect" && server.state === "failed" ? "Retry" : what === "connect" && server.state === "disabled" ? "Enable and connect" : what[0]!.toUpperCase() + what.slice(1));
   return (
     <div class="stack tight">
       <div class="row">
         {fitting(server).map((what) => <Button key={what} title={ABOUT[what]} busy={busy === what} disabled={!!busy} onClick={() => act(what)}>{words(what)}</Button>)}
         {server.removable && <Button onClick={() => setRemoving(true)}>Remove…</Button>}
       </div>
-      {!server.removable && session.value?.change_refusal_reason && <p class="small dim">It cannot be removed here: <Hint text={session.value.change_refusal_reason} /></p>}
+      {!server.removable && session.value?.change_refusal_reason && <p class="small dim">Cannot be removed here: <Hint text={session.value.change_refusal_reason} /></p>}
       {error && <Failure error={error} />}
       {removing && <Remove server={server} close={() => setRemoving(false)} />}
     </div>
@@ -176,7 +176,7 @@ function Remove({ server, close }: { server: ServerDetail; close: () => void }) 
   };
   return (
     <Confirm title={`Remove ${plain(server.name)}?`} action="Remove" danger busy={busy} close={close} confirm={remove}>
-      <p>It is disconnected, {count(server.tools, "tool")} {server.tools === 1 ? "is" : "are"} no longer on offer, and its entry is taken out of {session.value?.config ? <code>{session.value.config}</code> : "the config file"}. To have it back, add it again.</p>
+      <p>It is disconnected, {count(server.tools, "tool")} {server.tools === 1 ? "is" : "are"} no longer exposed, and its entry is removed from {session.value?.config ? <code>{session.value.config}</code> : "the config file"}. To restore it, add it again.</p>
       {error && <Failure error={error} />}
     </Confirm>
   );

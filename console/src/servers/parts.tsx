@@ -20,7 +20,7 @@ export function Offers({ server }: { server: ServerReport }) {
 export function Latency({ server }: { server: ServerReport }) {
   const last = server.latencies.at(-1);
   const most = Math.max(...server.latencies, 0);
-  const label = last === undefined ? "no calls yet" : `latency of the last ${count(server.latencies.length, "call")}: last ${duration(last * 1000)}, most ${duration(most * 1000)}`;
+  const label = last === undefined ? "no calls" : `latency of the last ${count(server.latencies.length, "call")}: last ${duration(last * 1000)}, most ${duration(most * 1000)}`;
   return (
     <div class="latency" title={label}>
       <Spark values={server.latencies} label={label} />

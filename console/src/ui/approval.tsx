@@ -42,9 +42,9 @@ function wrong(text: string): string | undefined {
   if (!text.trim()) return undefined;
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? undefined : "arguments are an object: { … }";
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? undefined : "arguments must be an object: { … }";
   } catch (error) {
-    return `this is not JSON: ${(error as Error).message}`;
+    return `not JSON: ${(error as Error).message}`;
   }
 }
 
@@ -83,10 +83,10 @@ export function Approval({ request, busy, answer }: AnswerProps) {
   return (
     <div class="stack approval">
       <p class="break asked"><Hint text={words} /></p>
-      {typed !== undefined && <TextArea label="Arguments" class="code" rows={Math.min(12, Math.max(3, typed.split("\n").length))} value={typed} error={problem} help={typed !== first ? "Changed: these are sent instead." : given ? undefined : "Empty sends them as shown above."} onInput={(event) => setTyped(event.currentTarget.value)} />}
+      {typed !== undefined && <TextArea label="Arguments" class="code" rows={Math.min(12, Math.max(3, typed.split("\n").length))} value={typed} error={problem} help={typed !== first ? "Edited: these arguments are sent instead." : given ? undefined : "Leave empty to send them as shown above."} onInput={(event) => setTyped(event.currentTarget.value)} />}
       {denying ? (
         <form class="stack" onSubmit={(event) => { event.preventDefault(); send("deny"); }}>
-          <TextField label="Reason, which the caller is told" value={reason} autofocus onInput={(event) => setReason(event.currentTarget.value)} />
+          <TextField label="Reason for the caller" value={reason} autofocus onInput={(event) => setReason(event.currentTarget.value)} />
           <div class="row"><Button kind="danger" type="submit" busy={busy}>Deny</Button><Button kind="quiet" onClick={() => setDenying(false)}>Back</Button></div>
         </form>
       ) : (

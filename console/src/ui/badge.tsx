@@ -28,19 +28,19 @@ export function StateBadge({ state }: { state: ServerState }) {
 export function AnnotationBadges({ annotations }: { annotations: ToolHints }) {
   return (
     <>
-      {annotations.read_only === true && <Badge tone="good" title="it says that it changes nothing">read only</Badge>}
-      {annotations.read_only !== true && annotations.destructive === true && <Badge tone="bad" title="it says that it may destroy or overwrite">destructive</Badge>}
-      {annotations.idempotent === true && <Badge title="it says that a second call with the same arguments changes nothing more">idempotent</Badge>}
-      {annotations.open_world === true && <Badge title="it says that it reaches out into the world">open world</Badge>}
+      {annotations.read_only === true && <Badge tone="good" title="readOnlyHint: declared by the server">read only</Badge>}
+      {annotations.read_only !== true && annotations.destructive === true && <Badge tone="bad" title="destructiveHint: declared by the server">destructive</Badge>}
+      {annotations.idempotent === true && <Badge title="idempotentHint: declared by the server">idempotent</Badge>}
+      {annotations.open_world === true && <Badge title="openWorldHint: declared by the server">open world</Badge>}
     </>
   );
 }
 
 const PINS: Record<PinState, [Tone, string, string]> = {
-  agreed: ["good", "agreed", "as it was agreed to"],
-  changed: ["warn", "changed since agreed", "its definition is no longer the one that was agreed to"],
-  new: ["accent", "not agreed yet", "it came after the lock was written"],
-  withheld: ["bad", "withheld", "kept from clients until it is agreed to"],
+  agreed: ["good", "approved", "matches the lock"],
+  changed: ["warn", "changed since approval", "its definition differs from the lock"],
+  new: ["accent", "not approved", "added after the lock was written"],
+  withheld: ["bad", "blocked", "blocked until approved"],
   unlocked: ["neutral", "no lock", "there is no lock file"],
 };
 

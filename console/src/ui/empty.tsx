@@ -15,7 +15,7 @@ export function Failure({ error, retry }: { error: ApiError | { error: string; h
     <div class="notice bad" role="alert">
       <p><Hint text={error.error} /></p>
       {error.hint && <p class="dim"><Hint text={error.hint} /></p>}
-      {retry && <Button small onClick={retry}>Try again</Button>}
+      {retry && <Button small onClick={retry}>Retry</Button>}
     </div>
   );
 }

@@ -56,13 +56,13 @@ export function PendingRequestCard({ request, done, bare }: { request: PendingRe
 export function requestTitle({ kind, server }: PendingRequest): string {
   switch (kind) {
     case "approval":
-      return "May this call be made?";
+      return "Approve this call?";
     case "sampling":
-      return `${server ?? "A server"} wants to use the model`;
+      return `${server ?? "A server"} requests a completion from the model`;
     case "model":
-      return "The model asks";
+      return "Question from the model";
     default:
-      return `${server ?? "A server"} asks`;
+      return `${server ?? "A server"} requests input`;
   }
 }
 
@@ -87,7 +87,7 @@ function Reply({ request, busy, answer }: AnswerProps) {
         setProblems(wrong.length);
       }} />}
       <div class="row">
-        <Button kind="primary" type="submit" busy={busy}>{request.url ? "I have done it" : request.schema ? "Send" : "Accept"}</Button>
+        <Button kind="primary" type="submit" busy={busy}>{request.url ? "Done" : request.schema ? "Send" : "Accept"}</Button>
         <Button busy={busy} onClick={() => answer({ action: "decline" })}>Decline</Button>
         <Button kind="quiet" busy={busy} onClick={() => answer({ action: "cancel" })}>Dismiss</Button>
       </div>
@@ -102,7 +102,7 @@ function Page({ url }: { url: string }) {
     <div class="notice warn">
       <p>You are asked to open a page{safe ? <> at <strong><Text text={new URL(safe).host} /></strong></> : ""}. Open it only if you expected this.</p>
       <p class="break mono"><Text text={url} /></p>
-      {safe ? <ButtonLink small href={safe} target="_blank" rel="noopener noreferrer">Open the page</ButtonLink> : <p>It is not opened from here: it is neither http nor https.</p>}
+      {safe ? <ButtonLink small href={safe} target="_blank" rel="noopener noreferrer">Open the page</ButtonLink> : <p>Not opened: not an http or https URL.</p>}
     </div>
   );
 }

@@ -22,7 +22,7 @@ export function RejectedChanges() {
     setFailed(undefined);
     try {
       const report = await post<ReloadReport>("/reload", { accept });
-      if (!report.rejected.length) say(report.changes.length ? `In force: ${report.changes.join("; ")}` : "In force as it is now");
+      if (!report.rejected.length) say(report.changes.length ? `In effect: ${report.changes.join("; ")}` : "Accepted");
     } catch (error) {
       setFailed(toApiError(error));
     }
@@ -30,16 +30,16 @@ export function RejectedChanges() {
   return (
     <div class="rejected-changes notice bad" role="alert">
       {changes.map((change) => <p key={change.part}><strong>{TITLES[change.part] ?? "Change rejected"}:</strong> <Hint text={change.reason} /></p>)}
-      <p class="dim">The previous version stays in force.</p>
+      <p class="dim">The previous version stays in effect.</p>
       {failed && <Failure error={failed} />}
       <div class="row">
-        <Button small onClick={() => reload(false)}>Read again</Button>
+        <Button small onClick={() => reload(false)}>Reload</Button>
         {changes.some((change) => change.acceptable) && <Button small kind="danger" onClick={() => setAsking(true)}>Accept…</Button>}
       </div>
       {asking && (
         <Confirm title="Accept the change?" action="Accept" danger close={() => setAsking(false)} confirm={() => reload(true)}>
           {changes.filter((change) => change.acceptable).map((change) => <p key={change.part}><Hint text={change.reason} /></p>)}
-          <p>From then on it is in force as the files are now.</p>
+          <p>The files take effect as they are now.</p>
         </Confirm>
       )}
     </div>

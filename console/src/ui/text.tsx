@@ -10,7 +10,7 @@ export function Text({ text }: { text: string }) {
     <>
       {found.map((piece) =>
         piece.hidden ? (
-          <span class="unseen" title="a character that cannot be seen">{piece.text}</span>
+          <span class="unseen" title="invisible character">{piece.text}</span>
         ) : (
           piece.text
         ),

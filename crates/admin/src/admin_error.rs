@@ -67,8 +67,8 @@ impl AdminError {
 
     /// The refusal of a request without a caller.
     pub(crate) fn unauthenticated() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "nobody is logged in")
-            .hint("show the token: POST it to /api/session, or send it as a bearer token")
+        Self::new(StatusCode::UNAUTHORIZED, "not signed in")
+            .hint("sign in with POST /api/session, or send the token as a bearer token")
     }
 
     /// An internal error.

@@ -98,11 +98,11 @@ pub(crate) async fn find_agent(
     if let Some(agent) = agents.default_agent().await.filter(|agent| agent.settings.name == name) {
         return Ok(prepare_agent(agent, caller));
     }
-    let error = format!("nobody called `{name}` can be asked");
+    let error = format!("unknown agent or model `{name}`");
     let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, error);
     Err(match near {
         Some(near) => refusal.hint(format!("did you mean `{near}`?")),
-        None => refusal.hint("see /api/agents for the available ones"),
+        None => refusal.hint("list them with GET /api/agents"),
     })
 }
 

@@ -269,7 +269,7 @@ mod tests {
         let pending = Arc::new(PendingRequests::default());
         let attended = attended(&pending);
         let error = consort_core::end(attended.call(call(false))).await.unwrap_err();
-        assert!(error.to_string().contains("this client cannot ask one"), "{error}");
+        assert!(error.to_string().contains("this client cannot ask its user"), "{error}");
         let _presence = pending.register_console();
         let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());

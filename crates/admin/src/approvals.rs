@@ -17,7 +17,7 @@ pub(crate) fn routes() -> Vec<ApiRoute> {
     vec![
         get(
             "/api/pending-requests",
-            "Lists pending requests for a person: approvals, elicitations, sampling.",
+            "Lists pending requests for a user: approvals, elicitations, sampling.",
             list,
         ),
         post("/api/pending-requests/{id}", "Answers a pending request.", answer),
@@ -57,8 +57,8 @@ async fn answer(
 ) -> Result<EmptyResponse, AdminError> {
     let pending = &state.0.pending;
     let gone = || {
-        let refusal = AdminError::not_found("no such question waits");
-        refusal.hint("it was answered elsewhere, or has ended")
+        let refusal = AdminError::not_found("unknown request");
+        refusal.hint("it was answered elsewhere, or its call ended")
     };
     let id = context.at.first().map(String::as_str).unwrap_or_default();
     let request = pending.get(id).ok_or_else(gone)?;
@@ -67,7 +67,8 @@ async fn answer(
         let content = Value::Object(input.content.unwrap_or_default());
         if let Some(schema) = &request.schema {
             let wrong = |errors: Vec<String>| {
-                let error = format!("the answer does not fit: {}", errors.join("; "));
+                let error =
+                    format!("the response does not match the request: {}", errors.join("; "));
                 AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, error)
             };
             let (schema, filled) = (to_json(schema), to_json(&content));
@@ -75,7 +76,7 @@ async fn answer(
             let checked = tokio::task::spawn_blocking(move || {
                 check_value(&schema, &filled, &SchemaLimits::default())
             });
-            let failed = |_| vec!["it cannot be checked".to_owned()];
+            let failed = |_| vec!["it cannot be validated".to_owned()];
             checked.await.map_err(failed).flatten().map_err(wrong)?;
             answer["content"] = content;
         }

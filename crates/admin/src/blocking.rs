@@ -8,6 +8,6 @@ use crate::admin_error::AdminError;
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, AdminError> {
-    let failed = |_| AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "it broke off");
+    let failed = |_| AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "the task panicked");
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }

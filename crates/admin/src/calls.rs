@@ -219,8 +219,8 @@ async fn list(
     let most = limit.clamp(1, MOST[0]);
     let before = match &filter.before {
         Some(text) => Some(parse_call_id(text).ok_or_else(|| {
-            AdminError::bad_request(format!("`{text}` is the id of no call"))
-                .hint("use `more` of the last page")
+            AdminError::bad_request(format!("`{text}` is not a call id"))
+                .hint("use `more` of the previous page")
         })?),
         None => None,
     };
@@ -229,8 +229,8 @@ async fn list(
         && !OutcomeClass::WORDS.contains(&outcome.as_str())
     {
         let known = OutcomeClass::WORDS.join(", ");
-        let refusal = AdminError::bad_request(format!("`{outcome}` is no outcome"));
-        return Err(refusal.hint(format!("one of {known}, or {RUNNING}")));
+        let refusal = AdminError::bad_request(format!("unknown outcome `{outcome}`"));
+        return Err(refusal.hint(format!("expected one of {known}, or {RUNNING}")));
     }
     let running_only = filter.outcome.as_deref() == Some(RUNNING);
     let mut filter = LedgerSearch {
@@ -284,7 +284,7 @@ async fn one(
     context: RequestContext,
     _: NoInput,
 ) -> Result<JsonResponse<CallDetail>, AdminError> {
-    let gone = || AdminError::not_found("no such call is known").hint("it may be too long ago");
+    let gone = || AdminError::not_found("unknown call").hint("its record may have been dropped");
     let number = context.at.first().and_then(|text| parse_call_id(text)).ok_or_else(gone)?;
     if let Some(call) = state.0.records.feed.get(number) {
         return Ok(JsonResponse((&call).into()));
@@ -316,7 +316,7 @@ async fn stats(
 ) -> Result<JsonResponse<CallStatistics>, AdminError> {
     let minutes = window.minutes.unwrap_or(60);
     if !(1..=1440).contains(&minutes) {
-        return Err(AdminError::bad_request("`minutes` is from 1 to 1440"));
+        return Err(AdminError::bad_request("`minutes` must be from 1 to 1440"));
     }
     let (inner, most) = (&state.0, state.active().limits.console.records);
     Ok(JsonResponse(inner.statistics.stats(&inner.records, minutes, most).await?))

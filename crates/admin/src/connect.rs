@@ -116,13 +116,15 @@ fn clients(active: &ActiveConfig, profile: Option<&str>, locked: bool) -> Vec<Cl
     );
     clients.push(client(
         "mcp-json",
-        "Any client with an mcp.json",
+        "Other clients with an mcp.json",
         Some("mcp.json".to_owned()),
         any,
     ));
-    clients.extend(stdio(active, profile).map(|text| {
-        client("stdio", "Without a gateway (stdio)", Some("mcp.json".to_owned()), text)
-    }));
+    clients.extend(
+        stdio(active, profile).map(|text| {
+            client("stdio", "Local process (stdio)", Some("mcp.json".to_owned()), text)
+        }),
+    );
     clients
 }
 

@@ -74,7 +74,7 @@ impl From<StoreError> for AdminError {
         let refusal = Self::new(status, format!("{error}{}", cause.unwrap_or_default()));
         match &error {
             StoreError::InUse { .. } => {
-                refusal.hint("another process uses it; wait for its end, or continue in a copy")
+                refusal.hint("another process uses it; wait until it ends, or continue in a copy")
             }
             _ => error.hint().into_iter().fold(refusal, Self::hint),
         }
@@ -83,8 +83,8 @@ impl From<StoreError> for AdminError {
 
 /// The refusal while a run is in progress in the conversation.
 fn busy(id: &ConversationId) -> AdminError {
-    let error = format!("a run is on in conversation `{id}`");
-    AdminError::new(StatusCode::CONFLICT, error).hint("wait for its end, or stop it")
+    let error = format!("a run is in progress in conversation `{id}`");
+    AdminError::new(StatusCode::CONFLICT, error).hint("wait until it ends, or stop it")
 }
 
 /// Parses the id of the requested conversation.
@@ -97,8 +97,9 @@ fn conversation_id(context: &RequestContext) -> Result<ConversationId, AdminErro
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, AdminError> {
-    let broken =
-        |_| AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "the store cannot be asked");
+    let broken = |_| {
+        AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "the conversation store is unavailable")
+    };
     Ok(tokio::task::spawn_blocking(work).await.map_err(broken)??)
 }
 
@@ -180,8 +181,8 @@ struct NextMessage {
 
 fn user_message(text: &str) -> Result<Vec<ChatMessage>, AdminError> {
     if text.trim().is_empty() {
-        let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nothing is said");
-        return Err(refusal.hint("write something as `text`"));
+        let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "empty message");
+        return Err(refusal.hint("set `text`"));
     }
     Ok(vec![ChatMessage::user(text)])
 }
@@ -191,7 +192,8 @@ async fn run_detached<T: Send + 'static>(
     state: &AdminState,
     work: impl Future<Output = Result<T, AdminError>> + Send + 'static,
 ) -> Result<T, AdminError> {
-    let broken = |_| AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
+    let broken =
+        |_| AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down");
     state.0.runs.handle.spawn(work).await.map_err(broken)?
 }
 
@@ -256,13 +258,15 @@ fn can_go_on(conversation: &InHand) -> Result<(), AdminError> {
     let refusal = |error: &str| AdminError::new(StatusCode::CONFLICT, error);
     let outcome = conversation.outcome();
     if outcome == Some(RunStatus::Waiting) && !conversation.open_questions().is_empty() {
-        return Err(refusal("it waits for an answer").hint("answer its request, or send a message"));
+        return Err(
+            refusal("it is waiting for an answer").hint("answer its request, or send a message")
+        );
     }
     let said = conversation.messages().last().is_none_or(|last| {
         last.role == consort_models::MessageRole::Assistant && last.calls().next().is_none()
     });
     if outcome == Some(RunStatus::Completed) || said && !conversation.is_unfinished() {
-        return Err(refusal("nothing to resume").hint("say more"));
+        return Err(refusal("nothing to resume").hint("send a message"));
     }
     Ok(())
 }
@@ -274,7 +278,11 @@ async fn previous_agent(
     caller: &consort_core::Caller,
 ) -> Result<consort_agent::Agent, AdminError> {
     let Some(began) = run.parameters() else {
-        let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, "nobody answered before");
+        let refusal = AdminError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "no agent has answered in this \
+            conversation",
+        );
         return Err(refusal.hint("set `agent` to the name of an agent or a model"));
     };
     let found = agents::find_agent(agents, &began.agent, caller).await;

@@ -95,7 +95,7 @@ impl AdminState {
         if let Some(server) = known.iter().find(|server| server.as_str() == name) {
             return Ok((*server).clone());
         }
-        let refusal = AdminError::not_found(format!("no server `{name}` is known"));
+        let refusal = AdminError::not_found(format!("unknown server `{name}`"));
         let near = nearest(name, known.iter().map(|server| server.as_str()));
         Err(match near.first() {
             Some(near) => refusal.hint(format!("did you mean `{near}`?")),

@@ -21,6 +21,6 @@ pub(crate) async fn search_ledger(
             let refusal = AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
             Err(refusal.hint(error.hint()))
         }
-        Err(_) => Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "the ledger was not read")),
+        Err(_) => Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "cannot read the ledger")),
     }
 }

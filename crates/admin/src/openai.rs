@@ -61,7 +61,7 @@ impl OpenAiEndpoint {
         };
         let profile = profile.as_deref();
         if profile.is_some_and(|profile| !agents.has(profile)) {
-            return Err(ApiError::refused(404, "there is no such profile").into());
+            return Err(ApiError::refused(404, "unknown profile").into());
         }
         let method = match what {
             ApiResource::Models | ApiResource::Model(_) => Method::GET,
@@ -140,7 +140,7 @@ impl HttpRoutes for OpenAiEndpoint {
 
 fn unknown_path() -> ApiError {
     let paths = "`/v1/chat/completions`, `/v1/responses` and `/v1/models`";
-    ApiError::refused(404, format!("nothing is served here: there are {paths}"))
+    ApiError::refused(404, format!("not found: the endpoints are {paths}"))
 }
 
 fn read(format: ApiFormat, request: &Request<Bytes>) -> Result<ApiRequest, ApiError> {

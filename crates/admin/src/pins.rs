@@ -210,12 +210,12 @@ impl PinComparison {
                 let path = path.display();
                 (
                     Some(lock),
-                    Some(format!("the lock `{path}` is gone: the last one stays in force")),
+                    Some(format!("the lock `{path}` was removed: the last one stays in effect")),
                 )
             }
             (Err(error), Some(lock)) => {
                 let why = explain(&error);
-                (Some(lock), Some(format!("{why}: the last one stays in force")))
+                (Some(lock), Some(format!("{why}: the last valid one stays in effect")))
             }
             (read, _) => (read.map_err(|error| lock_error(&error))?, None),
         };
@@ -320,35 +320,38 @@ async fn approve(
     approval: PinApproval,
 ) -> Result<EmptyResponse, AdminError> {
     if !context.door.is_locked() {
-        let why =
-            "this address is served without authentication, so definitions cannot be approved here";
+        let why = "the gateway runs without authentication, so definitions cannot be approved here";
         return Err(AdminError::new(StatusCode::FORBIDDEN, why).hint("use `consort lock`"));
     }
     let here = state.clone();
     run_slow(move || {
         let _alone = here.lock_approvals();
         let Some(comparison) = PinComparison::now(&here)? else {
-            return Err(AdminError::conflict("no config file is in use, and so there is no lock"));
+            return Err(AdminError::conflict("no config file is in use, so there is no lock"));
         };
         if comparison.digest() != approval.digest {
-            return Err(AdminError::conflict("this is no longer what was shown").hint("look again"));
+            return Err(AdminError::conflict("the definitions changed since they were shown")
+                .hint(
+                    "reload \
+                and review them again",
+                ));
         }
         let servers = comparison.servers();
         let mut named = Vec::new();
         for name in &approval.servers {
             let server = servers.iter().find(|server| server.as_str() == name);
             named.push(*server.ok_or_else(|| {
-                AdminError::not_found(format!("there is nothing to agree to of `{name}`"))
+                AdminError::not_found(format!("nothing to approve for `{name}`"))
             })?);
         }
         if named.is_empty() {
-            return Err(AdminError::unprocessable("no server is named"));
+            return Err(AdminError::unprocessable("no server was given"));
         }
         if comparison.approved.is_none() && named.len() < servers.len() {
             return Err(AdminError::unprocessable(
-                "a lock begins with all servers: one that is left out would be withheld",
+                "a new lock must include all servers: an omitted server would be blocked",
             )
-            .hint("name all of them"));
+            .hint("include all of them"));
         }
         let mut lock = comparison.approved.clone().unwrap_or_default();
         lock.update(&comparison.survey.now, named);
@@ -374,5 +377,5 @@ async fn run_slow<T: Send + 'static>(
     job: impl FnOnce() -> Result<T, AdminError> + Send + 'static,
 ) -> Result<T, AdminError> {
     let done = tokio::task::spawn_blocking(job).await;
-    done.unwrap_or_else(|_| Err(AdminError::internal("something went wrong here")))
+    done.unwrap_or_else(|_| Err(AdminError::internal("internal error")))
 }

@@ -252,6 +252,6 @@ async fn complete(
     let call = Call::other(caller, server, "completion/complete", params);
     let answer = state.request(call).await?;
     let completed = answer.get("completion").and_then(|completion| completion.read().ok());
-    let odd = || AdminError::new(StatusCode::BAD_GATEWAY, "the server's answer cannot be read");
+    let odd = || AdminError::new(StatusCode::BAD_GATEWAY, "invalid response from the server");
     completed.map(JsonResponse).ok_or_else(odd)
 }

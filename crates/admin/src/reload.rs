@@ -44,10 +44,9 @@ async fn reload(
     input: ReloadInput,
 ) -> Result<JsonResponse<ReloadReport>, AdminError> {
     if input.accept && !input.dry_run && !context.door.is_locked() {
-        let why =
-            "this address is served without authentication, so changes cannot be accepted here";
+        let why = "the gateway runs without authentication, so changes cannot be accepted here";
         let refusal = AdminError::new(StatusCode::FORBIDDEN, why);
-        return Err(refusal.hint("start it again, or serve it with a token"));
+        return Err(refusal.hint("restart the gateway, or serve it with a token"));
     }
     let trigger = match (input.dry_run, input.accept) {
         (true, _) => ReloadTrigger::DryRun,

@@ -122,10 +122,10 @@ pub struct ReloadRequest {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReloadError {
     /// The gateway ended meanwhile.
-    #[error("the gateway is ending")]
+    #[error("the gateway is shutting down")]
     Ending,
     /// It may still be done.
-    #[error("the reload is not done after {0:?}; it continues")]
+    #[error("the reload did not finish within {0:?}; it continues in the background")]
     TimedOut(Duration),
 }
 
@@ -202,9 +202,9 @@ impl RejectedChange {
         let Self { reason, acceptable, .. } = self;
         let hint = acceptable.then_some("accept it with `consort reload --accept`");
         match self.part.as_str() {
-            "config" => tracing::error!(reason, hint, "the config stays as it was"),
-            "lock" => tracing::error!(reason, hint, "the lock stays as it was"),
-            _ => tracing::error!(reason, hint, "tokens and secrets stay as they were"),
+            "config" => tracing::error!(reason, hint, "the previous config stays in effect"),
+            "lock" => tracing::error!(reason, hint, "the previous lock stays in effect"),
+            _ => tracing::error!(reason, hint, "the previous tokens and secrets stay in effect"),
         }
     }
 }
@@ -229,7 +229,10 @@ mod tests {
         let (handle, requests) = ReloadHandle::new(ReloadLimits::default());
         let late = handle.request(ReloadTrigger::Demand).await.unwrap_err();
         assert_eq!(late, ReloadError::TimedOut(ReloadLimits::default().timeout));
-        assert_eq!(late.to_string(), "the reload is not done after 30s; it continues");
+        assert_eq!(
+            late.to_string(),
+            "the reload did not finish within 30s; it continues in the background"
+        );
         drop(requests);
         let ended = handle.request(ReloadTrigger::Demand).await.unwrap_err();
         assert_eq!(ended, ReloadError::Ending);

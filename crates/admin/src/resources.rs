@@ -128,15 +128,16 @@ async fn watch(
     let server = state.server(&caller, &which.server)?;
     let active = state.active();
     let untold = |why: &str| {
-        let refusal = AdminError::conflict(format!("`{server}` does not tell of updates: {why}"));
-        refusal.hint("read it again to see whether it changed")
+        let refusal =
+            AdminError::conflict(format!("`{server}` does not support subscriptions: {why}"));
+        refusal.hint("read the resource again to check for changes")
     };
     let catalog = active.tools.catalog(&caller);
     let silent = catalog.abouts().get(&server).is_some_and(|about| {
         about.revision.era() == Era::Legacy && !about.offers("resources.subscribe")
     });
     if silent {
-        return Err(untold("it has no subscriptions"));
+        return Err(untold("it does not declare them"));
     }
     let mut events = active.tools.subscribe(Subscription {
         caller,

@@ -80,11 +80,11 @@ impl RequestContext {
             return Ok(());
         }
         let error = match token {
-            Some(_) => "that is not the token",
-            None => "adding servers needs the token once more, as `token`",
+            Some(_) => "invalid token",
+            None => "adding servers requires the token again, as `token`",
         };
         Err(AdminError::new(StatusCode::FORBIDDEN, error)
-            .hint("`consort serve` says where it is kept"))
+            .hint("`consort serve` prints where the token is stored"))
     }
 
     /// A path parameter.
@@ -232,14 +232,14 @@ impl<T: DeserializeOwned + JsonSchema + Send> RouteInput for T {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let read = |text: &str| decode_percent(&text.replace('+', " "));
             let (Some(key), Some(value)) = (read(key), read(value)) else {
-                return Err(AdminError::bad_request("the query cannot be read"));
+                return Err(AdminError::bad_request("invalid query string"));
             };
             if !value.is_empty() {
                 members.insert(key, Value::String(value));
             }
         }
         serde_json::from_value(Value::Object(members))
-            .map_err(|error| AdminError::bad_request(format!("the query cannot be read: {error}")))
+            .map_err(|error| AdminError::bad_request(format!("invalid query string: {error}")))
     }
 
     fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, AdminError> {
@@ -250,7 +250,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> RouteInput for T {
             return Err(AdminError::new(status, "send `Content-Type: application/json`"));
         }
         serde_json::from_slice(body)
-            .map_err(|error| AdminError::bad_request(format!("the body cannot be read: {error}")))
+            .map_err(|error| AdminError::bad_request(format!("invalid request body: {error}")))
     }
 }
 
@@ -268,8 +268,8 @@ pub(crate) fn authorize_owner(caller: Option<&Caller>) -> Result<(), AdminError>
     match caller {
         Some(caller) if caller.is_owner() => Ok(()),
         Some(_) => {
-            let refusal = AdminError::new(StatusCode::FORBIDDEN, "this is for the owner alone");
-            Err(refusal.hint("use the token that `consort serve` made"))
+            let refusal = AdminError::new(StatusCode::FORBIDDEN, "only the owner may do this");
+            Err(refusal.hint("use the owner's token, which `consort serve` created"))
         }
         None => Err(AdminError::unauthenticated()),
     }

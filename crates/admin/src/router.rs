@@ -72,7 +72,7 @@ impl AdminState {
         }
         let Some((route, at)) = found else {
             if methods.is_empty() {
-                let refusal = AdminError::not_found("nothing is served here");
+                let refusal = AdminError::not_found("not found");
                 return Err(refusal.hint("see /api/openapi.json"));
             }
             let error = format!("use {}", methods.join(" or "));

@@ -53,9 +53,8 @@ impl RunRegistry {
     /// Returns the store of conversations.
     pub(crate) fn store(&self) -> Result<ConversationStore, AdminError> {
         let nowhere = || {
-            let error = "there is no home folder to keep conversations in";
-            AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error)
-                .hint("set `HOME` and start again")
+            let error = "no home folder to store conversations in";
+            AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error).hint("set `HOME` and restart")
         };
         self.store.clone().ok_or_else(nowhere)
     }
@@ -65,11 +64,11 @@ impl RunRegistry {
         let full = |error: tokio::sync::TryAcquireError| {
             let (error, hint) = match error {
                 tokio::sync::TryAcquireError::Closed => {
-                    ("the gateway is ending".to_owned(), "ask again when it is back")
+                    ("the gateway is shutting down".to_owned(), "retry after the restart")
                 }
                 tokio::sync::TryAcquireError::NoPermits => (
-                    format!("{} runs are on already", self.max_runs),
-                    "wait for one to end, or stop one",
+                    format!("{} runs are already in progress", self.max_runs),
+                    "wait until one ends, or stop one",
                 ),
             };
             AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error).hint(hint)

@@ -291,13 +291,13 @@ async fn operable_server(
         let server = find_server(&state, &context)?;
         let conflict = |error| AdminError::new(StatusCode::CONFLICT, error);
         if server.transport == ServerTransport::Local {
-            let error = format!("`{}` is part of consort itself, not a server", server.name);
+            let error = format!("`{}` is built in, not a server", server.name);
             return Err(conflict(error));
         }
         let statuses = state.0.hub.statuses();
         let running = statuses.into_iter().find(|status| status.server.as_str() == server.name);
         running.map(|status| status.server).ok_or_else(|| {
-            let why = server.error.unwrap_or_else(|| "it cannot be started".to_owned());
+            let why = server.error.unwrap_or_else(|| "it cannot be used".to_owned());
             let refusal = conflict(format!("`{}`: {why}", server.name));
             server.hint.into_iter().fold(refusal, AdminError::hint)
         })
@@ -345,6 +345,6 @@ fn operation_result(known: bool) -> Result<EmptyResponse, AdminError> {
     if known {
         Ok(EmptyResponse::default())
     } else {
-        Err(AdminError::not_found("the server is gone meanwhile"))
+        Err(AdminError::not_found("the server was removed"))
     }
 }

@@ -103,14 +103,14 @@ impl AdminState {
     /// Returns the reason for which servers cannot be added and removed here, if there is one.
     pub(crate) fn change_refusal(&self, door: &BrowserSignIn) -> Option<String> {
         if !door.is_locked() {
-            let why = "this address is served without authentication, so servers cannot be added or removed here";
+            let why = "the gateway runs without authentication, so servers cannot be added or removed here";
             return Some(why.to_owned());
         }
         if self.0.settings.locked {
-            return Some("only what the lock agrees to is served (--locked)".to_owned());
+            return Some("only servers approved in the lock are served (--locked)".to_owned());
         }
         let nowhere = self.active().config.is_none() && default_config_path().is_none();
-        nowhere.then(|| "there is no home folder to keep a config in".to_owned())
+        nowhere.then(|| "no home folder to store a config in".to_owned())
     }
 
     /// Returns the initial data of the page.
@@ -172,8 +172,8 @@ async fn begin(
         return Ok(WithCookie { body: NewSession { page_secret: None }, cookie: None });
     }
     let wrong = || {
-        AdminError::new(StatusCode::UNAUTHORIZED, "that is not the token")
-            .hint("`consort serve` says where it is kept")
+        AdminError::new(StatusCode::UNAUTHORIZED, "invalid token")
+            .hint("`consort serve` prints where the token is stored")
     };
     // Only the owner has use for a session; tokens of others begin none.
     let caller = context.door.caller_of(&input.token).await.ok_or_else(wrong)?;

@@ -168,8 +168,8 @@ async fn find_tool(
     let index = state.tool_index_with(caller.clone(), &input.tool).await?;
     let listed = index.find(&input.tool).map_err(|error| AdminError::unresolved(&error))?;
     if let Some(why) = listed.reason_unavailable() {
-        return Err(AdminError::not_found(format!("`{}` is not on offer: {why}", listed.tool.id))
-            .hint("its page tells which rule, and what changed since somebody agreed to it"));
+        return Err(AdminError::not_found(format!("`{}` is not available: {why}", listed.tool.id))
+            .hint("its page shows the rule, and the changes since its approval"));
     }
     Ok((Arc::clone(&active.tools), listed.entry(&index).clone()))
 }
@@ -178,9 +178,8 @@ async fn find_tool(
 fn parse_arguments(arguments: Option<Box<RawValue>>) -> Result<Json, AdminError> {
     let Some(raw) = arguments else { return Ok(Object::empty().json().clone()) };
     let text = Bytes::from(String::from(Box::<str>::from(raw)));
-    let json = Json::parse(text).map_err(|error| {
-        AdminError::bad_request(format!("the arguments cannot be read: {error}"))
-    })?;
+    let json = Json::parse(text)
+        .map_err(|error| AdminError::bad_request(format!("invalid arguments: {error}")))?;
     if json.to_object().is_none() {
         return Err(AdminError::unprocessable("the arguments are not a JSON object")
             .hint(r#"write {"name": "value"}"#));
@@ -211,7 +210,7 @@ fn call_event(event: CallEvent, guard: &mut ElicitationGuard) -> Option<CallStre
         CallEvent::Skipped(count) => Some(CallStreamEvent::Log {
             level: Some("notice".to_owned()),
             logger: Some("consort".to_owned()),
-            data: Json::string(&format!("{count} events came too fast and are not told")),
+            data: Json::string(&format!("{count} events were skipped")),
         }),
         _ => None,
     }
@@ -230,7 +229,7 @@ impl CallEndReport {
             Err(error) => {
                 let fits = matches!(error, CallError::Arguments { .. });
                 let (message, hint) = (error.message_for_operator(), error.hint());
-                let compare = || "compare them with what the tool takes: `input_schema`".to_owned();
+                let compare = || "compare them with the tool's `input_schema`".to_owned();
                 let hint = hint.or_else(|| fits.then(compare));
                 let error = Some(CallFailure { message, hint });
                 Self { ok: false, result: None, error, duration_us: took_us, bytes: 0 }

@@ -181,9 +181,9 @@ impl ToolIndexEntry {
         match self.tool.pin {
             _ if self.offered_index.is_some() => None,
             _ if self.tool.hidden => Some("a rule or the policy hides it"),
-            PinState::Changed => Some("it is not what was agreed to"),
-            PinState::New => Some("nobody agreed to it"),
-            _ => Some("nobody agreed to its server"),
+            PinState::Changed => Some("its definition changed since it was approved"),
+            PinState::New => Some("it is not approved"),
+            _ => Some("its server is not approved"),
         }
     }
 }

@@ -60,7 +60,7 @@ impl ToolViews {
             let mut names: Vec<&str> =
                 view.exposed.iter().map(|(exposure, _)| exposure.as_str()).collect();
             names.sort_unstable();
-            format!("one of {}, or {CONFIGURED} for that of the config", names.join(", "))
+            format!("expected one of {}, or {CONFIGURED} for the configured one", names.join(", "))
         };
         match found {
             Some(toolbox) => Ok(Some(Arc::clone(toolbox))),
@@ -81,7 +81,7 @@ impl ToolViews {
         let refusal = AdminError::not_found(format!("unknown profile `{}`", name.escape_debug()));
         match nearest(name, known).first() {
             Some(near) => refusal.hint(format!("did you mean `{near}`?")),
-            None => refusal.hint("profiles are `[consort.profiles.NAME]` in the config"),
+            None => refusal.hint("profiles are defined as `[consort.profiles.NAME]` in the config"),
         }
     }
 }

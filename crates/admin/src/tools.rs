@@ -240,7 +240,7 @@ impl AdminState {
         }
         let state = self.clone();
         let making = tokio::task::spawn_blocking(move || state.0.tool_index.get_or_build(of));
-        making.await.map_err(|_| AdminError::internal("the tools could not be listed"))
+        making.await.map_err(|_| AdminError::internal("cannot list tools"))
     }
 
     /// Like `known`. If no tool has the name, waits for the servers that may have it.

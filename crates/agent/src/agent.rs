@@ -153,7 +153,7 @@ impl Agent {
                 };
                 tokio::select! {
                     end = working => end,
-                    () = conversation.wait_for_stop() => (RunStatus::Cancelled, "it was stopped".to_owned()),
+                    () = conversation.wait_for_stop() => (RunStatus::Cancelled, "the run was stopped".to_owned()),
                     () = sleep_for(limit) => {
                         (RunStatus::LimitReached, self.settings.limits.time_reached())
                     }

@@ -20,11 +20,11 @@ pub(crate) fn read(arguments: &RawArguments, schema: &Json) -> Result<Object, St
         return Ok(decode_members(&object, schema).unwrap_or(object));
     }
     let what = match Json::parse(arguments.as_str().to_owned()) {
-        Ok(_) => "they are not a JSON object".to_owned(),
-        Err(error) => format!("they are not JSON: {error}"),
+        Ok(_) => "not a JSON object".to_owned(),
+        Err(error) => format!("not JSON: {error}"),
     };
     Err(format!(
-        "invalid arguments: {what}; write one JSON object, such as {{\"name\": \"value\"}}"
+        "invalid arguments: {what}; expected one JSON object, such as {{\"name\": \"value\"}}"
     ))
 }
 
@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told_in_words_to_act_on() {
         let read = |text: &str| read(&text.into(), &json!({}).into()).unwrap_err();
-        assert!(read("{oops").starts_with("invalid arguments: they are not JSON: "));
-        let list = "invalid arguments: they are not a JSON object; write one JSON object, such as {\"name\": \"value\"}";
+        assert!(read("{oops").starts_with("invalid arguments: not JSON: "));
+        let list = "invalid arguments: not a JSON object; expected one JSON object, such as {\"name\": \"value\"}";
         assert_eq!(read("[1]"), list);
         assert_eq!(read(r#""{oops""#), list);
     }

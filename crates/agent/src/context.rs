@@ -101,18 +101,20 @@ pub(crate) fn add_summary(shown: &mut [Arc<ChatMessage>], summary: &str) {
     for message in shown {
         if message.parts.last().is_some_and(is_note) {
             let parts = &mut Arc::make_mut(message).parts;
-            parts.push(MessagePart::text(format!("\n\n[What they said, in short:\n{summary}]")));
+            parts.push(MessagePart::text(format!(
+                "\n\n[Summary of the omitted messages:\n{summary}]"
+            )));
             return;
         }
     }
 }
 
 /// The end of the note that messages are left out.
-const NOTE_END: &str = "the conversation is longer than can be read at once]";
+const NOTE_END: &str = "the conversation exceeds the context window]";
 
 fn note(left_out: usize) -> String {
     let messages = if left_out == 1 { "message is" } else { "messages are" };
-    format!("\n\n[{left_out} later {messages} left out here: {NOTE_END}")
+    format!("\n\n[{left_out} later {messages} omitted here: {NOTE_END}")
 }
 
 /// Returns the user message that the turn at a cut belongs to, if it is before the cut.

@@ -31,10 +31,10 @@ pub enum ConversationError {
     #[error("the conversation cannot be stored")]
     Journal(#[from] std::io::Error),
     /// No pending question has this id.
-    #[error("there is no open question `{0}`")]
+    #[error("no pending question `{0}`")]
     NoQuestion(String),
     /// A run is active in it.
-    #[error("a run goes on in this conversation")]
+    #[error("a run is in progress in this conversation")]
     Busy,
 }
 

@@ -83,25 +83,28 @@ impl RunLimits {
     /// Returns the limit that is reached by this many tokens and US dollars, as text.
     pub(crate) fn spent_limit(&self, used: u64, cost: Option<f64>) -> Option<String> {
         if let Some(tokens) = self.tokens.filter(|tokens| used >= *tokens) {
-            return Some(format!("it used {used} of {tokens} tokens"));
+            return Some(format!("the run used {used} of {tokens} tokens"));
         }
         let (most, cost) = (self.cost?, cost?);
-        (cost >= most).then(|| format!("it cost {cost:.4} of {most} US dollars"))
+        (cost >= most).then(|| format!("the run cost {cost:.4} of {most} US dollars"))
     }
 
     pub(crate) fn time_reached(&self) -> String {
-        format!("it took longer than {:?}", self.time.unwrap_or_default())
+        format!("the run took longer than {:?}", self.time.unwrap_or_default())
     }
 
     pub(crate) fn turns_reached(&self) -> String {
-        format!("{} model requests were sent", self.turns)
+        format!("{} model requests were sent, the maximum", self.turns)
     }
 
     pub(crate) fn calls_reached(&self) -> String {
-        format!("no more than {} calls may be made", self.calls)
+        format!("{} tool calls were made, the maximum", self.calls)
     }
 
     pub(crate) fn repeats_reached(&self, tool: &str) -> String {
-        format!("the model called `{tool}` with the same arguments {} times", self.repeats + 1)
+        format!(
+            "the model called `{tool}` with the same arguments {} times in a row",
+            self.repeats + 1
+        )
     }
 }

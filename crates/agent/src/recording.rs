@@ -101,14 +101,14 @@ impl Replayer {
                     return Err(RecordingFault::Later(*version));
                 }
                 _ if number == 0 => {
-                    return Err(RecordingFault::Line(1, "there is no head".to_owned()));
+                    return Err(RecordingFault::Line(1, "the header line is missing".to_owned()));
                 }
                 _ => {}
             }
             lines.push(line);
         }
         if lines.is_empty() {
-            return Err(RecordingFault::Line(1, "there is no head".to_owned()));
+            return Err(RecordingFault::Line(1, "the header line is missing".to_owned()));
         }
         Ok(Self { player: Arc::new(RecordingPlayer::new(lines, redactor)) })
     }
@@ -173,7 +173,7 @@ pub enum RecordingError {
         source: io::Error,
     },
     /// The file is no recording.
-    #[error("`{}` is no recording: line {line}: {reason}", path.display())]
+    #[error("`{}` is not a recording: line {line}: {reason}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -183,7 +183,7 @@ pub enum RecordingError {
         reason: String,
     },
     /// The file was written by a later version.
-    #[error("the recording `{}` is of a later version ({version})", path.display())]
+    #[error("the recording `{}` was written by a newer version ({version})", path.display())]
     Later {
         /// The file.
         path: PathBuf,

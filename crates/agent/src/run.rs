@@ -15,11 +15,11 @@ use crate::step::{ConversationStep, RunParameters, RunReport, RunStatus, StepEve
 use consort_models::{ChatMessage, StopReason, TokenPrice, TokenUsage, ToolCall, ToolCallResult};
 
 /// Result text of a call whose outcome is unknown.
-pub const OUTCOME_UNKNOWN: &str = "outcome unknown: the call left and what became of it was not heard; \
-                           check before repeating";
+pub const OUTCOME_UNKNOWN: &str = "outcome unknown: the call was sent and no response arrived; check before \
+                           retrying";
 
 /// Result text of a call that was never made.
-const NOT_MADE: &str = "not made: the conversation went on without it";
+const NOT_MADE: &str = "not called: the conversation continued without it";
 
 /// The state of a conversation after its steps.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -253,7 +253,7 @@ impl RunState {
         };
         let ready: Vec<UnfinishedCall> = self.pending.iter().filter(ready).cloned().collect();
         if ready.is_empty() {
-            return NextAction::End(RunStatus::Waiting, "a person is asked".to_owned());
+            return NextAction::End(RunStatus::Waiting, "waiting for a user".to_owned());
         }
         if self.calls + u32::try_from(ready.len()).unwrap_or(u32::MAX) > limits.calls {
             return NextAction::End(RunStatus::LimitReached, limits.calls_reached());
@@ -369,10 +369,10 @@ impl RunState {
 fn stopped_end(stop: &StopReason) -> NextAction {
     let (status, reason) = match stop {
         StopReason::Length => {
-            (RunStatus::LimitReached, "the answer reached the most tokens it may have")
+            (RunStatus::LimitReached, "the answer reached its maximum number of tokens")
         }
-        StopReason::Refusal => (RunStatus::Completed, "the model refuses"),
-        StopReason::ContentFilter => (RunStatus::Error, "the provider held the answer back"),
+        StopReason::Refusal => (RunStatus::Completed, "the model refused to answer"),
+        StopReason::ContentFilter => (RunStatus::Error, "the provider filtered the answer"),
         _ => (RunStatus::Completed, ""),
     };
     NextAction::End(status, reason.to_owned())

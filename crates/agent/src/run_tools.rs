@@ -180,17 +180,16 @@ pub(crate) fn ask_user() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "question": { "type": "string", "description": "What to ask, in a sentence or two." },
+            "question": { "type": "string", "description": "The question, in one or two sentences." },
             "choices": {
                 "type": "array",
                 "items": { "type": "string" },
-                "description": "Answers to choose from, if there are only some.",
+                "description": "Allowed answers, if limited.",
             },
         },
         "required": ["question"],
     });
-    let about =
-        "Asks the person you work for, and waits for the answer. Use it when only they can know.";
+    let about = "Asks the user a question and waits for the answer. Use it only if the user alone knows the answer.";
     Tool::new(ASK_USER, about, &schema.into())
 }
 
@@ -199,16 +198,12 @@ pub(crate) fn read_result() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "call": { "type": "string", "description": "The id that the shortened result names." },
-            "from": { "type": "integer", "minimum": 0, "description": "The byte to begin at." },
+            "call": { "type": "string", "description": "The call id given in the truncated result." },
+            "from": { "type": "integer", "minimum": 0, "description": "Byte offset to start at." },
         },
         "required": ["call"],
     });
-    Tool::new(
-        READ_RESULT,
-        "Reads on in a result that was too large to be shown whole.",
-        &schema.into(),
-    )
+    Tool::new(READ_RESULT, "Reads the rest of a truncated result.", &schema.into())
 }
 
 #[cfg(test)]

@@ -35,12 +35,12 @@ pub fn part_text(part: &MessagePart) -> String {
             Some(text) => format!("[{}] {text}", resource.uri),
             None => format!("[{}]", resource.uri),
         },
-        PartContent::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
+        PartContent::Thinking { redacted: true, .. } => "[encrypted reasoning]".to_owned(),
         PartContent::Thinking { text, .. } => {
-            format!("[thoughts] {}", shorten_line(text, REASONING))
+            format!("[reasoning] {}", shorten_line(text, REASONING))
         }
-        PartContent::ToolCall(call) => format!("[call of {}]", call.name),
+        PartContent::ToolCall(call) => format!("[call to {}]", call.name),
         PartContent::ToolResult(_) => "[a result]".to_owned(),
-        PartContent::Foreign => "[something only its provider understands]".to_owned(),
+        PartContent::Foreign => "[provider-specific content]".to_owned(),
     }
 }

@@ -218,7 +218,7 @@ impl Toolbox for CallRecorder {
             match write.done().await {
                 Ok(()) => inner.call(call).forward(&emitter).await,
                 Err(_) => {
-                    let reason = "the ledger cannot be written".to_owned();
+                    let reason = "cannot write to the ledger".to_owned();
                     CallEvent::End(Err(CallError::Unavailable { reason }))
                 }
             }

@@ -160,7 +160,7 @@ pub enum LedgerError {
         source: io::Error,
     },
     /// The file is not a ledger, or has a later version.
-    #[error("`{}` is not a ledger, or one of a later version", path.display())]
+    #[error("`{}` is not a ledger, or was written by a newer version", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -182,7 +182,7 @@ pub enum LedgerError {
         reason: String,
     },
     /// There is no such file.
-    #[error("there is no ledger at `{}`", path.display())]
+    #[error("no ledger at `{}`", path.display())]
     Missing {
         /// The expected path.
         path: PathBuf,
@@ -193,22 +193,24 @@ impl LedgerError {
     /// Returns a suggestion for the user.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Unusable { .. } => "see that the folder can be written to and the disk has room",
-            Self::Foreign { .. } => "name another file",
+            Self::Unusable { .. } => {
+                "check that the folder is writable and the disk has free space"
+            }
+            Self::Foreign { .. } => "choose another file with `--ledger FILE`",
             Self::Damaged { .. } => {
-                "see `consort ledger verify`, keep a copy, and move it away; the next start makes a new one"
+                "run `consort ledger verify`, then move the file away; the next start creates a new one"
             }
             Self::Archive { .. } => {
-                "see `consort ledger verify`; with `--no-archives` only the ledger itself is read"
+                "run `consort ledger verify`; `--no-archives` reads only the ledger itself"
             }
-            Self::Missing { .. } => "it is made when the gateway first runs",
+            Self::Missing { .. } => "it is created by the first call, or by `consort serve`",
         }
     }
 }
 
 /// A call must not be made, because its intent is not on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rejected: the ledger is unavailable, and no call is made without a record of it")]
+#[error("rejected: the ledger is unavailable, and `ledger_strict` allows no call without a record")]
 pub struct LedgerUnavailable;
 
 /// Statistics of the ledger.

@@ -70,7 +70,7 @@ impl LogLimits {
                 tracing::warn!(
                     kind = limit.kind,
                     lines,
-                    "log lines were left out: too many a second"
+                    "log lines were dropped: rate limit exceeded"
                 );
             }
         }

@@ -197,7 +197,7 @@ impl ExportTask {
         if self.told.is_none_or(|told| told.elapsed() >= WARN) {
             self.told = Some(Instant::now());
             let dropped = self.tracer.dropped();
-            tracing::warn!(endpoint, reason, dropped, "telemetry cannot be sent");
+            tracing::warn!(endpoint, reason, dropped, "cannot export telemetry");
         }
     }
 }

@@ -310,7 +310,7 @@ pub(crate) async fn modern(
     if !offered.iter().any(|offer| offer == revision.as_str()) {
         if offered.is_empty() {
             return Err(ConnectError::NotMcp(
-                "its answer to `server/discover` names no revision".to_owned(),
+                "its `server/discover` result has no supported protocol version".to_owned(),
             ));
         }
         return Err(ConnectError::Revision { offered });

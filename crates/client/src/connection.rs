@@ -169,7 +169,7 @@ impl SharedConnection {
             let link = Arc::clone(self);
             self.spawn(async move {
                 if let Err(error) = link.send(bytes).await {
-                    tracing::debug!(%error, "a notification was not delivered");
+                    tracing::debug!(%error, "cannot deliver a notification");
                 }
             });
         }

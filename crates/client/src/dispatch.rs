@@ -68,7 +68,7 @@ impl ChannelReceiver for SharedConnection {
     fn no_room(&self, id: Option<u64>) {
         self.counts.oversized();
         let delivered = id.is_some_and(|id| self.calls.deliver(id, MailboxItem::NoRoom));
-        tracing::debug!(delivered, "a large message was skipped for lack of memory");
+        tracing::debug!(delivered, "a large message was skipped: the memory limit is reached");
     }
 
     fn close(&self, closed: &CloseReason) {
@@ -147,7 +147,7 @@ impl SharedConnection {
                 })
             }
             JsonRpcMessage::Error { id: None, error } => {
-                tracing::debug!(%error, "an error that answers nothing");
+                tracing::debug!(%error, "an error response without a request");
                 false
             }
             JsonRpcMessage::Notification(notification) => {

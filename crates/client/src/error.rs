@@ -14,7 +14,7 @@ const HEADER_MISMATCH: i64 = -32020;
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URL cannot be used.
-    #[error("invalid address `{address}`: {reason}")]
+    #[error("invalid URL `{address}`: {reason}")]
     Address {
         /// As given.
         address: String,
@@ -30,7 +30,7 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// No connection could be made.
-    #[error("cannot reach `{host}`")]
+    #[error("cannot connect to `{host}`")]
     Unreachable {
         /// Host and port.
         host: String,
@@ -38,10 +38,10 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// The connection ended during the handshake.
-    #[error("the server went away during the handshake: {0}")]
+    #[error("the connection closed during the MCP handshake: {0}")]
     Closed(CloseReason),
     /// The server requires credentials, or other ones.
-    #[error("the server asks for authorization (HTTP {status}){}", advised(.advice.as_deref()))]
+    #[error("the server requires authorization (HTTP {status}){}", advised(.advice.as_deref()))]
     Unauthorized {
         /// 401 or 403.
         status: u16,
@@ -51,7 +51,7 @@ pub enum ConnectError {
         advice: Option<String>,
     },
     /// An HTTP status that is no answer to a handshake.
-    #[error("the server answered HTTP {status}")]
+    #[error("the server returned HTTP {status}")]
     Status {
         /// The status.
         status: u16,
@@ -60,10 +60,10 @@ pub enum ConnectError {
     },
     /// The server answered the handshake with an error. Its message is not part of the text: see
     /// [`detail`](Self::detail).
-    #[error("the server refused the handshake")]
+    #[error("the server rejected the MCP handshake")]
     Refused(ServerError),
     /// No protocol revision in common.
-    #[error("no protocol revision in common; the server speaks {}", .offered.join(", "))]
+    #[error("no common protocol version; the server supports {}", .offered.join(", "))]
     Revision {
         /// Revisions that the server supports.
         offered: Vec<String>,
@@ -72,7 +72,7 @@ pub enum ConnectError {
     #[error("not an MCP server: {0}")]
     NotMcp(String),
     /// The handshake took too long.
-    #[error("no answer to the handshake within {limit:?}")]
+    #[error("no response to the MCP handshake within {limit:?}")]
     TimedOut {
         /// [`Times::handshake`](crate::Times::handshake).
         limit: Duration,
@@ -102,14 +102,14 @@ impl ConnectError {
             }
             Self::Unauthorized { advice: Some(_), .. } => None,
             Self::Unauthorized { challenge: Some(_), .. } => {
-                Some("the server supports OAuth, or send a token in a header")
+                Some("log in with OAuth, or send a token in a header")
             }
             Self::Unauthorized { challenge: None, .. } => Some("send a token in a header"),
-            Self::TimedOut { .. } => {
-                Some("a first start may download packages; allow it more time")
-            }
+            Self::TimedOut { .. } => Some(
+                "a first start may download packages: raise `timeout.connect` or `timeout.install`",
+            ),
             Self::Closed(CloseReason::Exited { .. }) => {
-                Some("run the command by hand to see why it ends")
+                Some("run the command manually to see why it exits")
             }
             _ => None,
         }
@@ -124,7 +124,7 @@ pub enum CloseReason {
     #[error("closed")]
     Ours,
     /// The server's process ended.
-    #[error("the process ended ({status}, incident {incident})")]
+    #[error("the process exited ({status}, incident {incident})")]
     Exited {
         /// For example `exit status: 1`.
         status: String,
@@ -134,7 +134,7 @@ pub enum CloseReason {
         stderr: OperatorText,
     },
     /// The stream of messages ended.
-    #[error("the connection broke: {0}")]
+    #[error("the connection was lost: {0}")]
     Broken(String),
     /// Too many malformed messages; see [`Limits::malformed_messages`](crate::Limits::malformed_messages).
     #[error("too many malformed messages")]
@@ -160,10 +160,10 @@ impl CloseReason {
 #[non_exhaustive]
 pub enum ClientCallError {
     /// The server answered with an error.
-    #[error("the server answered: {0}")]
+    #[error("the server returned an error: {0}")]
     Refused(ServerError),
     /// The server requires credentials, or other ones.
-    #[error("the server asks for authorization (HTTP {status}){}", advised(.advice.as_deref()))]
+    #[error("the server requires authorization (HTTP {status}){}", advised(.advice.as_deref()))]
     Unauthorized {
         /// 401 or 403.
         status: u16,
@@ -173,7 +173,7 @@ pub enum ClientCallError {
         advice: Option<String>,
     },
     /// The server answered with an HTTP status alone.
-    #[error("the server answered HTTP {status}{}", excerpt(.body))]
+    #[error("the server returned HTTP {status}{}", excerpt(.body))]
     Status {
         /// The status.
         status: u16,
@@ -183,23 +183,24 @@ pub enum ClientCallError {
         body: String,
     },
     /// The answer violates the protocol.
-    #[error("the server's answer makes no sense: {0}")]
+    #[error("the server's response is invalid: {0}")]
     Malformed(String),
     /// The answer is larger than [`Limits::message_bytes`](crate::Limits::message_bytes).
-    #[error("the answer is larger than {limit} bytes")]
+    #[error("the response is larger than {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
     /// The answer is nested deeper than [`DEPTH`](consort_protocol::json::DEPTH).
-    #[error("the answer is nested deeper than {limit} levels, a fixed limit")]
+    #[error("the response is nested deeper than {limit} levels, a fixed limit")]
     TooDeep {
         /// The limit.
         limit: u32,
     },
     /// The answer got no memory in time: other large messages take all of [`MemoryBudget`](consort_protocol::MemoryBudget).
     #[error(
-        "no memory for the answer: others take all of the {limit} bytes that may be held at once (`held_bytes` in `[consort.limits]`)"
+        "no memory for the response: other calls hold all {limit} bytes of `held_bytes` in \
+            `[consort.limits]`"
     )]
     NoRoom {
         /// The limit.
@@ -209,10 +210,10 @@ pub enum ClientCallError {
     #[error("not sent: {0}")]
     NotSent(NotSent),
     /// The request was sent and no answer came.
-    #[error("outcome unknown: {0}; check before repeating")]
+    #[error("outcome unknown: {0}; check before retrying")]
     Unknown(CloseReason),
     /// No answer in time. The request was cancelled at the server.
-    #[error("no answer within {limit:?} ({kind}){}", if *.sent { "; outcome unknown, check before repeating" } else { "" })]
+    #[error("no response within {limit:?} ({kind}){}", if *.sent { "; outcome unknown, check before retrying" } else { "" })]
     TimedOut {
         /// The limit that was exceeded.
         kind: TimeLimitKind,
@@ -228,7 +229,7 @@ pub enum ClientCallError {
         sent: bool,
     },
     /// The server required input more often than [`Limits::rounds`](crate::Limits::rounds).
-    #[error("the server asked for input {rounds} times without coming to an end")]
+    #[error("the server requested input {rounds} times without returning a result")]
     Rounds {
         /// The limit.
         rounds: u32,
@@ -247,8 +248,8 @@ pub enum TimeLimitKind {
 impl fmt::Display for TimeLimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Idle => "without a word",
-            Self::Total => "altogether",
+            Self::Idle => "idle timeout",
+            Self::Total => "total timeout",
         })
     }
 }
@@ -258,7 +259,7 @@ impl fmt::Display for TimeLimitKind {
 #[non_exhaustive]
 pub enum NotSent {
     /// No connection could be made.
-    #[error("cannot reach `{host}`: {reason}")]
+    #[error("cannot connect to `{host}`: {reason}")]
     Unreachable {
         /// Host and port.
         host: String,
@@ -269,16 +270,16 @@ pub enum NotSent {
     #[error("{0}")]
     Closed(CloseReason),
     /// The server refused the session of the request, and so the request. It did not run.
-    #[error("the server no longer knows the session")]
+    #[error("the server no longer recognizes the session")]
     SessionRefused,
     /// Too many calls are queued already; see [`Limits::queued_calls`](crate::Limits::queued_calls).
-    #[error("{waiting} calls already wait for this server")]
+    #[error("the queue of this server is full: {waiting} calls are waiting")]
     Queue {
         /// Number of queued calls.
         waiting: usize,
     },
     /// No place among the calls in flight became free in time; see [`Times::queue`](crate::Times::queue).
-    #[error("the server was busy for {limit:?}")]
+    #[error("the server was busy for {limit:?}, the queue timeout")]
     Busy {
         /// Time waited.
         limit: Duration,

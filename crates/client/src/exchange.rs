@@ -114,9 +114,9 @@ impl CallExecution<'_> {
                     .headers
                     .get("content-type")
                     .and_then(|kind| kind.to_str().ok())
-                    .unwrap_or("no type");
+                    .unwrap_or("no content type");
                 Err(ClientCallError::Malformed(format!(
-                    "a body of {kind}, neither JSON nor events"
+                    "a response body of type {kind}; expected JSON or an event stream"
                 )))
             }
         }
@@ -260,7 +260,7 @@ impl CallExecution<'_> {
                 return end;
             }
         }
-        Err(ClientCallError::Malformed("its body does not answer the request".to_owned()))
+        Err(ClientCallError::Malformed("its body has no response to the request".to_owned()))
     }
 
     /// Reads an SSE stream up to the answer, resuming it where a legacy server allows that.
@@ -297,7 +297,7 @@ impl CallExecution<'_> {
                             events.push(&bytes);
                         }
                         Some(Err(reason)) => break reason,
-                        None => break "its stream of events ended".to_owned(),
+                        None => break "its event stream ended".to_owned(),
                     },
                 }
             };
@@ -392,7 +392,7 @@ impl Drop for OpenExchange<'_> {
         self.link.calls.abandon(self.id, self.link.settings.times.total);
         self.link.call_ended(self.id);
         if !self.silent && self.link.calls.closed().is_none() {
-            self.link.cancel(self.id, "the caller no longer waits");
+            self.link.cancel(self.id, "the caller disconnected");
         }
     }
 }

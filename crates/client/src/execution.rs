@@ -119,7 +119,7 @@ impl CallExecution<'_> {
                     let kind: String = kind.chars().take(QUOTED).collect();
                     let kind = kind.escape_debug();
                     return Err(ClientCallError::Malformed(format!(
-                        "a result of unknown kind `{kind}`"
+                        "unknown result type `{kind}`"
                     )));
                 }
             }

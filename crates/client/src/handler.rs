@@ -61,7 +61,7 @@ impl ClientHandler for DeclaringHandler {
     }
 
     fn answer(&self, question: ServerRequest) -> BoxFuture<'_, Result<Json, RequestRefusal>> {
-        let message = format!("no call is open that {} could belong to", question.method);
+        let message = format!("no call in progress that {} could belong to", question.method);
         Box::pin(async move { Err(RequestRefusal { code: -32603, message }) })
     }
 }

@@ -26,7 +26,7 @@ impl CallExecution<'_> {
         let requests = result.get("inputRequests").and_then(|requests| requests.to_object());
         if state.is_none() && requests.is_none() {
             return Err(ClientCallError::Malformed(
-                "it asks for input without saying which".to_owned(),
+                "it requests input without `inputRequests`".to_owned(),
             ));
         }
         let responses = match requests {
@@ -61,7 +61,7 @@ impl CallExecution<'_> {
                 let method: String = method.chars().take(QUOTED).collect();
                 let method = method.escape_debug();
                 return Err(ClientCallError::Malformed(format!(
-                    "it asks for `{method}`, which was not offered"
+                    "it requests `{method}`, which the client did not declare"
                 )));
             }
             let asked = PendingServerRequest {
@@ -74,7 +74,7 @@ impl CallExecution<'_> {
                 Ok(answer) => responses.written(key, answer.as_bytes()),
                 Err(RequestRefusal { message, .. }) => {
                     return Err(ClientCallError::Malformed(format!(
-                        "its question found no answer: {message}"
+                        "its request was not answered: {message}"
                     )));
                 }
             }
@@ -110,7 +110,7 @@ impl CallExecution<'_> {
                 Ok(Ok(answer)) => responses.written(&key, answer.as_bytes()),
                 Ok(Err(RequestRefusal { message, .. })) => {
                     return Err(ClientCallError::Malformed(format!(
-                        "its question found no answer: {message}"
+                        "its request was not answered: {message}"
                     )));
                 }
                 Err(_) => unreachable!("a reply that is dropped refuses"),

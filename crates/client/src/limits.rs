@@ -138,11 +138,7 @@ mod tests {
         assert_eq!(Limits::table()[0].1, "16777216");
         assert_eq!(
             Times::table()[0],
-            (
-                "idle",
-                "60s".to_owned(),
-                "A call without a word from the server; progress renews it."
-            )
+            ("idle", "60s".to_owned(), "A call idle timeout from the server; progress renews it.")
         );
         assert_eq!(Limits::table().len(), 23);
     }

@@ -59,10 +59,10 @@ pub enum ListError {
     #[error(transparent)]
     Call(#[from] ClientCallError),
     /// A page violates the protocol.
-    #[error("the server's list makes no sense: {0}")]
+    #[error("the server's listing is invalid: {0}")]
     Malformed(&'static str),
     /// The list does not end within a limit.
-    #[error("the list is longer than {limit} {what} (`list_{what}` in `[consort.limits]`)")]
+    #[error("the listing has more than {limit} {what} (`list_{what}` in `[consort.limits]`)")]
     TooLong {
         /// `pages`, `items` or `bytes`.
         what: &'static str,
@@ -70,7 +70,7 @@ pub enum ListError {
         limit: usize,
     },
     /// The list does not end in time.
-    #[error("the list did not end within {limit:?}")]
+    #[error("the listing was not complete within {limit:?}")]
     TimedOut {
         /// [`Times::list`](crate::Times::list).
         limit: Duration,
@@ -170,7 +170,7 @@ async fn pages(
                     tracing::warn!(
                         name = left_out.name,
                         reason = left_out.reason,
-                        "left out of the list"
+                        "omitted from the listing"
                     );
                     listing.left_out.push(left_out);
                 }
@@ -187,7 +187,7 @@ async fn pages(
         match page.get("nextCursor").filter(|cursor| *cursor != Json::NULL) {
             None => break,
             Some(cursor) if cursors.contains(&cursor) => {
-                return Err(failed(ListError::Malformed("its pages go in circles")));
+                return Err(failed(ListError::Malformed("its pages repeat a cursor")));
             }
             Some(_) if cursors.len() + 1 == limits.pages => {
                 return Err(failed(ListError::TooLong { what: "pages", limit: limits.pages }));
@@ -219,7 +219,13 @@ fn check(
     };
     let limit = link.settings.limits.definition_bytes;
     if definition.as_bytes().len() > limit {
-        return Err(left_out(&name, format!("its definition is larger than {limit} bytes")));
+        return Err(left_out(
+            &name,
+            format!(
+                "its definition is larger than {limit} bytes (`definition_bytes` \
+            in `[consort.limits]`)"
+            ),
+        ));
     }
     if shelf == PrimitiveKind::Tools {
         let noted = facts.note(&name, &definition);

@@ -109,7 +109,7 @@ impl Client {
             }
             Some(PendingCallEvent::End(Err(error))) => Err(error),
             _ => Err(ClientCallError::Malformed(
-                "it does not acknowledge the subscription".to_owned(),
+                "it did not acknowledge the subscription".to_owned(),
             )),
         }
     }

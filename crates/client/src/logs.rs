@@ -57,8 +57,8 @@ impl SharedConnection {
         if !self.unassigned_logs.swap(true, Ordering::Relaxed) {
             tracing::info!(
                 server,
-                "log messages of the server may belong to calls of several callers and are sent to none of them; \
-                 `--log-server-output` writes them to this log"
+                "log messages of this server may belong to calls of several callers and are sent to none of \
+                 them; `--log-server-output` writes them to this log"
             );
         }
         let level = notification.params.text("level").unwrap_or_default();

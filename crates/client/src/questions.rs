@@ -40,7 +40,7 @@ impl SharedConnection {
             && self.questions.withdraw(&oldest)
         {
             self.counts.refused();
-            let message = "too many questions are open, and this one is the oldest".to_owned();
+            let message = "too many requests are pending, and this one is the oldest".to_owned();
             self.refuse(&oldest, &RequestRefusal { code: -32603, message });
         }
         self.hold_request(id, body, origin);
@@ -123,7 +123,7 @@ impl SharedConnection {
         if let Some(id) = self.questions.deadlocked(&self.calls.asking()) {
             tracing::warn!(
                 server = self.settings.label,
-                "a request of the server was refused: calls of several clients wait on its connection"
+                "a request of the server was refused: its connection has pending calls of several clients"
             );
             self.give_up(&id, &RequestRefusal::ambiguous());
         }
@@ -234,7 +234,7 @@ impl SharedConnection {
             };
             link.questions.take(&answered);
             if let Err(error) = link.send(bytes).await {
-                tracing::debug!(%error, "an answer was not delivered");
+                tracing::debug!(%error, "cannot deliver a response");
             }
         });
         question.place = AnsweringParty::Host(task);

@@ -36,7 +36,7 @@ pub(crate) async fn initialize(
     let offered = result.text("protocolVersion");
     let Some(offered) = offered else {
         return Err(ConnectError::NotMcp(
-            "its answer to `initialize` names no revision".to_owned(),
+            "its `initialize` result has no protocol version".to_owned(),
         ));
     };
     let revision = match offered.parse::<Revision>() {

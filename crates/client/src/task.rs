@@ -36,7 +36,7 @@ pub(crate) async fn follow(
         created.get("task").and_then(|task| task.to_object())
     };
     let state =
-        state.ok_or_else(|| ClientCallError::Malformed("a task without a state".to_owned()))?;
+        state.ok_or_else(|| ClientCallError::Malformed("a task without a status".to_owned()))?;
     let Some(task) = state.get("taskId") else {
         return Err(ClientCallError::Malformed("a task without an id".to_owned()));
     };
@@ -226,7 +226,7 @@ impl Drop for TaskGuard<'_> {
         let cancel = about("tasks/cancel", self.task);
         self.link.spawn(async move {
             if let Err(error) = own_request::ask(&link, &dialect, &cancel).await {
-                tracing::debug!(%error, "a task was not cancelled");
+                tracing::debug!(%error, "cannot cancel a task");
             }
         });
     }

@@ -22,7 +22,7 @@ pub struct AgentConfig {
     /// File with the instructions, relative to the config.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<String>,
-    /// Profile whose tools it uses; all tools if absent.
+    /// Profile whose tools the agent uses; all tools if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// Selection of these tools, before the exposure, by name or pattern; all except agents if empty.
@@ -49,7 +49,7 @@ pub struct AgentConfig {
     /// Reasoning effort of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<ReasoningConfig>,
-    /// True to have the model summarize messages that are left out because of its context window.
+    /// Lets the model summarize messages that are omitted because of its context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarize: Option<bool>,
     /// Maximum tokens of such a summary.
@@ -152,10 +152,10 @@ pub struct ProviderConfig {
     /// Default model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Idle timeout of an answer.
+    /// Idle timeout of an answer: no data from the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence: Option<ConfigDuration>,
-    /// Maximum attempts of a request, with the first.
+    /// Maximum attempts of a request, including the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
     /// Proxy to connect through instead of that of the environment: a URL, `none`, or `env:NAME` or `file:PATH` if the

@@ -20,13 +20,13 @@ const NAMED_PINS: usize = 20;
 pub fn suspicious_change(old: &ConsortOptions, new: &Config, may_be_empty: bool) -> Option<String> {
     let empty = new.servers.is_empty() && new.errors.is_empty();
     if empty && new.options == ConsortOptions::default() && !may_be_empty {
-        return Some("it is empty".to_owned());
+        return Some("the file is empty".to_owned());
     }
     if !old.include.is_empty() && new.options.include.is_empty() {
-        return Some("it has no `include`, and the one in force has".to_owned());
+        return Some("`include` was removed".to_owned());
     }
     if has_policy(old.policy.as_ref()) && !has_policy(new.options.policy.as_ref()) {
-        return Some("it has no `[consort.policy]`, and the one in force has".to_owned());
+        return Some("`[consort.policy]` was removed".to_owned());
     }
     let profile = old.profiles.iter().find(|(name, profile)| {
         let now = new.options.profiles.get(*name);
@@ -35,7 +35,7 @@ pub fn suspicious_change(old: &ConsortOptions, new: &Config, may_be_empty: bool)
     });
     profile.map(|(name, _)| {
         let name = name.escape_debug();
-        format!("it has no `[consort.profiles.{name}.policy]`, and the one in force has")
+        format!("`[consort.profiles.{name}.policy]` was removed")
     })
 }
 
@@ -152,8 +152,8 @@ pub fn fragment_changes(old: &[ConfigFragment], new: &[ConfigFragment]) -> Vec<S
 pub fn lock_changes(old: Option<&PinLock>, new: Option<&PinLock>) -> Vec<String> {
     let (old, new) = match (old, new) {
         (None, None) => return Vec::new(),
-        (None, Some(_)) => return vec!["lock: there is one now".to_owned()],
-        (Some(_), None) => return vec!["lock: there is none any more".to_owned()],
+        (None, Some(_)) => return vec!["lock: added".to_owned()],
+        (Some(_), None) => return vec!["lock: removed".to_owned()],
         (Some(old), Some(new)) => (old, new),
     };
     let differences = old.compare(new, &std::collections::BTreeSet::<ServerId>::new());
@@ -184,9 +184,9 @@ mod tests {
         )
         .options;
         let told = |text: &str| suspicious_change(&old, &config(text), false);
-        assert_eq!(told("").as_deref(), Some("it is empty"));
-        assert_eq!(told("# soon\n").as_deref(), Some("it is empty"));
-        let policy = "it has no `[consort.policy]`, and the one in force has";
+        assert_eq!(told("").as_deref(), Some("the file is empty"));
+        assert_eq!(told("# soon\n").as_deref(), Some("the file is empty"));
+        let policy = "`[consort.policy]` was removed";
         assert_eq!(told("[mcp.a]\ncommand = 'a'\n").as_deref(), Some(policy));
         assert_eq!(told("[consort.policy]\n[mcp.a]\ncommand = 'a'\n").as_deref(), Some(policy));
         let callers = "[mcp.a]\ncommand = 'a'\n[consort.callers.x]\nroles = ['r']\n";
@@ -198,8 +198,8 @@ mod tests {
         let included =
             ConsortOptions { include: vec!["*.toml".to_owned()], ..ConsortOptions::default() };
         let lost = suspicious_change(&included, &config(rest), false);
-        assert_eq!(lost.as_deref(), Some("it has no `include`, and the one in force has"));
-        assert_eq!(told, "it has no `[consort.profiles.p.policy]`, and the one in force has");
+        assert_eq!(lost.as_deref(), Some("`include` was removed"));
+        assert_eq!(told, "`[consort.profiles.p.policy]` was removed");
         assert_eq!(suspicious_change(&ConsortOptions::default(), &config(""), true), None);
     }
 

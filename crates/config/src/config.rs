@@ -162,7 +162,7 @@ impl ParsedConfigFile {
             .map_err(|mistake| UnusableFile::new(findings.unusable(root.at, mistake), []))?;
         let (format, key) = signs[0];
         for (_, other) in &signs[1..] {
-            let message = format!("`{other}` is not read, because `{key}` is there too");
+            let message = format!("`{other}` is ignored, because `{key}` is set too");
             findings.warn(root.at, None, &message, None);
         }
         let nothing = SyntaxTable::default();

@@ -76,7 +76,7 @@ impl fmt::Display for TargetFormat {
 
 /// The error for an unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format `{word}`: use {}", list_names(&TargetFormat::ALL.map(|(name, _)| name)))]
+#[error("unknown format `{word}`: expected {}", list_names(&TargetFormat::ALL.map(|(name, _)| name)))]
 pub struct UnknownFormat {
     word: String,
 }
@@ -119,7 +119,7 @@ pub fn convert(servers: &[ServerConfig], target: TargetFormat) -> ConvertedConfi
         .filter(|server| {
             let new = names.insert(&server.name);
             if !new {
-                let message = format!("left out: another server is named `{}`", server.name);
+                let message = format!("omitted: another server is named `{}`", server.name);
                 problems.push(Problem::error(message).of(&server.name));
             }
             new
@@ -153,7 +153,7 @@ impl Config {
                 converted.text = format!("{text}\n{}", converted.text);
             }
             _ => {
-                let message = format!("what `consort` says is left out: {target} cannot say it");
+                let message = format!("`consort` is omitted: {target} has no equivalent");
                 converted.problems.push(Problem::warning(message));
             }
         }
@@ -229,7 +229,8 @@ impl ConfigWriter {
         }
         if !lost.is_empty() {
             let lost: Vec<String> = lost.iter().map(|key| format!("`{key}`")).collect();
-            let message = format!("{} has no {}: left out", self.target, lost.join(", "));
+            let message =
+                format!("{} has no equivalent of {}: omitted", self.target, lost.join(", "));
             self.warn(server, message, None);
         }
         more
@@ -240,8 +241,8 @@ impl ConfigWriter {
         if self.reader == OutputReader::Others
             && matches!(server.transport, TransportConfig::Sse(_))
         {
-            let message = format!("{} speaks Streamable HTTP, not HTTP+SSE", self.target);
-            self.warn(server, message, Some("see whether the server has another address"));
+            let message = format!("{} supports Streamable HTTP, not HTTP+SSE", self.target);
+            self.warn(server, message, Some("check whether the server has a Streamable HTTP URL"));
         }
     }
 

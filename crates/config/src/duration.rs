@@ -28,7 +28,7 @@ const UNITS: [(&str, u64); 5] =
 /// assert_eq!("0.5".parse::<ConfigDuration>()?.to_string(), "500ms");
 /// assert_eq!(
 ///     "2 weeks".parse::<ConfigDuration>().unwrap_err().to_string(),
-///     "write a number of seconds, or a number with `ms`, `s`, `m` or `h`"
+///     "expected a number of seconds, or a number with `ms`, `s`, `m` or `h`, such as `30s`"
 /// );
 /// # Ok::<(), consort_config::InvalidDuration>(())
 /// ```
@@ -119,13 +119,13 @@ impl Serialize for ConfigDuration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDuration {
     /// It is not a duration.
-    #[error("write a number of seconds, or a number with `ms`, `s`, `m` or `h`")]
+    #[error("expected a number of seconds, or a number with `ms`, `s`, `m` or `h`, such as `30s`")]
     NotATime,
     /// It is below the minimum.
-    #[error("use at least `1ms`")]
+    #[error("expected at least `1ms`")]
     TooShort,
     /// It is above the maximum.
-    #[error("use at most `24h`")]
+    #[error("expected at most `24h`")]
     TooLong,
 }
 

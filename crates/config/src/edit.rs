@@ -47,7 +47,7 @@ pub enum EditError {
     #[error(transparent)]
     Unusable(#[from] UnusableFile),
     /// The name is in use.
-    #[error("a server named `{0}` exists already")]
+    #[error("a server named `{0}` already exists")]
     Taken(ServerId),
     /// The server does not exist.
     #[error("unknown server `{name}`")]
@@ -58,7 +58,7 @@ pub enum EditError {
         near: Option<String>,
     },
     /// Consort reads the format and cannot write it.
-    #[error("a config in the format of {0} is read, not written")]
+    #[error("cannot edit a config in the format of {0}: the format is read-only")]
     Format(ConfigFormat),
     /// A value is not a table and must be one.
     #[error("`{0}` is not a table")]
@@ -73,15 +73,14 @@ impl EditError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unusable(unusable) => unusable.errors().first().and_then(ConfigError::hint),
-            Self::Taken(_) => Some("take that one out, or use another name".to_owned()),
+            Self::Taken(_) => Some("remove that server first, or choose another name".to_owned()),
             Self::Unknown { near, .. } => {
                 near.as_ref().map(|near| format!("did you mean `{near}`?"))
             }
             Self::Format(_) => Some(
-                "write it in another with `consort config convert --to consort --output FILE`"
-                    .to_owned(),
+                "convert it with `consort config convert --to consort --output FILE`".to_owned(),
             ),
-            Self::Shape(_) | Self::Unfaithful => Some("change the file by hand".to_owned()),
+            Self::Shape(_) | Self::Unfaithful => Some("edit the file manually".to_owned()),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn endpoint(key: &str, url: &str, insecure: bool) -> Result<ServerUrl
     let plain = ServerUrl::plain(url).map_err(|error| {
         let reason = match error {
             ConnectError::Address { reason, .. } if url.contains("://") => reason,
-            _ => "start it with http:// or https://",
+            _ => "expected a URL that starts with http:// or https://",
         };
         ConfigErrorKind::InvalidUrl { key: key.to_owned(), reason }
     })?;
@@ -52,7 +52,7 @@ pub(crate) fn header(
     endpoint.header(name, value).map_err(|error| {
         let reason = match error {
             ConnectError::Address { reason, .. } => reason,
-            _ => "that is not an HTTP header",
+            _ => "not a valid HTTP header",
         };
         ConfigErrorKind::Header { header: shorten_name(name), reason }
     })

@@ -116,63 +116,63 @@ impl Error for UnusableFile {
 /// Kind of error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigErrorKind {
-    #[error("the config cannot be read")]
+    #[error("cannot read the config")]
     Unreadable(#[source] io::Error),
     #[error("the config is not UTF-8 text")]
     NotText,
-    #[error("the config has more than {0} MiB")]
+    #[error("the config is larger than {0} MiB")]
     TooLarge(u64),
     #[error("not valid {language}: {message}")]
     Syntax { language: &'static str, message: String },
-    #[error("YAML is not read")]
+    #[error("YAML is not supported")]
     Yaml,
-    #[error("no servers")]
+    #[error("no servers are configured")]
     NoServers { near: Option<(String, &'static str)> },
-    #[error("`{key}` is {found}, but should be {expected}")]
+    #[error("`{key}` is {found}: expected {expected}")]
     WrongType { key: String, expected: &'static str, found: &'static str },
-    #[error("`{0}` stands alone: the server has no name")]
+    #[error("`{0}` is not inside a named server")]
     Nameless(&'static str),
-    #[error("`{key}` is `{word}`, which is not known: use {expected}")]
+    #[error("unknown value `{word}` of `{key}`: expected {expected}")]
     UnknownWord { key: String, word: String, expected: String, near: Option<String> },
     #[error("`{key}` is missing")]
     Missing { key: &'static str, hint: &'static str },
-    #[error("neither `{0}` nor `{1}`: one of them is required")]
+    #[error("`{0}` or `{1}` is required")]
     NoTransport(&'static str, &'static str),
-    #[error("both `{0}` and `{1}`: only one is allowed")]
+    #[error("`{0}` and `{1}` are mutually exclusive")]
     ConflictingKeys(String, String),
     #[error("`{0}` is empty")]
     Empty(String),
-    #[error("`{0}` is an empty list, which selects nothing")]
+    #[error("`{0}` is an empty list, which matches nothing")]
     EmptyList(String),
     #[error("unknown key `{key}`")]
     UnknownKey { key: String, near: Option<String> },
-    #[error("`{key}` is written twice")]
+    #[error("duplicate key `{key}`")]
     KeyTwice { key: String, first: LineColumn },
     #[error("two servers are named `{name}`")]
     NameTwice { name: ServerId, first: LineColumn },
-    #[error("`{key}` cannot be used: {reason}")]
+    #[error("invalid `{key}`: {reason}")]
     Duration { key: String, reason: InvalidDuration },
-    #[error("`{key}` cannot be read: {reason}")]
+    #[error("cannot read `{key}`: {reason}")]
     Template { key: String, reason: InvalidTemplate },
     #[error("`{key}`: {reason}")]
     InvalidValue { key: String, reason: String },
     #[error("in `tools`: {0}")]
     ToolName(consort_core::InvalidName),
-    #[error("invalid name of a variable in `{0}`: use one without `=`")]
+    #[error("invalid environment variable name in `{0}`: it contains `=`")]
     VariableName(&'static str),
-    #[error("`{key}` is not an address: {reason}")]
+    #[error("`{key}` is not a valid URL: {reason}")]
     InvalidUrl { key: String, reason: &'static str },
-    #[error("`{0}` is plain HTTP to another machine: use https")]
+    #[error("`{0}` is plain HTTP to another machine")]
     PlainHttp(String),
-    #[error("`{0}` is a WebSocket address, which MCP does not use")]
+    #[error("`{0}` is a WebSocket URL, which MCP does not support")]
     WebSocket(String),
     #[error("`proxy` is {0}")]
     Proxy(consort_client::InvalidProxyUrl),
     #[error("invalid header `{header}`: {reason}")]
     Header { header: String, reason: &'static str },
-    #[error("a script `{0}` is neither Python nor JavaScript")]
+    #[error("the script `{0}` is neither Python nor JavaScript")]
     Script(String),
-    #[error("the variable `{name}` is not set")]
+    #[error("the environment variable `{name}` is not set")]
     UnsetVariable { name: String },
     #[error("the file `{}` that `{key}` refers to cannot be read", .path.display())]
     File { path: PathBuf, key: String, source: io::Error },
@@ -180,19 +180,19 @@ pub(crate) enum ConfigErrorKind {
     UnknownInput { id: String, near: Option<String> },
     #[error("the input `{id}` was not answered")]
     Unanswered { id: String, description: Option<String> },
-    #[error("the home folder is not known")]
+    #[error("the home folder is unknown")]
     NoHome,
-    #[error("no config at the path given by {0}")]
+    #[error("no config at the path set by {0}")]
     NoConfig(&'static str),
-    #[error("`{written}` cannot be included: {reason}")]
+    #[error("cannot include `{written}`: {reason}")]
     Include { written: String, reason: &'static str },
-    #[error("`{written}` cannot be included")]
+    #[error("cannot include `{written}`")]
     IncludeUnreadable { written: String, source: io::Error },
     #[error("`include` matches more than {0} files")]
     TooManyFragments(usize),
-    #[error("an included file includes nothing itself")]
+    #[error("`include` is not allowed in an included file")]
     NestedInclude,
-    #[error("two files describe the server `{name}`: {first} and this one")]
+    #[error("two files define the server `{name}`: {first} and this one")]
     ServerInTwoFiles { name: ServerId, first: SourceLocation },
     #[error("`{key}` is in two files: {first} and this one")]
     KeyInTwoFiles { key: String, first: SourceLocation },
@@ -201,60 +201,63 @@ pub(crate) enum ConfigErrorKind {
 impl ConfigErrorKind {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Yaml => "goose's `extensions` and other YAML files are out of scope: write the \
-                           servers as JSON with `mcpServers`, or as TOML with `[mcp.NAME]`"
-                .into(),
+            Self::Yaml => {
+                "convert goose's `extensions` and other YAML to JSON with `mcpServers`, or to \
+                           TOML with `[mcp.NAME]`"
+                    .into()
+            }
             Self::NoServers { near: Some((found, near)) } => {
-                format!("`{found}` is not known here; did you mean `{near}`?")
+                format!("unknown key `{found}`; did you mean `{near}`?")
             }
             Self::NoServers { near: None } => {
-                "describe them under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)".into()
+                "define servers under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)".into()
             }
             Self::UnknownWord { near: Some(near), .. }
             | Self::UnknownKey { near: Some(near), .. }
             | Self::UnknownInput { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::EmptyList(_) => "leave it out to select everything".into(),
+            Self::EmptyList(_) => "remove it to match everything".into(),
             Self::UnknownInput { id, .. } => {
-                format!("describe it under `inputs`, with `id = \"{id}\"`")
+                format!("define it under `inputs`, with `id = \"{id}\"`")
             }
-            Self::Nameless(_) => "write it as `{\"NAME\": {…}}`".into(),
+            Self::Nameless(_) => "wrap it as `{\"NAME\": {…}}`".into(),
             Self::Missing { hint, .. } => (*hint).into(),
             Self::KeyTwice { first, .. } => format!("the first is in line {}", first.line),
             Self::NameTwice { first, .. } => {
-                format!("the first is in line {}; give one of them another name", first.line)
+                format!("the first is in line {}; rename one of them", first.line)
             }
             Self::Template { reason, .. } => return text_hint(*reason),
             Self::WebSocket(_) => {
-                "ask the server for its Streamable HTTP address; it starts with https://".into()
+                "use the server's Streamable HTTP URL, which starts with https://".into()
             }
-            Self::PlainHttp(_) => "use https, or set `insecure` to true".into(),
-            Self::Script(_) => "name one that ends in .py or .js, or write a `command`".into(),
+            Self::PlainHttp(_) => "use https, or set `insecure = true`".into(),
+            Self::Script(_) => "use a script that ends in .py or .js, or set `command`".into(),
             Self::UnsetVariable { name } => {
-                format!("set it, or write a default: `${{{name}:-default}}`")
+                format!("set it, or add a default: `${{{name}:-default}}`")
             }
-            Self::File { .. } => "`file:` names a file to read; to mean the text itself, write it \
-                                  as a default: `${NAME:-file:…}`"
-                .into(),
+            Self::File { .. } => {
+                "`file:` is a reference to a file; for the literal string, use a default: \
+                                  `${NAME:-file:…}`"
+                    .into()
+            }
             Self::Unanswered { description, .. } => match description {
                 Some(description) => {
                     format!(
-                        "it asks for: {description}; run it in a terminal, or write a reference such as `env:NAME`"
+                        "it prompts for: {description}; run in a terminal, or use a reference such as \
+                            `env:NAME`"
                     )
                 }
-                None => "run it in a terminal, or write a reference such as `env:NAME`".into(),
+                None => "run in a terminal, or use a reference such as `env:NAME`".into(),
             },
             Self::NoHome => "set HOME".into(),
             Self::Include { .. } => {
-                "`include` has paths relative to the config, such as `conf.d/*.toml`".into()
+                "`include` takes paths relative to the config, such as `conf.d/*.toml`".into()
             }
             Self::TooManyFragments(_) => "put several servers into one file".into(),
-            Self::NestedInclude => "write `include` in the config itself".into(),
-            Self::ServerInTwoFiles { .. } => {
-                "neither is used: take one of them out, or give it another name".into()
-            }
-            Self::KeyInTwoFiles { .. } => "no file has precedence: take one of them out".into(),
+            Self::NestedInclude => "move `include` to the main config".into(),
+            Self::ServerInTwoFiles { .. } => "neither is used: remove or rename one of them".into(),
+            Self::KeyInTwoFiles { .. } => "no file has precedence: remove one of them".into(),
             Self::NoConfig(_) => {
-                "check the path, or leave it out to search the usual places".into()
+                "check the path, or omit it to search the default locations".into()
             }
             _ => return None,
         };
@@ -265,14 +268,14 @@ impl ConfigErrorKind {
 fn text_hint(reason: InvalidTemplate) -> Option<String> {
     match reason {
         InvalidTemplate::Elsewhere(_) => Some(
-            "it means something only inside an editor; use `${env:NAME}` or `${input:id}`".into(),
+            "it is defined only inside an editor; use `${env:NAME}` or `${input:id}`".into(),
         ),
         InvalidTemplate::Unknown | InvalidTemplate::Empty | InvalidTemplate::Unclosed => Some(
-            "references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, \
+            "supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, \
              `${input:id}`, `${workspaceFolder}` and `${userHome}`"
                 .into(),
         ),
-        InvalidTemplate::Name => Some("a name has letters, digits and `_`".into()),
+        InvalidTemplate::Name => Some("a variable name consists of letters, digits and `_`".into()),
         InvalidTemplate::Depth | InvalidTemplate::Nul => None,
     }
 }

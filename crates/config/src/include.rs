@@ -122,16 +122,16 @@ impl IncludePattern {
         let is_device = config.starts_with("/dev") || config.starts_with("/proc");
         if path.is_relative() && is_device {
             return Err(wrong(
-                "it is relative to the config, which is a pipe: write an absolute path",
+                "it is relative to the config, which is a pipe: use an absolute path",
             ));
         }
         let name = match path.file_name().and_then(|name| name.to_str()) {
             Some(name) if !written.ends_with('/') => name.to_owned(),
-            _ => return Err(wrong("it has no file name: write one, such as `conf.d/*.toml`")),
+            _ => return Err(wrong("it has no file name: use a pattern such as `conf.d/*.toml`")),
         };
         let folder = path.parent().unwrap_or(Path::new(""));
         if is_pattern(&folder.to_string_lossy()) {
-            return Err(wrong("`*` and `?` are for file names, not for folders"));
+            return Err(wrong("`*` and `?` are allowed in file names, not in folders"));
         }
         let beside = config.parent().unwrap_or(Path::new(""));
         Ok(Self { folder: beside.join(folder), written: folder.to_owned(), name })
@@ -288,7 +288,7 @@ mod tests {
         ]);
         assert_eq!(
             told(&folder).unwrap_err(),
-            "consort.toml:4:12: `*.d/x` cannot be included: `*` and `?` are for file names, not for folders"
+            "consort.toml:4:12: cannot include `*.d/x`: `*` and `?` are allowed in file names, not in folders"
         );
         let more = "include = ['d/*']\nnaming = 'never'\n[consort.limits]\nconfig_poll = '1s'\n";
         let main = format!("[mcp.one]\ncommand = 'x'\n[consort]\n{more}");
@@ -300,9 +300,9 @@ mod tests {
         .unwrap();
         let config = told(&folder).unwrap();
         insta::assert_snapshot!(errors(&config, &folder).join("\n"), @"
-        d/a:1:6: two files describe the server `one`: consort.toml:1:6 and this one
+        d/a:1:6: two files define the server `one`: consort.toml:1:6 and this one
         d/b:4:1: `naming` is in two files: consort.toml:5:1 and this one
-        d/b:5:1: an included file includes nothing itself
+        d/b:5:1: `include` is not allowed in an included file
         d/b:7:1: `limits.config_poll` is in two files: consort.toml:7:1 and this one
         ");
         assert!(config.errors[1..].iter().all(ConfigError::is_blocking));
@@ -317,10 +317,10 @@ mod tests {
         let include = |what: &str| format!("[consort]\ninclude = [{what:?}]\n");
         let folder = folder(&[("conf.d/x.toml", "[mcp.x\n")]);
         for (what, reason) in [
-            ("gone.toml", "gone.toml: the config cannot be read"),
-            ("gone.d/*.toml", "consort.toml:2:12: `gone.d/*.toml` cannot be included"),
+            ("gone.toml", "gone.toml: cannot read the config"),
+            ("gone.d/*.toml", "consort.toml:2:12: cannot include `gone.d/*.toml`"),
             ("conf.d/", "it has no file name"),
-            ("${NOT_SET_HERE}/x.toml", "the variable `NOT_SET_HERE` is not set"),
+            ("${NOT_SET_HERE}/x.toml", "the environment variable `NOT_SET_HERE` is not set"),
             ("conf.d/*", "conf.d/x.toml:1:7: not valid TOML"),
         ] {
             fs::write(folder.path().join("consort.toml"), include(what)).unwrap();

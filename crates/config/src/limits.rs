@@ -40,18 +40,18 @@ pub struct LimitSection {
 
 /// Every limit that `[consort.limits]` sets.
 pub const LIMIT_SECTIONS: &[LimitSection] = &[
-    LimitSection { heading: "A call", limits: servers::CALLS },
-    LimitSection { heading: "Messages and lists of servers", limits: servers::MESSAGES },
+    LimitSection { heading: "Calls", limits: servers::CALLS },
+    LimitSection { heading: "Server messages and listings", limits: servers::MESSAGES },
     LimitSection { heading: "Connections to servers", limits: servers::CONNECTIONS },
-    LimitSection { heading: "Logins at servers", limits: servers::LOGINS },
-    LimitSection { heading: "Checks of arguments", limits: servers::SCHEMAS },
-    LimitSection { heading: "Clients of a gateway", limits: clients::CLIENTS },
-    LimitSection { heading: "The ledger, metrics and the log", limits: clients::RECORDS },
-    LimitSection { heading: "The console", limits: clients::CONSOLE },
+    LimitSection { heading: "OAuth logins", limits: servers::LOGINS },
+    LimitSection { heading: "Validation of arguments", limits: servers::SCHEMAS },
+    LimitSection { heading: "Gateway clients", limits: clients::CLIENTS },
+    LimitSection { heading: "Ledger, metrics and log", limits: clients::RECORDS },
+    LimitSection { heading: "Console", limits: clients::CONSOLE },
     LimitSection { heading: "Reloading", limits: clients::RELOADING },
-    LimitSection { heading: "What a model sees", limits: models::EXPOSURE },
+    LimitSection { heading: "Exposure and tool search", limits: models::EXPOSURE },
     LimitSection { heading: "Approvals and results", limits: models::PEOPLE },
-    LimitSection { heading: "Runs of a model", limits: models::RUNS },
+    LimitSection { heading: "Agent runs", limits: models::RUNS },
     LimitSection { heading: "Model providers", limits: models::PROVIDERS },
 ];
 
@@ -180,7 +180,7 @@ enum InvalidLimit {
 
 fn parse(node: &SyntaxNode, limit: &LimitSpec) -> Result<u64, InvalidLimit> {
     let expected = match limit.unit {
-        LimitUnit::Time => "a time, such as `30` or `\"30s\"`",
+        LimitUnit::Time => "a duration, such as `30` or `\"30s\"`",
         LimitUnit::Bytes => "a number of bytes, such as `65536` or `\"64KiB\"`",
         LimitUnit::Count => "an integer",
     };

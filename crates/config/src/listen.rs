@@ -18,7 +18,9 @@ pub enum ListenAddress {
 
 /// The error for an invalid listen address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write an IP address and a port, as in `127.0.0.1:8808`, or `unix:` and an absolute path")]
+#[error(
+    "expected an IP address and a port, such as `127.0.0.1:8808`, or `unix:` and an absolute path"
+)]
 pub struct InvalidListenAddress;
 
 impl ListenAddress {

@@ -22,7 +22,7 @@ pub const LOCK_NAME: &str = "consort.lock";
 #[derive(Debug, thiserror::Error)]
 pub enum LockFileError {
     /// The file cannot be read.
-    #[error("the lock `{}` cannot be read", .path.display())]
+    #[error("cannot read the lock `{}`", .path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum LockFileError {
         source: io::Error,
     },
     /// The file is not a valid lock.
-    #[error("the lock `{}` cannot be used: {source}", .path.display())]
+    #[error("invalid lock `{}`: {source}", .path.display())]
     Wrong {
         /// Path of the file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum LockFileError {
         source: LockError,
     },
     /// The file cannot be written.
-    #[error("the lock `{}` cannot be written", .path.display())]
+    #[error("cannot write the lock `{}`", .path.display())]
     Write {
         /// Path of the file.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub fn read_lock(path: &Path, most: u64) -> Result<Option<PinLock>, LockFileErro
     let failed = |source| LockFileError::Read { path: path.to_owned(), source };
     let text = match fs::metadata(path) {
         Ok(file) if file.len() > most => {
-            return Err(failed(io::Error::other(format!("it has more than {most} bytes"))));
+            return Err(failed(io::Error::other(format!("it is larger than {most} bytes"))));
         }
         Ok(_) => fs::read_to_string(path).map_err(failed)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

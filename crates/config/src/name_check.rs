@@ -113,7 +113,7 @@ impl NameChecker<'_> {
         let known = if kind == "server" { &self.servers } else { &self.profiles };
         let near = closest_name(name, known.iter().copied());
         let file = self.config.file.display();
-        let message = format!("{file}: `{path}`: there is no {kind} `{}`", shorten_name(name));
+        let message = format!("{file}: `{path}`: unknown {kind} `{}`", shorten_name(name));
         let hint = near.map(|near| format!("did you mean `{near}`?"));
         self.problems.push(Problem { hint, ..Problem::warning(message) });
     }
@@ -155,14 +155,14 @@ seconds = 1
         let config = Config::parse(Path::new("consort.toml"), text).unwrap();
         let told: Vec<String> = config.dangling_names().iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(told.join("\n"), @"
-        consort.toml: `policy.rules[0].profiles`: there is no profile `smal`
-        consort.toml: `policy.rules[1].tools`: there is no server `gitub`
-        consort.toml: `policy.hints`: there is no server `gitlab`
-        consort.toml: `policy.classes`: there is no server `githbu`
-        consort.toml: `exposure.direct`: there is no server `gihub`
-        consort.toml: `cache[0].tools`: there is no server `nowhere`
-        consort.toml: `profiles.small.servers`: there is no server `gthub`
-        consort.toml: `agents.a.tools`: there is no server `githb`
+        consort.toml: `policy.rules[0].profiles`: unknown profile `smal`
+        consort.toml: `policy.rules[1].tools`: unknown server `gitub`
+        consort.toml: `policy.hints`: unknown server `gitlab`
+        consort.toml: `policy.classes`: unknown server `githbu`
+        consort.toml: `exposure.direct`: unknown server `gihub`
+        consort.toml: `cache[0].tools`: unknown server `nowhere`
+        consort.toml: `profiles.small.servers`: unknown server `gthub`
+        consort.toml: `agents.a.tools`: unknown server `githb`
         ");
     }
 }

@@ -36,7 +36,7 @@ impl NetworkConfig {
                 .text(&["client_certificate_file"], SecretMasking::LikelySecrets),
             client_key_file: fields.text(&["client_key_file"], SecretMasking::LikelySecrets),
         };
-        let hint = "a client certificate has a certificate file and a key file";
+        let hint = "a client certificate requires a certificate file and a key file";
         let (missing, there) = match (&network.client_certificate_file, &network.client_key_file) {
             (Some(_), None) => ("client_key_file", "client_certificate_file"),
             (None, Some(_)) => ("client_certificate_file", "client_key_file"),

@@ -15,7 +15,7 @@ pub(crate) fn read(fields: &TableReader<'_>) -> Option<OAuthConfig> {
         .find_map(|key| Some((key, fields.count(key)?)));
     let callback_port = port.and_then(|(key, port)| {
         let found = u16::try_from(port).ok();
-        found.or_else(|| fields.report_wrong_type(key, fields.get(key)?, "a port: 1 to 65535"))
+        found.or_else(|| fields.report_wrong_type(key, fields.get(key)?, "a port from 1 to 65535"))
     });
     let oauth = OAuthConfig {
         client_id: fields.text(&["client_id", "clientId"], SecretMasking::LikelySecrets),
@@ -29,7 +29,7 @@ pub(crate) fn read(fields: &TableReader<'_>) -> Option<OAuthConfig> {
     if oauth.client_id.is_none()
         && (oauth.client_secret.is_some() || oauth.grant != OAuthGrant::Code)
     {
-        let hint = "it is the name under which the authorization server knows you";
+        let hint = "it is the client id registered at the authorization server";
         fields.error(fields.at(), ConfigErrorKind::Missing { key: "oauth.client_id", hint });
     }
     fields.finish();

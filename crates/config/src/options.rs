@@ -17,7 +17,7 @@ use crate::server::ValidationMode;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(default)]
 pub struct ConsortOptions {
-    /// True to offer the built-in tools.
+    /// Enables the built-in tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin: Option<bool>,
     /// Naming of tools, prompts and resources: `auto`, `never` or a template.
@@ -35,7 +35,7 @@ pub struct ConsortOptions {
     /// Tools whose results are cached.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cache: Vec<CacheSpec>,
-    /// Selections of tools that a gateway serves at endpoints of their own.
+    /// Profiles: selections of tools, each served at its own endpoint.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, ProfileConfig>,
     /// Callers of a gateway, each with a reference to its token: `env:NAME`, or `file:PATH` relative to the config.
@@ -56,10 +56,10 @@ pub struct ConsortOptions {
     /// Properties of models, by `provider:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, ModelConfig>,
-    /// Check of the arguments of calls against input schemas: `off`, `warn` or `refuse`.
+    /// Validation of arguments against input schemas: `off`, `warn` or `refuse`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validate: Option<ValidationMode>,
-    /// Files whose servers and options are part of the config, as paths or patterns such as `conf.d/*.toml`.
+    /// Files to include: paths, or patterns such as `conf.d/*.toml`.
     #[serde(skip)]
     pub include: Vec<String>,
 }
@@ -84,21 +84,21 @@ pub struct ServeConfig {
     /// Additional listen address for health and metrics only, as in `0.0.0.0:9090`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<String>,
-    /// Standard error of servers in the log: `end` (when a process ends) or `live` (as it comes). It may contain data
+    /// Standard error of servers in the log: `end` (when a process exits) or `live` (line by line). It may contain data
     /// of callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["end", "live"]))]
     pub log_server_output: Option<String>,
-    /// True to count calls by tool too, in `consort_tool_calls_total`.
+    /// Counts calls by tool too, in `consort_tool_calls_total`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_by_tool: Option<bool>,
-    /// True to make a call only when its intent is on disk in the ledger, and to refuse to start with a damaged one.
+    /// Makes a call only after its intent is on disk in the ledger, and refuses to start with a damaged ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_strict: Option<bool>,
-    /// Days after which records of the ledger are dropped.
+    /// Retention of ledger records in days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_days: Option<u64>,
-    /// Folder to which records of the ledger are written before they are dropped, relative to the config.
+    /// Folder to archive ledger records in before they are dropped, relative to the config.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_archive: Option<String>,
     /// Headers in which trusted proxies describe a request: `x-forwarded` (`X-Forwarded-Host`, `-Proto`, `-For`,

@@ -145,8 +145,9 @@ impl PartialServer {
         let connects = [("start", ConnectTime::Start), ("call", ConnectTime::Call)];
         let inherit = fields.strings("inherit_env");
         if inherit.iter().any(|name| name == "*") {
-            let hint = "name the variables it needs".to_owned();
-            let message = "`inherit_env` hands every variable of ours to the server, secrets too";
+            let hint = "list only the variables it needs".to_owned();
+            let message =
+                "`inherit_env` passes every environment variable to the server, including secrets";
             fields.warn(fields.at_of("inherit_env"), message, Some(hint));
         }
         if fields.get("keep").is_some_and(SyntaxNode::is_empty) {
@@ -181,8 +182,8 @@ impl PartialServer {
                 let blanks = text.trim().contains(char::is_whitespace);
                 // A path may have blanks; a name that has them is a line meant for a shell.
                 if blanks && !text.contains(['/', '\\']) && fields.get("args").is_none() {
-                    let hint = "write the program and its arguments apart: `command` and `args`";
-                    let message = "`command` has blanks: it is the name of one program";
+                    let hint = "separate the program and its arguments: `command` and `args`";
+                    let message = "`command` contains spaces: it must be the name of one program";
                     fields.warn(node.at, message, Some(hint.to_owned()));
                 }
             }
@@ -222,7 +223,7 @@ impl PartialServer {
                 install: fields.period("install"),
             };
             if self.timeout.idle.zip(self.timeout.total).is_some_and(|(idle, total)| idle > total) {
-                let message = "`timeout.idle` is longer than `timeout.total` and never ends a call";
+                let message = "`timeout.idle` is longer than `timeout.total` and has no effect";
                 fields.warn(node.at, message, None);
             }
             return fields.finish();
@@ -233,8 +234,8 @@ impl PartialServer {
         };
         let unit = match count {
             TimeoutUnit::Unclear if number > MOST_SECONDS => {
-                let hint = "write a unit, such as `\"60s\"`, if something else is meant";
-                let message = format!("`timeout` is read as {number} milliseconds");
+                let hint = "add a unit, such as `\"60s\"`, if that is not intended";
+                let message = format!("`timeout` is interpreted as {number} milliseconds");
                 fields.warn(node.at, &message, Some(hint.to_owned()));
                 0.001
             }
@@ -265,14 +266,14 @@ impl PartialServer {
                 Some(kind @ (TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket)),
             ) => kind,
             (false, _, Some(TransportKind::Stdio)) => {
-                let hint = "a server with the transport `stdio` is a program to start";
+                let hint = "a server with the transport `stdio` requires a `command`";
                 return report_missing(fields, "command", hint);
             }
             (_, false, Some(_)) => {
                 return report_missing(
                     fields,
                     "url",
-                    "a server with this transport has an address",
+                    "a server with this transport requires a `url`",
                 );
             }
             (false, false, None) => {
@@ -317,7 +318,7 @@ impl PartialServer {
         if self.inherit.iter().any(|name| wrong(name)) {
             fields.error(fields.at(), ConfigErrorKind::VariableName("inherit_env"));
         }
-        fields.warn_unused(&FOR_ADDRESSES, "the server is a program");
+        fields.warn_unused(&FOR_ADDRESSES, "the server is a local process");
         Some(StdioConfig {
             command,
             arguments: take(&mut self.arguments),
@@ -328,7 +329,7 @@ impl PartialServer {
     }
 
     fn address(&mut self, fields: &TableReader<'_>) -> Option<HttpConfig> {
-        fields.warn_unused(&FOR_PROGRAMS, "the server has an address");
+        fields.warn_unused(&FOR_PROGRAMS, "the server is remote");
         let ((key, at), url) = (self.url_at?, self.url.take()?);
         let (headers, auth, insecure) = (take(&mut self.headers), self.auth.take(), self.insecure);
         let (session_header, oauth) = (self.session_header.take(), self.oauth.take());
@@ -370,8 +371,8 @@ fn transport(fields: &TableReader<'_>, keys: &[&'static str]) -> Option<Transpor
     let (key, _) = fields.any_of(keys)?;
     let kind = fields.word(key, &TRANSPORTS, &ALIASES)?;
     if kind == TransportKind::WebSocket {
-        let message = format!("`{key}` is read as `http`: MCP has no transport over WebSocket");
-        let hint = "write `http`, for Streamable HTTP".to_owned();
+        let message = format!("`{key}` is interpreted as `http`: MCP has no WebSocket transport");
+        let hint = "use `http` (Streamable HTTP)".to_owned();
         fields.warn(fields.at_of(key), &message, Some(hint));
     }
     Some(kind)

@@ -104,7 +104,7 @@ impl<'a> ServerReader<'a> {
                 _ => {
                     let fields = TableReader::new(self.findings, None, node.at, table);
                     if fields.get(name).is_none() {
-                        let hint = "every server in a list says its name";
+                        let hint = "every server in a list requires a `name`";
                         fields.error(node.at, ConfigErrorKind::Missing { key: name, hint });
                     }
                     fields.string(name);
@@ -156,7 +156,7 @@ impl<'a> ServerReader<'a> {
     fn name(&self, name: &str, at: usize) -> ServerId {
         name.parse().unwrap_or_else(|error| {
             let id = ServerId::derive(name);
-            let hint = Some(format!("it is called `{id}` here"));
+            let hint = Some(format!("renamed to `{id}`"));
             self.findings.warn(at, Some(&id), &format!("{error}"), hint);
             id
         })

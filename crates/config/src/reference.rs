@@ -38,7 +38,7 @@ fn fields(fields: &StructFields) -> Vec<ReferenceRow> {
             about.clear();
             let mut key = described(fields, name, kind.trim_end_matches(','), &said);
             if std::mem::take(&mut bare) {
-                key.takes.insert_str(0, "text or ");
+                key.takes.insert_str(0, "string or ");
             }
             keys.push(key);
         }
@@ -51,25 +51,25 @@ fn described(fields: &StructFields, name: &str, kind: &str, said: &str) -> Refer
     let inner =
         kind.strip_prefix("Option<").and_then(|kind| kind.strip_suffix('>')).unwrap_or(kind);
     let takes = match inner {
-        "bool" => "true or false",
-        "String" => "text",
-        "Vec<String>" => "list of texts",
-        "u32" | "u64" | "usize" => "whole number",
+        "bool" => "boolean",
+        "String" => "string",
+        "Vec<String>" => "list of strings",
+        "u32" | "u64" | "usize" => "integer",
         "f64" | "Number" => "number",
-        "ConfigDuration" => "time",
+        "ConfigDuration" => "duration",
         "Value" => "any value",
         "Vec<Value>" => "list of values",
-        "StringOrList" => "text or list of texts",
-        "TextSpec" => "text, or `{ prefix, suffix }`",
+        "StringOrList" => "string or list of strings",
+        "TextSpec" => "string, or `{ prefix, suffix }`",
         "ReasoningConfig" => {
             "`off`, `minimal`, `low`, `medium`, `high`, `max`, or a number of tokens"
         }
-        "ExposureSpec" => "a word, or the table below",
+        "ExposureSpec" => "string, or the table below",
         "ExposureModeSpec" => "`individual`, `per-server`, `search`, `auto` or `agent`",
         "Vec<ConditionSpec>" => "list of conditions",
         "Box<ConditionSpec>" | "ConditionSpec" => "condition",
         other if other.starts_with("Vec<") => "list of tables",
-        other if other.starts_with("BTreeMap<String, String>") => "table of texts",
+        other if other.starts_with("BTreeMap<String, String>") => "table of strings",
         "ValidationMode" => "`off`, `warn` or `refuse`",
         _ => "table",
     };
@@ -115,7 +115,7 @@ fn absent(fields: &StructFields, name: &str, kind: &str) -> String {
         ("consort.exposure", "names") => constant("NAMES"),
         ("consort.providers.NAME", "silence") => format!("{} s", patience.idle.as_secs()),
         ("consort.providers.NAME", "tries") => patience.max_attempts.to_string(),
-        ("consort.serve", "ledger_archive") => "they are not kept".to_owned(),
+        ("consort.serve", "ledger_archive") => "not archived".to_owned(),
         ("consort.serve", "log_server_output") => "not logged".to_owned(),
         ("consort.serve", "proxy_headers") => "`x-forwarded`".to_owned(),
         ("consort.agents.NAME", "summarize")
@@ -126,7 +126,7 @@ fn absent(fields: &StructFields, name: &str, kind: &str) -> String {
         ("consort", "builtin") => "`true`; for a gateway with a config `false`".to_owned(),
         ("consort.agents.NAME", "model")
         | ("[consort.policy.rules]", "then")
-        | ("[consort.cache]", _) => "it must be there".to_owned(),
+        | ("[consort.cache]", _) => "required".to_owned(),
         _ if kind == "bool" => "`false`".to_owned(),
         _ => String::new(),
     }
@@ -159,7 +159,7 @@ fn rows(keys: &[ServerKey]) -> Vec<ReferenceRow> {
 fn timeouts() -> Vec<ReferenceRow> {
     let row = |(name, time, says): (&str, crate::ConfigDuration, &str)| ReferenceRow {
         name: name.to_owned(),
-        takes: "time".to_owned(),
+        takes: "duration".to_owned(),
         absent: format!("{} s", time.get().as_secs()),
         says: says.to_owned(),
     };
@@ -169,7 +169,7 @@ fn timeouts() -> Vec<ReferenceRow> {
 /// A key of a limit, from its declaration.
 fn limit_key(limit: &LimitSpec, name: &str) -> ReferenceRow {
     let unit = match limit.unit {
-        LimitUnit::Time => "time",
+        LimitUnit::Time => "duration",
         LimitUnit::Bytes => "bytes",
         LimitUnit::Count => "integer",
     };
@@ -208,7 +208,7 @@ fn tables() -> Vec<(String, Vec<ReferenceRow>)> {
         name: "callers".to_owned(),
         takes: "table".to_owned(),
         absent: String::new(),
-        says: "what is known of callers, by name: [policy.md](policy.md)".to_owned(),
+        says: "properties of callers, by name: [policy.md](policy.md)".to_owned(),
     });
     tables
 }
@@ -219,7 +219,7 @@ fn the_reference_is_of_every_key() {
     for (table, keys) in tables() {
         writeln!(
             text,
-            "\n### `[{table}]`\n\n| key | takes | if absent | what it says |\n|---|---|---|---|"
+            "\n### `[{table}]`\n\n| key | type | default | description |\n|---|---|---|---|"
         )
         .expect("text takes text");
         for ReferenceRow { name, takes, absent, says } in keys {

@@ -75,7 +75,7 @@ impl ValueSource for SystemValues {
         let mut text = String::new();
         File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
         if text.len() as u64 > LARGEST {
-            let message = format!("it has more than {} KiB", LARGEST >> 10);
+            let message = format!("it is larger than {} KiB", LARGEST >> 10);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         Ok(text)

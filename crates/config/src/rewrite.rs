@@ -37,7 +37,7 @@ pub enum RewriteError {
     #[error("{0}")]
     Refused(Problem),
     /// The file was changed by somebody else.
-    #[error("`{}` changed meanwhile", .0.display())]
+    #[error("`{}` was changed by another process", .0.display())]
     Changed(PathBuf),
     /// A file operation failed.
     #[error("cannot {what} `{}`: {source}", .file.display())]
@@ -57,7 +57,7 @@ impl RewriteError {
         match self {
             Self::Edit(error) => error.hint(),
             Self::Refused(problem) => problem.hint.clone(),
-            Self::Changed(_) => Some("look at it, and try again".to_owned()),
+            Self::Changed(_) => Some("review the file and retry".to_owned()),
             Self::File { .. } => None,
         }
     }
@@ -112,8 +112,9 @@ pub fn check_not_included<'a>(
         let place = config.places_of(name).into_iter().find(|place| place.file != file);
         if let Some(place) = place {
             let there = place.file.display();
-            let message = format!("`{name}` is in `{there}`, which `{}` includes", file.display());
-            let hint = format!("change it there: name that file with `--config {there}`");
+            let message =
+                format!("`{name}` is defined in `{there}`, which `{}` includes", file.display());
+            let hint = format!("edit that file with `--config {there}`");
             return Err(RewriteError::Refused(Problem::error(message).hint(hint)));
         }
     }
@@ -139,7 +140,7 @@ pub fn default_config_path() -> Option<PathBuf> {
 
 fn read(file: &Path) -> io::Result<Option<String>> {
     match fs::metadata(file) {
-        Ok(about) if !about.is_file() => Err(io::Error::other("it is not a file")),
+        Ok(about) if !about.is_file() => Err(io::Error::other("not a regular file")),
         Ok(_) => fs::read_to_string(file).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -46,10 +46,10 @@ pub fn config_schema() -> Value {
     let mut definitions = generator.take_definitions(true);
     // Written beside `policy`, kept within it.
     let mut callers = callers;
-    callers["description"] = json!("What is known of callers, by name.");
+    callers["description"] = json!("Properties of callers, by name.");
     property(&mut definitions, "ConsortOptions", "callers", callers);
     let include = json!({
-        "description": "Files whose servers and options are part of the config: paths, or patterns such as `conf.d/*.toml`.",
+        "description": "Files to include: paths, or patterns such as `conf.d/*.toml`.",
         "type": "array",
         "items": { "type": "string" },
     });
@@ -77,22 +77,23 @@ pub fn config_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Consort config",
-        "description": "Servers and settings of Consort, in TOML or JSON.",
+        "description": "MCP servers and settings of Consort, in TOML or JSON.",
         "type": "object",
         "properties": {
-            "$schema": { "type": "string", "description": "The schema that editors check this file with." },
+            "$schema": { "type": "string", "description": "The JSON Schema that editors validate this file \
+                with." },
             "mcp": {
-                "description": "Servers, by name.",
+                "description": "MCP servers, by name.",
                 "type": "object",
                 "additionalProperties": servers("Server"),
             },
             "mcpServers": {
-                "description": "Servers, by name, as MCP clients write them.",
+                "description": "MCP servers, by name, in the format of MCP clients.",
                 "type": "object",
                 "additionalProperties": servers("ClientServer"),
             },
             "inputs": {
-                "description": "Questions whose answers `${input:id}` refers to.",
+                "description": "Prompts for values that `${input:id}` refers to.",
                 "type": "array",
                 "items": { "type": "object", "required": ["id"] },
             },
@@ -189,7 +190,7 @@ fn table(keys: &[ServerKey]) -> Value {
 fn client_server() -> Value {
     let mut server = table(SERVER);
     server["description"] =
-        json!("A server as MCP clients describe it; clients may have further keys.");
+        json!("A server in the format of MCP clients; other keys of clients are allowed.");
     server["additionalProperties"] = json!(true);
     let texts = json!({ "type": "array", "items": { "type": "string" } });
     let properties = &mut server["properties"];
@@ -240,7 +241,7 @@ impl JsonSchema for ConfigDuration {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({
-            "description": "A time: seconds, or a number with `ms`, `s`, `m` or `h`; at most 24h.",
+            "description": "A duration: seconds, or a number with `ms`, `s`, `m` or `h`; at most 24h.",
             "anyOf": [
                 { "type": "number", "minimum": 0.001, "maximum": 86_400 },
                 { "type": "string", "pattern": TIME },
@@ -283,7 +284,7 @@ fn limit_schema(limit: &LimitSpec) -> Value {
         ] }),
     };
     schema["description"] = json!(format!(
-        "{} Allowed: {}. When it is reached: {}.",
+        "{} Allowed: {}. When exceeded: {}.",
         limit.about,
         limit.format_range(),
         limit.reached

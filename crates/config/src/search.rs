@@ -147,6 +147,6 @@ mod tests {
         assert_eq!(find(None, Some(&named)).unwrap().found, ConfigLocation::File(named.clone()));
         assert_eq!(find(None, Some(Path::new(""))).unwrap().searched.len(), 6);
         let error = find(None, Some(lost)).unwrap_err();
-        insta::assert_snapshot!(error, @"lost.json: no config at the path given by `CONSORT_CONFIG`");
+        insta::assert_snapshot!(error, @"lost.json: no config at the path set by `CONSORT_CONFIG`");
     }
 }

@@ -70,8 +70,8 @@ impl ServerConfig {
             }
         }
         for (key, text) in texts.iter().filter(|(_, text)| text.holds_secret()) {
-            let message = format!("{}: `{key}` holds a secret", self.place(text.spot()));
-            let hint = "keep it out of the file: write `env:NAME` or `file:path`";
+            let message = format!("{}: `{key}` contains a secret", self.place(text.spot()));
+            let hint = "use a reference instead: `env:NAME` or `file:path`";
             problems.push(Problem::warning(message).of(&self.name).hint(hint));
         }
         problems

@@ -117,11 +117,12 @@ impl<'a> TableReader<'a> {
 
     fn warn_if_renamed(&self, key: &str, new: &str, at: usize) {
         if is_renamed(key, new) {
-            let message = format!("`{}` is now called `{}`", self.path(key), self.path(new));
+            let message =
+                format!("`{}` is deprecated: renamed to `{}`", self.path(key), self.path(new));
             self.warn(
                 at,
                 &message,
-                Some("rename it: the old name will not be read forever".to_owned()),
+                Some("use the new name: the old one will be removed in a later version".to_owned()),
             );
         }
     }
@@ -138,7 +139,7 @@ impl<'a> TableReader<'a> {
         let node = self.get(key)?;
         match node.value {
             SyntaxValue::Bool(value) => Some(value),
-            _ => self.report_wrong_type(key, node, "true or false"),
+            _ => self.report_wrong_type(key, node, "a boolean"),
         }
     }
 
@@ -229,7 +230,7 @@ impl<'a> TableReader<'a> {
                 ConfigDuration::from_seconds(number.parse().unwrap_or(f64::NAN) * unit)
             }
             SyntaxValue::Text(text) => text.parse(),
-            _ => return self.report_wrong_type(key, node, "a time, such as `30` or `\"30s\"`"),
+            _ => return self.report_wrong_type(key, node, "a duration, such as `30` or `\"30s\"`"),
         };
         let failed =
             |reason| self.error(node.at, ConfigErrorKind::Duration { key: self.path(key), reason });
@@ -244,7 +245,7 @@ impl<'a> TableReader<'a> {
             _ => None,
         };
         let usable = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
-        usable.or_else(|| self.report_wrong_type(key, node, "a number that is not below zero"))
+        usable.or_else(|| self.report_wrong_type(key, node, "a non-negative number"))
     }
 
     /// A positive integer.
@@ -255,7 +256,7 @@ impl<'a> TableReader<'a> {
             _ => None,
         };
         let usable = count.filter(|count| *count > 0);
-        usable.or_else(|| self.report_wrong_type(key, node, "a whole number above zero"))
+        usable.or_else(|| self.report_wrong_type(key, node, "a positive integer"))
     }
 
     /// One of a few keywords, or an alias of one.
@@ -307,7 +308,7 @@ impl<'a> TableReader<'a> {
             if self.get(key).is_some_and(|node| !node.is_empty()) {
                 self.warn(
                     self.at_of(key),
-                    &format!("`{}` is not used: {why}", self.path(key)),
+                    &format!("`{}` is ignored: {why}", self.path(key)),
                     None,
                 );
             }

@@ -79,19 +79,19 @@ impl SecretMasking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidTemplate {
     /// The start is shown only if it is one of these words: the rest may be a secret.
-    #[error("a reference `${{{0}:…}}` cannot be resolved here")]
+    #[error("unsupported reference `${{{0}:…}}`")]
     Elsewhere(&'static str),
-    #[error("a `${{…}}` is not a reference")]
+    #[error("`${{…}}` is not a valid reference")]
     Unknown,
-    #[error("that is not the name of a variable")]
+    #[error("not a valid variable name")]
     Name,
     #[error("empty reference")]
     Empty,
-    #[error("a `${{` is not closed by a `}}`")]
+    #[error("`${{` without a closing `}}`")]
     Unclosed,
     #[error("defaults are nested too deeply")]
     Depth,
-    #[error("a text has a NUL character, which no program or server can be given")]
+    #[error("a value contains a NUL character")]
     Nul,
 }
 

@@ -15,15 +15,15 @@ pub use store::{TrustRecord, TrustStore};
 pub fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord, TrustError> {
     let failed = |reason: String| TrustError { file: file.to_owned(), reason };
     let place =
-        canonical_location(file).ok_or_else(|| failed("its folder cannot be found".to_owned()))?;
+        canonical_location(file).ok_or_else(|| failed("its folder does not exist".to_owned()))?;
     let store =
-        TrustStore::of_user().ok_or_else(|| failed("there is no home folder".to_owned()))?;
+        TrustStore::of_user().ok_or_else(|| failed("the home folder is unknown".to_owned()))?;
     store.put(&place, digest).map_err(|error| failed(error.to_string()))
 }
 
 /// The reason why trust in a config cannot be stored.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep that `{}` is trusted: {reason}", .file.display())]
+#[error("cannot store the trust in `{}`: {reason}", .file.display())]
 pub struct TrustError {
     file: PathBuf,
     reason: String,

@@ -15,8 +15,8 @@ const SCRIPT: &str = r#"{"turns": [
     {"calls": [{"name": "mcp_demo", "arguments": {"action": "list"}}]},
     {"expect": {"contains": "analyze"}, "calls": [{"name": "mcp_demo", "arguments":
         {"action": "execute", "tool_name": "search", "tool_inputs": {"query": "gateway servers", "limit": 1}}}]},
-    {"expect": {"contains": "One door"}, "calls": [{"name": "mcp_demo", "arguments":
-        {"action": "execute", "tool_name": "analyze", "tool_inputs": "{\"text\": \"One door for many servers\"}"}}]},
+    {"expect": {"contains": "One endpoint"}, "calls": [{"name": "mcp_demo", "arguments":
+        {"action": "execute", "tool_name": "analyze", "tool_inputs": "{\"text\": \"One endpoint for many servers\"}"}}]},
     {"expect": {"contains": "sentiment"}, "text": "It is neutral."}
 ]}"#;
 

@@ -162,14 +162,11 @@ pub(crate) async fn prompt_user(
     question: UserQuestion,
 ) -> Result<Json, RequestRefusal> {
     let Some(params) = Json::from(question.params).to_object() else {
-        return Err(RequestRefusal {
-            code: -32602,
-            message: "the question cannot be read".to_owned(),
-        });
+        return Err(RequestRefusal { code: -32602, message: "invalid question".to_owned() });
     };
     match question.kind {
         QuestionOrigin::Approval => person.approve(params).await,
-        QuestionOrigin::Model => person.ask("The model asks: ", params).await,
+        QuestionOrigin::Model => person.ask("Question from the model: ", params).await,
         QuestionOrigin::Server => person.ask("", params).await,
         QuestionOrigin::Sampling => person.ask("Attention: ", params).await,
     }
@@ -194,23 +191,23 @@ pub(crate) fn run_exit_status(
     }
     let reason = escape_text(&report.reason);
     let message = match report.status {
-        RunStatus::LimitReached => format!("a limit was reached: {reason}"),
+        RunStatus::LimitReached => format!("limit reached: {reason}"),
         RunStatus::Denied => format!("denied: {reason}"),
         RunStatus::Waiting => {
             let asked = report
                 .open_questions
                 .first()
                 .and_then(|question| question.params["message"].as_str());
-            format!("a person is waited for: {}", escape_text(asked.unwrap_or(&report.reason)))
+            format!("waiting for a user: {}", escape_text(asked.unwrap_or(&report.reason)))
         }
         _ => reason,
     };
     let hint = match (report.status, kept) {
         (RunStatus::LimitReached, Some(id)) => {
-            Some(format!("go on with `consort ask --continue={id} …`, with another limit"))
+            Some(format!("continue with `consort ask --continue={id} …` and a higher limit"))
         }
         (RunStatus::Waiting, Some(id)) => {
-            Some(format!("answer it at a terminal: `consort chat --continue={id}`"))
+            Some(format!("answer it in a terminal: `consort chat --continue={id}`"))
         }
         _ => report.hint.as_deref().map(escape_text),
     };
@@ -263,10 +260,10 @@ mod tests {
             told(&report(RunStatus::Denied, "no \u{1b}")),
             error("denied: no \\u{1b}", None, ExitStatus::Denied)
         );
-        let on = "go on with `consort ask --continue=7f3a …`, with another limit";
+        let on = "continue with `consort ask --continue=7f3a …` and a higher limit";
         assert_eq!(
             told(&report(RunStatus::LimitReached, "50 turns")),
-            error("a limit was reached: 50 turns", Some(on), ExitStatus::Limit)
+            error("limit reached: 50 turns", Some(on), ExitStatus::Limit)
         );
         let question = UserQuestion {
             id: "q".to_owned(),
@@ -276,10 +273,10 @@ mod tests {
         };
         let waiting =
             RunReport { open_questions: vec![question], ..report(RunStatus::Waiting, "") };
-        let answer = "answer it at a terminal: `consort chat --continue=7f3a`";
+        let answer = "answer it in a terminal: `consort chat --continue=7f3a`";
         assert_eq!(
             told(&waiting),
-            error("a person is waited for: Which city?", Some(answer), ExitStatus::Waiting)
+            error("waiting for a user: Which city?", Some(answer), ExitStatus::Waiting)
         );
     }
 }

@@ -28,7 +28,7 @@ pub enum AgentError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// Its instructions cannot be read.
-    #[error("the instructions `{file}` cannot be read")]
+    #[error("cannot read the instructions `{file}`")]
     Instructions {
         /// The file, as written.
         file: String,
@@ -123,7 +123,7 @@ fn instructions(config: &AgentConfig, folder: &Path, most: u64) -> Result<String
     let size = std::fs::metadata(&path).map_err(failed)?.len();
     if size > most {
         let kind = std::io::ErrorKind::FileTooLarge;
-        return Err(failed(std::io::Error::new(kind, format!("it has more than {most} bytes"))));
+        return Err(failed(std::io::Error::new(kind, format!("it is larger than {most} bytes"))));
     }
     std::fs::read_to_string(&path).map_err(failed)
 }

@@ -23,12 +23,12 @@ pub(crate) fn path() -> Option<PathBuf> {
 pub(crate) fn stored_approvals() -> Arc<SharedApprovals> {
     let Some(path) = path() else { return Arc::default() };
     let approvals = read(&path).unwrap_or_else(|reason| {
-        note(format!("warning: `{}` cannot be used: {reason}", path.display()));
+        note(format!("warning: cannot use `{}`: {reason}", path.display()));
         ApprovalStore::default()
     });
     Arc::new(SharedApprovals::new(approvals, move |approvals| {
         if let Err(error) = write(&path, approvals) {
-            note(format!("warning: `{}` cannot be written: {error}", path.display()));
+            note(format!("warning: cannot write `{}`: {error}", path.display()));
         }
     }))
 }

@@ -59,8 +59,8 @@ impl UserAgent for LoginBrowser {
     fn open_page(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
         let page = page.to_owned();
         Box::pin(async move {
-            note(format!("log in on this page:\n\n  {page}\n"));
-            note("if the browser is on another machine, paste the address it ends at here");
+            note(format!("log in at this URL:\n\n  {page}\n"));
+            note("if the browser is on another machine, paste the URL it is redirected to here");
             if self.open {
                 open(&page);
             }
@@ -71,14 +71,20 @@ impl UserAgent for LoginBrowser {
                     pasted = read_pasted_url() => pasted,
                 }
             };
-            let late = |_| format!("the browser did not come back within {:?}", self.patience);
+            let late = |_| {
+                format!(
+                    "no OAuth redirect within {:?} (`login_timeout` in `[consort.limits]`)",
+                    self.patience
+                )
+            };
             tokio::time::timeout(self.patience, visiting).await.map_err(late)
         })
     }
 
     fn confirm_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
         let question = escape_line(&format!(
-            "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
+            "{server} uses an authorization server on another port of this machine: {issuer}. Log in there? \
+                [y/N] "
         ));
         Box::pin(async move {
             terminal_prompt::TerminalPrompt::has_terminal()
@@ -101,10 +107,10 @@ async fn serve(mut stream: TcpStream, state: &str) -> std::io::Result<Option<Str
     let target = target.filter(|target| query_value(target, "state").as_deref() == Some(state));
     let (status, text) = match target {
         Some(target) if query_value(target, "error").is_none() => {
-            ("200 OK", "That was all: you can close this page.")
+            ("200 OK", "Login complete. You can close this page.")
         }
-        Some(_) => ("200 OK", "Nothing was agreed to. You can close this page."),
-        None => ("404 Not Found", "There is nothing here."),
+        Some(_) => ("200 OK", "Login cancelled. You can close this page."),
+        None => ("404 Not Found", "Not found."),
     };
     let page = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
@@ -133,7 +139,7 @@ async fn read_pasted_url() -> String {
         if line.trim().starts_with("http") {
             return line.trim().to_owned();
         }
-        note("that is not an address: it begins with `http`");
+        note("not a URL: expected a URL that starts with `http`");
     }
     std::future::pending().await
 }

@@ -4,6 +4,7 @@ mod agent;
 mod config;
 mod conversations;
 pub(crate) mod duration;
+mod examples;
 mod ledger;
 mod log_level;
 mod serve;
@@ -26,11 +27,7 @@ pub(crate) use serve::ServeArguments;
 /// Connect to many MCP servers and expose them as one.
 #[derive(Debug, Parser)]
 #[command(name = "consort", version, long_version = long_version(), max_term_width = 100)]
-#[command(
-    after_help = "Exit codes: 0 ok, 1 the tool or server reported an error, 2 wrong usage or config, \
-    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 7 not what the lock says, 8 limit reached, \
-    9 a person is waited for, 130 interrupted."
-)]
+#[command(after_help = examples::ROOT)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: GlobalArguments,
@@ -40,15 +37,16 @@ pub(crate) struct Cli {
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct GlobalArguments {
-    /// Config file, in any known format (or set `CONSORT_CONFIG`)
+    /// Config file, in any supported format (or set `CONSORT_CONFIG`)
     #[arg(long, short, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON for programs instead of text for people
+    /// Print JSON instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Log diagnostics to standard error
+    /// Log details to standard error
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
     /// Use only the servers and tools of this profile
@@ -57,7 +55,7 @@ pub(crate) struct GlobalArguments {
     /// Deny every tool that is not read-only
     #[arg(long, global = true)]
     pub(crate) read_only: bool,
-    /// Refuse to start without a `consort.lock`, or with servers that are not in it
+    /// Refuse to start without a `consort.lock`, or with servers it does not contain
     #[arg(long, global = true)]
     pub(crate) locked: bool,
     /// True to ignore every config: for `demo`.
@@ -67,9 +65,11 @@ pub(crate) struct GlobalArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
-    /// Show every server and its state
+    /// List the configured servers and their state
+    #[command(after_help = examples::SERVERS)]
     Servers,
     /// List the available tools
+    #[command(after_help = examples::TOOLS)]
     Tools {
         /// Only tools of this server
         server: Option<String>,
@@ -78,19 +78,20 @@ pub(crate) enum CliCommand {
         /// Show the parameters of each tool
         #[arg(long, short)]
         long: bool,
-        /// Show how each rule changed one tool
+        /// Show the transforms and the policy decision of one tool
         #[arg(long, value_name = "TOOL", conflicts_with_all = ["server", "long", "exposed"])]
         explain: Option<String>,
-        /// Show the tools that a model sees with the configured exposure
+        /// Show the tools exposed to models with the configured exposure
         #[arg(long)]
         exposed: bool,
-        /// Show the tools that a model sees with this exposure
+        /// Show the tools exposed to models with this exposure: individual, per-server, search or auto
         #[arg(long, value_name = "EXPOSURE", conflicts_with = "explain")]
         exposure: Option<Exposure>,
     },
     /// Search tools by description
+    #[command(after_help = examples::SEARCH)]
     Search {
-        /// Search words, such as a task in a few words
+        /// Search terms, such as a short description of the task
         #[arg(required = true)]
         query: Vec<String>,
         /// Maximum number of results
@@ -100,27 +101,34 @@ pub(crate) enum CliCommand {
         fresh: FreshArguments,
     },
     /// Show the token cost of tool definitions, by server, profile and exposure
+    #[command(after_help = examples::TOKENS)]
     Tokens {
         /// Tokenizer vocabulary: `o200k` or `cl100k`
         #[arg(long, value_name = "NAME", default_value = "o200k")]
         vocabulary: consort_models::tokens::TokenVocabulary,
-        /// Show every tool
+        /// Show the cost of every tool
         #[arg(long, short)]
         long: bool,
         #[command(flatten)]
         fresh: FreshArguments,
     },
-    /// Show a tool in the format of a model provider, and what the conversion loses
+    /// Convert tools to the format of a model provider, and show what the conversion loses
+    #[command(after_help = examples::DIALECT)]
     Dialect(DialectArguments),
     /// Call a tool and show its progress and result
+    #[command(after_help = examples::CALL)]
     Call(CallArguments),
     /// Send one prompt to a model that can use the tools
+    #[command(after_help = examples::ASK)]
     Ask(AskArguments),
     /// Chat with a model that can use the tools
+    #[command(after_help = examples::CHAT)]
     Chat(ChatArguments),
     /// Run a task from a file with a model
+    #[command(after_help = examples::RUN)]
     Run(RunArguments),
     /// List the available prompts
+    #[command(after_help = examples::PROMPTS)]
     Prompts {
         /// Only prompts of this server
         server: Option<String>,
@@ -128,15 +136,17 @@ pub(crate) enum CliCommand {
         fresh: FreshArguments,
     },
     /// Render a prompt
+    #[command(after_help = examples::PROMPT)]
     Prompt {
-        /// The prompt, as `prompt` or `server.prompt`
+        /// Prompt name: `prompt` or `server.prompt`
         name: String,
-        /// Its arguments, as `name=value`
+        /// Prompt arguments, as `name=value`
         arguments: Vec<String>,
         #[command(flatten)]
         ledger: LedgerSelection,
     },
     /// List the available resources and resource templates
+    #[command(after_help = examples::RESOURCES)]
     Resources {
         /// Only resources of this server
         server: Option<String>,
@@ -144,10 +154,11 @@ pub(crate) enum CliCommand {
         fresh: FreshArguments,
     },
     /// Read a resource
+    #[command(after_help = examples::READ)]
     Read {
-        /// Its URI
+        /// URI of the resource
         uri: String,
-        /// Server to read it from, if several may have it
+        /// Server to read it from, if several provide it
         #[arg(long)]
         server: Option<String>,
         /// Write the contents to this file instead of the terminal
@@ -156,45 +167,58 @@ pub(crate) enum CliCommand {
         #[command(flatten)]
         ledger: LedgerSelection,
     },
-    /// Serve all servers as one MCP endpoint, to clients of any protocol revision
+    /// Run the gateway: serve all servers as one MCP endpoint, to clients of any protocol revision
+    #[command(after_help = examples::SERVE)]
     Serve(ServeArguments),
-    /// Make running gateways reload config, lock and secrets, and show the result
+    /// Reload the config, lock and secrets of running gateways, and show the result
+    #[command(after_help = examples::RELOAD)]
     Reload(ReloadArguments),
-    /// Watch the state of every server, live
+    /// Watch the state of every server live
+    #[command(after_help = examples::WATCH)]
     Watch,
-    /// Log in to a server with OAuth, in a browser; tokens are stored and refreshed
+    /// Log in to a server with OAuth in a browser; tokens are stored and refreshed
+    #[command(after_help = examples::LOGIN)]
     Login(LoginArguments),
     /// Delete the stored login of a server
+    #[command(after_help = examples::LOGOUT)]
     Logout {
-        /// Its name in the config
+        /// Server name in the config
         server: String,
     },
-    /// Check the config without starting anything
+    /// Validate the config without starting servers
+    #[command(after_help = examples::CHECK)]
     Check(CheckArguments),
-    /// Connect to every server and check connections, names, schemas and sizes
+    /// Diagnose problems: connect to every server, check names, schemas and token cost
+    #[command(after_help = examples::DOCTOR)]
     Doctor,
-    /// Approve the current tool definitions and detect changes
+    /// Approve the current tool definitions; changed tools are blocked until approved
+    #[command(after_help = examples::LOCK)]
     Lock(LockArguments),
-    /// Show the names that clients of a gateway see, and why; or forget them
+    /// Show the names that the gateway assigned, and the reasons; or forget them
+    #[command(after_help = examples::NAMES)]
     Names(NamesArguments),
-    /// Trust the config of a working folder: its programs may be started until it changes
+    /// Trust the config of a folder, so that its programs may be started until it changes
+    #[command(after_help = examples::TRUST)]
     Trust(TrustArguments),
-    /// Show, convert or import config
+    /// Show, edit, convert, import or export the config
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Read the ledger of calls, or verify its integrity
+    /// Show, export or verify the ledger, the log of all calls
     Ledger(LedgerArguments),
-    /// List, show, copy or remove conversations with models
+    /// List, show, copy or delete conversations with models
     Conversations(ConversationsArguments),
     /// Run the bundled demo, without a config
+    #[command(after_help = examples::DEMO)]
     Demo,
-    /// Write the man pages, one for each command
+    /// Write man pages, one for each command
+    #[command(after_help = examples::MAN)]
     Man {
         /// Folder to write `consort.1`, `consort-serve.1`, … to
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
     /// Print shell completions
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// Shell to generate for
         shell: clap_complete::Shell,
@@ -207,12 +231,12 @@ pub(crate) enum CliCommand {
 /// Options of `consort login`.
 #[derive(Args, Debug)]
 pub(crate) struct LoginArguments {
-    /// Its name in the config
+    /// Server name in the config
     pub(crate) server: String,
     /// Print the URL instead of opening a browser
     #[arg(long)]
     pub(crate) no_browser: bool,
-    /// Local port of the OAuth redirect [default: any]
+    /// Local port of the OAuth redirect URI [default: any free port]
     #[arg(long)]
     pub(crate) port: Option<u16>,
 }
@@ -244,14 +268,14 @@ pub(crate) struct CallArguments {
     /// All arguments as one JSON object; `-` reads it from standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Idle timeout: maximum time without a message from the server (default: 60s, or as configured)
+    /// Idle timeout: maximum time without a message from the server, such as 30s [default: 60s, or as configured]
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) idle: Option<std::time::Duration>,
-    /// Total timeout of the call (default: 5m, or as configured)
+    /// Total timeout of the call, such as 2m [default: 5m, or as configured]
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) total: Option<std::time::Duration>,
     /// Minimum severity of the server's log messages to show: debug, info, notice, warning, error, critical, alert,
-    /// emergency, or none (default: what a legacy server sends unasked, info for a modern one)
+    /// emergency, or none [default: info; for a legacy server, whatever it sends]
     #[arg(long, value_name = "LEVEL", value_parser = log_level::read)]
     pub(crate) log_level: Option<consort_core::LogDelivery>,
     /// Folder to save images and audio in
@@ -275,13 +299,13 @@ pub(crate) struct CheckArguments {
 /// A reload.
 #[derive(Args, Debug)]
 pub(crate) struct ReloadArguments {
-    /// Accept a change that was rejected: a config without its policy or with a broken server, or a missing lock
+    /// Accept a rejected change: a removed policy, an invalid server, or a missing lock
     #[arg(long)]
     pub(crate) accept: bool,
     /// Only show what a reload would change or reject
     #[arg(long, conflicts_with = "accept")]
     pub(crate) dry_run: bool,
-    /// Time to wait for each gateway's reply
+    /// Timeout for each gateway, such as 40s
     #[arg(long, value_name = "TIME", default_value = "40s", value_parser = duration::read)]
     pub(crate) timeout: std::time::Duration,
 }
@@ -301,7 +325,7 @@ pub(crate) struct LockArguments {
     /// Approve without confirmation
     #[arg(long, short, conflicts_with = "check")]
     pub(crate) yes: bool,
-    /// Lock file (default: consort.lock beside the config)
+    /// Lock file [default: consort.lock next to the config]
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
@@ -309,7 +333,7 @@ pub(crate) struct LockArguments {
 /// Names that a gateway assigned.
 #[derive(Args, Debug)]
 pub(crate) struct NamesArguments {
-    /// Forget the names of this server, and those that others got because of them; repeatable
+    /// Forget the names of this server, and those assigned to others because of them; repeatable
     #[arg(long, value_name = "SERVER")]
     pub(crate) forget: Vec<String>,
 }

@@ -351,8 +351,9 @@ pub(crate) fn tell(problem: &Problem) {
 
 /// Settings without a config: the local tools and the demo server.
 pub(crate) fn settings_without_config() -> Result<HubSettings, CommandError> {
-    let demo = consort::demo::server()
-        .map_err(|error| CommandError::usage(format!("cannot find this program: {error}")))?;
+    let demo = consort::demo::server().map_err(|error| {
+        CommandError::usage(format!("cannot determine the path of this program: {error}"))
+    })?;
     let mut settings = HubSettings {
         servers: vec![demo],
         store_folder: consort_config::catalog_folder(),

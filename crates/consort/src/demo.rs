@@ -166,7 +166,7 @@ fn server_info() -> Value {
 }
 
 fn server_description() -> Value {
-    json!({ "capabilities": { "tools": {} }, "instructions": "Demo tools: their data is made up." })
+    json!({ "capabilities": { "tools": {} }, "instructions": "Demo tools with made-up data." })
 }
 
 fn discover_result() -> Json {

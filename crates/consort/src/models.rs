@@ -40,7 +40,7 @@ pub enum ModelError {
     #[error(transparent)]
     Choose(#[from] ModelSelectionError),
     /// The config of its provider is invalid.
-    #[error("the provider `{provider}` cannot be used: {reason}")]
+    #[error("cannot use the provider `{provider}`: {reason}")]
     Provider {
         /// The provider.
         provider: String,
@@ -164,7 +164,7 @@ fn provider_spec(
         let value = match value.split_once(':') {
             Some(("env", variable)) => resolve
                 .variable(variable)
-                .ok_or_else(|| format!("the variable `{variable}` is not set"))?,
+                .ok_or_else(|| format!("the environment variable `{variable}` is not set"))?,
             Some(("file", file)) => read(file, folder, resolve)?,
             _ => value.clone(),
         };
@@ -187,7 +187,7 @@ fn provider_network(
             let url = match text.split_once(':') {
                 Some(("env", variable)) => resolve
                     .variable(variable)
-                    .ok_or_else(|| format!("the variable `{variable}` is not set"))?,
+                    .ok_or_else(|| format!("the environment variable `{variable}` is not set"))?,
                 Some(("file", file)) => read(file, folder, resolve)?,
                 _ => text.to_owned(),
             };
@@ -196,7 +196,7 @@ fn provider_network(
     };
     let ca_file = config.ca_file.as_deref().map(|file| {
         let path = expand_variables(file, |name| resolve.variable(name))
-            .map_err(|name| format!("`{file}`: the variable `{name}` is not set"))?;
+            .map_err(|name| format!("`{file}`: the environment variable `{name}` is not set"))?;
         let home = path.strip_prefix("~/").and_then(|rest| Some(resolve.home()?.join(rest)));
         Ok::<_, String>(home.unwrap_or_else(|| folder.join(path)))
     });
@@ -205,9 +205,9 @@ fn provider_network(
 
 fn read(file: &str, folder: &Path, resolve: &dyn ValueSource) -> Result<String, String> {
     let path = expand_variables(file, |name| resolve.variable(name))
-        .map_err(|name| format!("`{file}`: the variable `{name}` is not set"))?;
+        .map_err(|name| format!("`{file}`: the environment variable `{name}` is not set"))?;
     let text = resolve.file(&folder.join(path));
-    let text = text.map_err(|error| format!("`{file}` cannot be read: {error}"))?;
+    let text = text.map_err(|error| format!("cannot read `{file}`: {error}"))?;
     Ok(text.trim_end().to_owned())
 }
 
@@ -253,7 +253,7 @@ price = { input = 1, output = 2 }
         let price = model.facts.price.unwrap();
         assert!((price.cached_read - 1.0).abs() < f64::EPSILON);
         let closed = models.model("closed:a").unwrap_err().to_string();
-        assert!(closed.contains("`no-such-file` cannot be read"), "{closed}");
+        assert!(closed.contains("cannot read `no-such-file`"), "{closed}");
         assert!(models.model("nobody:a").is_err());
         assert!(models.is_named("local:anything") && !models.is_named("openai:gpt-5"));
         let script = models.model("scripted:a.json").unwrap_err().to_string();

@@ -101,7 +101,7 @@ impl CommandRecords {
         if let Some(reason) = ledger.failure().filter(|_| lost > 0) {
             let file = ledger.path().display();
             let text = format!(
-                "warning: {lost} calls or model requests are not in the ledger `{file}`: {reason}"
+                "warning: {lost} calls or model requests were not recorded in the ledger `{file}`: {reason}"
             );
             note(escape_line(&text));
         }

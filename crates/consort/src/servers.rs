@@ -65,7 +65,7 @@ impl RejectedServer {
     /// Returns the error and its effect.
     pub fn to_problem(&self) -> Problem {
         let effect =
-            if self.is_kept { "its last good settings stay in force" } else { "it is left out" };
+            if self.is_kept { "its last valid settings stay in effect" } else { "it is omitted" };
         let message = format!("{}; {effect}", self.problem.message);
         Problem { message, ..self.problem.clone() }
     }
@@ -148,7 +148,10 @@ impl ResolvedServers {
 impl LastGoodServers {
     fn lost_file(&self, files: &BTreeSet<PathBuf>) -> Option<Problem> {
         let lost = self.lost_files.iter().find(|file| files.contains(*file))?;
-        let message = format!("the file `{}` that it refers to is empty", lost.display());
-        Some(Problem::error(message).hint("write it, or accept it with `consort reload --accept`"))
+        let message = format!("the referenced file `{}` is empty", lost.display());
+        Some(Problem::error(message).hint(
+            "fill the file, or accept the change with `consort reload \
+            --accept`",
+        ))
     }
 }

@@ -57,10 +57,7 @@ impl TerminalPrompt {
         ask: impl FnOnce(&Object) -> Value + Send + 'static,
     ) -> Result<Json, RequestRefusal> {
         if !Self::has_terminal() {
-            return Err(RequestRefusal {
-                code: -32603,
-                message: "nobody is at a terminal".to_owned(),
-            });
+            return Err(RequestRefusal { code: -32603, message: "no terminal".to_owned() });
         }
         let _turn = self.turn.lock().await;
         let bar = self.bar.lock().clone();
@@ -100,8 +97,8 @@ fn ask(who: &str, params: &Object) -> Value {
     say(&format!("\n{who}{}", escape_text(&message)));
     if params.text("mode").as_deref() == Some("url") {
         let url = params.text("url").unwrap_or_default();
-        say(&format!("It wants you to open {}", escape_line(&url)));
-        return match read("Open it yourself, then say yes; or no [y/N] ").as_deref() {
+        say(&format!("The server requests that you open {}", escape_line(&url)));
+        return match read("Open it, then confirm [y/N] ").as_deref() {
             Some("y" | "yes") => json!({ "action": "accept" }),
             Some(_) => json!({ "action": "decline" }),
             None => json!({ "action": "cancel" }),
@@ -113,7 +110,7 @@ fn ask(who: &str, params: &Object) -> Value {
     let schema: Value = schema.and_then(|json| json.read().ok()).unwrap_or_default();
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    say("Answer field by field; an empty line takes the default, a lone dot declines.");
+    say("Enter a value for each field. An empty line takes the default, a single dot declines.");
     let mut content = Map::new();
     // In the order they were written.
     for (name, field) in ordered.iter().flat_map(Object::members) {
@@ -130,7 +127,7 @@ fn ask(who: &str, params: &Object) -> Value {
                     content.insert(name.clone(), value);
                     break;
                 }
-                Ok(None) if required.contains(&name.as_str()) => say("This one is needed."),
+                Ok(None) if required.contains(&name.as_str()) => say("This field is required."),
                 Ok(None) => break,
                 Err(problem) => say(&problem),
             }
@@ -152,7 +149,7 @@ fn prompt(name: &str, field: &Value, required: bool) -> String {
     let choices =
         if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
     let default = match &field["default"] {
-        Value::Null if required => " (needed)".to_owned(),
+        Value::Null if required => " (required)".to_owned(),
         Value::Null => String::new(),
         default => format!(" (default {default})"),
     };
@@ -176,14 +173,13 @@ fn value(line: &str, field: &Value) -> Result<Option<Value>, String> {
         Some("boolean") => match line.to_lowercase().as_str() {
             "y" | "yes" | "true" => Ok(Some(json!(true))),
             "n" | "no" | "false" => Ok(Some(json!(false))),
-            _ => Err("Say yes or no.".to_owned()),
+            _ => Err("Enter yes or no.".to_owned()),
         },
-        Some("integer") => line
-            .parse::<i64>()
-            .map(|n| Some(json!(n)))
-            .map_err(|_| "A whole number, please.".to_owned()),
+        Some("integer") => {
+            line.parse::<i64>().map(|n| Some(json!(n))).map_err(|_| "Enter an integer.".to_owned())
+        }
         Some("number") => {
-            line.parse::<f64>().map(|n| Some(json!(n))).map_err(|_| "A number, please.".to_owned())
+            line.parse::<f64>().map(|n| Some(json!(n))).map_err(|_| "Enter a number.".to_owned())
         }
         Some("array") => Ok(Some(json!(line.split(',').map(str::trim).collect::<Vec<_>>()))),
         _ if !choices.is_empty() && !choices.iter().any(|choice| choice == line) => {
@@ -260,7 +256,7 @@ mod tests {
         assert_eq!(unescaped("gr\\u00f6\\u00dfe"), "größe");
         assert_eq!(
             prompt("n", &json!({ "title": "How\u{1b}many" }), true),
-            "How\\u{1b}many (needed): "
+            "How\\u{1b}many (required): "
         );
     }
 }

@@ -25,7 +25,7 @@ pub fn read_or_create(file: &Path) -> io::Result<(String, bool)> {
     }
     // Another process created one at the same time; that one is used.
     let secret =
-        read(file)?.ok_or_else(|| io::Error::other("it was removed as soon as it was there"))?;
+        read(file)?.ok_or_else(|| io::Error::other("it was removed while it was being created"))?;
     Ok((secret, false))
 }
 
@@ -38,11 +38,11 @@ pub fn read(file: &Path) -> io::Result<Option<String>> {
     };
     let mode = fs::metadata(file)?.permissions().mode();
     if mode & 0o077 != 0 {
-        return Err(io::Error::other("others can read it; run `chmod 600` on it"));
+        return Err(io::Error::other("it is readable by other users; run `chmod 600` on it"));
     }
     let secret = text.trim().to_owned();
     if secret.len() < SHORTEST {
-        return Err(io::Error::other("it holds no token of at least 16 characters"));
+        return Err(io::Error::other("it contains no token of at least 16 characters"));
     }
     Ok(Some(secret))
 }

@@ -159,7 +159,7 @@ impl ToolboxLayers {
             let error = self.agent_of(view)?.err()?;
             let place = view.profile.as_ref().map(|name| format!("profiles.{name}."));
             let place = place.unwrap_or_default();
-            let message = format!("`{place}exposure`: {error}; every tool is shown instead");
+            let message = format!("`{place}exposure`: {error}; using `individual`");
             let problem = Problem::error(message);
             Some(error.hint().into_iter().fold(problem, Problem::hint))
         });
@@ -277,7 +277,7 @@ impl ToolboxLayers {
     /// Warnings for rules of the policy that match none of these tools, each given as server and name.
     pub fn unused_rules(&self, tools: &[(&str, &str)]) -> Vec<Problem> {
         let idle = self.whole.policy.idle_patterns(tools).into_iter();
-        let told = |pattern: String| Problem::warning(format!("policy: {pattern} fits no tool"));
+        let told = |pattern: String| Problem::warning(format!("policy: {pattern} matches no tool"));
         idle.map(told).collect()
     }
 

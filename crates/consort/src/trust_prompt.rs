@@ -29,15 +29,15 @@ pub(crate) fn confirm(
     }
     let path = escape_line(&absolute_path(&config.file).display().to_string());
     note(match status {
-        TrustStatus::Changed => format!("`{path}` changed since you trusted it. It is used for:"),
-        _ => format!("`{path}` was found in this folder and is not trusted yet. It is used for:"),
+        TrustStatus::Changed => format!("`{path}` changed since you trusted it. Its contents:"),
+        _ => format!("`{path}` was found in this folder and is not trusted yet. Its contents:"),
     });
     describe(&config, SecretDisplay::Shown).iter().for_each(note);
-    if !terminal_prompt::confirm("Trust it, until it changes? [y/N] ") {
-        let refused = CommandError::usage(format!("`{path}` is not trusted: nothing was started"));
+    if !terminal_prompt::confirm("Trust it until it changes? [y/N] ") {
+        let refused = CommandError::usage(format!("`{path}` is not trusted; nothing was started"));
         return Err(CommandError {
             exit: ExitStatus::Denied,
-            ..refused.hint("use another with --config FILE")
+            ..refused.hint("use another config with --config FILE")
         });
     }
     Ok(TrustedConfig::remember(config)?)
@@ -76,8 +76,7 @@ fn choice(common: &GlobalArguments) -> ConfigChoice {
 
 impl From<TrustError> for CommandError {
     fn from(error: TrustError) -> Self {
-        Self::usage(escape_line(&error.to_string()))
-            .hint("name the file with --config FILE instead")
+        Self::usage(escape_line(&error.to_string())).hint("use --config FILE instead")
     }
 }
 
@@ -85,11 +84,11 @@ fn refusal(config: &Config, status: TrustStatus) -> CommandError {
     let path = absolute_path(&config.file).display().to_string();
     let why = match status {
         TrustStatus::Changed => "it changed since it was trusted",
-        _ => "it was found in the working folder, and may start programs and reach hosts",
+        _ => "it was found in the working folder, and may start programs and connect to hosts",
     };
     let failure = CommandError::usage(format!("`{}` is not trusted: {why}", escape_line(&path)));
     let command = escape_line(&format!("consort trust {}", shell_word(&path)));
-    failure.hint(format!("look at it, then run `{command}`; or name it with --config FILE"))
+    failure.hint(format!("review it, then run `{command}`; or use it with --config FILE"))
 }
 
 /// The absolute path of a file.

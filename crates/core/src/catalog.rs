@@ -179,15 +179,15 @@ impl CatalogSection {
             let count = counts[&owner];
             if count > 1 {
                 let message = format!(
-                    "{one} `{}` is left out: {count} {one}s of this server have the name `{}`",
+                    "{one} `{}` is omitted: {count} {one}s of this server have the name `{}`",
                     entry.route.name, entry.name
                 );
                 let problem = Problem::error(message).of(&owner.0);
-                problems.push(problem.hint("give one of them another name"));
+                problems.push(problem.hint("rename one of them on the server"));
             } else if matches!(kind, PrimitiveKind::Tools | PrimitiveKind::Prompts)
                 && let Err(error) = entry.name.parse::<ToolName>()
             {
-                let message = format!("a {one} is left out: {error}");
+                let message = format!("a {one} is omitted: {error}");
                 problems.push(Problem::error(message).of(&owner.0));
             } else {
                 shelf.push(entry);
@@ -369,7 +369,7 @@ mod tests {
         let catalog = Catalog::build(&offers(&[("web", &["search", "search", "other"])]));
         assert_eq!(ids(&catalog), ["web.other"]);
         let problems: Vec<_> = catalog.problems.iter().map(ToString::to_string).collect();
-        let told = "web: tool `search` is left out: 2 tools of this server have the name `search`";
+        let told = "web: tool `search` is omitted: 2 tools of this server have the name `search`";
         assert_eq!(problems, [told, told]);
     }
 

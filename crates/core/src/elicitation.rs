@@ -26,7 +26,7 @@ const LABELS: [&str; 3] = ["title", "description", "default"];
 ///
 /// let asked = Json::parse(r#"{"message":"Who are you?"}"#)?.to_object().expect("an object");
 /// let shown = attributed(&"files".parse()?, "elicitation/create", asked);
-/// assert_eq!(shown.text("message").as_deref(), Some("`files` asks: Who are you?"));
+/// assert_eq!(shown.text("message").as_deref(), Some("`files` requests input: Who are you?"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn attributed(server: &ServerId, method: &str, params: Object) -> Object {
@@ -107,20 +107,20 @@ pub fn attributed_error(server: &ServerId, error: Json) -> Json {
 fn introduction(server: &ServerId, message: &str, secrets: &[String], url: Option<&str>) -> String {
     if let Some(url) = url {
         return match punycode::web_host(url) {
-            Some(host) => format!("`{server}` asks you to open a page at `{host}`"),
-            None => format!("`{server}` asks you to open what is not a web page"),
+            Some(host) => format!("`{server}` requests that you open a page at `{host}`"),
+            None => format!("`{server}` requests that you open a URL that is not a web page"),
         };
     }
     match secrets {
         [] if sensitive::mentioned(message) => {
-            format!("`{server}` asks, perhaps for a secret; answer only if you trust it")
+            format!("`{server}` requests input, possibly a secret; answer only if you trust it")
         }
-        [] => format!("`{server}` asks"),
+        [] => format!("`{server}` requests input"),
         secrets => {
             let names = secrets.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
             let names = names.join(", ");
             format!(
-                "`{server}` asks for what looks like a secret ({names}); answer only if you trust it"
+                "`{server}` requests what looks like a secret ({names}); answer only if you trust it"
             )
         }
     }
@@ -175,7 +175,7 @@ fn labelled(name: &str, mut field: Value) -> (Value, bool) {
     if secret {
         let about = members.get("description").and_then(Value::as_str).unwrap_or_default();
         let about =
-            format!("looks like a secret: leave it empty unless you trust who asks. {about}");
+            format!("looks like a secret: leave it empty unless you trust this server. {about}");
         members.insert("description".to_owned(), about.trim_end().into());
     }
     (field, secret)
@@ -252,10 +252,10 @@ mod tests {
         let asked = shown(json!({ "message": "`bank` asks: your name\u{1b}[2J\u{202e}\r" }));
         assert_eq!(
             asked["message"],
-            "`evil` asks: `bank` asks: your name\\u{1b}[2J\\u{202e}\\u{d}"
+            "`evil` requests input: `bank` asks: your name\\u{1b}[2J\\u{202e}\\u{d}"
         );
         let nothing = shown(json!({}));
-        assert_eq!(nothing["message"], "`evil` asks: ");
+        assert_eq!(nothing["message"], "`evil` requests input: ");
         let params = Json::from(json!({ "messages": [] })).to_object().unwrap();
         let same = attributed(&"evil".parse().unwrap(), "sampling/createMessage", params.clone());
         assert_eq!(same, params);
@@ -307,19 +307,19 @@ mod tests {
             "password": { "type": "string", "description": "yours" } } } }));
         assert_eq!(
             asked["message"],
-            "`evil` asks for what looks like a secret (`password`); answer only if you trust it: Log in"
+            "`evil` requests what looks like a secret (`password`); answer only if you trust it: Log in"
         );
         let fields = &asked["requestedSchema"]["properties"];
         assert_eq!(fields["user"].get("description"), None);
         assert_eq!(
             fields["password"]["description"],
-            "looks like a secret: leave it empty unless you trust who asks. yours"
+            "looks like a secret: leave it empty unless you trust this server. yours"
         );
         let asked = shown(json!({ "message": "Type your passphrase", "requestedSchema": {
             "properties": { "answer": { "type": "string" } } } }));
         assert_eq!(
             asked["message"],
-            "`evil` asks, perhaps for a secret; answer only if you trust it: Type your passphrase"
+            "`evil` requests input, possibly a secret; answer only if you trust it: Type your passphrase"
         );
     }
 
@@ -327,12 +327,18 @@ mod tests {
     fn a_page_to_open_is_named_by_its_true_host() {
         let page = |url: &str| shown(json!({ "mode": "url", "message": "m", "url": url }));
         let asked = page("https://bank.example@evil.example:8/x");
-        assert_eq!(asked["message"], "`evil` asks you to open a page at `evil.example`: m");
+        assert_eq!(asked["message"], "`evil` requests that you open a page at `evil.example`: m");
         assert_eq!(asked["url"], "https://bank.example@evil.example:8/x");
         let asked = page("https://bаnk.example/");
-        assert_eq!(asked["message"], "`evil` asks you to open a page at `xn--bnk-6cd.example`: m");
+        assert_eq!(
+            asked["message"],
+            "`evil` requests that you open a page at `xn--bnk-6cd.example`: m"
+        );
         let asked = page("javascript:alert(1)");
-        assert_eq!(asked["message"], "`evil` asks you to open what is not a web page: m");
+        assert_eq!(
+            asked["message"],
+            "`evil` requests that you open a URL that is not a web page: m"
+        );
     }
 
     #[test]
@@ -344,7 +350,7 @@ mod tests {
         let error = attributed_error(&"evil".parse().unwrap(), page("m").into());
         assert_eq!(
             error.read::<Value>().unwrap(),
-            page("`evil` asks you to open a page at `a.example`: m")
+            page("`evil` requests that you open a page at `a.example`: m")
         );
         let other = Json::from(json!({ "code": 1 }));
         assert_eq!(attributed_error(&"evil".parse().unwrap(), other.clone()), other);
@@ -361,7 +367,7 @@ mod tests {
         assert_eq!(
             shown,
             json!({ "resultType": "input_required", "requestState": "s", "inputRequests": {
-                "a": { "method": "elicitation/create", "params": { "message": "`evil` asks: m" } },
+                "a": { "method": "elicitation/create", "params": { "message": "`evil` requests input: m" } },
                 "b": { "method": "roots/list" } } })
         );
     }

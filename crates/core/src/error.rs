@@ -42,7 +42,7 @@ pub enum CallError {
         problems: Vec<String>,
     },
     /// The server is unreachable. The call was not sent.
-    #[error("MCP server connection failed: `{server}` cannot be reached")]
+    #[error("MCP server connection failed: cannot connect to `{server}`")]
     Connection {
         /// The server.
         server: ServerId,
@@ -65,7 +65,7 @@ pub enum CallError {
         raw: crate::Json,
     },
     /// No answer in time. The call was cancelled at the server.
-    #[error("MCP tool timed out: nothing from `{server}` {} {limit:?}", if *.idle { "for" } else { "within" })]
+    #[error("MCP tool timed out: no message from `{server}` {} {limit:?}", if *.idle { "for" } else { "within" })]
     Timeout {
         /// The server.
         server: ServerId,
@@ -77,7 +77,7 @@ pub enum CallError {
         sent: bool,
     },
     /// The server violates the protocol.
-    #[error("`{server}` does not keep to the protocol: {reason}")]
+    #[error("`{server}` violated the MCP protocol: {reason}")]
     Protocol {
         /// The server.
         server: ServerId,
@@ -93,7 +93,7 @@ pub enum CallError {
         reason: String,
     },
     /// The lock withholds it: its current definition is not approved.
-    #[error("withheld by the lock: {reason}")]
+    #[error("blocked by the lock: {reason}")]
     Withheld {
         /// The server.
         server: ServerId,
@@ -121,7 +121,7 @@ pub enum CallError {
         reason: String,
     },
     /// The server refused the call for now: HTTP 429, or 503 with `Retry-After`.
-    #[error("`{server}` is overloaded: it answered HTTP {status}{}", retry(.retry_after.as_deref()))]
+    #[error("`{server}` is overloaded: it returned HTTP {status}{}", retry(.retry_after.as_deref()))]
     Busy {
         /// The server.
         server: ServerId,
@@ -131,7 +131,7 @@ pub enum CallError {
         retry_after: Option<String>,
     },
     /// The call was sent and no answer came.
-    #[error("outcome unknown: {reason}; check before repeating")]
+    #[error("outcome unknown: {reason}; check before retrying")]
     OutcomeUnknown {
         /// The server.
         server: ServerId,
@@ -266,15 +266,16 @@ impl CallError {
                 let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
                 Some(format!("did you mean {}?", names.join(" or ")))
             }
-            Self::Ambiguous { .. } => Some("write it with its server".to_owned()),
+            Self::Ambiguous { .. } => Some("qualify it with its server: `server.name`".to_owned()),
             Self::Withheld { server, .. } => {
-                Some(format!("agree with `consort lock --update {server}`"))
+                Some(format!("review and approve it with `consort lock --update {server}`"))
             }
             Self::Timeout { idle: true, .. } => Some(
-                "a tool that works long should report progress; or allow it more time".to_owned(),
+                "a long-running tool should report progress; or raise `timeout` of the server"
+                    .to_owned(),
             ),
             Self::Timeout { sent: true, .. } | Self::OutcomeUnknown { .. } => {
-                Some("it may have run: look before calling it again".to_owned())
+                Some("it may have run: check its effects before calling it again".to_owned())
             }
             _ => None,
         }

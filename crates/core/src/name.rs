@@ -17,7 +17,7 @@ const LONGEST: usize = 64;
 /// assert_eq!(server.as_str(), "git-hub");
 /// assert_eq!(
 ///     "git hub".parse::<ServerId>().unwrap_err().to_string(),
-///     "invalid name `git hub`: use 1 to 64 letters, digits, `_` or `-`"
+///     "invalid name `git hub`: expected 1 to 64 letters, digits, `_` or `-`"
 /// );
 /// # Ok::<(), consort_core::InvalidName>(())
 /// ```
@@ -57,7 +57,7 @@ impl FromStr for ServerId {
         if (1..=LONGEST).contains(&name.len()) && name.chars().all(allowed) {
             Ok(Self(name.into()))
         } else {
-            Err(InvalidName::new(name, "use 1 to 64 letters, digits, `_` or `-`"))
+            Err(InvalidName::new(name, "expected 1 to 64 letters, digits, `_` or `-`"))
         }
     }
 }
@@ -109,7 +109,7 @@ impl FromStr for ToolName {
         if (1..=128).contains(&name.chars().count()) && !name.chars().any(odd) {
             Ok(Self(name.into()))
         } else {
-            Err(InvalidName::new(name, "use 1 to 128 visible characters without blanks"))
+            Err(InvalidName::new(name, "expected 1 to 128 printable characters without spaces"))
         }
     }
 }

@@ -48,7 +48,7 @@ impl FromStr for Target {
             Some((server, name)) if !name.is_empty() => {
                 Ok(Self { server: server.parse()?, name: name.to_owned() })
             }
-            _ => Err(InvalidName::new(text, "write `server.tool`")),
+            _ => Err(InvalidName::new(text, "expected `server.tool`")),
         }
     }
 }

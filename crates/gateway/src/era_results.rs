@@ -92,7 +92,7 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, RequestFailu
         CallError::Timeout { .. } | CallError::OutcomeUnknown { .. } => {
             let text = match error {
                 CallError::OutcomeUnknown { .. } => error.to_string(),
-                _ => format!("{error}; its outcome is unknown, check before repeating"),
+                _ => format!("{error}; outcome unknown, check before retrying"),
             };
             let result = json!({
                 "content": [{ "type": "text", "text": text }],
@@ -280,7 +280,7 @@ mod tests {
     fn what_a_server_wrote_for_its_operator_is_in_nothing_that_a_client_gets() {
         let secret = || OperatorText::from("ada's secret".to_owned());
         let a = || "a".parse::<ServerId>().unwrap();
-        let reason = || "the process ended (exit status: 9, incident 1)".to_owned();
+        let reason = || "the process exited (exit status: 9, incident 1)".to_owned();
         let source = SharedError::new(std::io::Error::other(reason()));
         for error in [
             CallError::OutcomeUnknown { server: a(), reason: reason(), detail: secret() },

@@ -274,7 +274,10 @@ impl UpstreamSubscriber<'_> {
         match events.next().await {
             Some(SubscriptionEvent::End(error)) => Err(call_failure(Era::Legacy, &error)),
             Some(_) => Ok(events),
-            None => Err(RequestFailure::new(answer::INTERNAL, "the server does not tell of it")),
+            None => Err(RequestFailure::new(
+                answer::INTERNAL,
+                "the server does not support this subscription",
+            )),
         }
     }
 }

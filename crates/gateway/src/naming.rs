@@ -79,14 +79,14 @@ impl NameRegistry {
         self.given.retain(|(_, route), _| !freed.contains(&route.server));
         self.taken.retain(|_, route| !freed.contains(&route.server));
         for server in &freed {
-            tracing::info!(%server, "names of a removed server were freed");
+            tracing::info!(%server, "reserved names of a removed server were released");
         }
         if removed == self.removed && freed.is_empty() {
             return;
         }
         self.removed = removed;
         if let Err(error) = self.save() {
-            tracing::warn!(%error, "names could not be kept for the next time");
+            tracing::warn!(%error, "cannot store the assigned names; they may change at the next start");
         }
     }
 
@@ -156,8 +156,11 @@ impl NameRegistry {
             let name = if free { first } else { self.other(kind, entry) };
             if self.taken.contains_key(&(kind, name.clone())) {
                 let one = kind.singular();
-                let message = format!("{one} `{}` is left out: `{name}` is taken", entry.name);
-                let hint = "give it another name, or the gateway another naming";
+                let message = format!(
+                    "{one} `{}` is omitted: the name `{name}` is already taken",
+                    entry.name
+                );
+                let hint = "rename it with a transform, or choose another `naming`";
                 problems.push(Problem::error(message).of(&entry.route.server).hint(hint));
                 names.push(None);
                 continue;
@@ -169,7 +172,7 @@ impl NameRegistry {
         if self.given.len() > known
             && let Err(error) = self.save()
         {
-            tracing::warn!(%error, "names could not be kept for the next time");
+            tracing::warn!(%error, "cannot store the assigned names; they may change at the next start");
         }
         names
     }
@@ -230,11 +233,12 @@ fn as_they_are(
             return Some(entry.name.clone());
         }
         let message = format!(
-            "{} `{}` is left out: more than one server has it",
+            "{} `{}` is omitted: more than one server provides it",
             kind.singular(),
             entry.name
         );
-        problems.push(Problem::error(message).of(&entry.route.server).hint("use another naming"));
+        problems
+            .push(Problem::error(message).of(&entry.route.server).hint("choose another `naming`"));
         None
     };
     entries.iter().map(name).collect()

@@ -120,7 +120,7 @@ impl ClientRequest {
     /// Returns a parameter that must be a string.
     pub(crate) fn text(&self, name: &str) -> Result<String, RequestFailure> {
         let invalid =
-            || RequestFailure::new(INVALID_PARAMS, format!("`{name}` is missing or no text"));
+            || RequestFailure::new(INVALID_PARAMS, format!("`{name}` is missing or not a string"));
         self.params.text(name).ok_or_else(invalid)
     }
 }

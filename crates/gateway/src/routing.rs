@@ -57,8 +57,9 @@ fn completed(
     listing: &EndpointListing,
     request: &ClientRequest,
 ) -> Result<ServerOperation, RequestFailure> {
-    let invalid =
-        || RequestFailure::new(INVALID_PARAMS, "`ref` names nothing that can be completed");
+    let invalid = || {
+        RequestFailure::new(INVALID_PARAMS, "`ref` does not name a prompt or a resource template")
+    };
     let reference = request.params.get("ref").and_then(|json| json.to_object());
     let reference = reference.ok_or_else(invalid)?;
     let (member, kinds) = match reference.text("type").as_deref() {

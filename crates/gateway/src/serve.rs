@@ -252,7 +252,11 @@ fn list(
 }
 
 fn stale() -> RequestFailure {
-    RequestFailure::new(INVALID_PARAMS, "unknown `cursor`: the list may have changed, start again")
+    RequestFailure::new(
+        INVALID_PARAMS,
+        "unknown `cursor`: the list may have changed; restart without a \
+        cursor",
+    )
 }
 
 /// Answers `server/discover` of a modern client.
@@ -280,7 +284,7 @@ fn set_level(
 ) -> Result<RequestAnswer, RequestFailure> {
     let level = request.text("level")?;
     let level = LogLevel::parse(&level).ok_or_else(|| {
-        RequestFailure::new(INVALID_PARAMS, format!("unknown level `{}`", level.escape_debug()))
+        RequestFailure::new(INVALID_PARAMS, format!("unknown log level `{}`", level.escape_debug()))
     })?;
     session.set_level(level);
     Ok(RequestAnswer::result(&request.id, &empty()))

@@ -67,7 +67,7 @@ fn exact(place: &str, object: &Object, known: &[&'static str]) -> Result<(), Req
     let Some((given, known)) = object.misspelt(known) else { return Ok(()) };
     let given = given.escape_debug();
     let message =
-        format!("`{given}` in `{place}` could be read as `{known}`: write `{known}`, once");
+        format!("`{given}` in `{place}` may be read as `{known}`: send `{known}` exactly once");
     Err(RequestFailure::new(INVALID_PARAMS, message))
 }
 
@@ -100,7 +100,8 @@ mod tests {
             ("x/unknown", r#"{"_Meta":{}}"#, "params", "_meta"),
         ] {
             let message = refused(method, params).unwrap_or_else(|| panic!("{params} is taken"));
-            let told = format!("in `{place}` could be read as `{known}`: write `{known}`, once");
+            let told =
+                format!("in `{place}` may be read as `{known}`: send `{known}` exactly once");
             assert!(message.ends_with(&told), "{message}");
         }
     }

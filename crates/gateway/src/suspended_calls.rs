@@ -52,11 +52,11 @@ pub(crate) enum CallStateKind {
 /// The reason why a state is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallStateError {
-    #[error("`requestState` is not one of ours, or was changed")]
+    #[error("invalid `requestState`: it was not issued by this gateway, or was changed")]
     Broken,
     #[error("`requestState` belongs to another request")]
     Foreign,
-    #[error("`requestState` is too old")]
+    #[error("`requestState` has expired")]
     Expired,
 }
 

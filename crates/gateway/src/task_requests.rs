@@ -91,7 +91,10 @@ async fn list(
         let mut cursor: Option<String> = None;
         for page in 1.. {
             if page > most {
-                let message = format!("`{server}` lists its tasks on more than {most} pages");
+                let message = format!(
+                    "`{server}` returned more than {most} pages of tasks (`task_pages` in \
+                    `[consort.limits]`)"
+                );
                 return Err(RequestFailure::new(INTERNAL, message));
             }
             let mut params = ObjectWriter::new();

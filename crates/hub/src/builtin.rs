@@ -11,7 +11,7 @@ use crate::local::read_only_tool;
 
 #[derive(Deserialize, JsonSchema)]
 struct EchoArguments {
-    /// What to say back.
+    /// Text to return.
     text: String,
 }
 
@@ -23,12 +23,12 @@ pub fn builtin() -> Vec<Arc<dyn LocalTool>> {
     vec![
         read_only_tool(
             "echo",
-            "Says back the text it is given.",
+            "Returns its input text unchanged.",
             async |echo: EchoArguments, _| Ok(ToolResult::text(echo.text)),
         ),
         read_only_tool(
             "timestamp",
-            "The present time, in seconds since 1970 and as UTC.",
+            "Returns the current time as Unix seconds and as UTC.",
             async |_: NoArguments, _| {
                 let now =
                     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -320,7 +320,8 @@ impl ManagedServer {
         if let Some(name) = name {
             let name = name.escape_debug();
             reason = format!(
-                "no other server has `{name}`, and whether this one has it is not known: {reason}"
+                "`{name}` is not known on any other server, and the tools of this server are not known yet: \
+                    {reason}"
             );
         }
         CallError::Connection {

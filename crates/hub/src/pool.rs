@@ -197,7 +197,9 @@ impl ConnectionPool {
         let overloaded = |reason| CallError::Overloaded { server: managed.id.clone(), reason };
         let waiting = self.freed.join(&key.identity, settings.limits.queued_calls);
         let waiting = waiting.map_err(|waiting| {
-            overloaded(format!("{most} connections to it are in use, and {waiting} calls wait"))
+            overloaded(format!(
+                "all {most} connections to it are in use and {waiting} calls are queued"
+            ))
         })?;
         let wait = settings.times.queue.min(settings.times.total);
         let limit = Instant::now() + wait;
@@ -210,8 +212,9 @@ impl ConnectionPool {
             let due = next_yield.map_or(limit, |time| limit.min(Instant::now() + time));
             let is_late = tokio::time::timeout_at(due, waiting.woken()).await.is_err();
             if is_late && Instant::now() >= limit {
-                let reason =
-                    format!("{most} connections to it are in use for {wait:?} (`max_connections`)");
+                let reason = format!(
+                    "all {most} connections to it were in use for {wait:?} (`max_connections`)"
+                );
                 return Err(overloaded(reason));
             }
         }

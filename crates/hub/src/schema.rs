@@ -51,7 +51,7 @@ pub(crate) struct SchemaChecker {
 
 /// Reason why a schema cannot be used for validation. The tool can still be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("its arguments cannot be checked here: {0}")]
+#[error("the arguments cannot be validated by the gateway: {0}")]
 pub(crate) struct UnusableSchema(String);
 
 impl SchemaChecker {
@@ -60,7 +60,7 @@ impl SchemaChecker {
         let bytes = schema.as_bytes().len();
         if bytes > limits.bytes {
             return Err(UnusableSchema(format!(
-                "its schema is larger than {} bytes",
+                "the schema is larger than {} bytes",
                 limits.bytes
             )));
         }
@@ -179,7 +179,7 @@ mod tests {
         {
             let error =
                 checker(json!({ "properties": { "a": { "$ref": reference } } })).unwrap_err();
-            assert!(error.to_string().contains("it refers to"), "{error}");
+            assert!(error.to_string().contains("does not point into the schema"), "{error}");
         }
         let local = json!({ "$defs": { "n": { "type": "integer" } }, "properties": { "a": { "$ref": "#/$defs/n" } } });
         assert_eq!(problems(local, json!({ "a": "x" })).len(), 1);
@@ -202,7 +202,7 @@ mod tests {
         for _ in 0..100 {
             nested = json!({ "not": nested });
         }
-        assert!(checker(nested).unwrap_err().to_string().contains("nests deeper"));
+        assert!(checker(nested).unwrap_err().to_string().contains("nested deeper"));
         assert!(checker(json!({ "description": "x".repeat(64 << 10) })).is_err());
         assert!(checker(json!({ "pattern": "^(?=a)b" })).is_err(), "look-around is not linear");
         assert!(checker(json!({ "pattern": "^(a|a?)+\\1c$" })).is_err(), "nor are back-references");

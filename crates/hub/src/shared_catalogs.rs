@@ -259,8 +259,8 @@ impl CatalogTable {
 /// Returns the problems of the items that were left out of a server's lists.
 pub(crate) fn problems(server: &ServerId, left_out: &[LeftOut]) -> Vec<Problem> {
     let problem = |out: &LeftOut| {
-        let name = if out.name.is_empty() { "something nameless" } else { &out.name };
-        Problem::error(format!("`{name}` is left out: {}", out.reason)).of(server)
+        let name = if out.name.is_empty() { "an unnamed item" } else { &out.name };
+        Problem::error(format!("`{name}` is omitted: {}", out.reason)).of(server)
     };
     left_out.iter().map(problem).collect()
 }

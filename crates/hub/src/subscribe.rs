@@ -126,7 +126,7 @@ async fn until_retired(
 
 /// Returns the error of a server that accepts the subscription, but not for this resource.
 fn untold(server: &ServerId, uri: &str) -> CallError {
-    let message = format!("it does not tell of updates of `{uri}`");
+    let message = format!("it does not support subscriptions to `{uri}`");
     let raw = serde_json::json!({ "code": NOT_TOLD, "message": message }).into();
     CallError::Execution { server: server.clone(), message, code: NOT_TOLD, raw }
 }

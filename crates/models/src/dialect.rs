@@ -86,7 +86,7 @@ impl FromStr for ToolDialect {
 
 /// A string that names no dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown dialect `{0}`: use `openai`, `openai-responses`, `anthropic` or `gemini`")]
+#[error("unknown dialect `{0}`: expected `openai`, `openai-responses`, `anthropic` or `gemini`")]
 pub struct UnknownDialect(String);
 
 /// Options that a dialect leaves open.
@@ -140,7 +140,7 @@ pub struct ProjectedTool {
 /// assert_eq!(n, &serde_json::json!({ "type": "integer", "nullable": true }));
 /// assert_eq!(
 ///     projection.losses[0].to_string(),
-///     "/properties/n: `null` among types written as `nullable`: Gemini takes one type"
+///     "/properties/n: `null` among types written as `nullable`: Gemini accepts one type"
 /// );
 /// # Ok::<(), consort_core::JsonError>(())
 /// ```
@@ -152,8 +152,8 @@ pub fn project(tool: &Tool, dialect: ToolDialect, options: DialectOptions) -> Pr
         losses.record(
             LossKind::Renamed,
             &SchemaPointer::root(),
-            format!("`{original}` is called `{name}`"),
-            "names are short and of few characters there",
+            format!("`{original}` renamed to `{name}`"),
+            "the provider restricts the length and characters of names",
         );
     }
     let schema = parameters(tool, dialect, options, &mut losses);
@@ -206,8 +206,8 @@ fn parameters(
         losses.record(
             LossKind::Replaced,
             &SchemaPointer::root(),
-            "the schema is left out",
-            "it is larger or deeper than any provider takes",
+            "the schema is omitted",
+            "it is larger or deeper than any provider accepts",
         );
         let properties = if dialect.is_openai() { json!({}) } else { Value::Null };
         let mut bare = json!({ "type": "object", "properties": properties });

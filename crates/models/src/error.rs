@@ -157,20 +157,20 @@ impl ProviderError {
     pub fn hint(&self) -> Option<String> {
         match &self.kind {
             ProviderErrorKind::Authentication { variable: Some(variable) } => {
-                Some(format!("set `{variable}` to a key that the provider accepts"))
+                Some(format!("set `{variable}` to a valid API key"))
             }
             ProviderErrorKind::UnknownModel { .. } => {
-                Some("ask for a model that the provider lists for this key".to_owned())
+                Some("use a model that the provider lists for this API key".to_owned())
             }
             ProviderErrorKind::ContextTooLong { .. } => {
-                Some("offer fewer tools, or shorten the conversation".to_owned())
+                Some("expose fewer tools, or shorten the conversation".to_owned())
             }
             ProviderErrorKind::OutOfCredit => {
                 Some("add credit to the provider's account".to_owned())
             }
             ProviderErrorKind::MalformedResponse => Some("check the base URL".to_owned()),
             ProviderErrorKind::Redirected { .. } => {
-                Some("if you trust that address, make it the base URL".to_owned())
+                Some("if you trust that URL, set it as the base URL".to_owned())
             }
             ProviderErrorKind::Unreachable { host, barrier } => {
                 Some(connection_hint(host, *barrier).to_owned())
@@ -186,13 +186,17 @@ fn connection_hint(host: &str, barrier: OriginConnectError) -> &'static str {
         OriginConnectError::Refused if host.ends_with(":11434") => {
             "start Ollama with `ollama serve`, or set `OLLAMA_HOST` to where it runs"
         }
-        OriginConnectError::Refused => "nobody listens there: start it, or check the base URL",
-        OriginConnectError::Name => "check the base URL, and whether this machine is online",
+        OriginConnectError::Refused => {
+            "connection refused: start the server, or check the base URL"
+        }
+        OriginConnectError::Name => {
+            "the host name does not resolve: check the base URL and the network"
+        }
         OriginConnectError::Silence | OriginConnectError::Other => {
-            "check the base URL, and what may be in the way"
+            "check the base URL, the network and any proxy or firewall"
         }
         OriginConnectError::Tls => {
-            "check whether the base URL speaks https, and whose certificates are trusted here \
+            "TLS failed: check that the base URL supports https and that its certificate is trusted \
              (`SSL_CERT_FILE`)"
         }
     }
@@ -201,7 +205,7 @@ fn connection_hint(host: &str, barrier: OriginConnectError) -> &'static str {
 impl fmt::Display for ProviderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.mid_answer {
-            f.write_str("in the middle of the answer: ")?;
+            f.write_str("while streaming the answer: ")?;
         }
         write!(f, "{}", self.kind)?;
         if let Some(status) = self.status.filter(|status| !(200..300).contains(status)) {
@@ -219,41 +223,37 @@ impl std::error::Error for ProviderError {}
 impl fmt::Display for ProviderErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Authentication { .. } => f.write_str("the provider does not accept the key"),
-            Self::Permission => f.write_str("the key may not do this"),
-            Self::UnknownModel { model } if model.is_empty() => {
-                f.write_str("the provider has no such model")
-            }
-            Self::UnknownModel { model } => write!(f, "the provider has no model `{model}`"),
+            Self::Authentication { .. } => f.write_str("the provider rejected the API key"),
+            Self::Permission => f.write_str("the API key lacks permission"),
+            Self::UnknownModel { model } if model.is_empty() => f.write_str("unknown model"),
+            Self::UnknownModel { model } => write!(f, "unknown model `{model}`"),
             Self::ContextTooLong { limit, requested } => {
-                f.write_str("the conversation is longer than the model reads")?;
+                f.write_str("the conversation exceeds the model's context window")?;
                 match (limit, requested) {
                     (Some(limit), Some(requested)) => write!(f, " ({requested} of {limit} tokens)"),
                     (Some(limit), None) => write!(f, " ({limit} tokens)"),
                     _ => Ok(()),
                 }
             }
-            Self::RateLimited => f.write_str("too much was asked in too short a time"),
-            Self::OutOfCredit => f.write_str("nothing is left on the provider's account"),
+            Self::RateLimited => f.write_str("rate limit exceeded"),
+            Self::OutOfCredit => f.write_str("the provider account is out of credit"),
             Self::Overloaded => f.write_str("the provider is overloaded"),
-            Self::Failed => f.write_str("the provider failed"),
-            Self::Invalid => f.write_str("the provider refuses the request"),
-            Self::Refused => f.write_str("the provider does not answer this"),
-            Self::MidStream => f.write_str("the answer broke off with an error"),
-            Self::Truncated => f.write_str("the answer ended before its end"),
-            Self::MalformedResponse => f.write_str("the answer is not what a provider writes"),
-            Self::RejectedThinking => {
-                f.write_str("the provider does not take back what was thought before")
-            }
+            Self::Failed => f.write_str("the provider returned a server error"),
+            Self::Invalid => f.write_str("the provider rejected the request as invalid"),
+            Self::Refused => f.write_str("the provider refused to answer"),
+            Self::MidStream => f.write_str("the answer ended with an error"),
+            Self::Truncated => f.write_str("the answer is truncated"),
+            Self::MalformedResponse => f.write_str("malformed response"),
+            Self::RejectedThinking => f.write_str("the provider rejected earlier reasoning"),
             Self::TooLarge(exceeded) => write!(f, "{exceeded}"),
-            Self::Unreachable { host, .. } => write!(f, "cannot reach `{host}`"),
+            Self::Unreachable { host, .. } => write!(f, "cannot connect to `{host}`"),
             Self::IdleTimeout { seconds } => {
-                write!(f, "the provider said nothing for {seconds} seconds")
+                write!(f, "idle timeout: no data from the provider for {seconds} seconds")
             }
-            Self::SchemaMismatch => f.write_str("the answer does not have the form that is wanted"),
-            Self::Timeout => f.write_str("the answer took longer than it may"),
+            Self::SchemaMismatch => f.write_str("the answer does not match the requested schema"),
+            Self::Timeout => f.write_str("timeout"),
             Self::Redirected { to } => {
-                write!(f, "the provider sends us to `{to}`, which is not followed")
+                write!(f, "the provider redirects to `{to}`, which is not followed")
             }
         }
     }
@@ -267,9 +267,9 @@ impl fmt::Display for ExceededLimit {
                 write!(f, "an event of the answer is larger than {most} bytes")
             }
             Self::ArgumentBytes(most) => {
-                write!(f, "the arguments of a call are larger than {most} bytes")
+                write!(f, "the arguments of a tool call are larger than {most} bytes")
             }
-            Self::Calls(most) => write!(f, "the answer has more than {most} calls"),
+            Self::Calls(most) => write!(f, "the answer has more than {most} tool calls"),
             Self::Events(most) => write!(f, "the answer has more than {most} events"),
         }
     }

@@ -73,10 +73,10 @@ pub enum EndpointError {
     #[error(transparent)]
     Address(#[from] ConnectError),
     /// The base URL has a query or a fragment.
-    #[error("invalid base URL `{0}`: leave out what follows the `?` or `#`")]
+    #[error("invalid base URL `{0}`: remove the query and fragment (`?` or `#`)")]
     Query(String),
     /// A secret would be sent in cleartext.
-    #[error("the key for `{host}` would go there unprotected: use https")]
+    #[error("the API key for `{host}` would be sent unencrypted: use https")]
     InTheClear {
         /// Host and port.
         host: String,
@@ -223,7 +223,8 @@ struct PreparedRequest {
 impl PreparedRequest {
     fn new(request: HttpRequest) -> Result<Self, ProviderError> {
         let refused = |why: &str| ProviderError::new(ProviderErrorKind::Invalid, why);
-        let uri: Uri = request.url.parse().map_err(|_| refused("the model's name is no path"))?;
+        let uri: Uri =
+            request.url.parse().map_err(|_| refused("the model name is not a valid URL path"))?;
         let path = uri.into_parts().path_and_query.map(Uri::from).unwrap_or_default();
         let headers = header_map(&request.headers).map_err(|error| refused(&error.to_string()))?;
         Ok(Self { path, headers, body: request.body.into() })
@@ -305,7 +306,7 @@ impl ModelExchange {
         if text(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
             return refused(
                 ProviderErrorKind::MalformedResponse,
-                "it is compressed, which nobody asked for",
+                "it is compressed, which was not requested",
             );
         }
         let headers = headers.iter();

@@ -306,9 +306,5 @@ fn is_stream(start: &[u8]) -> Option<bool> {
 /// Returns the beginning of a body that is not JSON; nothing of an HTML page.
 fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
-    if text.trim_start().starts_with('<') {
-        "a page for people".to_owned()
-    } else {
-        text.into_owned()
-    }
+    if text.trim_start().starts_with('<') { "an HTML page".to_owned() } else { text.into_owned() }
 }

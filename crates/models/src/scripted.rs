@@ -70,7 +70,7 @@ impl ModelScript {
         let last = messages.last().map(Borrow::borrow);
         let found = self.turns.get(number).ok_or_else(|| {
             format!(
-                "the script has {} turns, and turn {} was asked for",
+                "the script has {} turns, but turn {} was requested",
                 self.turns.len(),
                 number + 1
             )
@@ -202,18 +202,18 @@ mod tests {
         );
         assert_eq!(
             refused(script, 0, &[ChatMessage::user("sun")]),
-            "the provider refuses the request: turn 1 of the script: the last message must be of `tool`, and is of `user`"
+            "the provider rejected the request as invalid: turn 1 of the script: the last message must have the role `tool`, not `user`"
         );
         let failed = [ChatMessage::results([ToolCallResult::error("1", "sun")])];
-        assert!(refused(script, 0, &failed).ends_with("must have no failure, and has a failure"));
+        assert!(refused(script, 0, &failed).ends_with("must have no failure, but has a failure"));
         let rain = [ChatMessage::results([ToolCallResult {
             is_error: false,
             ..ToolCallResult::error("1", "rain")
         }])];
-        assert!(refused(script, 0, &rain).ends_with("must contain `sun`, and is `rain`"));
-        assert!(refused(script, 0, &[]).ends_with("a message is expected, and there is none"));
+        assert!(refused(script, 0, &rain).ends_with("must contain `sun`, but is `rain`"));
+        assert!(refused(script, 0, &[]).ends_with("expected a message, but there is none"));
         assert!(
-            refused(script, 1, &rain).ends_with("the script has 1 turns, and turn 2 was asked for")
+            refused(script, 1, &rain).ends_with("the script has 1 turns, but turn 2 was requested")
         );
     }
 
@@ -226,10 +226,7 @@ mod tests {
         assert_eq!(error.to_string(), "the provider is overloaded: busy");
         assert_eq!(error.retry(), RetryDecision::After(Duration::from_secs(3)));
         let error = played(script, 1, &[]).end.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "in the middle of the answer: the answer ended before its end"
-        );
+        assert_eq!(error.to_string(), "while streaming the answer: the answer is truncated");
         assert_eq!(error.retry(), RetryDecision::No);
     }
 

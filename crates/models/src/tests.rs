@@ -195,13 +195,13 @@ fn a_page_for_people_is_no_answer() {
     let page = "<!DOCTYPE html><html><body>Sign in</body></html>";
     for wire in WireFormat::ALL {
         let error = in_pieces(ResponseReader::new(wire), [page.as_bytes()]).1.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the answer is not what a provider writes: a page for people"
-        );
+        assert_eq!(error.to_string(), "malformed response: an HTML page");
         assert_eq!(error.hint().as_deref(), Some("check the base URL"));
         assert_eq!(refused(wire, 404, &[], page).kind, ProviderErrorKind::MalformedResponse);
-        assert_eq!(refused(wire, 502, &[], page).to_string(), "the provider failed (HTTP 502)");
+        assert_eq!(
+            refused(wire, 502, &[], page).to_string(),
+            "the provider returned a server error (HTTP 502)"
+        );
     }
 }
 
@@ -228,12 +228,9 @@ fn a_secret_is_in_no_error_and_in_no_debug_text() {
         let error = reader.end().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the provider does not accept the key (HTTP 401): bad key [secret]: [secret]"
+            "the provider rejected the API key (HTTP 401): bad key [secret]: [secret]"
         );
-        assert_eq!(
-            error.hint().as_deref(),
-            Some("set `OPENAI_API_KEY` to a key that the provider accepts")
-        );
+        assert_eq!(error.hint().as_deref(), Some("set `OPENAI_API_KEY` to a valid API key"));
         assert_eq!(error.retry(), RetryDecision::No);
     }
 }

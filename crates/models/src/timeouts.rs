@@ -58,7 +58,7 @@ impl ProviderTimeouts {
             return Ok((error, wait));
         }
         if least > self.max_retry_wait {
-            let asks = format!("it wants us to wait {}", format_duration(least));
+            let asks = format!("the provider asks to retry after {}", format_duration(least));
             error.message = match &*error.message {
                 "" => asks,
                 said => format!("{said} ({asks})"),
@@ -132,11 +132,8 @@ mod tests {
             let error = error(ProviderErrorKind::RateLimited, Some(wait));
             ProviderTimeouts::default().next_retry(error, 1, 0.0).unwrap_err().to_string()
         };
-        assert_eq!(
-            told(61),
-            "too much was asked in too short a time: busy (it wants us to wait 61 s)"
-        );
-        assert!(told(900).ends_with("(it wants us to wait 15 min)"));
-        assert!(told(86_400).ends_with("(it wants us to wait 24 h)"));
+        assert_eq!(told(61), "rate limit exceeded: busy (the provider asks to retry after 61 s)");
+        assert!(told(900).ends_with("(the provider asks to retry after 15 min)"));
+        assert!(told(86_400).ends_with("(the provider asks to retry after 24 h)"));
     }
 }

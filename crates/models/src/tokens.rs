@@ -70,7 +70,7 @@ impl FromStr for TokenVocabulary {
 
 /// A string that names no vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown vocabulary `{0}`: use `o200k` or `cl100k`")]
+#[error("unknown vocabulary `{0}`: expected `o200k` or `cl100k`")]
 pub struct UnknownVocabulary(String);
 
 /// Counts the tokens of a text. The first count in a vocabulary takes milliseconds to load it.
@@ -234,7 +234,7 @@ mod tests {
         }
         assert_eq!(
             "gpt".parse::<TokenVocabulary>().unwrap_err().to_string(),
-            "unknown vocabulary `gpt`: use `o200k` or `cl100k`"
+            "unknown vocabulary `gpt`: expected `o200k` or `cl100k`"
         );
     }
 

@@ -25,7 +25,7 @@ pub(crate) async fn authorize(
 ) -> Result<TokenSet, LoginError> {
     let issuer = &discovered.issuer;
     let Some(endpoint) = &issuer.authorization_endpoint else {
-        return Err(unusable_response(&issuer.issuer, "has no page where a person could agree"));
+        return Err(unusable_response(&issuer.issuer, "has no `authorization_endpoint`"));
     };
     // A browser goes there: what a server names must not be something else than a page.
     egress.check(endpoint)?;
@@ -64,17 +64,19 @@ fn read_code(issuer: &IssuerMetadata, state: &str, redirected: &str) -> Result<S
         fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     };
     if field("state") != Some(state) {
-        return Err(LoginError::Unsafe("the answer belongs to another question".to_owned()));
+        return Err(LoginError::Unsafe(
+            "the `state` of the response does not match the request".to_owned(),
+        ));
     }
     match field("iss") {
         Some(named) if named != issuer.issuer => {
             return Err(LoginError::Unsafe(format!(
-                "the answer comes from `{named}`, and `{}` was asked",
+                "the response was issued by `{named}`, not by `{}`",
                 issuer.issuer
             )));
         }
         None if issuer.authorization_response_iss_parameter_supported => {
-            return Err(LoginError::Unsafe("the answer does not say whose it is".to_owned()));
+            return Err(LoginError::Unsafe("the response has no `iss` parameter".to_owned()));
         }
         _ => {}
     }
@@ -83,7 +85,8 @@ fn read_code(issuer: &IssuerMetadata, state: &str, redirected: &str) -> Result<S
         return Err(LoginError::Refused { error: error.to_owned(), description });
     }
     let code = field("code").filter(|code| !code.is_empty());
-    code.map(str::to_owned).ok_or_else(|| unusable_response(&issuer.issuer, "sends back no code"))
+    code.map(str::to_owned)
+        .ok_or_else(|| unusable_response(&issuer.issuer, "returned no authorization code"))
 }
 
 /// Returns a random secret of 256 bits, base64url-encoded.
@@ -125,9 +128,9 @@ mod tests {
         }
         assert_eq!(
             read(false, "error=access_denied&error_description=no+way&state=s"),
-            Err("the authorization server refuses: access_denied: no way".to_owned())
+            Err("the authorization server refused the request: access_denied: no way".to_owned())
         );
-        assert!(read(false, "error=access_denied").unwrap_err().starts_with("not safe"));
+        assert!(read(false, "error=access_denied").unwrap_err().starts_with("login aborted"));
     }
 
     #[test]

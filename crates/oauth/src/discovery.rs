@@ -54,12 +54,15 @@ pub(crate) async fn discover(
     };
     if !covers(&metadata.resource, &uri) {
         return Err(LoginError::Unsafe(format!(
-            "the server says that its tokens are for `{}`, which it is not",
+            "the server's protected resource metadata is for `{}`, another resource",
             metadata.resource
         )));
     }
     let Some(named) = settings.issuer.as_ref().or(metadata.authorization_servers.first()) else {
-        return Err(unusable_response(server, "names nobody who would let us in"));
+        return Err(unusable_response(
+            server,
+            "requires OAuth but advertises no authorization server",
+        ));
     };
     if egress.unconfirmed_port(named)?.is_some()
         && let Some(user_agent) = user_agent
@@ -82,9 +85,9 @@ async fn resource_metadata(
 ) -> Result<Option<ResourceMetadata>, LoginError> {
     if let Some(url) = challenge.and_then(|challenge| challenge.get("resource_metadata")) {
         let discovered = egress.fetch(url).await?;
-        return discovered
-            .map(Some)
-            .ok_or_else(|| unusable_response(url, "is not there, though the server says so"));
+        return discovered.map(Some).ok_or_else(|| {
+            unusable_response(url, "returned 404 Not Found, though the server advertises it")
+        });
     }
     let well_known = format!("{}/.well-known/oauth-protected-resource", origin_of(server));
     let path = server.path().trim_end_matches('/');

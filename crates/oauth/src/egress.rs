@@ -126,7 +126,7 @@ impl EgressFilter {
             };
         }
         if self.network != ServerNetwork::Machine {
-            return Err(invalid_url(url, "a server elsewhere sends us to this machine"));
+            return Err(invalid_url(url, "a remote server points to an address of this machine"));
         }
         if !self.local_ports.contains(&origin.port()) {
             let reason = "the server may not name another port of this machine; if it is right, set `oauth.issuer`";
@@ -140,7 +140,11 @@ impl EgressFilter {
         let (limits, times) = (Limits::default(), Times::default());
         let origin = HttpOrigin::with_network(url, connections, &limits, &times)
             .map_err(|error| invalid_url(url, &error.to_string()))?;
-        if origin.is_private() { Ok(origin) } else { Err(invalid_url(url, "use https")) }
+        if origin.is_private() {
+            Ok(origin)
+        } else {
+            Err(invalid_url(url, "expected an https URL"))
+        }
     }
 
     /// Returns the document at this URL; `None` if there is none.
@@ -155,15 +159,15 @@ impl EgressFilter {
                 (200, _) => return answer.parse(&url).map(Some),
                 (300..400, Some(location)) => {
                     url = resolve_redirect(&url, location)
-                        .ok_or_else(|| unusable_response(&url, "leads nowhere"))?;
+                        .ok_or_else(|| unusable_response(&url, "redirects to an invalid URL"))?;
                 }
                 (400..500, _) => return Ok(None),
                 (status, _) => {
-                    return Err(unusable_response(&url, &format!("answers HTTP {status}")));
+                    return Err(unusable_response(&url, &format!("returned HTTP {status}")));
                 }
             }
         }
-        Err(unusable_response(&url, "leads in circles"))
+        Err(unusable_response(&url, "redirects too often"))
     }
 
     /// Sends a `POST` with a body of this content type.
@@ -189,20 +193,21 @@ impl EgressFilter {
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = path.parse().map_err(|_| invalid_url(url, "it has no path"))?;
+        *request.uri_mut() = path.parse().map_err(|_| invalid_url(url, "the URL has no path"))?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.extend(kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))));
         if let Some(authorization) = authorization {
-            let mut value = HeaderValue::try_from(authorization)
-                .map_err(|_| invalid_url(url, "the client's secret does not fit into a header"))?;
+            let mut value = HeaderValue::try_from(authorization).map_err(|_| {
+                invalid_url(url, "the client secret has characters that a header cannot contain")
+            })?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
         let origin = self.origin(url)?;
         let answering = async {
             let mut response = origin.send(request).await.map_err(|error| {
-                unusable_response(url, &format!("cannot be reached: {}", error_chain(&error)))
+                unusable_response(url, &format!("connection failed: {}", error_chain(&error)))
             })?;
             let location = response.headers().get(LOCATION);
             let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -216,7 +221,7 @@ impl EgressFilter {
                 if body.len() > most {
                     return Err(unusable_response(
                         url,
-                        &format!("answers with more than {most} bytes"),
+                        &format!("returned more than {most} bytes"),
                     ));
                 }
             }
@@ -226,7 +231,7 @@ impl EgressFilter {
         answered.unwrap_or_else(|_| {
             Err(unusable_response(
                 url,
-                &format!("does not answer within {:?}", self.limits.request),
+                &format!("did not respond within {:?}", self.limits.request),
             ))
         })
     }
@@ -236,7 +241,7 @@ impl FetchedResponse {
     /// Parses the body as JSON.
     pub(crate) fn parse<T: DeserializeOwned>(&self, url: &str) -> Result<T, LoginError> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            unusable_response(url, &format!("sends an unreadable response: {error}"))
+            unusable_response(url, &format!("returned an invalid response: {error}"))
         })
     }
 }
@@ -303,7 +308,7 @@ mod tests {
                 ["https://169.254.169.254/x", "https://[fe80::1]/x", "https://[fd00:ec2::254]/x"]
             {
                 let error = egress.fetch::<serde_json::Value>(url).await.unwrap_err().to_string();
-                assert!(error.contains("leads to no address of"), "{server} {url}: {error}");
+                assert!(error.contains("does not resolve to"), "{server} {url}: {error}");
             }
         }
     }
@@ -322,7 +327,7 @@ mod tests {
         let egress = EgressFilter::for_server("https://1.1.1.1/mcp", None, &network).await.unwrap();
         for url in ["https://169.254.169.254/x", "https://10.0.0.1/x", "https://[fe80::1]/x"] {
             let error = egress.fetch::<serde_json::Value>(url).await.unwrap_err().to_string();
-            assert!(error.contains("leads to no address of"), "{url}: {error}");
+            assert!(error.contains("does not resolve to"), "{url}: {error}");
         }
         // A name that cannot be resolved here is not left to the proxy.
         let error = egress.fetch::<serde_json::Value>("https://as.invalid/x").await.unwrap_err();

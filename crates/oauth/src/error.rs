@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     /// A URL that a login does not connect to.
-    #[error("`{url}` is not an address to log in at: {reason}")]
+    #[error("invalid OAuth URL `{url}`: {reason}")]
     InvalidUrl {
         /// The URL.
         url: String,
@@ -20,7 +20,7 @@ pub enum LoginError {
         reason: String,
     },
     /// The authorization server refused.
-    #[error("the authorization server refuses: {}", error_text(.error, .description.as_deref()))]
+    #[error("the authorization server refused the request: {}", error_text(.error, .description.as_deref()))]
     Refused {
         /// OAuth error code.
         error: String,
@@ -28,10 +28,10 @@ pub enum LoginError {
         description: Option<String>,
     },
     /// Data that contradicts itself; possibly an attack.
-    #[error("not safe to continue: {0}")]
+    #[error("login aborted for security: {0}")]
     Unsafe(String),
     /// The authorization server accepts only clients that were registered beforehand.
-    #[error("the authorization server `{0}` supports no dynamic client registration")]
+    #[error("the authorization server `{0}` does not support dynamic client registration")]
     Unregistered(String),
     /// No user authorized the login.
     #[error("not authorized: {0}")]

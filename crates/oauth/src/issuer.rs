@@ -36,7 +36,7 @@ impl IssuerMetadata {
                 return found.validate(named, &url);
             }
         }
-        Err(unusable_response(named, "does not say how to log in there"))
+        Err(unusable_response(named, "publishes no authorization server metadata"))
     }
 
     /// Returns a server that is its own authorization server, as in 2025-03-26, even without metadata.
@@ -67,18 +67,18 @@ impl IssuerMetadata {
         if !same {
             let issuer = &self.issuer;
             return Err(LoginError::Unsafe(format!(
-                "`{url}` speaks for `{issuer}`, not for `{named}`"
+                "the metadata at `{url}` is of the issuer `{issuer}`, not `{named}`"
             )));
         }
         if self.token_endpoint.is_empty() {
-            return Err(unusable_response(url, "names no place where tokens are given out"));
+            return Err(unusable_response(url, "has no `token_endpoint`"));
         }
         let methods = self.code_challenge_methods_supported.as_deref();
         if self.authorization_endpoint.is_some()
             && !methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))
         {
             return Err(LoginError::Unsafe(format!(
-                "`{named}` does not support PKCE with S256, so a code could be stolen"
+                "`{named}` does not support PKCE with S256, which protects the authorization code"
             )));
         }
         Ok(self)

@@ -105,7 +105,7 @@ impl ServerLogin {
         let stored = self.store.as_ref()?.get(&self.settings.server);
         stored
             .unwrap_or_else(|error| {
-                tracing::warn!(server = self.settings.server, %error, "cannot read the kept login");
+                tracing::warn!(server = self.settings.server, %error, "cannot read the stored login");
                 None
             })
             .map(Arc::new)
@@ -157,7 +157,7 @@ impl ServerLogin {
             if now.is_some()
                 && let Err(error) = self.refresh(&stored.tokens.access_token).await
             {
-                tracing::info!(server = self.settings.server, %error, "a login could not be renewed");
+                tracing::info!(server = self.settings.server, %error, "cannot refresh an access token");
             }
         }
         bearer_header(&self.stored()?.tokens)
@@ -172,13 +172,15 @@ impl ServerLogin {
             None => None,
         };
         let Some(stored) = self.reload() else {
-            return Err(LoginError::Unauthorized("there is no login".to_owned()));
+            return Err(LoginError::Unauthorized("not logged in".to_owned()));
         };
         if stored.tokens.access_token != old {
             return Ok(());
         }
         let Some(refresh) = &stored.tokens.refresh_token else {
-            return Err(LoginError::Unauthorized("the login cannot be renewed".to_owned()));
+            return Err(LoginError::Unauthorized(
+                "the access token expired and cannot be refreshed".to_owned(),
+            ));
         };
         let mut fields = vec![
             ("grant_type", "refresh_token"),
@@ -225,7 +227,11 @@ impl ServerLogin {
                 }
             }
             (403, Some("insufficient_scope")) => {}
-            _ => return Err(LoginError::Unauthorized("the server does not want us".to_owned())),
+            _ => {
+                return Err(LoginError::Unauthorized(
+                    "the server rejected the access token".to_owned(),
+                ));
+            }
         }
         self.authorize(challenge.as_ref(), stored.as_deref()).await
     }
@@ -237,13 +243,11 @@ impl ServerLogin {
         stored: Option<&StoredLogin>,
     ) -> Result<(), LoginError> {
         if self.user_agent.is_none() && !self.settings.client_credentials_grant {
-            return Err(LoginError::Unauthorized("there is no login".to_owned()));
+            return Err(LoginError::Unauthorized("not logged in".to_owned()));
         }
         let most = self.settings.limits.attempts;
         if !self.state().attempts.count(Instant::now(), most) {
-            return Err(LoginError::Unauthorized(format!(
-                "no authorization after {most} attempts"
-            )));
+            return Err(LoginError::Unauthorized(format!("not authorized after {most} attempts")));
         }
         let mut egress = EgressFilter::for_login(&self.settings).await?;
         let discovered =

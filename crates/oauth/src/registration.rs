@@ -95,7 +95,7 @@ impl ClientRegistration {
             let status = answer.status;
             return Err(unusable_response(
                 endpoint,
-                &format!("refuses to register the client: HTTP {status} {said}"),
+                &format!("refused the client registration: HTTP {status} {said}"),
             ));
         }
         let registered: RegistrationResponse = answer.parse(endpoint)?;

@@ -104,7 +104,7 @@ impl LoginStore {
                 Err(TryLockError::WouldBlock) if waited >= wait_limit => {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "another process holds it",
+                        "another process has locked it",
                     ));
                 }
                 Err(TryLockError::WouldBlock) => {

@@ -85,7 +85,7 @@ impl TokenSet {
                 Ok(ErrorResponse { error, error_description: description }) => {
                     LoginError::Refused { error, description }
                 }
-                Err(_) => unusable_response(endpoint, &format!("answers HTTP {}", answer.status)),
+                Err(_) => unusable_response(endpoint, &format!("returned HTTP {}", answer.status)),
             });
         }
         let given: TokenResponse = answer.parse(endpoint)?;
@@ -93,7 +93,7 @@ impl TokenSet {
             let kind = given.token_type;
             return Err(unusable_response(
                 endpoint,
-                &format!("gives tokens of the kind `{kind}`, not `Bearer`"),
+                &format!("issued a token of the type `{kind}`, not `Bearer`"),
             ));
         }
         #[expect(

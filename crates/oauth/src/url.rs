@@ -6,9 +6,9 @@ use crate::error::{LoginError, invalid_url};
 
 /// Parses a URL, without credentials or a fragment.
 pub(crate) fn parse_url(url: &str) -> Result<Uri, LoginError> {
-    let uri: Uri = url.parse().map_err(|_| invalid_url(url, "that is not a URL"))?;
+    let uri: Uri = url.parse().map_err(|_| invalid_url(url, "not a URL"))?;
     if uri.scheme().is_none() || uri.host().is_none() {
-        return Err(invalid_url(url, "that is not a URL"));
+        return Err(invalid_url(url, "not a URL"));
     }
     Ok(uri)
 }

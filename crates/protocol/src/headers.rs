@@ -95,7 +95,7 @@ fn mirrors(schema: &Object) -> Result<Vec<ParamHeader>, String> {
     let mut seen = HashSet::new();
     for mirror in &found {
         if !seen.insert(mirror.header.clone()) {
-            return Err(format!("two arguments claim the header `{}`", mirror.header));
+            return Err(format!("two properties map to the header `{}`", mirror.header));
         }
     }
     Ok(found)
@@ -108,11 +108,11 @@ fn collect(
     found: &mut Vec<ParamHeader>,
 ) -> Result<(), String> {
     if path.len() > SCHEMA_DEPTH {
-        return Err("the schema nests too deep".to_owned());
+        return Err("the schema is nested too deeply".to_owned());
     }
     if let Some(annotation) = schema.get("x-mcp-header") {
         if path.is_empty() {
-            return Err("`x-mcp-header` stands at the root of the schema".to_owned());
+            return Err("`x-mcp-header` is not allowed at the root of the schema".to_owned());
         }
         found.push(ParamHeader { header: header_name(&annotation, schema)?, path: path.clone() });
     }
@@ -126,16 +126,14 @@ fn collect(
                     let name = Json::parse(format!("\"{name}\""))
                         .ok()
                         .and_then(|name| name.text().map(Into::into));
-                    path.push(name.ok_or("a property's name is no text")?);
+                    path.push(name.ok_or("a property name is not a string")?);
                     collect(&property, path, found)?;
                     path.pop();
                 }
             }
         } else if !matches!(name, "default" | "const" | "enum" | "examples") && annotated(&value, 0)
         {
-            return Err(format!(
-                "`x-mcp-header` stands within `{name}`, where it cannot be followed"
-            ));
+            return Err(format!("`x-mcp-header` is not supported inside `{name}`"));
         }
     }
     Ok(())
@@ -166,7 +164,7 @@ fn header_name(annotation: &Json, schema: &Object) -> Result<HeaderName, String>
     let kind = schema.text("type");
     if !matches!(kind.as_deref(), Some("string" | "integer" | "boolean")) {
         return Err(format!(
-            "the header `{}` mirrors something other than a string, integer or boolean",
+            "the header `{}` maps to a property that is not a string, integer or boolean",
             name.escape_debug()
         ));
     }
@@ -174,7 +172,7 @@ fn header_name(annotation: &Json, schema: &Object) -> Result<HeaderName, String>
     HeaderName::try_from(format!("mcp-param-{name}"))
         .ok()
         .filter(|_| !name.is_empty())
-        .ok_or_else(|| format!("`{shown}` is not the name of a header"))
+        .ok_or_else(|| format!("`{shown}` is not a valid header name"))
 }
 
 #[cfg(test)]

@@ -300,7 +300,7 @@ impl RawEnvelope {
                     error: ServerError { code, message, raw: raw.json().clone() },
                 })
             }
-            _ => Err(MessageError::Envelope("neither a request, a notification nor an answer")),
+            _ => Err(MessageError::Envelope("not a request, a notification or a response")),
         }
     }
 }
@@ -345,7 +345,7 @@ pub enum MessageError {
     #[error("malformed message: {0}")]
     Envelope(&'static str),
     /// A batch where the protocol revision has none.
-    #[error("a batch, which this protocol revision does not have")]
+    #[error("a batch, which this protocol revision does not support")]
     Batch,
 }
 

@@ -11,7 +11,7 @@ use crate::splice::ObjectWriter;
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// The refusal of a request whose [`RequestResponder`] was dropped.
-const UNANSWERED: &str = "nobody is there to answer";
+const UNANSWERED: &str = "no user is available to respond";
 
 /// Progress of a call, as reported by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,7 +242,7 @@ impl RequestRefusal {
 
     /// Creates the refusal of a request that may belong to calls of several clients.
     pub fn ambiguous() -> Self {
-        let message = "this request may belong to calls of several clients; call the tool again";
+        let message = "this request may belong to calls of several clients; retry the call";
         Self { code: -32603, message: message.to_owned() }
     }
 
@@ -253,7 +253,7 @@ impl RequestRefusal {
 
     /// Creates the refusal of a request whose capability was not declared.
     pub fn not_offered(method: &str) -> Self {
-        Self { code: -32601, message: format!("this client does not offer {method}") }
+        Self { code: -32601, message: format!("this client does not support {method}") }
     }
 }
 

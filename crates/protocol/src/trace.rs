@@ -144,7 +144,7 @@ pub fn meta_of(headers: &HeaderMap) -> Option<Object> {
 
 /// A `traceparent` that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid `traceparent`: use `00-` 32 hex digits `-` 16 hex digits `-` 2 hex digits")]
+#[error("invalid `traceparent`: expected `00-` 32 hex digits `-` 16 hex digits `-` 2 hex digits")]
 pub struct InvalidTraceparent;
 
 impl FromStr for TraceContext {

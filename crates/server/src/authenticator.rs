@@ -132,10 +132,10 @@ pub struct RequestedEndpoint<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     /// The credential is unknown, expired, revoked or meant for another endpoint.
-    #[error("the credential is not valid here")]
+    #[error("invalid credential")]
     Invalid,
     /// The check could not be made.
-    #[error("the credential could not be checked: {0}")]
+    #[error("the credential could not be verified: {0}")]
     Unavailable(String),
 }
 

@@ -157,7 +157,8 @@ impl ClientChannel {
             _ if body.method == "initialize" => self.initialize(id, &body),
             Some(session) => self.answer(id, body, ClientDialect::Legacy(session), origin),
             None => {
-                let message = "shake hands first: send `initialize`, or name a revision in `_meta`";
+                let message = "not initialized: send `initialize` first, or send the protocol version in \
+                    `_meta` (2026-07-28)";
                 let failure = RequestFailure::new(-32600, message);
                 self.send(RequestAnswer::error(Era::Legacy, Some(&id), &failure).message);
             }
@@ -210,7 +211,7 @@ impl ClientChannel {
         if modern && !self.begin(&id, &cancelled) {
             let failure = RequestFailure::new(
                 -32600,
-                format!("a request with the id {} is running", id.json()),
+                format!("request id {} is already in use by a request in progress", id.json()),
             );
             return self.send(RequestAnswer::error(Era::Modern, Some(&id), &failure).message);
         }

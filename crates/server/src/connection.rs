@@ -79,6 +79,6 @@ pub(crate) async fn serve_connection<R, F>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "client connection failed");
     }
 }

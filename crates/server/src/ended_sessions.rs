@@ -116,7 +116,8 @@ impl EndedStore {
     fn report_failure(&self, done: io::Result<()>) {
         if let (Err(error), Some(file)) = (done, &self.file) {
             let file = file.display();
-            tracing::warn!(%error, %file, "ended sessions cannot be kept: after a restart they may be used until they expire");
+            tracing::warn!(%error, %file, "ended sessions cannot be stored: after a restart their ids are \
+                valid until they expire");
         }
     }
 

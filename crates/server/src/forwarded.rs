@@ -38,7 +38,7 @@ pub struct ProxySettings {
 
 /// An invalid proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write an IP address, a network such as `10.0.0.0/8`, or `unix`")]
+#[error("expected an IP address, a CIDR network such as `10.0.0.0/8`, or `unix`")]
 pub struct InvalidTrustedProxy;
 
 impl FromStr for TrustedProxy {
@@ -98,7 +98,7 @@ pub enum ProxyHeaders {
 
 /// An invalid choice of headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("use `x-forwarded` or `forwarded`")]
+#[error("expected `x-forwarded` or `forwarded`")]
 pub struct InvalidProxyHeaders;
 
 impl FromStr for ProxyHeaders {
@@ -136,7 +136,7 @@ pub struct BasePath(String);
 
 /// An invalid path prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write a path that begins with `/` and does not end with one, such as `/consort`")]
+#[error("expected a path that begins with `/` and does not end with `/`, such as `/consort`")]
 pub struct InvalidBasePath;
 
 impl FromStr for BasePath {

@@ -54,22 +54,21 @@ impl RequestRejection {
 
     pub(crate) fn message(self) -> &'static str {
         match self {
-            Self::Host => "this host is not served here; start the gateway with --allow-host NAME",
-            Self::Target => "the request target names another host than `Host`",
+            Self::Host => "host not allowed: start the gateway with --allow-host NAME",
+            Self::Target => "the host in the request target differs from the `Host` header",
             Self::Origin => {
-                "web pages of this origin may not use it; add it to `allowed_origins` in `[consort.serve]`, \
-                 or start the gateway with --allow-origin ORIGIN"
+                "origin not allowed: add it to `allowed_origins` in `[consort.serve]`, or start the gateway \
+                 with --allow-origin ORIGIN"
             }
             Self::Page => {
-                "a request with the console's cookie needs an `Origin` header that names the console itself"
+                "a request with the console's cookie must have an `Origin` header with the console's own \
+                    origin"
             }
-            Self::Token => {
-                "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`"
-            }
+            Self::Token => "missing or invalid token: send it as `Authorization: Bearer TOKEN`",
             Self::Session => {
-                "the session is over, or its `X-Consort-Session` header is missing or wrong: sign in again"
+                "the session expired, or its `X-Consort-Session` header is missing or invalid: sign in again"
             }
-            Self::Authenticator => "the credential could not be checked; try again later",
+            Self::Authenticator => "the credential could not be verified; retry later",
         }
     }
 }
@@ -80,9 +79,7 @@ pub struct HostPattern(String);
 
 /// An invalid host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "write a name or an IP address without a port, or `*.` and the end of a name, as in `*.svc`"
-)]
+#[error("expected a host name or an IP address without a port, or a wildcard such as `*.svc`")]
 pub struct InvalidHost;
 
 impl std::str::FromStr for HostPattern {
@@ -196,7 +193,7 @@ impl From<AuthError> for RequestRejection {
         match error {
             AuthError::Invalid => Self::Token,
             AuthError::Unavailable(reason) => {
-                tracing::warn!(reason, "a credential could not be checked");
+                tracing::warn!(reason, "a credential could not be verified");
                 Self::Authenticator
             }
         }

@@ -28,7 +28,7 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 const PAUSE: Duration = Duration::from_millis(100);
 
 const NO_METRICS: &str =
-    "metrics are for the owner, and for callers in `metrics_callers` of `[consort.serve]`";
+    "only the owner and callers listed in `metrics_callers` of `[consort.serve]` may read metrics";
 
 /// Serves health and metrics alone, under any host name, until the server ends.
 pub(crate) async fn serve_metrics(server: &Arc<ServerState>, listener: ListeningSocket) {
@@ -46,7 +46,7 @@ pub(crate) async fn serve_metrics(server: &Arc<ServerState>, listener: Listening
             // Closed at once: whoever watches asks again.
             (Ok(stream), Err(_)) => drop(stream),
             (Err(error), _) => {
-                tracing::debug!(%error, "a connection could not be taken");
+                tracing::debug!(%error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -76,7 +76,11 @@ async fn respond(server: &ServerState, request: &Request<Incoming>) -> HttpReply
         return reply;
     }
     if path != "/metrics" {
-        return text(StatusCode::NOT_FOUND, "only /healthz, /readyz and /metrics are served here");
+        return text(
+            StatusCode::NOT_FOUND,
+            "not found: this listener serves only /healthz, /readyz and \
+            /metrics",
+        );
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
         return only("GET, HEAD");

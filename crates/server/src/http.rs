@@ -149,7 +149,7 @@ async fn admit(
         Some(EndpointPath::Sse(endpoint)) => {
             Box::pin(sse::respond(server, endpoint, caller, request)).await
         }
-        None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
+        None => text(StatusCode::NOT_FOUND, "not found: the MCP endpoint is /mcp"),
     }
 }
 
@@ -157,7 +157,7 @@ async fn admit(
 fn no_share() -> HttpReply {
     let mut reply = text(
         StatusCode::SERVICE_UNAVAILABLE,
-        "too many connections are open, and this caller has its share of them: close some, or raise \
+        "too many connections, and this caller has its share of them: close some, or raise \
          `client_connections` in `[consort.limits]`",
     );
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

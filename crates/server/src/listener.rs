@@ -38,7 +38,7 @@ pub(crate) async fn serve_all(
                 None => overflow.turn_away(&server.lifecycle.tasks, stream).await,
             },
             Err(error) => {
-                tracing::debug!(%error, "a connection could not be taken");
+                tracing::debug!(%error, "cannot accept a connection");
                 if !is_exhausted(&error)
                     || !reserve.turn_away(&server.lifecycle.tasks, &listeners).await
                 {

@@ -18,14 +18,17 @@ impl PostContext<'_> {
     /// Opens or resumes the event stream of a legacy client: messages that belong to no request.
     pub(crate) fn listen(&self, headers: &HeaderMap) -> HttpReply {
         if !accepts_events(headers) {
-            return text(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
+            return text(
+                StatusCode::NOT_ACCEPTABLE,
+                "the `Accept` header must include text/event-stream",
+            );
         }
         let session = match self.session(headers) {
             Ok(session) => session,
             Err(reply) => return reply,
         };
         let listen = || self.notices(&session);
-        let taken = || text(StatusCode::CONFLICT, "this session is listened to already");
+        let taken = || text(StatusCode::CONFLICT, "this session already has an open event stream");
         if let Some(last) = header(headers, &LAST_EVENT_ID).filter(|last| !last.is_empty()) {
             match self.server.streams.resume(&session, last, listen) {
                 ResumedStream::Stream(stream) => return resumable(self.server, stream),
@@ -35,7 +38,7 @@ impl PostContext<'_> {
                 ResumedStream::Unknown => {
                     return text(
                         StatusCode::BAD_REQUEST,
-                        "unknown `Last-Event-ID`: of another session, or too old",
+                        "unknown `Last-Event-ID`: it belongs to another session, or its events were dropped",
                     );
                 }
                 // What it missed is said anew: every list may have changed.

@@ -261,14 +261,15 @@ impl<'a> PostContext<'a> {
         let Some(id) = header(headers, &SESSION) else {
             return Err(text(
                 StatusCode::BAD_REQUEST,
-                "shake hands first: send `initialize`, or speak 2026-07-28 and say so in `MCP-Protocol-Version`",
+                "not initialized: send `initialize` first, or use revision 2026-07-28 with the \
+                    `MCP-Protocol-Version` header",
             ));
         };
         let (session, is_anew) =
             match self.server.sessions.get(id, &self.caller, self.endpoint.key()) {
                 Ok(found) => found,
                 Err(NoSession::Over) => {
-                    return Err(text(StatusCode::NOT_FOUND, "this session is over"));
+                    return Err(text(StatusCode::NOT_FOUND, "this session has ended"));
                 }
                 Err(NoSession::Full) => return Err(too_many()),
             };
@@ -277,7 +278,7 @@ impl<'a> PostContext<'a> {
         }
         let version = header(headers, &VERSION);
         if version.is_some_and(|version| version.parse::<Revision>().is_err()) {
-            return Err(text(StatusCode::BAD_REQUEST, "unknown `MCP-Protocol-Version`"));
+            return Err(text(StatusCode::BAD_REQUEST, "unsupported `MCP-Protocol-Version`"));
         }
         session.touch();
         Ok(session)
@@ -329,7 +330,7 @@ impl<'a> PostContext<'a> {
 }
 
 fn too_many() -> HttpReply {
-    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many open sessions");
     reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
     reply
 }

@@ -65,7 +65,7 @@ pub(crate) fn challenged(
 
 /// The 405 response, with the methods that are allowed.
 pub(crate) fn only(methods: &'static str) -> HttpReply {
-    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
+    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     reply
 }

@@ -37,11 +37,11 @@ impl BadBody {
 
     pub(crate) fn message(&self) -> &'static str {
         match self {
-            Self::Kind => "send application/json",
-            Self::Encoded => "send it uncompressed",
-            Self::TooLarge => "the message is too large",
-            Self::Slow => "the message took too long",
-            Self::Broken => "the message broke off",
+            Self::Kind => "the `Content-Type` must be application/json",
+            Self::Encoded => "compressed request bodies are not supported",
+            Self::TooLarge => "the request body is too large",
+            Self::Slow => "timeout while reading the request body",
+            Self::Broken => "the request body is incomplete",
         }
     }
 

@@ -25,6 +25,6 @@ pub fn refuse_header(headers: &HeaderMap, name: &HeaderName) -> Result<(), Reque
     if !headers.contains_key(name) {
         return Ok(());
     }
-    let message = format!("the header `{name}` is not for this request");
+    let message = format!("the header `{name}` is not allowed for this request");
     Err(RequestFailure::new(HEADER_MISMATCH, message))
 }

@@ -34,7 +34,7 @@ pub enum SealingKeyError {
         error: io::Error,
     },
     /// The file holds no key.
-    #[error("`{}` holds no sealing key: it must be {} characters of base64url", path.display(), SECRET * 4 / 3 + 1)]
+    #[error("`{}` is not a sealing key: expected {} characters of base64url", path.display(), SECRET * 4 / 3 + 1)]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -74,7 +74,8 @@ impl SealingKey {
         };
         let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 {
-            tracing::warn!(path = %path.display(), "others could read the sealing key; its permissions are now 0600");
+            tracing::warn!(path = %path.display(), "the sealing key was readable by other users; its \
+                permissions are now 0600");
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(unreadable)?;
         }
         let secret = URL_SAFE_NO_PAD.decode(text.trim_end()).ok();

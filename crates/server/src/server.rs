@@ -96,7 +96,7 @@ impl McpServer {
         lifecycle.tasks.close();
         let drain = self.0.settings.limits.drain;
         if tokio::time::timeout(drain, lifecycle.tasks.wait()).await.is_err() {
-            tracing::warn!("requests in progress were ended");
+            tracing::warn!("requests in progress were cancelled at shutdown");
         }
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn respond(
             let name = head.uri.query().and_then(|query| query.strip_prefix("session="));
             let pipe = name.and_then(|name| server.sse_clients.get(name));
             let Some(pipe) = pipe.filter(|pipe| pipe.caller == caller) else {
-                return text(StatusCode::NOT_FOUND, "this session is over");
+                return text(StatusCode::NOT_FOUND, "this session has ended");
             };
             match read(server, &caller, &head.headers, body).await {
                 Ok(bytes) => {
@@ -60,7 +60,7 @@ fn open(
 ) -> HttpReply {
     let limits = &server.settings.limits;
     if !server.sse_clients.has_room(limits, &caller, || server.sessions.len()) {
-        return text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+        return text(StatusCode::SERVICE_UNAVAILABLE, "too many open sessions");
     }
     let (pipe, mut sent) =
         ClientChannel::new(limits, &server.lifecycle, endpoint, caller, ClientTransport::Http);

@@ -319,7 +319,7 @@ impl ResumableStreams {
             if self.observer.detached_call_cancelled(limit.as_str()) == LogDecision::Write {
                 tracing::warn!(
                     limit = limit.as_str(),
-                    "a call was cancelled that went on without its client: a limit of such calls was passed"
+                    "a detached call was cancelled: the limit of detached calls was exceeded"
                 );
             }
         }

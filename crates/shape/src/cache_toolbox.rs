@@ -46,9 +46,9 @@ impl CacheSpec {
     /// Compiles this entry, or returns an error that says what is wrong with it.
     pub fn compile(&self) -> Result<CacheRule, String> {
         let time = Duration::try_from_secs_f64(self.seconds).ok().filter(|time| !time.is_zero());
-        let time = time.ok_or_else(|| "`seconds` must be more than 0".to_owned())?;
+        let time = time.ok_or_else(|| "`seconds` must be greater than 0".to_owned())?;
         if self.tools.is_empty() {
-            return Err("`tools` is empty: say which only read".to_owned());
+            return Err("`tools` is empty: list the read-only tools to cache".to_owned());
         }
         Ok(CacheRule { tools: self.tools.iter().map(NamePattern::new).collect(), ttl: time })
     }

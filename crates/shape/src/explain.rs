@@ -148,7 +148,7 @@ mod tests {
             told,
             [
                 r#"prefix names with `my_`: name Some("read") -> Some("my_read")"#,
-                r#"the description ends with ` Fast.`: description Some("Reads.") -> Some("Reads. Fast.")"#,
+                r#"the description gets the suffix ` Fast.`: description Some("Reads.") -> Some("Reads. Fast.")"#,
             ]
         );
         let hidden = explain(&entry, &[Arc::new(DropTools(vec![NamePattern::new("read")]))]);

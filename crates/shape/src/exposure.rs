@@ -59,7 +59,9 @@ impl std::str::FromStr for Exposure {
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|exposure| exposure.as_str() == text);
         let names = Self::ALL.map(Self::as_str).join("`, `");
-        known.ok_or_else(|| format!("unknown exposure `{}`: use `{names}`", text.escape_debug()))
+        known.ok_or_else(|| {
+            format!("unknown exposure `{}`: expected `{names}`", text.escape_debug())
+        })
     }
 }
 
@@ -438,12 +440,11 @@ mod tests {
         assert_eq!(
             told,
             [
-                "unknown action `run`: use `list`, `describe` or `execute`",
-                "`tool_name` is missing: `execute` needs one of `search_papers`, `summarize`",
+                "unknown action `run`: expected `list`, `describe` or `execute`",
+                "`tool_name` is missing: `execute` requires one of `search_papers`, `summarize`",
                 "unknown tool `sumarize`; did you mean `summarize`? `papers` has `search_papers`, `summarize`",
-                "`tool_inputs` cannot be used: it is no JSON object",
-                "`query` is missing: say what is to be done, or give `server` for the names of its tools; \
-                 there are 47 tools of 2 servers: my-jobs, papers",
+                "invalid `tool_inputs`: it is not a JSON object",
+                "`query` is missing: describe the task, or set `server` to list its tool names; there are 47 tools of 2 servers: my-jobs, papers",
                 "unknown tool `sumarize`; did you mean `summarize`?",
             ]
         );
@@ -462,7 +463,7 @@ mod tests {
         let elsewhere = json!({ "query": "papers", "server": "my-jobs" });
         let elsewhere = asked(&toolbox, "consort", "find_tools", &elsewhere);
         let hint = elsewhere["hint"].as_str().unwrap();
-        assert!(hint.contains("leave `server` out") && hint.contains("47 tools of 2 servers"));
+        assert!(hint.contains("omit `server`") && hint.contains("47 tools of 2 servers"));
         let names = json!({ "query": "", "server": "papers" });
         let names = asked(&toolbox, "consort", "find_tools", &names);
         assert_eq!(names["names"], json!(["papers.search_papers", "papers.summarize"]));

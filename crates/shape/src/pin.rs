@@ -95,7 +95,7 @@ impl FromStr for Pin {
 
 /// A string that is no pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a pin: use `sha256:` and 64 digits from 0 to 9 and a to f")]
+#[error("not a pin: expected `sha256:` and 64 lowercase hexadecimal digits")]
 pub struct InvalidPin;
 
 #[cfg(test)]

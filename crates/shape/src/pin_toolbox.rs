@@ -99,7 +99,7 @@ impl LockedToolbox {
             WithholdReason::Changed { .. } => {
                 format!("the definition of `{id}` changed since it was approved")
             }
-            WithholdReason::New => format!("`{id}` is not approved yet"),
+            WithholdReason::New => format!("`{id}` is not approved"),
             other => format!("`{id}`: {other}"),
         };
         Some(CallError::Withheld { server: server.clone(), reason })
@@ -209,12 +209,12 @@ mod tests {
         assert_eq!(catalog.problems.len(), 3);
         for (server, name, why) in [
             ("a", "other", "the definition of `a.other` changed since it was approved"),
-            ("a", "new", "`a.new` is not approved yet"),
+            ("a", "new", "`a.new` is not approved"),
             ("b", "t", "`b.t`: the server is not in the lock"),
         ] {
             for call in <[_; 2]>::from(both(server, name, &json!({}))) {
                 let error = end(pinned.call(call)).unwrap_err();
-                assert_eq!(error.to_string(), format!("withheld by the lock: {why}"));
+                assert_eq!(error.to_string(), format!("blocked by the lock: {why}"));
             }
         }
         for call in <[_; 2]>::from(both("a", "same", &json!({}))) {

@@ -140,15 +140,15 @@ impl PolicyDecision {
         let (what, reason) = match &self.effect {
             PolicyEffect::Allow => ("allowed", None),
             PolicyEffect::Deny { reason } => ("denied", Some(reason)),
-            PolicyEffect::Ask { reason, .. } => ("a person is asked", Some(reason)),
+            PolicyEffect::Ask { reason, .. } => ("approval required", Some(reason)),
         };
-        let by = self.rule.as_deref().unwrap_or("the default: no rule fits");
+        let by = self.rule.as_deref().unwrap_or("the default: no rule matches");
         let mut text = format!("{what} by {by}");
         if let Some(reason) = reason {
             let _ = write!(text, " ({reason})");
         }
         if let Some(unsure) = &self.unsure {
-            let _ = write!(text, "; its condition counts as met, since {unsure}");
+            let _ = write!(text, "; its condition is treated as met, since {unsure}");
         }
         format!("{text}; the tool is {}", self.classes)
     }
@@ -325,7 +325,7 @@ mod tests {
         let decision = ask(&policy, &Caller::agent("x"), "s.delete_all", Some(&json!({})));
         assert_eq!(
             decision.explain(),
-            "allowed by the default: no rule fits; the tool is destructive, open-world"
+            "allowed by the default: no rule matches; the tool is destructive, open-world"
         );
     }
 
@@ -345,8 +345,8 @@ mod tests {
             [
                 "denied by rule 1 `no secrets` (rule 1 `no secrets` denies it); the tool is read, open-world",
                 "allowed by rule 2; the tool is read, open-world",
-                "a person is asked by rule 3 (careful); the tool is destructive, open-world",
-                "denied by the default: no rule fits (no rule allows it); the tool is destructive, open-world",
+                "approval required by rule 3 (careful); the tool is destructive, open-world",
+                "denied by the default: no rule matches (no rule allows it); the tool is destructive, open-world",
             ]
         );
     }
@@ -461,7 +461,7 @@ mod tests {
         }
         assert_eq!(
             decide("deny", "allow", r#"{"n":"5"}"#).explain(),
-            "denied by rule 1 (rule 1 denies it); its condition counts as met, since `n` is a text, \
+            "denied by rule 1 (rule 1 denies it); its condition is treated as met, since `n` is a text, \
              not a number; the tool is destructive, open-world"
         );
     }

@@ -120,7 +120,7 @@ fn deny(server: ServerId, reason: &str) -> CallEvents {
 fn check_answerable(call: &Call) -> Result<(), &'static str> {
     match &call.client {
         Some(client) if !client.offers.form && !client.is_local => {
-            Err("a person would have to agree, and this client cannot ask one")
+            Err("approval is required, and this client cannot ask its user")
         }
         _ => Ok(()),
     }
@@ -233,7 +233,7 @@ impl PolicySettings {
                 return Err(format!("not approved: {message}"));
             }
             Ok(Err(_)) => return Err("not approved".to_owned()),
-            Err(_) => return Err(format!("no answer within {:?}", self.limits.answer)),
+            Err(_) => return Err(format!("no response within {:?}", self.limits.answer)),
         };
         let (approval, edited) = match form.read_answer(&answer) {
             ApprovalVerdict::Approve { approval, edited } => (approval, edited),
@@ -610,18 +610,18 @@ mod tests {
         let error = consort_core::end(toolbox.call(pass)).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "denied: a person would have to agree, and this client cannot ask one"
+            "denied: approval is required, and this client cannot ask its user"
         );
         // A client that does not answer drops the question.
         let error = consort_core::end(toolbox.call(call)).await.unwrap_err();
-        assert_eq!(error.to_string(), "denied: not approved: nobody is there to answer");
+        assert_eq!(error.to_string(), "denied: not approved: no user is available to respond");
         // A question without an answer in time is not approved either.
         let (call, _) = both("files", "read", &json!({}));
         let mut events = toolbox.call(call);
         let kept = events.next().await;
         assert!(matches!(kept, Some(CallEvent::Approval(_))));
         let Some(CallEvent::End(Err(error))) = events.next().await else { panic!("no end") };
-        assert_eq!(error.to_string(), "denied: no answer within 300s");
+        assert_eq!(error.to_string(), "denied: no response within 300s");
         assert!(fake.taken().is_empty());
     }
 

@@ -55,8 +55,8 @@ pub(crate) fn template() -> CatalogEntry {
     let definition = json!({
         "uriTemplate": pattern,
         "name": "results",
-        "description": "The rest of a result that was too large: `from` is the byte to begin at, \
-                        `bytes` how many to read.",
+        "description": "The rest of a result that was too large: `from` is the byte offset, `bytes` the \
+                        number of bytes to read.",
         "mimeType": "text/plain",
     });
     let definition = Json::from(definition).to_object().expect("it was written as one");
@@ -135,16 +135,18 @@ impl SpillStore {
 
     /// Returns a part of a spilled result to the caller that received its beginning.
     pub(crate) fn read(&self, caller: &Caller, uri: &str) -> Result<Object, CallError> {
-        let unknown = || CallError::Execution {
+        let unknown = || {
+            CallError::Execution {
             server: OWNER.clone(),
-            message: format!("no such result: `{}`", uri.escape_debug()),
+            message: format!("unknown result `{}`", uri.escape_debug()),
             code: -32002,
             raw: json!({
                 "code": -32002,
-                "message": "no such result: it may have been too long ago",
+                "message": "unknown result: it may have expired (`aside_time` in `[consort.limits]`)",
                 "data": { "uri": uri },
             })
             .into(),
+        }
         };
         let path = uri.strip_prefix(URI_PREFIX);
         let (id, query) = match path.ok_or_else(unknown)?.split_once('?') {

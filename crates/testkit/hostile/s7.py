@@ -59,7 +59,7 @@ def attack(consort):
     if ran:
         raise AttackWorked(f"the denied tool ran {len(ran)} times")
     kept = json.loads(gateway.request("GET", "/api/reload")[2])["rejected"]
-    if not kept or "the config stays as it was" not in gateway.log():
+    if not kept or "the previous config stays in effect" not in gateway.log():
         raise AttackWorked("nobody is told that the config is kept out")
     refused = consort.run("--config", config, "reload")
     if refused.returncode != 2:

@@ -49,7 +49,7 @@ def attack(consort):
         time.sleep(1.6)
         if client.tools() != ["subtract"]:
             raise AttackWorked(f"the lock is {change}, and {client.tools()} are on offer")
-        if "the lock stays as it was" not in gateway.log():
+        if "the previous lock stays in effect" not in gateway.log():
             raise AttackWorked("nothing is logged")
         pins = json.loads(gateway.request("GET", "/api/pins")[2])
         if not pins["locked"] or "problem" not in pins:

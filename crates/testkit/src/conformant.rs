@@ -35,7 +35,7 @@ pub fn stdio(speaks: Speaks) -> ServerCommand {
     ServerCommand::new(crate::bin("conformance-server")).arguments([speaks.word()])
 }
 
-/// Serves on the standard input and output of this process until they end.
+/// Serves on standard input and output of this process until they end.
 pub async fn serve_stdio(speaks: Speaks) -> Result<(), Box<dyn std::error::Error>> {
     let running = Conformant::new(speaks).serve(transport::stdio()).await?;
     running.waiting().await?;

@@ -79,7 +79,7 @@ pub fn stdio(speaks: Speaks) -> ServerCommand {
     ServerCommand::new(crate::bin("rmcp-server")).arguments([speaks.word()])
 }
 
-/// Serves on the standard input and output of this process until they end.
+/// Serves on standard input and output of this process until they end.
 pub async fn serve_stdio(speaks: Speaks) -> Result<(), Box<dyn std::error::Error>> {
     let running = Reference::new(speaks).serve(rmcp::transport::stdio()).await?;
     running.waiting().await?;

@@ -154,7 +154,7 @@ impl AdminState {
             let _ = count.wait_for(|count| *count == 0).await;
         };
         if tokio::time::timeout(SHUTDOWN_TIME, ended).await.is_err() {
-            tracing::warn!("runs of agents were interrupted");
+            tracing::warn!("agent runs were interrupted");
         }
         let suspended = std::mem::take(&mut *runs.suspended());
         drop(suspended);

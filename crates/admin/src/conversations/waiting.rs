@@ -20,7 +20,7 @@ impl AdminState {
         let state = self.clone();
         self.0.runs.handle.spawn(async move {
             if let Err(refusal) = state.restore_pending().await {
-                tracing::warn!(?refusal, "what conversations wait for cannot be told");
+                tracing::warn!(?refusal, "cannot read pending questions of conversations");
             }
         });
     }
@@ -99,7 +99,7 @@ impl AdminState {
         answer: Json,
     ) {
         if let Err(refusal) = self.store_answer(&id, &caller, &question, &answer).await {
-            tracing::warn!(%id, ?refusal, "an answer led to nothing");
+            tracing::warn!(%id, ?refusal, "an answer could not be delivered");
         }
     }
 

@@ -227,7 +227,7 @@ mod tests {
             json!([
                 { "role": "assistant", "parts": [
                     { "type": "thinking", "text": "hm" },
-                    { "type": "other", "text": "[thoughts its provider keeps]" },
+                    { "type": "other", "text": "[encrypted reasoning]" },
                     { "type": "text", "text": "hi" },
                     { "type": "refusal", "text": "no" },
                     { "type": "call", "id": "1", "name": "a", "arguments": { "n": 1 } },

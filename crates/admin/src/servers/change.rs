@@ -151,7 +151,7 @@ impl ParsedServers {
                 })
                 .collect();
             if server.is_none() && !problems.iter().any(is_error) {
-                problems.push(Problem::error("it is not a server that can be started"));
+                problems.push(Problem::error("not a valid server"));
             }
             ServerDraft {
                 transport: server.map(|server| ServerTransport::of(&server.transport)),
@@ -172,8 +172,7 @@ fn is_error(problem: &Problem) -> bool {
 /// The config in use, or the path where one is created.
 fn config_path(active: &ActiveConfig) -> Result<PathBuf, AdminError> {
     let used = active.config.as_ref().map(|config| config.file.clone());
-    let none =
-        || AdminError::new(StatusCode::FORBIDDEN, "there is no home folder to keep a config in");
+    let none = || AdminError::new(StatusCode::FORBIDDEN, "no home folder to store a config in");
     used.or_else(default_config_path).ok_or_else(none)
 }
 
@@ -255,9 +254,11 @@ async fn remove(
         let (Some(config), Some(id)) = (&active.config, written) else {
             let error = match server.transport {
                 ServerTransport::Local => {
-                    format!("`{name}` is part of consort itself, not a server")
+                    format!("`{name}` is built in, not a server")
                 }
-                _ => format!("`{name}` is in no config file: it is there until there is one"),
+                _ => format!(
+                    "`{name}` is part of the default config: it is there until a config file exists"
+                ),
             };
             return Err(AdminError::new(StatusCode::CONFLICT, error));
         };
@@ -281,7 +282,7 @@ impl ServerDraft {
         match self.problems.into_iter().find(ProblemReport::is_error) {
             Some(problem) => {
                 let (message, hint) = problem.into_parts();
-                let error = format!("`{}` cannot be added: {message}", self.name);
+                let error = format!("cannot add `{}`: {message}", self.name);
                 let refusal = AdminError::new(StatusCode::UNPROCESSABLE_ENTITY, error);
                 Err(hint.into_iter().fold(refusal, AdminError::hint))
             }
@@ -330,7 +331,7 @@ impl AdminState {
             }
         };
         let late = |_| {
-            let error = "the config file is written, but not in force yet";
+            let error = "the config file was written, but is not in effect yet";
             let refusal = AdminError::new(StatusCode::SERVICE_UNAVAILABLE, error);
             refusal.hint("see the gateway's log for the reason")
         };
@@ -350,10 +351,10 @@ fn rewrite_error(error: &RewriteError) -> AdminError {
     };
     let message = match error {
         RewriteError::Refused(problem) => {
-            format!("the config would not be taken over: {problem}")
+            format!("the config would be rejected: {problem}")
         }
         RewriteError::Edit(EditError::Unusable(unusable)) => {
-            format!("the config file cannot be read as it is now: {unusable}")
+            format!("the config file is invalid: {unusable}")
         }
         other => other.to_string(),
     };

@@ -276,7 +276,7 @@ impl CallAttempt<'_> {
                 }
                 Some(Happening::Question(request)) => self.answer_server(request).await,
                 Some(Happening::Skipped(count)) => {
-                    let text = format!("{count} events of `{}` were dropped", run_tool.id);
+                    let text = format!("{count} events of `{}` were skipped", run_tool.id);
                     self.emitter.emit(RunEvent::Note { text }).await;
                 }
                 Some(Happening::End(end)) => return Ok(Some(end)),
@@ -292,12 +292,12 @@ impl CallAttempt<'_> {
                 CallCompletion { result: ToolCallResult::new(&self.call.id, result), error: None }
             }
             CallOutcome::InputRequired(_) => {
-                let text = "the server needs answers that nobody here can give";
+                let text = "the server requests input, and no user is available to respond";
                 self.error_result(text.to_owned(), "input_required")
             }
             CallOutcome::Task(task) => {
                 let status = task.text("status").unwrap_or_default();
-                self.error_result(format!("the server made a task of it ({status})"), "task")
+                self.error_result(format!("the server created a task ({status})"), "task")
             }
         }
     }
@@ -317,7 +317,7 @@ impl CallAttempt<'_> {
         let call = wanted.as_ref().and_then(|object| object.text("call")).unwrap_or_default();
         let from = wanted.and_then(|object| object.get("from")?.read::<usize>().ok()).unwrap_or(0);
         let Some(whole) = self.conversation.read(|run| run.full_text(&call).cloned()) else {
-            let text = format!("no shortened result is called `{call}`");
+            let text = format!("unknown result `{call}`");
             return self.error_result(text, "unknown");
         };
         let most = self.result_bytes();

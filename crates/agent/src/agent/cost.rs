@@ -25,10 +25,10 @@ impl Agent {
         if !limited || self.model.facts.price.is_some() || self.model.is_free() {
             return Ok(());
         }
-        let whose = if self.settings.limits.cost.is_some() { "" } else { " of the run that asks" };
+        let whose = if self.settings.limits.cost.is_some() { "" } else { " of the calling run" };
         let reason = format!(
-            "`max_cost`{whose} cannot be held: the price of `{id}` is not known; set `price = {{ input = …, \
-             output = … }}` under `[consort.models.\"{id}\"]`"
+            "`max_cost`{whose} cannot be enforced: the price of `{id}` is unknown; set `price = {{ input = \
+             …, output = … }}` under `[consort.models.\"{id}\"]`"
         );
         Err((RunStatus::Error, reason))
     }

@@ -55,7 +55,7 @@ impl CallAttempt<'_> {
         if !self.worker.agent.settings.has_user {
             reply.send(Err(RequestRefusal {
                 code: -32603,
-                message: "no user can be asked".to_owned(),
+                message: "no user is available to respond".to_owned(),
             }));
             return Ok(true);
         }
@@ -113,7 +113,7 @@ impl CallAttempt<'_> {
         let text = match (answer["action"].as_str(), &answer["content"]["answer"]) {
             (Some("accept"), Value::String(text)) => text.clone(),
             (Some("accept"), other) => other.to_string(),
-            _ => "the person does not answer this".to_owned(),
+            _ => "the user declined to answer".to_owned(),
         };
         let parts = vec![MessagePart::text(text)];
         let result = ToolCallResult { call: self.call.id.clone(), parts, is_error: false };

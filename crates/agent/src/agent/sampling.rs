@@ -63,7 +63,7 @@ fn consent_form(params: &Value) -> Value {
         .and_then(|message| blocks(&message["content"]).find_map(|block| block["text"].as_str()));
     let text: String = text.unwrap_or("(no text)").chars().take(500).collect();
     json!({
-        "message": format!("the server wants the model to answer this:\n{text}"),
+        "message": format!("the server requests a completion from the model:\n{text}"),
         "requestedSchema": {
             "type": "object",
             "properties": { "allow": { "type": "boolean", "title": "Allow it", "default": true } },

@@ -130,13 +130,13 @@ async fn what_goes_wrong_is_told_to_the_model_unless_it_shall_not_be() {
     assert_eq!((report.status, report.calls, report.failed_calls), (RunStatus::Completed, 8, 6));
     let told = results(&conversation);
     assert_eq!(told[0], "unknown tool `ehco` (did you mean `one.echo` or `two.echo`?)");
-    assert!(told[1].starts_with("invalid arguments: they are not JSON"), "{}", told[1]);
+    assert!(told[1].starts_with("invalid arguments: not JSON"), "{}", told[1]);
     assert_eq!(told[2], "done");
     assert_eq!(told[3], "it broke");
-    assert_eq!(told[4], "MCP server connection failed: `one` cannot be reached");
+    assert_eq!(told[4], "MCP server connection failed: cannot connect to `one`");
     assert_eq!(
         told[5],
-        "outcome unknown: it went away; check before repeating (it may have run: look before calling it again)"
+        "outcome unknown: it went away; check before retrying (it may have run: check its effects before calling it again)"
     );
     // Two servers have it, so the model has to say which.
     assert!(told[6].starts_with("unknown tool `echo`"), "{}", told[6]);
@@ -155,7 +155,7 @@ async fn what_goes_wrong_is_told_to_the_model_unless_it_shall_not_be() {
     let report =
         run(&agent_of(&[("outcome_unknown", ErrorTreatment::Fail)]), &Conversation::new()).await;
     assert_eq!(report.status, RunStatus::Error);
-    assert_eq!(report.reason, "`one.lost`: outcome unknown: it went away; check before repeating");
+    assert_eq!(report.reason, "`one.lost`: outcome unknown: it went away; check before retrying");
 }
 
 /// A hook that refuses, edits and stops by the tool's name.

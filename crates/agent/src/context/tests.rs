@@ -164,7 +164,7 @@ fn what_stays_is_the_system_the_first_and_the_current_question() {
     assert_eq!(cut_points(&messages, 0), [1, 2, 3, 4, 6]);
     assert_eq!(
         note(1),
-        "\n\n[1 later message is left out here: the conversation is longer than can be read at once]"
+        "\n\n[1 later message is omitted here: the conversation exceeds the context window]"
     );
     let headless = [said("a", &[]), said("b", &[])];
     let shown = shown_messages(&headless, 1);

@@ -16,10 +16,10 @@ use consort_models::{
 pub(super) fn read(body: &Value) -> Result<ApiRequest, ApiError> {
     let body = RequestValue::root(body);
     if body.optional_count("n")?.is_some_and(|count| count > 1) {
-        return Err(ApiError::invalid(Some("n"), "`n` is not supported: there is one answer"));
+        return Err(ApiError::invalid(Some("n"), "only `n` = 1 is supported"));
     }
     body.without("functions", "send `tools`")?;
-    body.without("audio", "answers are text")?;
+    body.without("audio", "only text output is supported")?;
     let mut options = request_options(&body)?;
     options.tool_choice = choice(&body)?;
     if let Some(format) = body.get("response_format") {
@@ -68,7 +68,7 @@ fn messages(at: &RequestValue<'_>) -> Result<Vec<ChatMessage>, ApiError> {
         }
     }
     if messages.is_empty() {
-        return Err(at.error("is empty: say something"));
+        return Err(at.error("must not be empty"));
     }
     Ok(messages)
 }

@@ -22,7 +22,7 @@ fn part(at: &RequestValue<'_>) -> Result<MessagePart, ApiError> {
         "image_url" => image(&at.require("image_url")?.require("url")?),
         "input_image" => match at.get("image_url") {
             Some(url) => image(&url),
-            None => Err(at.error("must have `image_url`: no files are kept here")),
+            None => Err(at.error("must have `image_url`: uploaded files are not supported")),
         },
         "input_audio" => {
             let audio = at.require("input_audio")?;
@@ -32,7 +32,7 @@ fn part(at: &RequestValue<'_>) -> Result<MessagePart, ApiError> {
         }
         "file" => file(&at.require("file")?),
         "input_file" => file(at),
-        _ => Err(at.error("is of an unknown type: send text, images, audio or files")),
+        _ => Err(at.error("is of an unknown type: expected text, image, audio or file")),
     }
 }
 
@@ -44,7 +44,7 @@ fn image(url: &RequestValue<'_>) -> Result<MessagePart, ApiError> {
         return Ok(PartContent::Image(media).into());
     }
     let (mime, data) = data_url(text).ok_or_else(|| {
-        url.error("is not a data URL: write `data:image/png;base64,` and the bytes in base64")
+        url.error("is not a data URL: expected `data:image/png;base64,` and base64 data")
     })?;
     Ok(PartContent::Image(MediaSource::Data { mime, data }).into())
 }
@@ -56,7 +56,7 @@ fn file(at: &RequestValue<'_>) -> Result<MessagePart, ApiError> {
         return Ok(PartContent::Resource(resource).into());
     }
     let Some(data) = at.get("file_data") else {
-        return Err(at.error("must have `file_data`: no files are kept here"));
+        return Err(at.error("must have `file_data`: uploaded files are not supported"));
     };
     let text = data.text()?;
     let (mime, data) = match data_url(text) {

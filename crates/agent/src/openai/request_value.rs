@@ -67,16 +67,15 @@ impl<'a> RequestValue<'a> {
     pub(super) fn optional_count(&self, name: &str) -> Result<Option<u32>, ApiError> {
         let count = |at: RequestValue<'_>| {
             let count = at.value.as_u64().filter(|count| *count > 0);
-            let count = count.ok_or_else(|| at.error("must be a whole number above zero"))?;
+            let count = count.ok_or_else(|| at.error("must be a positive integer"))?;
             Ok(u32::try_from(count).unwrap_or(u32::MAX))
         };
         self.get(name).map(count).transpose()
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<bool, ApiError> {
-        let flag = |at: RequestValue<'_>| {
-            at.value.as_bool().ok_or_else(|| at.error("must be true or false"))
-        };
+        let flag =
+            |at: RequestValue<'_>| at.value.as_bool().ok_or_else(|| at.error("must be a boolean"));
         Ok(self.get(name).map(flag).transpose()?.unwrap_or_default())
     }
 

@@ -31,7 +31,7 @@ pub(super) fn read(body: &Value) -> Result<ApiRequest, ApiError> {
     let body = RequestValue::root(body);
     body.without("previous_response_id", NOT_STORED)?;
     body.without("conversation", NOT_STORED)?;
-    body.without("background", "the answer comes while you wait")?;
+    body.without("background", "background responses are not supported")?;
     body.without("prompt", "send `instructions` and `input`")?;
     let mut options = request_options(&body)?;
     options.tool_choice = choice(&body)?;
@@ -72,7 +72,7 @@ fn input(at: &RequestValue<'_>, messages: &mut Vec<ChatMessage>) -> Result<(), A
         item(&at, messages)?;
     }
     if messages.len() == before {
-        return Err(at.error("is empty: say something"));
+        return Err(at.error("must not be empty"));
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ fn item(at: &RequestValue<'_>, messages: &mut Vec<ChatMessage>) -> Result<(), Ap
         }
         // Thoughts of another model are of no use to this one.
         "reasoning" | "mcp_list_tools" => {}
-        "item_reference" => return Err(at.error(format!("cannot be followed: {NOT_STORED}"))),
+        "item_reference" => return Err(at.error(format!("cannot be resolved: {NOT_STORED}"))),
         other => {
             return Err(at.error(format!("is of the unknown type `{}`", other.escape_debug())));
         }
@@ -153,7 +153,9 @@ fn tools(body: &RequestValue<'_>) -> Result<Vec<Tool>, ApiError> {
     let Some(tools) = body.get("tools") else { return Ok(Vec::new()) };
     let tool = |at: RequestValue<'_>| {
         if at.require("type")?.text()? != "function" {
-            return Err(at.error("must be of type `function`: what else there is, is here already"));
+            return Err(at.error(
+                "must be of type `function`: built-in tools are configured in the gateway",
+            ));
         }
         at.require("name")?.text()?;
         Tool::from_openai(at.value).ok_or_else(|| at.error("is not a function"))

@@ -25,7 +25,7 @@ pub(super) fn compare_requests(
     let number = before.len().min(after.len()) + 1;
     if let Some(more) = after.get(before.len()) {
         return Some(format!(
-            "message {number} ({}) was not there: {}",
+            "message {number} ({}) was not recorded: {}",
             role(more),
             truncate(more)
         ));
@@ -34,10 +34,10 @@ pub(super) fn compare_requests(
         return Some(format!("message {number} ({}) is missing: {}", role(less), truncate(less)));
     }
     if let Some(tool) = offered.iter().find(|tool| !known.contains(tool)) {
-        return Some(format!("the tool `{tool}` was not offered"));
+        return Some(format!("the tool `{tool}` was not recorded"));
     }
     if let Some(tool) = known.iter().find(|tool| !offered.contains(tool)) {
-        return Some(format!("the tool `{tool}` is not offered"));
+        return Some(format!("the tool `{tool}` is missing"));
     }
     (known != offered).then(|| "the tools are in another order".to_owned())
 }
@@ -53,7 +53,7 @@ pub(super) fn compare_values(old: &Value, new: &Value, at: &str) -> Option<Strin
                 match (before.get(name), after.get(name)) {
                     (Some(old), Some(new)) => compare_values(old, new, &path),
                     (Some(old), None) => Some(format!(": `{path}` is missing: {}", truncate(old))),
-                    (None, new) => Some(format!(": `{path}` was not there: {}", truncate(new?))),
+                    (None, new) => Some(format!(": `{path}` was not recorded: {}", truncate(new?))),
                 }
             })
         }

@@ -110,11 +110,11 @@ impl RecordingPlayer {
         let diverged = inner.diverged.clone();
         let turn = || {
             let unplayed = inner.turns.iter().find(|turn| turn.reply.is_some())?;
-            Some(format!("turn {}: the model request was not repeated", unplayed.number))
+            Some(format!("turn {}: the recorded model request was not made", unplayed.number))
         };
         let call = || {
             let unplayed = inner.calls.iter().find(|call| !call.played)?;
-            Some(format!("`{}` was not called this time", unplayed.request.name))
+            Some(format!("`{}` was recorded and is not called", unplayed.request.name))
         };
         diverged.or_else(turn).or_else(call)
     }
@@ -149,7 +149,7 @@ impl RecordingPlayer {
         let next = inner.turns.iter().find(|turn| turn.reply.is_some());
         let difference = match next {
             None => format!(
-                "turn {}: one model request more than the {} that were recorded",
+                "turn {}: one model request more than the {} recorded",
                 inner.model_requests,
                 inner.turns.len()
             ),
@@ -189,13 +189,16 @@ impl RecordingPlayer {
         let difference = match other {
             _ if times > 0 => {
                 format!(
-                    "`{name}` is called with the same arguments once more than the {times} times that were recorded"
+                    "`{name}` is called with the same arguments more often than the {times} times recorded"
                 )
             }
             Some(other) => {
                 let difference =
                     difference::compare_values(&other.request.arguments, &request.arguments, "");
-                format!("`{name}` is called with other arguments{}", difference.unwrap_or_default())
+                format!(
+                    "`{name}` is called with different arguments{}",
+                    difference.unwrap_or_default()
+                )
             }
             None => {
                 let arguments = difference::truncate(&request.arguments);
@@ -237,7 +240,7 @@ impl RecordingPlayer {
         match difference::compare_values(&before, &now, "") {
             None => Ok(()),
             Some(difference) => {
-                let difference = format!("`{method}` was answered otherwise{difference}");
+                let difference = format!("the response to `{method}` differs{difference}");
                 Err(self.lock().diverge(&difference))
             }
         }
@@ -324,7 +327,7 @@ impl ModelProvider for ReplayProvider {
             match end {
                 Some(RecordedFinish::Reply(reply)) => ProviderEvent::End(Ok(reply)),
                 Some(RecordedFinish::Error(error)) => ProviderEvent::End(Err(error)),
-                None => refused("the recording was broken off in this answer".to_owned()),
+                None => refused("the recording ends in the middle of this answer".to_owned()),
             }
         })
     }

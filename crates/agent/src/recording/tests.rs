@@ -187,7 +187,7 @@ async fn what_the_model_is_asked_otherwise_is_told_with_the_first_difference() {
                 `parts[0].text`: recorded `go, ***`, now `stay, ***`";
     assert_eq!(
         (report.status, &*report.reason),
-        (RunStatus::Error, &*format!("the provider refuses the request: {told}"))
+        (RunStatus::Error, &*format!("the provider rejected the request as invalid: {told}"))
     );
     assert_eq!(replayer.finish().unwrap_err().to_string(), told);
     // A result that is not what it was.
@@ -217,14 +217,14 @@ async fn a_run_that_ends_early_or_goes_on_is_told() {
     let idle = replayer(&text);
     assert_eq!(
         idle.finish().unwrap_err().to_string(),
-        "turn 1: the model request was not repeated"
+        "turn 1: the recorded model request was not made"
     );
     let lines: Vec<&str> = text.lines().collect();
     let shorter = lines[..lines.len() - 1].join("\n");
     let (replayer, ..) = replayed(&shorter, "go, hunter22", "accept").await;
     assert_eq!(
         replayer.finish().unwrap_err().to_string(),
-        "turn 2: one model request more than the 1 that were recorded"
+        "turn 2: one model request more than the 1 recorded"
     );
 }
 
@@ -233,7 +233,7 @@ async fn a_question_that_is_answered_otherwise_is_told() {
     let (paper, ..) =
         recorded(json!([{ "calls": [call("asks", json!({}))] }, { "text": "ok" }])).await;
     let (replayer, _, report) = replayed(&paper.text(), "go, hunter22", "decline").await;
-    let told = "turn 1: `elicitation/create` was answered otherwise at `given.action`: recorded `accept`, now `decline`";
+    let told = "turn 1: the response to `elicitation/create` differs at `given.action`: recorded `accept`, now `decline`";
     assert_eq!(replayer.finish().unwrap_err().to_string(), told);
     assert_eq!(
         (report.status, report.reason.ends_with(told)),
@@ -324,11 +324,16 @@ fn what_is_no_recording_is_told() {
         let told = Replayer::open(&path, redactor()).unwrap_err().to_string();
         told.replace(&path.display().to_string(), "FILE")
     };
-    assert_eq!(told(""), "`FILE` is no recording: line 1: there is no head");
-    assert!(told("{}").starts_with("`FILE` is no recording: line 1: "));
+    assert_eq!(told(""), "`FILE` is not a recording: line 1: the header line is missing");
+    assert!(told("{}").starts_with("`FILE` is not a recording: line 1: "));
     let head = r#"{"head":{"format":"consort recording","version":1}}"#;
-    assert_eq!(told(&head.replace('1', "2")), "the recording `FILE` is of a later version (2)");
-    assert!(told(&format!("{head}\n{{\"ask\":")).starts_with("`FILE` is no recording: line 2: "));
+    assert_eq!(
+        told(&head.replace('1', "2")),
+        "the recording `FILE` was written by a newer version (2)"
+    );
+    assert!(
+        told(&format!("{head}\n{{\"ask\":")).starts_with("`FILE` is not a recording: line 2: ")
+    );
     std::fs::remove_file(&path).unwrap();
     assert!(Replayer::open(&path, redactor()).is_err());
     let recorder = Recorder::create(&path, redactor()).unwrap();

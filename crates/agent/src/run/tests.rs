@@ -43,7 +43,7 @@ fn steps() -> Vec<ConversationStep> {
         StepEvent::Question { question },
         StepEvent::CallSent { call: "1".into(), tool: tool.clone(), arguments: None },
         result("1"),
-        StepEvent::RunEnded { status: RunStatus::Waiting, reason: "a person is asked".into() },
+        StepEvent::RunEnded { status: RunStatus::Waiting, reason: "approval required".into() },
         StepEvent::Answer { question: "2-approval".into(), answer },
         StepEvent::CallSent { call: "2".into(), tool, arguments: None },
         result("2"),
@@ -103,7 +103,7 @@ fn the_same_steps_come_to_the_same_state_whatever_they_went_through() {
     {"at":4,"step":"asked","question":{"id":"2-approval","call":"2","kind":"approval","params":{"message":"?"}}}
     {"at":5,"step":"called","call":"1","tool":"s.a"}
     {"at":6,"step":"result","result":{"call":"1","parts":[{"type":"text","text":"no"}],"is_error":true},"error":"denied","took":5}
-    {"at":7,"step":"over","status":"waiting","reason":"a person is asked"}
+    {"at":7,"step":"over","status":"waiting","reason":"approval required"}
     {"at":8,"step":"answered","question":"2-approval","answer":{"action":"accept"}}
     {"at":9,"step":"called","call":"2","tool":"s.a"}
     {"at":10,"step":"result","result":{"call":"2","parts":[{"type":"text","text":"no"}],"is_error":true},"error":"denied","took":5}

@@ -39,7 +39,7 @@ impl FromStr for TextDigest {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = "a digest has 64 digits from 0 to 9 and a to f";
+        let wrong = "invalid digest: expected 64 lowercase hexadecimal digits";
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if text.len() != 64 || !text.bytes().all(is_digit) {
             return Err(wrong);
@@ -118,7 +118,7 @@ impl BlobStore {
         if TextDigest::of(&text) == digest {
             Ok(text)
         } else {
-            Err(format!("its blob `{digest}` was changed"))
+            Err(format!("its blob `{digest}` is corrupt"))
         }
     }
 

@@ -27,7 +27,7 @@ pub enum StoreError {
         nearest: Vec<String>,
     },
     /// There are no conversations.
-    #[error("there is no conversation yet")]
+    #[error("no stored conversations")]
     Empty,
     /// A name that matches several conversations.
     #[error("`{name}` is ambiguous: {}", .candidates.iter().map(ConversationId::as_str).collect::<Vec<_>>().join(", "))]
@@ -54,7 +54,7 @@ pub enum StoreError {
         reason: String,
     },
     /// It was written by a later version.
-    #[error("conversation `{id}` is of a later version ({version})")]
+    #[error("conversation `{id}` was written by a newer version ({version})")]
     Later {
         /// Id of the conversation.
         id: ConversationId,
@@ -82,23 +82,23 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unusable { .. } => {
-                Some("see that the folder can be written to and the disk has room".to_owned())
+                Some("check that the folder is writable and the disk has free space".to_owned())
             }
             Self::Unknown { nearest, .. } if nearest.is_empty() => {
-                Some("see those there are with `consort conversations list`".to_owned())
+                Some("list them with `consort conversations list`".to_owned())
             }
             Self::Unknown { nearest, .. } => {
                 let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
                 Some(format!("did you mean {}?", names.join(" or ")))
             }
-            Self::Ambiguous { .. } => Some("write more of it".to_owned()),
+            Self::Ambiguous { .. } => Some("use a longer prefix".to_owned()),
             Self::InUse { .. } => Some(
-                "end the process that uses it, or continue with a copy: `consort conversations fork`".to_owned(),
+                "stop the process that uses it, or continue in a copy: `consort conversations fork`".to_owned(),
             ),
             Self::Damaged { line, .. } if *line > 1 => Some(
-                "copy the messages before it: `consort conversations fork ID --at N`".to_owned(),
+                "copy the messages before the damage: `consort conversations fork ID --at N`".to_owned(),
             ),
-            Self::Later { .. } => Some("use the version of Consort that wrote it".to_owned()),
+            Self::Later { .. } => Some("use the version of Consort that wrote it, or a newer one".to_owned()),
             Self::Damaged { .. } | Self::NoMessage { .. } | Self::Empty => None,
         }
     }

@@ -44,7 +44,7 @@ impl fmt::Display for ConversationId {
 
 /// A text that is no id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the id of a conversation: write it like `20261115-164500-3f9a`")]
+#[error("not a conversation id: expected an id such as `20261115-164500-3f9a`")]
 pub struct InvalidConversationId;
 
 impl FromStr for ConversationId {

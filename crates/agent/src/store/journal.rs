@@ -121,9 +121,7 @@ impl StepJournal for ConversationJournal {
     /// conversation is unchanged.
     fn record(&mut self, step: &ConversationStep) -> io::Result<()> {
         if self.broken {
-            return Err(io::Error::other(
-                "the conversation could not be written before: open it again",
-            ));
+            return Err(io::Error::other("an earlier write failed: open the conversation again"));
         }
         let mut sum = self.sum.clone();
         sum.add(&step.event);

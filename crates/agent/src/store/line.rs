@@ -100,9 +100,7 @@ impl ConversationHead {
         }
         let FormatVersion { format, version } = serde_json::from_slice(line)?;
         match version {
-            _ if format != FORMAT => {
-                Err(LineError::Foreign(format!("`{format}` is another format")))
-            }
+            _ if format != FORMAT => Err(LineError::Foreign(format!("unknown format `{format}`"))),
             VERSION => Ok(serde_json::from_slice(line)?),
             later => Err(LineError::Later(later)),
         }
@@ -222,7 +220,7 @@ pub(super) fn write(
         }
     }
     if depth(&line) > DEPTH {
-        return Err(format!("a step is nested more than {DEPTH} levels deep"));
+        return Err(format!("a step is nested deeper than {DEPTH} levels"));
     }
     Ok((line, taken))
 }
@@ -318,7 +316,7 @@ pub(super) fn read(
         let text = fetch(digest).map_err(LineError::Foreign)?;
         match value.pointer_mut(&at) {
             Some(place) => *place = Value::String(text),
-            None => return Err(LineError::Foreign(format!("there is no `{at}` for its blob"))),
+            None => return Err(LineError::Foreign(format!("no `{at}` for its blob"))),
         }
     }
     Ok(ConversationStep::deserialize(value)?)

@@ -164,7 +164,7 @@ fn last_line(file: &mut File, start: u64, length: u64) -> io::Result<Option<Vec<
 fn line_error(wrong: LineError) -> io::Error {
     let reason = match wrong {
         LineError::Torn(reason) | LineError::Foreign(reason) => reason,
-        LineError::Later(version) => format!("it is of a later version ({version})"),
+        LineError::Later(version) => format!("it was written by a newer version ({version})"),
     };
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }

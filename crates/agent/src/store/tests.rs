@@ -169,10 +169,16 @@ fn a_listing_tells_of_each_conversation_and_of_damaged_ones() {
     assert_eq!(of(&ids[1]), (2, 10, 3, ConversationState::Unfinished));
     assert_eq!(of(&ids[2]), (0, 0, 0, ConversationState::New));
     assert_eq!(of(&long), (2, 0, 0, ConversationState::New));
-    assert_eq!(of(&later).3, ConversationState::Damaged("it is of a later version (9)".into()));
+    assert_eq!(
+        of(&later).3,
+        ConversationState::Damaged("it was written by a newer version (9)".into())
+    );
     assert_eq!(of(&garbage).3.as_str(), "damaged");
     let error = store.open(&later).unwrap_err();
-    assert_eq!(error.to_string(), format!("conversation `{later}` is of a later version (9)"));
+    assert_eq!(
+        error.to_string(),
+        format!("conversation `{later}` was written by a newer version (9)")
+    );
 }
 
 #[test]
@@ -240,7 +246,7 @@ fn one_writes_at_a_time() {
 #[test]
 fn a_conversation_is_found_by_its_beginning_its_end_and_as_the_last() {
     let (_folder, store) = store();
-    assert_eq!(store.find("last").unwrap_err().to_string(), "there is no conversation yet");
+    assert_eq!(store.find("last").unwrap_err().to_string(), "no stored conversations");
     let ids: [ConversationId; 3] =
         ["20261115-164500-3f9a", "20261115-164501-0b1c", "20261116-090000-77aa"]
             .map(|id| id.parse().unwrap());
@@ -261,7 +267,7 @@ fn a_conversation_is_found_by_its_beginning_its_end_and_as_the_last() {
     };
     assert_eq!(
         told("20261115"),
-        "`20261115` is ambiguous: 20261115-164500-3f9a, 20261115-164501-0b1c; write more of it"
+        "`20261115` is ambiguous: 20261115-164500-3f9a, 20261115-164501-0b1c; use a longer prefix"
     );
     assert_eq!(
         told("20261116-090000-77ab"),
@@ -269,7 +275,7 @@ fn a_conversation_is_found_by_its_beginning_its_end_and_as_the_last() {
     );
     assert_eq!(
         told("nonsense"),
-        "unknown conversation `nonsense`; see those there are with `consort conversations list`"
+        "unknown conversation `nonsense`; list them with `consort conversations list`"
     );
     assert!(store.find("").is_err());
 }
@@ -335,7 +341,7 @@ fn a_blob_that_was_changed_or_lost_is_told() {
         told.replace(id.as_str(), "ID").replace(blob.file_name().unwrap().to_str().unwrap(), "BLOB")
     };
     fs::write(&blob, "B").unwrap();
-    assert_eq!(told(), "conversation `ID` is damaged: line 3: its blob `BLOB` was changed");
+    assert_eq!(told(), "conversation `ID` is damaged: line 3: its blob `BLOB` is corrupt");
     fs::remove_file(&blob).unwrap();
     assert!(
         told().starts_with("conversation `ID` is damaged: line 3: its blob `BLOB` cannot be read")
@@ -361,7 +367,7 @@ fn a_step_too_deep_to_be_read_back_is_refused() {
     };
     let (id, mut journal) = store.create("").unwrap();
     let refused = journal.record(&nested(130)).unwrap_err();
-    assert_eq!(refused.to_string(), "a step is nested more than 127 levels deep");
+    assert_eq!(refused.to_string(), "a step is nested deeper than 127 levels");
     let deep: Vec<ConversationStep> =
         (120..130).map(nested).filter(|step| journal.record(step).is_ok()).collect();
     assert!(deep.len() > 5);

@@ -20,8 +20,8 @@ pub(super) fn definition(name: &str, description: &str) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "query": { "type": "string", "description": "What to find out or to do, in full sentences." },
-            "context": { "type": "string", "description": "What the agent must know for that." },
+            "query": { "type": "string", "description": "The task or question, in full sentences." },
+            "context": { "type": "string", "description": "Additional context for the agent." },
         },
         "required": ["query"],
     });
@@ -75,7 +75,7 @@ fn input(arguments: &Json) -> Result<ChatMessage, String> {
     let arguments = arguments.to_object();
     let text = |name: &str| arguments.as_ref().and_then(|object| object.text(name));
     let query = text("query").filter(|query| !query.trim().is_empty());
-    let query = query.ok_or("`query` is missing: say what to find out or to do")?;
+    let query = query.ok_or("`query` is missing: describe the task or question")?;
     Ok(ChatMessage::user(match text("context").filter(|context| !context.trim().is_empty()) {
         Some(context) => format!("{query}\n\nContext:\n{context}"),
         None => query,
@@ -137,7 +137,7 @@ fn result(report: &RunReport) -> ToolResult {
         let reason = if report.reason.is_empty() { "it said nothing" } else { &report.reason };
         let hint = report.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         let gap = if text.is_empty() { "" } else { "\n\n" };
-        text = format!("{text}{gap}[the agent did not complete this: {reason}{hint}]");
+        text = format!("{text}{gap}[the agent did not complete the task: {reason}{hint}]");
     }
     ToolResult::new(&[ContentBlock::text(text)], Some(&data.into()), !completed)
 }

@@ -99,7 +99,7 @@ impl AgentToolbox {
         match self.registry.get(tool) {
             Some(agent) => call_agent(agent, asking, arguments),
             None => {
-                CallEvents::answered(ToolResult::error("this agent is not there at the moment"))
+                CallEvents::answered(ToolResult::error("this agent is not available at the moment"))
             }
         }
     }

@@ -129,8 +129,8 @@ impl ServerAgentToolbox {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
         format!(
-            "{about}Asks an agent that uses the tools of `{server}` for you and answers in words. \
-             Its tools: {named}{more}."
+            "{about}Delegates a task to an agent with the tools of `{server}`; it returns text. Its tools: \
+             {named}{more}."
         )
     }
 
@@ -143,13 +143,13 @@ impl ServerAgentToolbox {
         settings.work = self.work;
         settings.observer.clone_from(&self.observer);
         settings.instructions = format!(
-            "You work for another assistant, which sees nothing but your last message. Use the tools \
-             of the server `{server}` to do what it asks, and answer with all that it needs to know. \
-             You cannot ask it anything; if something is missing, say what."
+            "You work for another assistant, which sees only your last message. Use the tools of the server \
+             `{server}` to complete its task, and answer with everything it needs. You cannot ask \
+             questions; if information is missing, say which."
         );
         let own = whole.abouts().get(server).and_then(|about| about.instructions.as_ref());
         if let Some(own) = own {
-            settings.instructions.push_str("\n\nThe server says of itself:\n");
+            settings.instructions.push_str("\n\nInstructions of the server:\n");
             settings.instructions.push_str(own);
         }
         Agent::new(self.model.clone(), toolbox, settings)

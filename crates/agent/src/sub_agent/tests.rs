@@ -122,7 +122,7 @@ async fn an_agent_is_asked_as_a_tool_is_called() {
     let (_, other) = told(with.call(passed("files.read", &json!({})))).await;
     assert_eq!(other.flattened(), "found");
     let (_, wrong) = told(with.call(call("agents.ask_my_helper", json!({})))).await;
-    assert_eq!(wrong.flattened(), "`query` is missing: say what to find out or to do");
+    assert_eq!(wrong.flattened(), "`query` is missing: describe the task or question");
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_run_that_does_not_complete_is_an_error_that_says_why() {
     registry.set([agent("a", two, script)]);
     let (_, result) = told(with.call(call("agents.ask_a", json!({ "query": "go" })))).await;
     assert!(result.is_error());
-    assert!(result.flattened().starts_with("[the agent did not complete this: "), "{result:?}");
+    assert!(result.flattened().starts_with("[the agent did not complete the task: "), "{result:?}");
     let data: Value = result.structured_content().unwrap().read().unwrap();
     assert_eq!(data["status"], "error");
 }
@@ -176,7 +176,7 @@ async fn of_each_server_one_tool_is_shown_and_its_agent_has_only_that_servers_to
     insta::assert_snapshot!(description, @r##"
 The web.
 
-Asks an agent that uses the tools of `my-web` for you and answers in words. Its tools: fetch.
+Delegates a task to an agent with the tools of `my-web`; it returns text. Its tools: fetch.
 "##);
     for events in [
         shown.call(call("my-web.ask_my_web", json!({ "query": "go" }))),
@@ -246,7 +246,7 @@ async fn what_asked_agents_cost_counts_for_the_run_that_asks() {
     let mut limited = asker.clone();
     limited.settings.limits = RunLimits { cost: Some(5.0), ..RunLimits::default() };
     let ended = report(&limited).await;
-    let reason = "it cost 5.0000 of 5 US dollars";
+    let reason = "the run cost 5.0000 of 5 US dollars";
     assert_eq!((ended.status, &*ended.reason), (RunStatus::LimitReached, reason), "{ended:?}");
     assert_eq!((ended.turns, ended.cost), (1, Some(5.0)));
 
@@ -257,7 +257,10 @@ async fn what_asked_agents_cost_counts_for_the_run_that_asks() {
 
     limited.settings.limits = RunLimits { tokens: Some(3), ..RunLimits::default() };
     let ended = report(&limited).await;
-    assert_eq!((ended.status, &*ended.reason), (RunStatus::LimitReached, "it used 3 of 3 tokens"));
+    assert_eq!(
+        (ended.status, &*ended.reason),
+        (RunStatus::LimitReached, "the run used 3 of 3 tokens")
+    );
 }
 
 #[tokio::test]
@@ -269,7 +272,7 @@ async fn a_limit_in_dollars_is_refused_where_no_price_is_known() {
     let price = asker.model.facts.price.take();
     let refused = report(&asker).await;
     assert_eq!((refused.status, refused.turns), (RunStatus::Error, 0));
-    assert!(refused.reason.starts_with("`max_cost` cannot be held: the price of `some:model`"));
+    assert!(refused.reason.starts_with("`max_cost` cannot be enforced: the price of `some:model`"));
 
     // An agent without one is not asked on the account of a run that has a limit.
     asker.model.facts.price = price;
@@ -284,5 +287,5 @@ async fn a_limit_in_dollars_is_refused_where_no_price_is_known() {
         }
     }
     let said = format!("{:?}", conversation.messages());
-    assert!(said.contains("the price of `other:model` is not known"), "{said}");
+    assert!(said.contains("the price of `other:model` is unknown"), "{said}");
 }

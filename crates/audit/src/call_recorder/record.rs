@@ -178,7 +178,7 @@ fn reason(class: OutcomeClass, error: Option<&CallError>) -> String {
             reason.map_or("unknown", RejectReason::as_str).to_owned()
         }
         (OutcomeClass::ToolError, _) => "the tool reported an error".to_owned(),
-        (_, Some(CallError::Execution { code, .. })) => format!("the server answered error {code}"),
+        (_, Some(CallError::Execution { code, .. })) => format!("the server returned error {code}"),
         (_, Some(error)) => {
             let mut text = error.to_string();
             let mut cause = std::error::Error::source(error);

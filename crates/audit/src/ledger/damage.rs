@@ -64,13 +64,15 @@ fn check(
         if let Some((number, known)) = before
             && (sequence != number + 1 || chained(&known, &values) != hash)
         {
-            return Ok(Some(format!("record {sequence} does not follow the one before")));
+            return Ok(Some(format!(
+                "the hash of record {sequence} does not match its predecessor"
+            )));
         }
         before = Some((sequence, hash));
     }
     let (sequence, hash) = before.map_or((0, Vec::new()), |(at, hash)| (at, hash.to_vec()));
     Ok((last > 0 && (sequence, hash) != (last, head))
-        .then(|| format!("record {last}, the last that was written, is not there as it was")))
+        .then(|| format!("record {last}, the last one written, is missing or changed")))
 }
 
 /// Moves a damaged ledger away, with the files that belong to it, and returns its new path.

@@ -88,7 +88,7 @@ impl FromStr for ReportKey {
     fn from_str(word: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|key| key.as_str() == word).ok_or_else(|| {
             let known: Vec<&str> = Self::ALL.iter().map(|key| key.as_str()).collect();
-            format!("unknown key `{}`: use {}", word.escape_debug(), known.join(", "))
+            format!("unknown key `{}`: expected {}", word.escape_debug(), known.join(", "))
         })
     }
 }

@@ -105,7 +105,8 @@ impl LedgerStore {
             }
             let kept = move_damaged(path).map_err(unusable)?;
             let (file, kept) = (path.display(), kept.display());
-            tracing::error!(%file, reason, %kept, "the ledger is damaged: it is kept, and a new one begins");
+            tracing::error!(%file, reason, %kept, "the ledger is damaged: the file was moved aside and a \
+                new one created");
         }
         create(path).map_err(unusable)?;
         let run = WriterRun::start(path).map_err(unusable)?;

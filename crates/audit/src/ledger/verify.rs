@@ -136,7 +136,7 @@ impl ChainCheck {
             return Err(ChainBreak::at(last + 1, reason).into());
         }
         if head.1 != self.hash {
-            return Err(ChainBreak::at(last, "it is not the record that was last written").into());
+            return Err(ChainBreak::at(last, "it is not the last record written").into());
         }
         match self.unproved.keys().next() {
             Some(last) => Err(ChainBreak::at(*last, "records before it are missing").into()),
@@ -147,7 +147,7 @@ impl ChainCheck {
     /// Checks the records of an archive.
     fn archive(&mut self, archive: &ArchiveFile) -> Result<(), CheckStop> {
         let reader = archive.read().map_err(|fault| match fault {
-            ArchiveFault::Missing => ChainBreak::at(archive.first, "the archive is not there"),
+            ArchiveFault::Missing => ChainBreak::at(archive.first, "the archive is missing"),
             ArchiveFault::Damaged(reason) => ChainBreak::at(archive.first, reason),
         })?;
         let first = "SELECT min(seq) FROM records";
@@ -200,7 +200,7 @@ impl ChainCheck {
             self.skip(last, sequence, &values, row.get(WIDTH)?)
         };
         if row.get_ref(WIDTH)? != ValueRef::Blob(&hash) {
-            return Err(ChainBreak::at(sequence, "it is not as it was written").into());
+            return Err(ChainBreak::at(sequence, "it was changed").into());
         }
         self.hash = hash;
         self.report.first.get_or_insert(sequence);
@@ -232,7 +232,7 @@ impl ChainCheck {
         if digest.is_some_and(|digest| chained(&digest, &values) == unproved.hash) {
             return Ok(());
         }
-        Err(ChainBreak::at(last + 1, "it is not as it was written").into())
+        Err(ChainBreak::at(last + 1, "it was changed").into())
     }
 
     /// Checks that a record is consistent with those before it.
@@ -252,16 +252,16 @@ impl ChainCheck {
                 let is_in = |(first, last): &(i64, i64)| (*first..=*last).contains(&call);
                 let dropped = self.missing.iter().any(is_in);
                 if !self.open.remove(&call) && !dropped {
-                    return nonsense("it ends a call that is not open");
+                    return nonsense("it ends a call that is not in progress");
                 }
                 if OutcomeClass::read(&class, None, None).is_none() {
-                    return nonsense("it ends in no known way");
+                    return nonsense("unknown outcome");
                 }
             }
             (Ok(RecordKind::Call), Some(call)) if call == sequence => {
                 let class: String = row.get("class")?;
                 if OutcomeClass::read(&class, None, None).is_none() {
-                    return nonsense("it ends in no known way");
+                    return nonsense("unknown outcome");
                 }
             }
             (Ok(RecordKind::Lost), None) => self.report.lost += row.get::<_, i64>("count")?,
@@ -270,7 +270,7 @@ impl ChainCheck {
                 self.prove(last, digest.and_then(|digest| digest.try_into().ok()))?;
             }
             (Ok(RecordKind::Opened), None) => {}
-            _ => return nonsense("it says nothing known"),
+            _ => return nonsense("unknown record kind"),
         }
         Ok(())
     }

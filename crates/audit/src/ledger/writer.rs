@@ -99,7 +99,10 @@ fn write(
                 answer(answers, message, Ok(()));
             }
             if lost > 0 && told.role == WriterRole::Gateway {
-                tracing::warn!(lost, "the ledger is written again; calls were lost in between");
+                tracing::warn!(
+                    lost,
+                    "writing to the ledger works again; some calls were not recorded"
+                );
             }
             return;
         };
@@ -114,7 +117,7 @@ fn write(
             queue.lose(intents(&messages));
             if told.role == WriterRole::Gateway {
                 let lost = intents(&messages);
-                tracing::warn!(lost, "the ledger ends without its last records");
+                tracing::warn!(lost, "shutdown before the last records were written to the ledger");
             }
             return;
         }
@@ -156,7 +159,7 @@ impl FailureReporter {
         if self.role == WriterRole::Gateway && self.last.is_none_or(|last| last.elapsed() >= WARN) {
             self.last = Some(Instant::now());
             let lost = queue.stats().lost;
-            tracing::warn!(error = reason, lost, "the ledger cannot be written");
+            tracing::warn!(error = reason, lost, "cannot write to the ledger");
         }
         queue.fail(reason);
     }

@@ -18,13 +18,13 @@ pub(super) enum PostError {
     #[error("cannot send to the collector")]
     Address(#[source] Box<ConnectError>),
     /// It cannot be reached, or the connection broke.
-    #[error("cannot reach the collector")]
+    #[error("cannot connect to the collector")]
     Connection(#[source] HttpRequestError),
     /// It responded with this status.
-    #[error("the collector answers with {0}")]
+    #[error("the collector returned {0}")]
     Status(StatusCode),
     /// No response in time.
-    #[error("the collector does not answer in time")]
+    #[error("timeout waiting for the collector")]
     Timeout,
 }
 

@@ -108,7 +108,9 @@ impl TraceSampler {
             None => Ok(1.0),
             Some(text) => {
                 text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| {
-                    format!("`OTEL_TRACES_SAMPLER_ARG` is `{text}`: use a number from 0 to 1")
+                    format!(
+                        "invalid `OTEL_TRACES_SAMPLER_ARG` `{text}`: expected a number from 0 to 1"
+                    )
                 })
             }
         };
@@ -119,7 +121,7 @@ impl TraceSampler {
             "parentbased_always_on" => Self::Parent(1.0),
             "parentbased_always_off" => Self::Parent(0.0),
             "parentbased_traceidratio" => Self::Parent(share()?),
-            other => return Err(format!("`OTEL_TRACES_SAMPLER` is `{other}`, which is not known")),
+            other => return Err(format!("unknown `OTEL_TRACES_SAMPLER` `{other}`")),
         })
     }
 }
@@ -188,7 +190,7 @@ impl VariableReader<'_> {
             Some("none") => return None,
             None | Some("otlp") => {}
             Some(other) => {
-                self.warn(format!("`OTEL_{signal}_EXPORTER` is `{other}`: `otlp` is used"));
+                self.warn(format!("unsupported `OTEL_{signal}_EXPORTER` `{other}`: using `otlp`"));
             }
         }
         let own = self.get(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
@@ -200,14 +202,14 @@ impl VariableReader<'_> {
         let Some(uri) = uri else {
             let name = if signal == "TRACES" { "traces" } else { "metrics" };
             self.warn(format!(
-                "the address to send {name} to is not one: use `http://` or `https://`"
+                "invalid OTLP endpoint for {name}: expected an `http://` or `https://` URL"
             ));
             return None;
         };
         if let Some(protocol) = self.of(signal, "PROTOCOL").filter(|it| it != "http/json") {
             self.warn(format!(
-                "the OTLP protocol `{protocol}` is not spoken here: `http/json` is used, which \
-                 collectors take on the port for HTTP (4318)"
+                "unsupported OTLP protocol `{protocol}`: using `http/json`, which collectors accept on the \
+                 HTTP port (4318)"
             ));
         }
         let headers = self.headers(signal);
@@ -228,7 +230,7 @@ impl VariableReader<'_> {
             (None, None) => None,
             _ => {
                 self.warn(
-                    "no client certificate is presented to the collector: set both \
+                    "the client certificate for the collector is incomplete: set both \
                      `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE` and `OTEL_EXPORTER_OTLP_CLIENT_KEY`"
                         .to_owned(),
                 );
@@ -250,7 +252,11 @@ impl VariableReader<'_> {
                     headers.push((name, value));
                 }
                 // Not quoted: it may be a secret.
-                _ => self.warn("a header in `OTEL_EXPORTER_OTLP_HEADERS` is left out: use `name=value,name=value`".to_owned()),
+                _ => self.warn(
+                    "a header in `OTEL_EXPORTER_OTLP_HEADERS` is omitted: expected \
+                    `name=value,name=value`"
+                        .to_owned(),
+                ),
             }
         }
         headers
@@ -277,7 +283,7 @@ impl VariableReader<'_> {
         let word = word.as_deref().unwrap_or("parentbased_always_on");
         let argument = self.get("OTEL_TRACES_SAMPLER_ARG");
         TraceSampler::read(word, argument.as_deref()).unwrap_or_else(|warning| {
-            self.warn(format!("{warning}; `parentbased_always_on` is used"));
+            self.warn(format!("{warning}; using `parentbased_always_on`"));
             TraceSampler::Parent(1.0)
         })
     }
@@ -285,7 +291,7 @@ impl VariableReader<'_> {
     fn number(&mut self, name: &str, default: usize) -> usize {
         let Some(text) = self.get(name) else { return default };
         text.parse().unwrap_or_else(|_| {
-            self.warn(format!("`{name}` is `{text}`: use a whole number; {default} is used"));
+            self.warn(format!("invalid `{name}` `{text}`: expected an integer; using {default}"));
             default
         })
     }
@@ -411,11 +417,11 @@ mod tests {
         assert!(settings.traces.is_some() && settings.metrics.is_none());
         assert_eq!(settings.sampler, TraceSampler::Parent(1.0));
         insta::assert_snapshot!(warnings.join("\n"), @"
-        the OTLP protocol `grpc` is not spoken here: `http/json` is used, which collectors take on the port for HTTP (4318)
-        a header in `OTEL_EXPORTER_OTLP_HEADERS` is left out: use `name=value,name=value`
-        the address to send metrics to is not one: use `http://` or `https://`
-        `OTEL_TRACES_SAMPLER` is `sometimes`, which is not known; `parentbased_always_on` is used
-        `OTEL_BSP_SCHEDULE_DELAY` is `soon`: use a whole number; 5000 is used
+        unsupported OTLP protocol `grpc`: using `http/json`, which collectors accept on the HTTP port (4318)
+        a header in `OTEL_EXPORTER_OTLP_HEADERS` is omitted: expected `name=value,name=value`
+        invalid OTLP endpoint for metrics: expected an `http://` or `https://` URL
+        unknown `OTEL_TRACES_SAMPLER` `sometimes`; using `parentbased_always_on`
+        invalid `OTEL_BSP_SCHEDULE_DELAY` `soon`: expected an integer; using 5000
         ");
     }
 

@@ -586,7 +586,7 @@ async fn a_command_leaves_a_damaged_ledger_where_it_is_and_says_why_nothing_is_r
     lenient.close();
     assert_eq!(lenient.stats().lost, 1);
     let failure = lenient.failure().unwrap();
-    assert!(failure.contains("is damaged: record 4 does not follow"), "{failure}");
+    assert!(failure.contains("is damaged: the hash of record 4 does not match"), "{failure}");
     let settings = LedgerSettings { mode: LedgerMode::Strict, ..of_a_command() };
     let strict = Ledger::open(&path, settings).unwrap();
     assert!(strict.begin(intent("not made")).durable().await.is_err());

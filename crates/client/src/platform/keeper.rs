@@ -94,7 +94,8 @@ pub(crate) fn is_available() -> bool {
     ARGUMENT.get().is_some_and(|argument| match keepers().running(argument) {
         Ok(_) => true,
         Err(error) => {
-            tracing::warn!(%error, "no keeper process: what servers leave behind may outlive this process");
+            tracing::warn!(%error, "cannot start the keeper process: processes started by servers may \
+                outlive this one");
             false
         }
     })

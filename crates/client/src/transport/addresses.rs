@@ -28,8 +28,8 @@ impl AllowedAddresses {
     pub(crate) fn refusal(self) -> Option<&'static str> {
         match self {
             Self::Any => None,
-            Self::Public => Some("it leads to no address of the public internet"),
-            Self::Remote => Some("it leads to no address of another machine"),
+            Self::Public => Some("it does not resolve to a public address"),
+            Self::Remote => Some("it does not resolve to an address of another machine"),
         }
     }
 }

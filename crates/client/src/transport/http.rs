@@ -259,7 +259,7 @@ impl HttpTransport {
             let location = reply.headers.get(LOCATION).and_then(|value| value.to_str().ok());
             if !location.is_some_and(|location| self.redirect(location)) {
                 let body =
-                    "it sends us to another origin, where our credentials do not belong".to_owned();
+                    "it redirects to another origin, which must not get the credentials".to_owned();
                 return Err(ClientCallError::Status {
                     status: reply.status.as_u16(),
                     retry_after: None,
@@ -269,7 +269,7 @@ impl HttpTransport {
             // Whoever redirects has not done anything.
             ticket.stay();
         }
-        Err(ClientCallError::Malformed("it sends us in circles".to_owned()))
+        Err(ClientCallError::Malformed("it redirects too often".to_owned()))
     }
 
     fn failed(&self, failure: ExchangeFailure) -> ClientCallError {
@@ -333,7 +333,7 @@ pub(crate) async fn refused(reply: PooledResponse) -> ClientCallError {
             let mut body: String = String::from_utf8_lossy(&body).chars().take(400).collect();
             if let Some(proxy) = proxy {
                 // Behind it: of a long text the end is shown.
-                body = format!("{} (perhaps said by the proxy `{proxy}`)", body.trim_end());
+                body = format!("{} (possibly returned by the proxy `{proxy}`)", body.trim_end());
             }
             ClientCallError::Status { status, retry_after, body }
         }

@@ -88,7 +88,7 @@ impl LiveLog {
         let lines = std::mem::take(&mut self.suppressed);
         if lines > 0 {
             let server = &self.server;
-            tracing::trace!(target: SERVER_OUTPUT, server, lines, "lines of standard error were left out");
+            tracing::trace!(target: SERVER_OUTPUT, server, lines, "lines of standard error were omitted");
         }
     }
 }

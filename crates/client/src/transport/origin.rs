@@ -122,7 +122,7 @@ impl HttpResponse {
 #[derive(Debug, thiserror::Error)]
 pub enum HttpRequestError {
     /// No connection: the request was not sent.
-    #[error("cannot reach `{host}`")]
+    #[error("cannot connect to `{host}`")]
     Unreachable {
         /// Host and port.
         host: String,
@@ -132,7 +132,7 @@ pub enum HttpRequestError {
         source: io::Error,
     },
     /// The connection broke after the request was sent, or part of it.
-    #[error("the connection broke: {0}")]
+    #[error("the connection was lost: {0}")]
     Broken(String),
 }
 

@@ -160,7 +160,7 @@ async fn dial(
     patience: Duration,
     alive: KeepAlive,
 ) -> io::Result<OriginStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name does not resolve");
     let share = patience / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
         match tokio::time::timeout(share, TcpStream::connect(address)).await {
@@ -170,7 +170,7 @@ async fn dial(
                 return Ok(OriginStream::Plain(stream, checks));
             }
             Ok(Err(error)) => last = error,
-            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no connection in time"),
+            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "connection timeout"),
         }
     }
     Err(last)
@@ -196,7 +196,7 @@ async fn target(url: &HttpUrl, allowed: AllowedAddresses) -> io::Result<String> 
     let first = addresses.first();
     first
         .map(ToString::to_string)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the host has no address"))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the host name does not resolve"))
 }
 
 /// Requests a tunnel from a proxy.
@@ -219,7 +219,7 @@ async fn tunnel(stream: &mut OriginStream, proxy: &ProxyUrl, target: &str) -> io
     // A byte at a time: what follows the head is the server's.
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= PROXY_HEAD {
-            return Err(refused(io::ErrorKind::InvalidData, "its response head is too long"));
+            return Err(refused(io::ErrorKind::InvalidData, "its response head is too large"));
         }
         head.push(stream.read_u8().await.map_err(broken)?);
     }

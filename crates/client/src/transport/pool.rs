@@ -193,7 +193,7 @@ impl HttpConnectionPool {
             })
         };
         tokio::time::timeout(origin.connect, connecting).await.unwrap_or_else(|_| {
-            let message = format!("no connection in time{}", origin.route.through());
+            let message = format!("connection timeout{}", origin.route.through());
             Err(io::Error::new(io::ErrorKind::TimedOut, message))
         })
     }
@@ -246,7 +246,7 @@ fn described(error: &dyn std::error::Error) -> String {
     }
     // The name of TLS's alert for a server that was shown no client certificate.
     if text.contains("CertificateRequired") {
-        text.push_str(" (name a certificate in `client_certificate_file`)");
+        text.push_str(" (set `client_certificate_file`)");
     }
     text
 }

@@ -258,7 +258,8 @@ impl ServerProcess {
                 tokio::time::sleep(OUTLIVED).await;
                 self.launcher = LauncherWarning::Reported;
                 let program = &self.program;
-                tracing::warn!(%program, %status, "the program of a server has ended; a process it started goes on in its place");
+                tracing::warn!(%program, %status, "a server's process exited; a child process it started \
+                    continues");
             }
             match &mut self.running {
                 RunningServer::Kept(channel) => channel.lost().await,

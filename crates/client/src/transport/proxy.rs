@@ -46,7 +46,7 @@ impl ProxyUrl {
         let url = HttpUrl::parse(&format!("{scheme}://{authority}"))
             .ok()
             .filter(|url| !url.host().is_empty())
-            .ok_or(InvalidProxyUrl("write it as `http://host:port`".into()))?;
+            .ok_or(InvalidProxyUrl("expected `http://host:port`".into()))?;
         let authorization = user.map(|user| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             let both = [percent_decoded(name), vec![b':'], percent_decoded(password)].concat();
@@ -80,7 +80,7 @@ impl ProxyUrl {
 
 /// The reason behind the status 407 of a proxy.
 pub(super) const NO_CREDENTIALS: &str =
-    "HTTP 407, it does not accept the credentials: write them as `http://USER:PASSWORD@HOST:PORT`";
+    "HTTP 407, it does not accept the credentials: set them as `http://USER:PASSWORD@HOST:PORT`";
 
 impl fmt::Display for ProxyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +96,7 @@ impl fmt::Debug for ProxyUrl {
 
 /// The reason for which a URL names no proxy. It does not quote the URL, which may contain credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the URL of a proxy: {0}")]
+#[error("not a proxy URL: {0}")]
 pub struct InvalidProxyUrl(Cow<'static, str>);
 
 impl InvalidProxyUrl {
@@ -110,7 +110,7 @@ impl InvalidProxyUrl {
             return Self(format!("its scheme is not supported: {way_out}").into());
         }
         let more = if scheme.starts_with("socks") {
-            "; most programs that serve SOCKS serve HTTP `CONNECT` too, often at another port"
+            "; most SOCKS proxies also support HTTP `CONNECT`, often on another port"
         } else {
             ""
         };
@@ -191,7 +191,7 @@ impl ProxyEnvironment {
             Ok(proxy) => Ok(Some(proxy)),
             Err(error) => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("the variable `{}` is {error}", named.variable),
+                format!("the environment variable `{}` is {error}", named.variable),
             )),
         }
     }

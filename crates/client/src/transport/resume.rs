@@ -69,7 +69,7 @@ pub async fn watch_resumes(times: ResumeTimes, mut resumed: impl FnMut()) {
         (before, looked) = (asleep, now);
         let is_moved = follow_network(&mut network, routes());
         if is_resume || is_moved {
-            tracing::info!(is_resume, is_moved, "upstream connections are checked");
+            tracing::info!(is_resume, is_moved, "checking upstream connections after a suspend");
             checked_until = Some(now + times.checking);
             set_epoch(true);
             resumed();
@@ -108,7 +108,7 @@ fn set_epoch(checks: bool) {
             // One that is odd already changes too: the checks begin anew.
             Some(if checks { (epoch | 1) + 2 * (epoch & 1) } else { (epoch | 1) + 1 })
         });
-    tracing::debug!(before, checks, "connections are checked otherwise");
+    tracing::debug!(before, checks, "TCP keepalive settings changed");
     let mut waiting = WAITING.lock();
     waiting.retain(|slot| {
         let Some(slot) = slot.upgrade() else { return false };
@@ -163,7 +163,7 @@ impl ConnectionChecks {
                 set_keepalive(stream, self.alive.usual, Duration::ZERO)
             };
             if let Err(error) = set {
-                tracing::debug!(%error, "a connection cannot be checked");
+                tracing::debug!(%error, "cannot set TCP keepalive on a connection");
             }
         }
     }

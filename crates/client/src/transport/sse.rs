@@ -41,9 +41,7 @@ impl SseTransport {
             return Err(http::refused(reply).await);
         }
         if http::content(&reply.headers) != ReplyContentType::Events {
-            return Err(ClientCallError::Malformed(
-                "it answers with no stream of events".to_owned(),
-            ));
+            return Err(ClientCallError::Malformed("it did not return an event stream".to_owned()));
         }
         let mut events = SseDecoder::new(limit);
         loop {
@@ -54,7 +52,7 @@ impl SseTransport {
                 let place = String::from_utf8_lossy(&event.data);
                 if event.kind != "endpoint" || !http.redirect(place.trim()) {
                     return Err(ClientCallError::Malformed(
-                        "its first event names no endpoint on its own origin".to_owned(),
+                        "its first event has no endpoint on its own origin".to_owned(),
                     ));
                 }
                 return Ok((Self { http }, SseStream { reply, events }));
@@ -66,7 +64,7 @@ impl SseTransport {
                 }
                 None => {
                     return Err(ClientCallError::Malformed(
-                        "its stream ends before it names an endpoint".to_owned(),
+                        "its event stream ended before the endpoint event".to_owned(),
                     ));
                 }
             }
@@ -129,7 +127,7 @@ impl SseStream {
                     self.events.push(&bytes);
                 }
                 Some(Err(reason)) => return CloseReason::Broken(reason),
-                None => return CloseReason::Broken("its stream of events ended".to_owned()),
+                None => return CloseReason::Broken("its event stream ended".to_owned()),
             }
         }
     }

@@ -168,7 +168,7 @@ impl StdioPipes {
 fn exited(link: &impl ChannelReceiver, status: ExitStatus, stderr: OperatorText) -> CloseReason {
     let (status, incident) = (status.to_string(), IncidentId::random());
     let server = link.label();
-    tracing::info!(server, status, %incident, "server process ended");
+    tracing::info!(server, status, %incident, "server process exited");
     // Unless they were logged when they came.
     for line in stderr.lines_for_operator().filter(|_| !LiveLog::is_on()) {
         tracing::debug!(target: SERVER_OUTPUT, server, %incident, line, "standard error");

@@ -22,7 +22,7 @@ pub(super) async fn secure(
     files: &TlsFiles,
 ) -> io::Result<TlsStream<OriginStream>> {
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| io::Error::other("not a name for TLS"))?;
+        .map_err(|_| io::Error::other("not a valid TLS server name"))?;
     let connector = TlsConnector::from(files.config()?);
     connector.connect(name, stream).await.map_err(explained)
 }
@@ -37,7 +37,7 @@ fn explained(error: io::Error) -> io::Error {
     if !unknown {
         return error;
     }
-    let advice = "name the certificate of its issuer in `ca_file` or SSL_CERT_FILE";
+    let advice = "set `ca_file` or SSL_CERT_FILE to the certificate of its issuer";
     io::Error::new(error.kind(), format!("{error} ({advice})"))
 }
 
@@ -101,7 +101,7 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let found = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| unreadable(path, error))?;
-    if found.is_empty() { Err(unreadable(path, "it holds no certificate")) } else { Ok(found) }
+    if found.is_empty() { Err(unreadable(path, "it contains no certificate")) } else { Ok(found) }
 }
 
 fn unreadable(path: &Path, error: impl std::fmt::Display) -> io::Error {

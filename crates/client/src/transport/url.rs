@@ -49,7 +49,8 @@ impl ServerUrl {
         if !endpoint.url.secure && !endpoint.url.is_loopback() {
             return Err(address(
                 url,
-                "use https: plain http is for servers on this machine, unless it is allowed explicitly",
+                "expected https: plain HTTP is allowed only for servers on this machine, or with `insecure \
+                    = true`",
             ));
         }
         Ok(endpoint)
@@ -70,11 +71,11 @@ impl ServerUrl {
     /// Adds a header to every request. Its value never shows in debug output.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, ConnectError> {
         let name = HeaderName::try_from(name)
-            .map_err(|_| address(name, "that is not the name of an HTTP header"))?;
+            .map_err(|_| address(name, "not a valid HTTP header name"))?;
         let Ok(mut value) = HeaderValue::try_from(value) else {
             return Err(address(
                 name.as_str(),
-                "the header's value has characters that HTTP does not allow",
+                "the header value has characters that HTTP does not allow",
             ));
         };
         value.set_sensitive(true);
@@ -85,7 +86,7 @@ impl ServerUrl {
     /// Adds a header to every request whose `_meta` has this string member: its value.
     pub fn meta_header(mut self, name: &str, member: &str) -> Result<Self, ConnectError> {
         let name = HeaderName::try_from(name)
-            .map_err(|_| address(name, "that is not the name of an HTTP header"))?;
+            .map_err(|_| address(name, "not a valid HTTP header name"))?;
         self.meta_headers.push((name, member.to_owned()));
         Ok(self)
     }
@@ -142,16 +143,16 @@ pub(crate) struct HttpUrl {
 
 impl HttpUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, ConnectError> {
-        let uri: Uri = text.parse().map_err(|_| address(text, "that is not a URL"))?;
+        let uri: Uri = text.parse().map_err(|_| address(text, "not a URL"))?;
         let parts = uri.into_parts();
         let secure = match parts.scheme {
             Some(scheme) if scheme == Scheme::HTTPS => true,
             Some(scheme) if scheme == Scheme::HTTP => false,
-            _ => return Err(address(text, "start it with http:// or https://")),
+            _ => return Err(address(text, "expected a URL that starts with http:// or https://")),
         };
-        let authority = parts.authority.ok_or_else(|| address(text, "it names no host"))?;
+        let authority = parts.authority.ok_or_else(|| address(text, "the URL has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(address("the URL", "it holds credentials; send them in a header"));
+            return Err(address("the URL", "the URL contains credentials; send them in a header"));
         }
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
         Ok(Self { secure, authority, path })

@@ -52,7 +52,8 @@ fn log_signal(verb: &str, group: Pid) {
         return;
     };
     if let Err(error) = writeln!(stdin, "{verb} {}", group.as_raw_nonzero()) {
-        tracing::warn!(%error, "children are not guarded: they may outlive this process if it is killed");
+        tracing::warn!(%error, "cannot start the watchdog: child processes may outlive this process if it \
+            is killed");
     }
 }
 
@@ -69,7 +70,8 @@ fn start() -> Option<Child> {
     match started {
         Ok(child) => Some(child),
         Err(error) => {
-            tracing::warn!(%error, "children are not guarded: they may outlive this process if it is killed");
+            tracing::warn!(%error, "cannot start the watchdog: child processes may outlive this process if \
+                it is killed");
             None
         }
     }

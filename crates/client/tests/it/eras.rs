@@ -190,10 +190,7 @@ async fn a_modern_server_may_refuse_a_revision_and_accept_another() {
         // It speaks nothing we do.
         let manner = Manner::modern().on("server/discover", unsupported(&["2031-01-01"]));
         let error = Pair::attempt(way, manner, quick()).await.err().expect("no common revision");
-        assert_eq!(
-            error.to_string(),
-            "no protocol revision in common; the server speaks 2031-01-01"
-        );
+        assert_eq!(error.to_string(), "no common protocol version; the server supports 2031-01-01");
     }
 }
 
@@ -202,10 +199,7 @@ async fn a_handshake_with_an_unknown_revision_fails() {
     for way in [Way::Stdio, Way::Http, Way::Sse] {
         let manner = Manner { legacy: Some("1999-01-01".to_owned()), ..Manner::legacy() };
         let error = Pair::attempt(way, manner, quick()).await.err().expect("no common revision");
-        assert_eq!(
-            error.to_string(),
-            "no protocol revision in common; the server speaks 1999-01-01"
-        );
+        assert_eq!(error.to_string(), "no common protocol version; the server supports 1999-01-01");
     }
 }
 
@@ -245,14 +239,14 @@ async fn what_is_not_there_is_said_so() {
 
     let closed = ServerLocation::Http(ServerUrl::new("http://127.0.0.1:9/mcp").unwrap());
     let error = Client::connect(&closed, quick()).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot reach `127.0.0.1:9`");
+    assert_eq!(error.to_string(), "cannot connect to `127.0.0.1:9`");
     assert!(matches!(error, ConnectError::Unreachable { .. }));
 
     let http = Http::start(Manner::default()).await;
     let wrong =
         ServerLocation::Http(ServerUrl::new(&http.url().replace("/mcp", "/nothing")).unwrap());
     let error = Client::connect(&wrong, quick()).await.unwrap_err();
-    assert_eq!(error.to_string(), "the server answered HTTP 404");
+    assert_eq!(error.to_string(), "the server returned HTTP 404");
     assert_eq!(error.detail().for_operator(), "nothing here");
 }
 
@@ -264,15 +258,14 @@ async fn a_program_that_is_no_server_is_said_so() {
         |script: &str| ServerLocation::Command(ServerCommand::new("sh").arguments(["-c", script]));
     let error =
         Client::connect(&shell("echo oh no >&2; exit 3"), settings.clone()).await.unwrap_err();
-    let begins =
-        "the server went away during the handshake: the process ended (exit status: 3, incident ";
+    let begins = "the connection closed during the MCP handshake: the process exited (exit status: 3, incident ";
     assert!(error.to_string().starts_with(begins), "{error}");
     // What it wrote may be about any of its callers, so it is only where operators look.
     assert!(!format!("{error} {error:?}").contains("oh no"), "{error:?}");
     assert_eq!(error.detail().for_operator(), "oh no\n");
     let error =
         Client::connect(&shell("echo waiting >&2; cat > /dev/null"), settings).await.unwrap_err();
-    assert_eq!(error.to_string(), "no answer to the handshake within 600ms");
+    assert_eq!(error.to_string(), "no response to the MCP handshake within 600ms");
     assert!(!format!("{error:?}").contains("waiting"), "{error:?}");
     assert_eq!(error.detail().for_operator(), "waiting\n");
 }

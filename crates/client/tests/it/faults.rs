@@ -191,8 +191,7 @@ async fn a_server_that_dies_ends_every_call_at_once_and_says_why() {
     assert_eq!(
         error.to_string(),
         format!(
-            "outcome unknown: the process ended (exit status: 7, incident {incident}); \
-             check before repeating"
+            "outcome unknown: the process exited (exit status: 7, incident {incident}); check before retrying"
         )
     );
     // Whoever called it is given the same id.
@@ -270,7 +269,7 @@ async fn an_answer_that_is_too_large_ends_its_own_call_only() {
         text("\"}}\n"),
     ];
     let error = pair.write(&giant).await.unwrap_err();
-    assert_eq!(error.to_string(), "the answer is larger than 65536 bytes");
+    assert_eq!(error.to_string(), "the response is larger than 65536 bytes");
     assert!(complete(waiting.await.unwrap()).is_ok());
     assert_eq!(pair.client.faults().oversized, 1);
 }

@@ -77,11 +77,11 @@ async fn a_result_may_be_as_large_as_the_limit_and_no_larger() {
                 }
                 Err(error) => {
                     assert!(!fits, "{way:?}: {error}");
-                    let expected = "the answer is larger than 16777216 bytes";
+                    let expected = "the response is larger than 16777216 bytes";
                     if way == Way::Sse {
                         assert_eq!(
                             error.to_string(),
-                            "outcome unknown: a message too large to skip; check before repeating"
+                            "outcome unknown: a message too large to skip; check before retrying"
                         );
                     } else {
                         assert_eq!(error.to_string(), expected, "{way:?}");

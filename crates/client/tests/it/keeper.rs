@@ -165,7 +165,7 @@ fn a_connection_ends_when_its_keeper_is_killed() {
     held.kill(&[Victim::Guard, Victim::Starter]);
     let mut line = String::new();
     held.lines.read_line(&mut line).unwrap();
-    assert_eq!(line, "closed: the connection broke: the keeper process was killed\n");
+    assert_eq!(line, "closed: the connection was lost: the keeper process was killed\n");
     held.assert_gone("both keepers");
 }
 

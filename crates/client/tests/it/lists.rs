@@ -59,7 +59,7 @@ async fn a_list_the_server_does_not_know_is_empty_and_any_other_error_is_an_erro
             let error = broken.client.list(shelf).await.unwrap_err();
             assert_eq!(
                 error.to_string(),
-                "the server answered: no (code -32603)",
+                "the server returned an error: no (code -32603)",
                 "{way:?} {shelf:?}"
             );
         }
@@ -79,31 +79,31 @@ async fn a_list_that_does_not_end_is_no_list() {
     let many = || Manner { pages: 10_000, ..Manner::legacy() };
     assert_eq!(
         list(many(), Limits::default()).await,
-        "the list is longer than 100 pages (`list_pages` in `[consort.limits]`)"
+        "the listing has more than 100 pages (`list_pages` in `[consort.limits]`)"
     );
     let few = Limits { items: 20, ..Limits::default() };
     assert_eq!(
         list(many(), few).await,
-        "the list is longer than 20 items (`list_items` in `[consort.limits]`)"
+        "the listing has more than 20 items (`list_items` in `[consort.limits]`)"
     );
     let small = Limits { list_bytes: 1000, ..Limits::default() };
     assert_eq!(
         list(many(), small).await,
-        "the list is longer than 1000 bytes (`list_bytes` in `[consort.limits]`)"
+        "the listing has more than 1000 bytes (`list_bytes` in `[consort.limits]`)"
     );
     let circle = Manner { circle: true, ..Manner::legacy() };
     assert_eq!(
         list(circle, Limits::default()).await,
-        "the server's list makes no sense: its pages go in circles"
+        "the server's listing is invalid: its pages repeat a cursor"
     );
     let begun = Instant::now();
     let silent = Manner::legacy().on("tools/list", []);
-    assert_eq!(list(silent, Limits::default()).await, "the list did not end within 600ms");
+    assert_eq!(list(silent, Limits::default()).await, "the listing was not complete within 600ms");
     assert!(begun.elapsed() < Duration::from_secs(2));
     let nonsense = Manner::legacy().answer("tools/list", &json!({ "tools": 5 }));
     assert_eq!(
         list(nonsense, Limits::default()).await,
-        "the server's list makes no sense: a page without items"
+        "the server's listing is invalid: a page without items"
     );
 }
 
@@ -143,7 +143,10 @@ async fn what_cannot_be_used_is_left_out_with_its_reason() {
     assert_eq!(
         reasons,
         [
-            ("long", "its definition is larger than 65536 bytes"),
+            (
+                "long",
+                "its definition is larger than 65536 bytes (`definition_bytes` in `[consort.limits]`)"
+            ),
             ("", "it has no `name`"),
             ("", "it is not an object"),
         ]

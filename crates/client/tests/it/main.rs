@@ -102,7 +102,7 @@ impl Pair {
         }
         let result =
             complete(self.client.request(tool("seen", &json!({}))).await).expect("it answers");
-        result.get("seen").expect("it says").read().expect("a list")
+        result.get("seen").expect("it says").read().expect("an array")
     }
 
     /// Waits until the server has received a message like this.

@@ -91,7 +91,7 @@ async fn what_is_not_offered_is_refused_and_ping_is_answered() {
     };
     let refused = answer(form("who?")).await;
     assert_eq!(refused["error"]["code"], -32601);
-    assert_eq!(refused["error"]["message"], "this client does not offer elicitation/create");
+    assert_eq!(refused["error"]["message"], "this client does not support elicitation/create");
     assert_eq!(
         answer(json!({ "method": "tools/call", "params": {} })).await["error"]["code"],
         -32601
@@ -221,7 +221,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server's answer makes no sense: it asks for `elicitation/create`, which was not offered"
+        "the server's response is invalid: it requests `elicitation/create`, which the client did not declare"
     );
 
     let nothing = json!({ "resultType": "input_required" });
@@ -229,7 +229,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server's answer makes no sense: it asks for input without saying which"
+        "the server's response is invalid: it requests input without `inputRequests`"
     );
 
     let unknown = json!({ "resultType": "telepathy" });
@@ -237,7 +237,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server's answer makes no sense: a result of unknown kind `telepathy`"
+        "the server's response is invalid: unknown result type `telepathy`"
     );
 }
 
@@ -263,7 +263,7 @@ async fn a_caller_may_answer_for_itself() {
         if answers {
             assert_eq!(answer["result"], json!({ "action": "decline" }));
         } else {
-            assert_eq!(answer["error"]["message"], "nobody is there to answer");
+            assert_eq!(answer["error"]["message"], "no user is available to respond");
         }
     }
     assert!(person.asked.lock().is_empty());
@@ -319,8 +319,7 @@ async fn requests_that_may_be_of_several_clients_reach_their_own_or_are_refused(
         let answers = [one, two, three];
         let own = answers.iter().zip(names).filter(|(answer, name)| {
             let is_own = answer["result"]["content"]["name"] == **name;
-            let refused =
-                "this request may belong to calls of several clients; call the tool again";
+            let refused = "this request may belong to calls of several clients; retry the call";
             assert!(is_own || answer["error"]["message"] == refused, "{answer}");
             is_own
         });

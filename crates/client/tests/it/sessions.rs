@@ -194,7 +194,7 @@ async fn a_refusal_is_told_by_its_status() {
         ClientCallError::Unauthorized { status: 401, challenge: None, advice: None }
     ));
     let busy = status(503, "try later").await;
-    assert_eq!(busy.to_string(), "the server answered HTTP 503: try later");
+    assert_eq!(busy.to_string(), "the server returned HTTP 503: try later");
     assert_eq!(busy.effect(), CallEffect::Unknown);
     assert_eq!(status(429, "").await.effect(), CallEffect::Answered);
     // A server that took the request in and was too slow answers so too.
@@ -209,7 +209,7 @@ async fn a_refusal_is_told_by_its_status() {
         .unwrap_err();
     assert_eq!(
         html.to_string(),
-        "the server's answer makes no sense: a body of text/html, neither JSON nor events"
+        "the server's response is invalid: a response body of type text/html; expected JSON or an event stream"
     );
     let junk = pair
         .write(&[Step::Status(200, "application/json".to_owned(), "{".to_owned())])
@@ -217,6 +217,6 @@ async fn a_refusal_is_told_by_its_status() {
         .unwrap_err();
     assert_eq!(
         junk.to_string(),
-        "the server's answer makes no sense: its body does not answer the request"
+        "the server's response is invalid: its body has no response to the request"
     );
 }

@@ -112,7 +112,7 @@ async fn a_task_that_fails_or_is_cancelled_says_so() {
     let pair = Pair::new(Way::Http, manner).await;
     assert_eq!(
         events(&pair).await,
-        ["working", "failed", "end the server answered: out of paper (code -32603)"]
+        ["working", "failed", "end the server returned an error: out of paper (code -32603)"]
     );
 
     let manner = Manner::modern()

@@ -38,6 +38,6 @@ async fn a_server_is_trusted_by_its_certificate_alone() {
     let (other, _) = Http::start_tls(Manner::modern()).await;
     let (reached, text) = call(&other.url(), &trusted).await;
     assert!(!reached && text.contains("certificate"), "{text}");
-    assert!(other.seen().is_empty(), "nothing is said to a stranger");
+    assert!(other.seen().is_empty(), "empty message to a stranger");
     std::fs::remove_file(trusted).unwrap();
 }

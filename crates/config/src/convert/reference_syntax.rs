@@ -41,16 +41,21 @@ impl ConfigWriter {
         let (target, reader) = (self.target, self.reader);
         let mut warn = |message, hint: &str| self.warn(server, message, Some(hint));
         if trouble.stuck {
-            let message = format!("{target} does not follow the reference in `{key}`");
-            warn(message, "write the value there, or leave it to Consort");
+            let message = format!("{target} does not resolve the reference in `{key}`");
+            warn(message, "replace it by the value, or let the client use Consort");
         }
         for name in trouble.defaults {
-            let message = format!("{target} has no defaults: that of `{name}` is left out");
+            let message =
+                format!("{target} does not support defaults: that of `{name}` is omitted");
             warn(message, "set the variable");
         }
         // Reported by the check of the file when Consort reads it.
         if text.holds_secret() && reader == OutputReader::Others {
-            warn(format!("`{key}` holds a secret, which is written out"), "write a reference");
+            warn(
+                format!("`{key}` contains a secret, which is written in plain text"),
+                "use a reference \
+                such as `env:NAME`",
+            );
         }
         if trouble.asked {
             self.warn_of_inputs(server, text);
@@ -62,8 +67,10 @@ impl ConfigWriter {
     pub(super) fn warn_of_inputs(&mut self, server: &ServerConfig, text: &TemplateString) {
         for reference in text.references() {
             if let ValueReference::Input(id) = reference {
-                let message =
-                    format!("{} does not ask: the input `{id}` is a variable", self.target);
+                let message = format!(
+                    "{} has no prompts: the input `{id}` becomes an environment variable",
+                    self.target
+                );
                 self.warn(server, message, Some(&format!("set `{}`", variable_for(id))));
             }
         }

@@ -8,7 +8,7 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> Str
     let (disabled, enabled): (Vec<&ServerConfig>, _) =
         servers.iter().partition(|server| server.disabled);
     for server in disabled {
-        let message = "left out: VS Code has no way to write that a server is disabled";
+        let message = "omitted: VS Code has no setting for a disabled server";
         writer.warn(server, message.to_owned(), None);
     }
     let inputs = writer.inputs(&enabled);

@@ -225,9 +225,9 @@ fn what_cannot_be_done_is_said() {
         told("consort.toml", "[mcp\n", MEMORY),
     ];
     assert_snapshot!(texts.concat(), @"
-    a config in the format of Elysia is read, not written (write it in another with `consort config convert --to consort --output FILE`)
-    a server named `memory` exists already (take that one out, or use another name)
-    `mcpServers` is not a table (change the file by hand)
+    cannot edit a config in the format of Elysia: the format is read-only (convert it with `consort config convert --to consort --output FILE`)
+    a server named `memory` already exists (remove that server first, or choose another name)
+    `mcpServers` is not a table (edit the file manually)
     consort.toml:1:5: not valid TOML: unclosed table, expected `]` ()
     ");
     let error =
@@ -261,7 +261,7 @@ fn entries_are_understood_without_what_is_around_them() {
     assert_eq!(names("[mcp_servers.a]\ncommand = \"a\"\n"), ["a"]);
     assert_eq!(names("{\"context_servers\": {\"a\": {\"command\": {\"path\": \"a\"}}}}"), ["a"]);
     let alone = Config::parse_pasted(Path::new("pasted"), r#"{"command": "a"}"#).unwrap_err();
-    assert_snapshot!(alone, @"pasted:1:1: `command` stands alone: the server has no name");
+    assert_snapshot!(alone, @"pasted:1:1: `command` is not inside a named server");
 }
 
 proptest! {

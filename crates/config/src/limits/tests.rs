@@ -77,7 +77,7 @@ fn every_field_of_a_crates_limits_has_a_key() {
 
 #[test]
 fn a_field_that_is_read_at_the_start_is_the_field_of_a_limit() {
-    for read in super::settings::READ_AT_START {
+    for read in settings::READ_AT_START {
         let named = |field: &str| {
             field.strip_prefix(read).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -118,10 +118,10 @@ fn a_value_out_of_range_is_refused_with_the_key_the_value_and_the_range() {
         ),
         (
             "queue_wait = \"soon\"",
-            "`limits.queue_wait` is a string, but should be a time, such as `30` or `\"30s\"`",
+            "`limits.queue_wait` is a string: expected a duration, such as `30` or `\"30s\"`",
         ),
-        ("sessions = \"5s\"", "`limits.sessions` is a string, but should be an integer"),
-        ("sessions = 1.5", "`limits.sessions` is a number, but should be an integer"),
+        ("sessions = \"5s\"", "`limits.sessions` is a string: expected an integer"),
+        ("sessions = 1.5", "`limits.sessions` is a number: expected an integer"),
         ("mesage_bytes = 65536", "unknown key `limits.mesage_bytes`"),
     ] {
         let (config, errors) = read_limits(line);
@@ -176,8 +176,5 @@ fn a_limit_of_serving_is_read_in_either_table_and_not_in_both() {
     assert_eq!(config.options.limits.settings().transports.linger, Duration::from_secs(7));
     let config = parse("[consort.limits]\nlinger = 7\n[consort.serve]\nlinger = 8\n");
     let told = config.errors[0].to_string();
-    assert!(
-        told.ends_with("both `limits.linger` and `serve.linger`: only one is allowed"),
-        "{told}"
-    );
+    assert!(told.ends_with("`limits.linger` and `serve.linger` are mutually exclusive"), "{told}");
 }

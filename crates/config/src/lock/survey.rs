@@ -99,7 +99,7 @@ impl DefinitionSurvey {
                 }
                 _ => {
                     let why = status.and_then(ManagedStatus::reason_for_operator);
-                    let why = why.unwrap_or_else(|| "it could not be asked".to_owned());
+                    let why = why.unwrap_or_else(|| "not connected".to_owned());
                     self.down.insert(server, why);
                 }
             }

@@ -32,13 +32,13 @@ pub(crate) fn read<'a>(
     match settings.get(SWITCH).map(|node| (&node.value, node.at)) {
         Some((SyntaxValue::Bool(false), at)) => {
             let count = list.list().map_or(0, <[_]>::len);
-            let message = format!("`{SWITCH}` is false: none of {count} servers is loaded");
+            let message = format!("`{SWITCH}` is false: none of the {count} servers is loaded");
             findings.warn(at, None, &message, Some(format!("set `{SWITCH}` to true")));
             return Vec::new();
         }
         Some((SyntaxValue::Bool(true), _)) | None => {}
         Some((value, at)) => {
-            let (expected, found) = ("true or false", value.kind());
+            let (expected, found) = ("a boolean", value.kind());
             let mistake =
                 super::ConfigErrorKind::WrongType { key: SWITCH.to_owned(), expected, found };
             findings.error(at, None, mistake);

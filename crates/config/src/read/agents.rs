@@ -49,7 +49,7 @@ pub(super) fn agents(
         };
         if !is_name(name) {
             let reason = format!(
-                "invalid name `{}`: use 1 to {LONGEST} letters, digits, `_` or `-`",
+                "invalid name `{}`: expected 1 to {LONGEST} letters, digits, `_` or `-`",
                 shorten_name(name)
             );
             fields.error(at, ConfigErrorKind::InvalidValue { key: "agents".to_owned(), reason });
@@ -79,7 +79,8 @@ pub(super) fn models(fields: &TableReader<'_>) -> BTreeMap<String, ModelConfig> 
             price,
         };
         if !is_model(name) {
-            let reason = format!("unknown model `{}`: use `provider:name`", shorten_name(name));
+            let reason =
+                format!("invalid model `{}`: expected `provider:name`", shorten_name(name));
             fields.error(at, ConfigErrorKind::InvalidValue { key: "models".to_owned(), reason });
             return None;
         }
@@ -118,7 +119,7 @@ fn proxy(provider: &TableReader<'_>) -> Option<String> {
     let reason = if is_reference || text == NO_PROXY {
         None
     } else if text.contains('@') {
-        Some("a URL with credentials is written as `env:NAME` or `file:PATH`".to_owned())
+        Some("a URL with credentials must be a reference: `env:NAME` or `file:PATH`".to_owned())
     } else {
         consort_client::ProxyUrl::parse(text).err().map(|error| error.to_string())
     };
@@ -152,7 +153,7 @@ fn key(provider: &TableReader<'_>) -> Option<String> {
     }
 }
 
-const REFERENCE: &str = "a text that says where the secret is: `env:NAME` or `file:PATH`";
+const REFERENCE: &str = "a reference to a secret: `env:NAME` or `file:PATH`";
 
 fn is_reference(text: &str) -> bool {
     text.starts_with("env:") || text.starts_with("file:")
@@ -190,14 +191,15 @@ fn model_of(agent: &TableReader<'_>) -> Option<String> {
     match agent.string("model") {
         Some(model) if is_model(model) => Some(model.to_owned()),
         Some(model) => {
-            let reason = format!("unknown model `{}`: use `provider:name`", shorten_name(model));
+            let reason =
+                format!("invalid model `{}`: expected `provider:name`", shorten_name(model));
             let at = agent.at_of("model");
             agent.error(at, ConfigErrorKind::InvalidValue { key: agent.path("model"), reason });
             None
         }
         None if agent.get("model").is_some() => None,
         None => {
-            let hint = "an agent is of a model: `model = \"provider:name\"`";
+            let hint = "an agent requires a model: `model = \"provider:name\"`";
             agent.error(agent.at(), ConfigErrorKind::Missing { key: "model", hint });
             None
         }
@@ -370,20 +372,20 @@ window = 1
         let config = Config::parse(Path::new("consort.toml"), text).unwrap();
         let told: Vec<String> = config.errors.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(told.join("\n"), @r##"
-consort.toml:5:12: `exposure`: `agent` needs a model: write `{ mode = "agent", model = "provider:name" }`
+consort.toml:5:12: `exposure`: `agent` requires a model: `{ mode = "agent", model = "provider:name" }`
 consort.toml:6:1: `model` is missing
 consort.toml:7:1: unknown key `agents.a.modell`
-consort.toml:9:9: `agents.b.model`: unknown model `gpt`: use `provider:name`
-consort.toml:10:17: `agents`: invalid name `c d`: use 1 to 48 letters, digits, `_` or `-`
+consort.toml:9:9: `agents.b.model`: invalid model `gpt`: expected `provider:name`
+consort.toml:10:17: `agents`: invalid name `c d`: expected 1 to 48 letters, digits, `_` or `-`
 consort.toml:14:11: `agents.e.profile`: unknown profile `nowhere`
-consort.toml:15:13: `agents.e.max_turns` is a number, but should be a whole number above zero
-consort.toml:16:12: `agents.e.max_cost` is a number, but should be a number that is not below zero
-consort.toml:17:13: `agents.e.reasoning` is `lots`, which is not known: use `off`, `minimal`, `low`, `medium`, `high` or `max`
-consort.toml:19:21: both `agents.e.instructions` and `agents.e.instructions_file`: only one is allowed
-consort.toml:21:8: `providers.p.wire` is `openai-chta`, which is not known: use `openai`, `openai-responses`, `anthropic` or `gemini`
-consort.toml:22:7: `providers.p.key` is a string, but should be a text that says where the secret is: `env:NAME` or `file:PATH`
-consort.toml:23:29: `providers.p.headers.Authorization` is a string, but should be a text that says where the secret is: `env:NAME` or `file:PATH`
-consort.toml:24:17: `models`: unknown model `m`: use `provider:name`
+consort.toml:15:13: `agents.e.max_turns` is a number: expected a positive integer
+consort.toml:16:12: `agents.e.max_cost` is a number: expected a non-negative number
+consort.toml:17:13: unknown value `lots` of `agents.e.reasoning`: expected `off`, `minimal`, `low`, `medium`, `high` or `max`
+consort.toml:19:21: `agents.e.instructions` and `agents.e.instructions_file` are mutually exclusive
+consort.toml:21:8: unknown value `openai-chta` of `providers.p.wire`: expected `openai`, `openai-responses`, `anthropic` or `gemini`
+consort.toml:22:7: `providers.p.key` is a string: expected a reference to a secret: `env:NAME` or `file:PATH`
+consort.toml:23:29: `providers.p.headers.Authorization` is a string: expected a reference to a secret: `env:NAME` or `file:PATH`
+consort.toml:24:17: `models`: invalid model `m`: expected `provider:name`
 "##);
         assert!(config.problems.is_empty(), "{:?}", config.problems);
     }

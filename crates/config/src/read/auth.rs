@@ -37,7 +37,7 @@ fn long(fields: &TableReader<'_>) -> Option<AuthConfig> {
     match (make, token) {
         (Some(make), Some(token)) => Some(make(fields, token)),
         (_, None) if fields.get("token").is_none() && fields.get("bearer").is_none() => {
-            let hint = "write `bearer = \"env:NAME\"`, or `type` and `token`";
+            let hint = "set `bearer = \"env:NAME\"`, or `type` and `token`";
             fields.error(fields.at(), ConfigErrorKind::Missing { key: "auth.token", hint });
             None
         }

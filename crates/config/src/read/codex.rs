@@ -44,11 +44,14 @@ fn server(fields: &TableReader<'_>) -> PartialServer {
     partial.headers.extend(headers(fields));
     partial.keep.extend(fields.strings("enabled_tools"));
     partial.drop.extend(fields.strings("disabled_tools"));
-    fields.warn_unused(&["required"], "one broken server never stops the others");
-    fields.warn_unused(&["scopes", "oauth_resource"], "the token comes from the variable you name");
+    fields.warn_unused(&["required"], "a failing server never blocks the others");
+    fields.warn_unused(
+        &["scopes", "oauth_resource"],
+        "the token is read from the named environment variable",
+    );
     fields.warn_unused(
         &["tools", "default_tools_approval_mode"],
-        "whether a call needs a yes is not decided here",
+        "approvals are configured in `[consort.policy]`",
     );
     partial
 }
@@ -59,14 +62,14 @@ fn headers(fields: &TableReader<'_>) -> BTreeMap<String, TemplateString> {
     let Some(node) = fields.get(KEY) else { return BTreeMap::new() };
     let Some(table) = node.table() else {
         return fields
-            .report_wrong_type(KEY, node, "a table of names of variables")
+            .report_wrong_type(KEY, node, "a table of environment variable names")
             .unwrap_or_default();
     };
     let header = |entry: &SyntaxEntry| match &entry.node.value {
         SyntaxValue::Text(name) => Some((entry.key.clone(), variable(fields, KEY, name)?)),
         _ => {
             let key = format!("{KEY}.{}", shorten_name(&entry.key));
-            fields.report_wrong_type(&key, &entry.node, "the name of a variable")
+            fields.report_wrong_type(&key, &entry.node, "the name of an environment variable")
         }
     };
     table.0.iter().filter_map(header).collect()
@@ -77,7 +80,7 @@ fn inherited_variables(fields: &TableReader<'_>) -> Vec<String> {
     let Some(node) = fields.get("env_vars") else { return Vec::new() };
     let Some(list) = node.list() else {
         return fields
-            .report_wrong_type("env_vars", node, "a list of names of variables")
+            .report_wrong_type("env_vars", node, "a list of environment variable names")
             .unwrap_or_default();
     };
     let mut names = Vec::new();
@@ -89,7 +92,7 @@ fn inherited_variables(fields: &TableReader<'_>) -> Vec<String> {
                 fields.report_wrong_type::<()>(
                     &format!("env_vars[{n}]"),
                     node,
-                    "the name of a variable",
+                    "the name of an environment variable",
                 );
             }
         }

@@ -76,7 +76,7 @@ fn tools(fields: &TableReader<'_>) -> BTreeMap<ToolName, ToolConfig> {
         let mut partial = PartialServer::default();
         partial.timeout(&tool, TimeoutUnit::Seconds);
         if partial.timeout.connect.is_some() {
-            let message = "`timeout.connect` is not used: a tool has no connection of its own";
+            let message = "`timeout.connect` is ignored: it is a setting of the server";
             tool.warn(tool.at_of("timeout"), message, None);
         }
         tool.finish();

@@ -13,7 +13,7 @@ pub(super) fn read<'a>(
     node: &'a SyntaxNode,
 ) -> Vec<InputVariable> {
     let Some(list) = node.list() else {
-        let (expected, found) = ("a list of questions", node.value.kind());
+        let (expected, found) = ("a list of inputs", node.value.kind());
         findings.error(
             node.at,
             None,
@@ -37,7 +37,7 @@ fn input<'a>(
     let fields = TableReader::new(findings, None, node.at, table);
     let id = fields.string("id");
     if fields.get("id").is_none() {
-        let hint = "references to an input name it by its `id`";
+        let hint = "an input requires an `id`";
         fields.error(node.at, ConfigErrorKind::Missing { key: "id", hint });
     }
     let description = fields.string("description").map(str::to_owned);
@@ -55,7 +55,7 @@ fn input<'a>(
 /// Reads the choices: strings, or labels with values.
 fn options(fields: &TableReader<'_>) -> Vec<String> {
     let Some(node) = fields.get("options") else {
-        let hint = "a question of the type `pickString` says what can be chosen";
+        let hint = "an input of the type `pickString` requires `options`";
         fields.error(fields.at(), ConfigErrorKind::Missing { key: "options", hint });
         return Vec::new();
     };

@@ -75,7 +75,7 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         Some(_) => partial.auth = auth::read(fields),
         None => {}
     }
-    fields.warn_unused(&["envFile"], "write its variables under `env`");
+    fields.warn_unused(&["envFile"], "set its variables under `env`");
     for key in ["enabledTools", "includeTools", "tools"] {
         partial.keep.extend(fields.strings(key));
     }
@@ -84,9 +84,9 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
     }
     fields.warn_unused(
         &["autoApprove", "alwaysAllow", "trust"],
-        "whether a call needs a yes is not decided here",
+        "approvals are configured in `[consort.policy]`",
     );
-    fields.warn_unused(&["headersHelper"], "write `headers` with a reference to the token");
+    fields.warn_unused(&["headersHelper"], "set `headers` with a reference to the token");
     partial
 }
 

@@ -126,7 +126,7 @@ fn check_values(findings: &ProblemCollector<'_>, within: &str, node: &SyntaxNode
     };
     match &node.value {
         SyntaxValue::Date => {
-            let (key, expected) = (within.to_owned(), "a string, a number, a list or a table");
+            let (key, expected) = (within.to_owned(), "a string, number, list or table");
             error(node.at, ConfigErrorKind::WrongType { key, expected, found: node.value.kind() });
         }
         SyntaxValue::List(items) => {
@@ -241,7 +241,7 @@ fn serve(fields: &TableReader<'_>, limits: &mut LimitsConfig) -> ServeConfig {
     let allowed_origins = serve.strings("allowed_origins");
     if let Some(wrong) = allowed_origins.iter().find(|origin| !is_origin(origin)) {
         let reason = format!(
-            "`{}` is no origin: write scheme, host and port, as in `http://localhost:6274`",
+            "`{}` is not an origin: expected scheme, host and port, such as `http://localhost:6274`",
             shorten_name(wrong)
         );
         let at = serve.at_of("allowed_origins");
@@ -310,11 +310,11 @@ fn trusted_proxies(serve: &TableReader<'_>) -> Vec<String> {
 
 /// Reads `[consort.tokens]`.
 fn tokens(fields: &TableReader<'_>) -> BTreeMap<String, String> {
-    const EXPECTED: &str = "a text that says where the secret is: `env:NAME` or `file:PATH`";
+    const EXPECTED: &str = "a reference to a secret: `env:NAME` or `file:PATH`";
     let Some(node) = fields.get("tokens") else { return BTreeMap::new() };
     let SyntaxValue::Table(table) = &node.value else {
         return fields
-            .report_wrong_type("tokens", node, "a table of names and secrets")
+            .report_wrong_type("tokens", node, "a table of names and secret references")
             .unwrap_or_default();
     };
     let mut tokens = BTreeMap::new();

@@ -28,9 +28,9 @@ pub(crate) fn read<'a>(
 fn server(fields: &TableReader<'_>) -> PartialServer {
     let mut partial = PartialServer::read(fields, &COMMON_NAMES);
     partial.timeout(fields, TimeoutUnit::Unclear);
-    fields.warn_unused(&["envFile"], "write its variables under `env`");
-    fields.warn_unused(&["oauth"], "write `headers` with a reference to the token");
-    fields.warn_unused(&["sandbox", "sandboxEnabled"], "the server is not put in a sandbox");
+    fields.warn_unused(&["envFile"], "set its variables under `env`");
+    fields.warn_unused(&["oauth"], "set `headers` with a reference to the token");
+    fields.warn_unused(&["sandbox", "sandboxEnabled"], "sandboxing is not supported");
     // They say how the editor shows and watches a server.
     for key in ["dev", "gallery", "version"] {
         fields.get(key);

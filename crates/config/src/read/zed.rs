@@ -27,16 +27,15 @@ fn server(fields: &TableReader<'_>) -> PartialServer {
     let (source, settings) = (fields.string("source"), fields.get("settings"));
     let nowhere = fields.get("command").or(fields.get("url")).is_none();
     if source == Some("extension") || source.is_none() && nowhere && settings.is_some() {
-        let message =
-            "the server comes from an extension of Zed, which alone knows how to start it";
-        fields.warn(fields.at(), message, Some("write its `command`".to_owned()));
+        let message = "the server is part of a Zed extension, which only Zed can start";
+        fields.warn(fields.at(), message, Some("set its `command`".to_owned()));
         fields.get("enabled");
         let mut partial = PartialServer::default();
         partial.left_out = true;
         return partial;
     }
-    fields.warn_unused(&["remote"], "the server runs on this machine");
-    fields.warn_unused(&["oauth"], "write `headers` with a reference to the token");
+    fields.warn_unused(&["remote"], "servers run on this machine");
+    fields.warn_unused(&["oauth"], "set `headers` with a reference to the token");
     let mut partial = match fields.get("command").map(|node| &node.value) {
         Some(SyntaxValue::Table(_)) => nested(fields),
         _ => PartialServer::read(fields, &COMMON_NAMES),
@@ -56,7 +55,7 @@ fn nested(fields: &TableReader<'_>) -> PartialServer {
     match command.text(&["path"], SecretMasking::LikelySecrets) {
         Some(path) => partial.run(command.at(), path, arguments),
         None if command.get("path").is_none() => {
-            let hint = "it names the program to start";
+            let hint = "it is the program to start";
             command
                 .error(command.at(), super::ConfigErrorKind::Missing { key: "command.path", hint });
             partial.left_out = true;

@@ -15,7 +15,7 @@ fn the_reference_of_limits_is_of_every_key() {
         let heading = section.heading;
         writeln!(
             text,
-            "\n## {heading}\n\n| key | default | allowed | limit | when it is reached |\n|---|---|---|---|---|"
+            "\n## {heading}\n\n| key | default | allowed | description | when exceeded |\n|---|---|---|---|---|"
         )
         .expect("text takes text");
         for limit in section.limits {
@@ -32,7 +32,7 @@ fn the_reference_of_limits_is_of_every_key() {
 
 #[test]
 fn the_limits_that_need_a_restart_are_listed() {
-    let mut text = "| about | keys |\n|---|---|\n".to_owned();
+    let mut text = "| section | keys |\n|---|---|\n".to_owned();
     for section in LIMIT_SECTIONS {
         let keys = section.limits.iter().filter(|limit| limit.needs_restart());
         let keys: Vec<String> = keys.map(|limit| format!("`{}`", limit.key)).collect();
@@ -51,62 +51,62 @@ type LimitRow = (&'static str, String, &'static str, &'static str);
 fn of_servers() -> Vec<LimitRow> {
     let times = consort_client::Times::default();
     let seconds = |time: Duration| format!("{} s", time.as_secs());
-    let called = "the call ends (exit code 4; through a gateway, outcome unknown), and its server is notified";
+    let called = "the call fails with a timeout (exit code 4; through a gateway, outcome unknown), and the server gets a cancellation";
     vec![
         (
             "`mcp.NAME.timeout.idle`, `--idle`",
             seconds(times.idle),
-            "Time that a call may be without a sign of the server; progress renews it",
+            "Idle timeout of a call; progress resets it",
             called,
         ),
         (
             "`mcp.NAME.timeout.total`, `--total`",
             seconds(times.total),
-            "Time that a call may take, progress or not",
+            "Total timeout of a call, with or without progress",
             called,
         ),
         (
             "`mcp.NAME.timeout.connect`",
             seconds(times.handshake),
-            "Time from starting or reaching a server to knowing what it is",
-            "the server cannot be reached; the connection is retried",
+            "Time to start or connect to a server and complete the handshake",
+            "the connection fails and is retried with backoff",
         ),
         (
             "`mcp.NAME.timeout.install`",
             seconds(INSTALL),
-            "The same for a program that may have to fetch its package first",
-            "the start has failed; it is repeated",
+            "The same for a program that may download its package first",
+            "the start fails and is retried with backoff",
         ),
         (
             "`mcp.NAME.idle_stop`",
             "never".to_owned(),
-            "Time that a server may be unused",
-            "it is stopped; the next call starts it",
+            "Idle time of a server",
+            "the server is stopped; the next call starts it",
         ),
         (
             "`consort.serve.ledger_days`",
             "none".to_owned(),
-            "Days that records of the ledger are kept",
-            "they are dropped, behind a checkpoint",
+            "Retention of ledger records in days",
+            "older records are dropped; a checkpoint keeps the hash chain verifiable",
         ),
-        ("`--threads`", "4".to_owned(), "Threads that serve requests", "requests share them"),
+        ("`--threads`", "4".to_owned(), "Worker threads", "requests share the threads"),
         (
             "`exposure.budget`",
             "20,000".to_owned(),
-            "Tokens of definitions that `auto` shows",
-            "`per-server` or `search` instead of every tool",
+            "Tokens of tool definitions that `auto` exposes",
+            "`per-server` or `search` is used instead of every tool",
         ),
         (
             "`exposure.names`",
             "160".to_owned(),
-            "Bytes of tool names in the description of the one tool that stands for a server",
-            "the others are counted",
+            "Bytes of tool names in the description of a `per-server` tool",
+            "the other tools are only counted",
         ),
         (
             "`transforms.result.max_bytes`",
             "none".to_owned(),
             "Bytes of a result",
-            "it is set aside, and its beginning is shown",
+            "the result is spilled, and its beginning is returned",
         ),
     ]
 }
@@ -124,31 +124,31 @@ fn of_models() -> Vec<LimitRow> {
         (
             "`agents.NAME.max_cost`, `--max-cost`",
             "none".to_owned(),
-            "US dollars of a run, with the agents it asks",
+            "Maximum cost of a run in US dollars, including the agents it calls",
             "`limit_reached` (exit code 8)",
         ),
         (
             "`agents.NAME.context_tries`",
             consort_agent::AgentSettings::CONTEXT_TRIES.to_string(),
-            "Attempts with less of a conversation that is too long for the model",
-            "the run ends with the error of the provider",
+            "Maximum retries with a shorter conversation after a request exceeded the context window",
+            "the run ends with the provider's error",
         ),
         (
             "`agents.NAME.summary_tokens`",
             consort_agent::AgentSettings::SUMMARY_TOKENS.to_string(),
-            "Tokens of a summary",
+            "Maximum tokens of a summary",
             "the summary ends there",
         ),
         (
             "`providers.NAME.silence`",
             format!("{} s", patience.idle.as_secs()),
-            "Silence of a provider before and within a streamed answer",
-            "the request is repeated, if nothing was handed out yet",
+            "Idle timeout of a provider, before and within a streamed answer",
+            "the request is retried, if no output was delivered yet",
         ),
         (
             "`providers.NAME.tries`",
             patience.max_attempts.to_string(),
-            "Attempts of a request to a provider",
+            "Maximum attempts of a request to a provider",
             "the error is reported",
         ),
     ]
@@ -157,7 +157,7 @@ fn of_models() -> Vec<LimitRow> {
 #[test]
 fn the_reference_of_limits_names_those_in_other_tables() {
     let mut text =
-        "| set by | default | limit | when it is reached |\n|---|---|---|---|\n".to_owned();
+        "| set by | default | description | when exceeded |\n|---|---|---|---|\n".to_owned();
     for (set, default, about, reached) in of_servers().into_iter().chain(of_models()) {
         writeln!(text, "| {set} | {default} | {about} | {reached} |").expect("text takes text");
     }

@@ -187,11 +187,11 @@ fn mcp_servers_has_variables_and_headers() {
         }
       }
     }
-    warning: search: `mcpServers` has no `description`, `era`, `connect`, `idle_stop`, `timeout.idle`, `timeout.total`, `timeout.connect`, `tools`: left out
-    warning: search: `mcpServers` does not follow the reference in `headers.Authorization`
-      hint: write the value there, or leave it to Consort
-    warning: vault: `mcpServers` has no `inherit_env`: left out
-    warning: vault: `mcpServers` does not ask: the input `pin` is a variable
+    warning: search: `mcpServers` has no equivalent of `description`, `era`, `connect`, `idle_stop`, `timeout.idle`, `timeout.total`, `timeout.connect`, `tools`: omitted
+    warning: search: `mcpServers` does not resolve the reference in `headers.Authorization`
+      hint: replace it by the value, or let the client use Consort
+    warning: vault: `mcpServers` has no equivalent of `inherit_env`: omitted
+    warning: vault: `mcpServers` has no prompts: the input `pin` becomes an environment variable
       hint: set `PIN`
     "#);
 }
@@ -235,10 +235,10 @@ fn vs_code_has_inputs() {
         }
       }
     }
-    warning: vault: left out: VS Code has no way to write that a server is disabled
-    warning: search: VS Code has no `description`, `era`, `connect`, `idle_stop`, `timeout.idle`, `timeout.total`, `timeout.connect`, `tools`: left out
-    warning: search: VS Code does not follow the reference in `headers.Authorization`
-      hint: write the value there, or leave it to Consort
+    warning: vault: omitted: VS Code has no setting for a disabled server
+    warning: search: VS Code has no equivalent of `description`, `era`, `connect`, `idle_stop`, `timeout.idle`, `timeout.total`, `timeout.connect`, `tools`: omitted
+    warning: search: VS Code does not resolve the reference in `headers.Authorization`
+      hint: replace it by the value, or let the client use Consort
     "#);
 }
 
@@ -291,22 +291,22 @@ fn zed_follows_no_references() {
         }
       }
     }
-    warning: weather: Zed does not follow the reference in `env.WEATHER_API_KEY`
-      hint: write the value there, or leave it to Consort
-    warning: database: Zed does not follow the reference in `headers.Authorization`
-      hint: write the value there, or leave it to Consort
-    warning: search: Zed has no `description`, `era`, `connect`, `idle_stop`, `timeout.total`, `timeout.connect`, `tools`: left out
-    warning: search: Zed does not follow the reference in `headers.Authorization`
-      hint: write the value there, or leave it to Consort
-    warning: vault: Zed has no `inherit_env`, `cwd`: left out
-    warning: vault: Zed does not follow the reference in `args`
-      hint: write the value there, or leave it to Consort
-    warning: vault: Zed does not ask: the input `pin` is a variable
+    warning: weather: Zed does not resolve the reference in `env.WEATHER_API_KEY`
+      hint: replace it by the value, or let the client use Consort
+    warning: database: Zed does not resolve the reference in `headers.Authorization`
+      hint: replace it by the value, or let the client use Consort
+    warning: search: Zed has no equivalent of `description`, `era`, `connect`, `idle_stop`, `timeout.total`, `timeout.connect`, `tools`: omitted
+    warning: search: Zed does not resolve the reference in `headers.Authorization`
+      hint: replace it by the value, or let the client use Consort
+    warning: vault: Zed has no equivalent of `inherit_env`, `cwd`: omitted
+    warning: vault: Zed does not resolve the reference in `args`
+      hint: replace it by the value, or let the client use Consort
+    warning: vault: Zed has no prompts: the input `pin` becomes an environment variable
       hint: set `PIN`
-    warning: intranet: Zed speaks Streamable HTTP, not HTTP+SSE
-      hint: see whether the server has another address
-    warning: intranet: Zed does not follow the reference in `headers.X-Intranet`
-      hint: write the value there, or leave it to Consort
+    warning: intranet: Zed supports Streamable HTTP, not HTTP+SSE
+      hint: check whether the server has a Streamable HTTP URL
+    warning: intranet: Zed does not resolve the reference in `headers.X-Intranet`
+      hint: replace it by the value, or let the client use Consort
     "#);
 }
 
@@ -324,12 +324,12 @@ fn codex_has_its_own_keys_for_variables() {
     [mcp_servers.db]
     command = "npx"
     args = ["-y", "@bytebase/dbhub", "--dsn", "postgresql://reader:hunter2@db.example.com:5432/app"]
-    warning: api-server: Codex does not follow the reference in `url`
-      hint: write the value there, or leave it to Consort
-    warning: events: Codex speaks Streamable HTTP, not HTTP+SSE
-      hint: see whether the server has another address
-    warning: db: `args` holds a secret, which is written out
-      hint: write a reference
+    warning: api-server: Codex does not resolve the reference in `url`
+      hint: replace it by the value, or let the client use Consort
+    warning: events: Codex supports Streamable HTTP, not HTTP+SSE
+      hint: check whether the server has a Streamable HTTP URL
+    warning: db: `args` contains a secret, which is written in plain text
+      hint: use a reference such as `env:NAME`
     "#);
     let text = r#"{"mcpServers": {
         "a": {"command": "x", "env": {"TOKEN": "${TOKEN}", "OTHER": "${TOKEN}", "PLAIN": "1"}},
@@ -352,10 +352,10 @@ fn codex_has_its_own_keys_for_variables() {
 
     [mcp_servers.b.env_http_headers]
     X-Key = "KEY"
-    warning: a: Codex does not follow the reference in `env.OTHER`
-      hint: write the value there, or leave it to Consort
-    warning: b: Codex does not follow the reference in `headers.X-Mixed`
-      hint: write the value there, or leave it to Consort
+    warning: a: Codex does not resolve the reference in `env.OTHER`
+      hint: replace it by the value, or connect {target} to Consort
+    warning: b: Codex does not resolve the reference in `headers.X-Mixed`
+      hint: replace it by the value, or connect {target} to Consort
     "#);
 }
 
@@ -364,11 +364,11 @@ fn two_servers_of_one_name_cannot_both_be_written() {
     let servers = sample("cursor.json").servers;
     let twice: Vec<ServerConfig> = [&servers[..], &servers[..1]].concat();
     let problems = convert(&twice, TargetFormat::McpServers).problems;
-    assert_snapshot!(problems[0], @"linear: left out: another server is named `linear`");
+    assert_snapshot!(problems[0], @"linear: omitted: another server is named `linear`");
 }
 
 #[test]
 fn a_format_nobody_knows_is_refused_with_those_we_know() {
     assert_eq!("VSCode".parse(), Ok(TargetFormat::VsCode));
-    assert_snapshot!("goose".parse::<TargetFormat>().unwrap_err(), @"unknown format `goose`: use `mcpServers`, `vscode`, `zed`, `codex` or `consort`");
+    assert_snapshot!("goose".parse::<TargetFormat>().unwrap_err(), @"unknown format `goose`: expected `mcpServers`, `vscode`, `zed`, `codex` or `consort`");
 }

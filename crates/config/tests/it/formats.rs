@@ -65,8 +65,8 @@ fn claude_desktop_keeps_programs_and_their_keys() {
       ],
       "options": {}
     }
-    warning: my-notes: claude_desktop_config.json:16:5: invalid name `my notes`: use 1 to 64 letters, digits, `_` or `-`
-      hint: it is called `my-notes` here
+    warning: my-notes: claude_desktop_config.json:16:5: invalid name `my notes`: expected 1 to 64 letters, digits, `_` or `-`
+      hint: renamed to `my-notes`
     "#);
 }
 
@@ -122,8 +122,8 @@ fn claude_code_writes_defaults_and_milliseconds() {
       ],
       "options": {}
     }
-    warning: api-server: claude_code.mcp.json:9:18: `timeout` is read as 600000 milliseconds
-      hint: write a unit, such as `"60s"`, if something else is meant
+    warning: api-server: claude_code.mcp.json:9:18: `timeout` is interpreted as 600000 milliseconds
+      hint: add a unit, such as `"60s"`, if that is not intended
     "#);
 }
 
@@ -223,7 +223,7 @@ fn cursor_refers_to_folders_and_variables() {
       ],
       "options": {}
     }
-    warning: local: cursor.json:11:18: `envFile` is not used: write its variables under `env`
+    warning: local: cursor.json:11:18: `envFile` is ignored: set its variables under `env`
     "#);
 }
 
@@ -399,8 +399,8 @@ fn zed_has_two_shapes_and_extensions() {
       ],
       "options": {}
     }
-    warning: mcp-server-github: zed_settings.json:16:26: the server comes from an extension of Zed, which alone knows how to start it
-      hint: write its `command`
+    warning: mcp-server-github: zed_settings.json:16:26: the server is part of a Zed extension, which only Zed can start
+      hint: set its `command`
     "#);
 }
 
@@ -683,8 +683,8 @@ fn a_connection_of_its_own_is_read_with_its_auth() {
       ],
       "options": {}
     }
-    warning: cloud-mcp: aidk.json:19:18: `transport` is read as `http`: MCP has no transport over WebSocket
-      hint: write `http`, for Streamable HTTP
+    warning: cloud-mcp: aidk.json:19:18: `transport` is interpreted as `http`: MCP has no WebSocket transport
+      hint: use `http` (Streamable HTTP)
     "#);
     assert_snapshot!(shown(&sample("aidk_map.json")), @r#"
     {

@@ -39,20 +39,20 @@ fn a_slip_in_the_syntax_is_shown_where_it_is() {
 #[test]
 fn a_file_that_describes_no_servers_says_how_to() {
     assert_snapshot!(unusable(".mcp.json", "{\"mcpServer\": {}}"), @"
-    error: .mcp.json:1:1: no servers
-      hint: `mcpServer` is not known here; did you mean `mcpServers`?
+    error: .mcp.json:1:1: no servers are configured
+      hint: unknown key `mcpServer`; did you mean `mcpServers`?
     ");
     assert_snapshot!(unusable("x.json", "{\"a\": 1}"), @"
     error: x.json:1:1: no servers
-      hint: describe them under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
+      hint: define servers under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
     ");
     assert_snapshot!(unusable("x.json", "[1]"), @"
     error: x.json:1:1: no servers
-      hint: describe them under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
+      hint: define servers under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
     ");
     assert_snapshot!(unusable("config.yaml", "extensions:\n  github:\n    enabled: true\n"), @"
-    error: config.yaml:1:1: YAML is not read
-      hint: goose's `extensions` and other YAML files are out of scope: write the servers as JSON with `mcpServers`, or as TOML with `[mcp.NAME]`
+    error: config.yaml:1:1: YAML is not supported
+      hint: convert goose's `extensions` and other YAML to JSON with `mcpServers`, or to TOML with `[mcp.NAME]`
     ");
 }
 
@@ -73,7 +73,7 @@ fn a_file_that_cannot_be_read_says_why() {
         let problem = Problem::from(&errors.errors()[0]).to_string();
         problem.replace(folder.path().to_str().unwrap(), "FOLDER")
     };
-    assert_snapshot!(complaint(&folder.path().join("lost.toml")), @"FOLDER/lost.toml: the config cannot be read: No such file or directory (os error 2)");
+    assert_snapshot!(complaint(&folder.path().join("lost.toml")), @"FOLDER/lost.toml: cannot read the config: No such file or directory (os error 2)");
     let binary = folder.path().join("binary.toml");
     std::fs::write(&binary, [0xff, 0xfe]).unwrap();
     assert_snapshot!(complaint(&binary), @"FOLDER/binary.toml: the config is not UTF-8 text");
@@ -113,10 +113,10 @@ fn a_key_by_its_old_name_is_read_with_a_warning() {
         "[mcp.x]\ncommand = 'x'\nenvironment = { A = '1' }\ndirectory = 'd'\n",
     );
     assert_snapshot!(complaints(&config), @"
-    warning: x: consort.toml:3:15: `environment` is now called `env`
-      hint: rename it: the old name will not be read forever
-    warning: x: consort.toml:4:13: `directory` is now called `cwd`
-      hint: rename it: the old name will not be read forever
+    warning: x: consort.toml:3:15: `environment` is deprecated: renamed to `env`
+      hint: use the new name: the old one will be removed in a later version
+    warning: x: consort.toml:4:13: `directory` is deprecated: renamed to `cwd`
+      hint: use the new name: the old one will be removed in a later version
     ");
     let TransportConfig::Stdio(program) = &config.servers[0].transport else { panic!("a program") };
     assert_eq!(program.env.keys().collect::<Vec<_>>(), ["A"]);
@@ -126,68 +126,68 @@ fn a_key_by_its_old_name_is_read_with_a_warning() {
 #[test]
 fn a_value_of_the_wrong_type_is_told_the_right_one() {
     assert_snapshot!(toml("command = 5\nargs = 'x'\nenv = []\nheaders = { a = { b = 1 } }\ndisabled = 'no'\nidle_stop = true"), @r#"
-    error: x: consort.toml:2:11: `command` is a number, but should be a string or a list of strings
-    error: x: consort.toml:3:8: `args` is a string, but should be a list of strings
-    error: x: consort.toml:4:7: `env` is a list, but should be a table of strings
-    error: x: consort.toml:5:17: `headers.a` is a table, but should be a string
-    error: x: consort.toml:6:12: `disabled` is a string, but should be true or false
-    error: x: consort.toml:7:13: `idle_stop` is a boolean, but should be a time, such as `30` or `"30s"`
+    error: x: consort.toml:2:11: `command` is a number: expected a string or a list of strings
+    error: x: consort.toml:3:8: `args` is a string: expected a list of strings
+    error: x: consort.toml:4:7: `env` is a list: expected a table of strings
+    error: x: consort.toml:5:17: `headers.a` is a table: expected a string
+    error: x: consort.toml:6:12: `disabled` is a string: expected a boolean
+    error: x: consort.toml:7:13: `idle_stop` is a boolean: expected a duration, such as `30` or `"30s"`
     "#);
     assert_snapshot!(json(r#""a": {"command": ["x", {}]}, "b": [], "c": {"command": "x", "env": {"A": ["b"]}, "args": [null]}"#), @"
-    error: a: .mcp.json:2:24: `command[1]` is a table, but should be a string
-    error: b: .mcp.json:2:35: `b` is a list, but should be a table
-    error: c: .mcp.json:2:74: `env.A` is a list, but should be a string
-    error: c: .mcp.json:2:91: `args[0]` is null, but should be a string
+    error: a: .mcp.json:2:24: `command[1]` is a table: expected a string
+    error: b: .mcp.json:2:35: `b` is a list: expected a table
+    error: c: .mcp.json:2:74: `env.A` is a list: expected a string
+    error: c: .mcp.json:2:91: `args[0]` is null: expected a string
     ");
-    assert_snapshot!(complaints(&read("mcp.json", r#"{"mcpServers": []}"#)), @"error: mcp.json:1:16: `mcpServers` is a list, but should be a table of servers");
+    assert_snapshot!(complaints(&read("mcp.json", r#"{"mcpServers": []}"#)), @"error: mcp.json:1:16: `mcpServers` is a list: expected a table of servers");
     assert_snapshot!(complaints(&read("mcp.json", r#"{"servers": [1, {"type": "http"}, {"name": 5}]}"#)), @"
-    error: mcp.json:1:14: `servers[0]` is a number, but should be a table
+    error: mcp.json:1:14: `servers[0]` is a number: expected a table
     error: mcp.json:1:17: `name` is missing
-      hint: every server in a list says its name
-    error: mcp.json:1:44: `name` is a number, but should be a string
+      hint: every server in a list requires a `name`
+    error: mcp.json:1:44: `name` is a number: expected a string
     ");
 }
 
 #[test]
 fn a_server_is_in_exactly_one_place() {
-    assert_snapshot!(toml("description = 'nowhere'"), @"error: x: consort.toml:1:1: neither `command` nor `url`: one of them is required");
-    assert_snapshot!(toml("command = 'x'\nurl = 'https://x.example'"), @"error: x: consort.toml:1:1: both `command` and `url`: only one is allowed");
+    assert_snapshot!(toml("description = 'nowhere'"), @"error: x: consort.toml:1:1: `command` or `url` is required");
+    assert_snapshot!(toml("command = 'x'\nurl = 'https://x.example'"), @"error: x: consort.toml:1:1: `command` and `url` are mutually exclusive");
     assert_snapshot!(toml("transport = 'stdio'\nurl = 'https://x.example'"), @"
     error: x: consort.toml:1:1: `command` is missing
-      hint: a server with the transport `stdio` is a program to start
+      hint: a server with the transport `stdio` requires a `command`
     ");
     assert_snapshot!(toml("transport = 'sse'\ncommand = 'x'"), @"
     error: x: consort.toml:1:1: `url` is missing
-      hint: a server with this transport has an address
+      hint: a server with this transport requires a `url`
     ");
     assert_snapshot!(toml("command = []"), @"error: x: consort.toml:2:11: `command` is empty");
     assert_snapshot!(toml("command = ''"), @"error: x: consort.toml:2:11: `command` is empty");
-    assert_snapshot!(json(r#""a": {"url": "https://x.example", "serverUrl": "https://y.example"}"#), @"error: a: .mcp.json:2:48: both `url` and `serverUrl`: only one is allowed");
-    assert_snapshot!(toml("env = { A = '1' }\nenvironment = { A = '2' }\ncommand = 'x'"), @"error: x: consort.toml:3:15: both `env` and `environment`: only one is allowed");
+    assert_snapshot!(json(r#""a": {"url": "https://x.example", "serverUrl": "https://y.example"}"#), @"error: a: .mcp.json:2:48: `url` and `serverUrl` are mutually exclusive");
+    assert_snapshot!(toml("env = { A = '1' }\nenvironment = { A = '2' }\ncommand = 'x'"), @"error: x: consort.toml:3:15: `env` and `environment` are mutually exclusive");
 }
 
 #[test]
 fn what_does_not_fit_the_place_is_warned_about() {
-    assert_snapshot!(toml("command = 'x'\nheaders = { A = 'b' }"), @"warning: x: consort.toml:3:11: `headers` is not used: the server is a program");
-    assert_snapshot!(toml("url = 'https://x.example'\nargs = ['a']"), @"warning: x: consort.toml:3:8: `args` is not used: the server has an address");
+    assert_snapshot!(toml("command = 'x'\nheaders = { A = 'b' }"), @"warning: x: consort.toml:3:11: `headers` is ignored: the server is a local process");
+    assert_snapshot!(toml("url = 'https://x.example'\nargs = ['a']"), @"warning: x: consort.toml:3:8: `args` is ignored: the server is remote");
     assert_snapshot!(toml("command = 'npx -y server'"), @"
-    warning: x: consort.toml:2:11: `command` has blanks: it is the name of one program
-      hint: write the program and its arguments apart: `command` and `args`
+    warning: x: consort.toml:2:11: `command` contains spaces: it must be the name of one program
+      hint: separate the program and its arguments: `command` and `args`
     ");
     assert_snapshot!(toml("command = 'x'\ninherit_env = ['*']"), @"
-    warning: x: consort.toml:3:15: `inherit_env` hands every variable of ours to the server, secrets too
-      hint: name the variables it needs
+    warning: x: consort.toml:3:15: `inherit_env` passes every environment variable to the server, including secrets
+      hint: list only the variables it needs
     ");
 }
 
 #[test]
 fn an_unknown_word_is_answered_with_the_known_ones() {
     assert_snapshot!(toml("transport = 'stdoi'\ncommand = 'x'\nera = 'moderm'\nconnect = 'never'"), @"
-    error: x: consort.toml:2:13: `transport` is `stdoi`, which is not known: use `stdio`, `http` or `sse`
+    error: x: consort.toml:2:13: unknown value `stdoi` of `transport`: expected `stdio`, `http` or `sse`
       hint: did you mean `stdio`?
-    error: x: consort.toml:4:7: `era` is `moderm`, which is not known: use `auto`, `legacy` or `modern`
+    error: x: consort.toml:4:7: unknown value `moderm` of `era`: expected `auto`, `legacy` or `modern`
       hint: did you mean `modern`?
-    error: x: consort.toml:5:11: `connect` is `never`, which is not known: use `start` or `call`
+    error: x: consort.toml:5:11: unknown value `never` of `connect`: expected `start` or `call`
     ");
 }
 
@@ -195,97 +195,97 @@ fn an_unknown_word_is_answered_with_the_known_ones() {
 fn a_name_fits_and_is_used_once() {
     assert_snapshot!(json(r#""git hub": {"command": "a"}, "git-hub": {"command": "b"}, "": {"command": "c"}"#), @"
     error: .mcp.json:2:30: two servers are named `git-hub`
-      hint: the first is in line 2; give one of them another name
-    warning: git-hub: .mcp.json:2:1: invalid name `git hub`: use 1 to 64 letters, digits, `_` or `-`
-      hint: it is called `git-hub` here
-    warning: server: .mcp.json:2:59: invalid name ``: use 1 to 64 letters, digits, `_` or `-`
-      hint: it is called `server` here
+      hint: the first is in line 2; rename one of them
+    warning: git-hub: .mcp.json:2:1: invalid name `git hub`: expected 1 to 64 letters, digits, `_` or `-`
+      hint: renamed to `git-hub`
+    warning: server: .mcp.json:2:59: invalid name ``: expected 1 to 64 letters, digits, `_` or `-`
+      hint: renamed to `server`
     ");
     assert_snapshot!(json(r#""a": {"command": "a", "command": "b"}, "a": {"command": "c"}"#), @"
-    error: a: .mcp.json:2:23: `command` is written twice
+    error: a: .mcp.json:2:23: duplicate key `command`
       hint: the first is in line 2
     error: .mcp.json:2:40: two servers are named `a`
-      hint: the first is in line 2; give one of them another name
+      hint: the first is in line 2; rename one of them
     ");
-    assert_snapshot!(toml("command = 'x'\n[mcp.x.tools.'no blanks']\ntimeout = 5"), @"error: x: consort.toml:3:14: in `tools`: invalid name `no blanks`: use 1 to 128 visible characters without blanks");
-    assert_snapshot!(toml("command = 'x'\nenv = { 'A=B' = '1' }"), @"error: x: consort.toml:3:17: invalid name of a variable in `env`: use one without `=`");
+    assert_snapshot!(toml("command = 'x'\n[mcp.x.tools.'no blanks']\ntimeout = 5"), @"error: x: consort.toml:3:14: in `tools`: invalid name `no blanks`: expected 1 to 128 printable characters without spaces");
+    assert_snapshot!(toml("command = 'x'\nenv = { 'A=B' = '1' }"), @"error: x: consort.toml:3:17: invalid environment variable name in `env`: it contains `=`");
 }
 
 #[test]
 fn a_time_is_between_a_millisecond_and_a_day() {
     assert_snapshot!(toml("command = 'x'\ntimeout = -5\nidle_stop = '2 weeks'"), @"
-    error: x: consort.toml:3:11: `timeout` cannot be used: use at least `1ms`
-    error: x: consort.toml:4:13: `idle_stop` cannot be used: write a number of seconds, or a number with `ms`, `s`, `m` or `h`
+    error: x: consort.toml:3:11: invalid `timeout`: expected at least `1ms`
+    error: x: consort.toml:4:13: invalid `idle_stop`: expected a number of seconds, or a number with `ms`, `s`, `m` or `h`, such as `30s`
     ");
     assert_snapshot!(toml("command = 'x'\ntimeout = { idle = 0, total = 86401, connect = [] }"), @r#"
-    error: x: consort.toml:3:20: `timeout.idle` cannot be used: use at least `1ms`
-    error: x: consort.toml:3:31: `timeout.total` cannot be used: use at most `24h`
-    error: x: consort.toml:3:48: `timeout.connect` is a list, but should be a time, such as `30` or `"30s"`
+    error: x: consort.toml:3:20: invalid `timeout.idle`: expected at least `1ms`
+    error: x: consort.toml:3:31: invalid `timeout.total`: expected at most `24h`
+    error: x: consort.toml:3:48: `timeout.connect` is a list: expected a duration, such as `30` or `"30s"`
     "#);
-    assert_snapshot!(toml("command = 'x'\ntimeout = { idle = '2m', total = '1m' }"), @"warning: x: consort.toml:3:11: `timeout.idle` is longer than `timeout.total` and never ends a call");
-    assert_snapshot!(toml("command = 'x'\n[mcp.x.tools.slow]\ntimeout = 'soon'"), @"error: x: consort.toml:4:11: `tools.slow.timeout` cannot be used: write a number of seconds, or a number with `ms`, `s`, `m` or `h`");
+    assert_snapshot!(toml("command = 'x'\ntimeout = { idle = '2m', total = '1m' }"), @"warning: x: consort.toml:3:11: `timeout.idle` is longer than `timeout.total` and has no effect");
+    assert_snapshot!(toml("command = 'x'\n[mcp.x.tools.slow]\ntimeout = 'soon'"), @"error: x: consort.toml:4:11: invalid `tools.slow.timeout`: expected a number of seconds, or a number with `ms`, `s`, `m` or `h`, such as `30s`");
 }
 
 #[test]
 fn an_address_is_http_and_safe() {
     assert_snapshot!(toml("url = 'ws://x.example/mcp'"), @"
-    error: x: consort.toml:2:7: `url` is a WebSocket address, which MCP does not use
-      hint: ask the server for its Streamable HTTP address; it starts with https://
+    error: x: consort.toml:2:7: `url` is a WebSocket URL, which MCP does not support
+      hint: use the server's Streamable HTTP URL, which starts with https://
     ");
     assert_snapshot!(toml("url = 'WSS://${HOST}/mcp'"), @"
-    error: x: consort.toml:2:7: `url` is a WebSocket address, which MCP does not use
-      hint: ask the server for its Streamable HTTP address; it starts with https://
+    error: x: consort.toml:2:7: `url` is a WebSocket URL, which MCP does not support
+      hint: use the server's Streamable HTTP URL, which starts with https://
     ");
-    assert_snapshot!(toml("url = 'x.example/mcp'"), @"error: x: consort.toml:2:7: `url` is not an address: start it with http:// or https://");
+    assert_snapshot!(toml("url = 'x.example/mcp'"), @"error: x: consort.toml:2:7: `url` is not a valid URL: expected a URL that starts with http:// or https://");
     assert_snapshot!(toml("url = 'http://x.example/mcp'"), @"
-    error: x: consort.toml:2:7: `url` is plain HTTP to another machine: use https
-      hint: use https, or set `insecure` to true
+    error: x: consort.toml:2:7: `url` is plain HTTP to another machine
+      hint: use https, or set `insecure = true`
     ");
-    assert_snapshot!(toml("url = 'https://me:hunter2@x.example/mcp'"), @"error: x: consort.toml:2:7: `url` is not an address: it holds credentials; send them in a header");
-    assert_snapshot!(toml("url = 'https://x.example'\nheaders = { 'no header' = '1' }"), @"error: x: consort.toml:3:27: invalid header `no header`: that is not the name of an HTTP header");
+    assert_snapshot!(toml("url = 'https://me:hunter2@x.example/mcp'"), @"error: x: consort.toml:2:7: `url` is not a valid URL: the URL contains credentials; send them in a header");
+    assert_snapshot!(toml("url = 'https://x.example'\nheaders = { 'no header' = '1' }"), @"error: x: consort.toml:3:27: invalid header `no header`: not a valid HTTP header name");
     assert_snapshot!(toml("url = 'http://x.example/mcp'\ninsecure = true"), @"");
 }
 
 #[test]
 fn auth_says_how_and_with_what() {
-    assert_snapshot!(toml("url = 'https://x.example'\nauth = 'env:TOKEN'"), @"error: x: consort.toml:3:8: `auth` is a string, but should be a table");
+    assert_snapshot!(toml("url = 'https://x.example'\nauth = 'env:TOKEN'"), @"error: x: consort.toml:3:8: `auth` is a string: expected a table");
     assert_snapshot!(toml("url = 'https://x.example'\nauth = { type = 'bearer' }"), @r#"
     error: x: consort.toml:3:8: `auth.token` is missing
-      hint: write `bearer = "env:NAME"`, or `type` and `token`
+      hint: set `bearer = "env:NAME"`, or `type` and `token`
     "#);
     assert_snapshot!(toml("url = 'https://x.example'\nauth = { token = 'env:TOKEN' }"), @"
     error: x: consort.toml:3:8: `auth.type` is missing
       hint: use `bearer`, `api_key` or `custom`
     ");
-    assert_snapshot!(toml("url = 'https://x.example'\nauth = { type = 'basic', token = 'env:TOKEN' }"), @"error: x: consort.toml:3:17: `auth.type` is `basic`, which is not known: use `bearer`, `api_key` or `custom`");
-    assert_snapshot!(toml("url = 'https://x.example'\nauth = { bearer = 'env:A' }\nheaders = { authorization = 'env:B' }"), @"error: x: consort.toml:4:29: both `auth` and `headers.authorization`: only one is allowed");
+    assert_snapshot!(toml("url = 'https://x.example'\nauth = { type = 'basic', token = 'env:TOKEN' }"), @"error: x: consort.toml:3:17: unknown value `basic` of `auth.type`: expected `bearer`, `api_key` or `custom`");
+    assert_snapshot!(toml("url = 'https://x.example'\nauth = { bearer = 'env:A' }\nheaders = { authorization = 'env:B' }"), @"error: x: consort.toml:4:29: `auth` and `headers.authorization` are mutually exclusive");
 }
 
 #[test]
 fn what_is_no_reference_is_refused() {
     assert_snapshot!(toml("command = 'x'\nargs = ['${command:pick}', '${hunter:2}', '${OPEN', '${}']"), @"
-    error: x: consort.toml:3:9: `args[0]` cannot be read: a reference `${command:…}` cannot be resolved here
-      hint: it means something only inside an editor; use `${env:NAME}` or `${input:id}`
-    error: x: consort.toml:3:28: `args[1]` cannot be read: a `${…}` is not a reference
-      hint: references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
-    error: x: consort.toml:3:43: `args[2]` cannot be read: a `${` is not closed by a `}`
-      hint: references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
-    error: x: consort.toml:3:53: `args[3]` cannot be read: empty reference
-      hint: references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
+    error: x: consort.toml:3:9: cannot read `args[0]`: unsupported reference `${command:…}`
+      hint: it is defined only inside an editor; use `${env:NAME}` or `${input:id}`
+    error: x: consort.toml:3:28: cannot read `args[1]`: `${…}` is not a valid reference
+      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
+    error: x: consort.toml:3:43: cannot read `args[2]`: `${` without a closing `}`
+      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
+    error: x: consort.toml:3:53: cannot read `args[3]`: empty reference
+      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
     ");
     assert_snapshot!(toml("command = 'x'\nenv = { A = 'env:MY-TOKEN', B = '${input:tokn}' }\n[[inputs]]\nid = 'token'\ntype = 'promptString'"), @"
-    error: x: consort.toml:3:13: `env.A` cannot be read: that is not the name of a variable
-      hint: a name has letters, digits and `_`
+    error: x: consort.toml:3:13: cannot read `env.A`: not a valid variable name
+      hint: a variable name consists of letters, digits and `_`
     error: x: consort.toml:3:33: unknown input `tokn`
       hint: did you mean `token`?
     ");
     assert_snapshot!(complaints(&read("mcp.json", r#"{"inputs": [{"type": "pickString"}, {"id": "a", "type": "ask"}, 5], "servers": {}}"#)), @"
     error: mcp.json:1:13: `id` is missing
-      hint: references to an input name it by its `id`
+      hint: an input requires an `id`
     error: mcp.json:1:13: `options` is missing
-      hint: a question of the type `pickString` says what can be chosen
-    error: mcp.json:1:57: `type` is `ask`, which is not known: use `promptString` or `pickString`
-    error: mcp.json:1:65: `inputs[2]` is a number, but should be a table
+      hint: an input of the type `pickString` requires `options`
+    error: mcp.json:1:57: unknown value `ask` of `type`: expected `promptString` or `pickString`
+    error: mcp.json:1:65: `inputs[2]` is a number: expected a table
     ");
 }
 
@@ -295,32 +295,32 @@ fn the_formats_of_other_systems_are_checked_as_well() {
     let config = read("x.json", off);
     assert_eq!(config.servers, []);
     assert_snapshot!(complaints(&config), @"
-    warning: x.json:1:33: `enable_mcp` is false: none of 1 servers is loaded
+    warning: x.json:1:33: `enable_mcp` is false: none of the 1 servers is loaded
       hint: set `enable_mcp` to true
     ");
     let top = r#"{"enable_mcp": true, "mcp_servers": [{"name": "a", "endpoint": "ftp://x", "timeout": 0}]}"#;
     assert_snapshot!(complaints(&read("x.json", top)), @"
-    error: a: x.json:1:64: `endpoint` is not an address: start it with http:// or https://
-    error: a: x.json:1:86: `timeout` cannot be used: use at least `1ms`
+    error: a: x.json:1:64: `endpoint` is not a valid URL: expected a URL that starts with http:// or https://
+    error: a: x.json:1:86: invalid `timeout`: expected at least `1ms`
     ");
     let script = r#"{"servers": [{"name": "a", "server_script_path": "x.rb"}, {"name": "b", "server_script_path": "x.py", "command": "y"}]}"#;
     assert_snapshot!(complaints(&read("x.json", script)), @"
-    error: a: x.json:1:50: a script `x.rb` is neither Python nor JavaScript
-      hint: name one that ends in .py or .js, or write a `command`
-    error: b: x.json:1:95: both `command` and `server_script_path`: only one is allowed
+    error: a: x.json:1:50: the script `x.rb` is neither Python nor JavaScript
+      hint: use a script that ends in .py or .js, or set `command`
+    error: b: x.json:1:95: `command` and `server_script_path` are mutually exclusive
     ");
     let codex = "[mcp_servers.a]\nurl = 'https://x.example'\nbearer_token_env_var = 'not a name'\nenv_http_headers = { A = 5 }\nenv_vars = [5]\n";
     assert_snapshot!(complaints(&read("config.toml", codex)), @"
-    error: a: config.toml:3:24: `bearer_token_env_var` cannot be read: that is not the name of a variable
-      hint: a name has letters, digits and `_`
-    error: a: config.toml:4:26: `env_http_headers.A` is a number, but should be the name of a variable
-    error: a: config.toml:5:13: `env_vars[0]` is a number, but should be the name of a variable
-    warning: a: config.toml:5:12: `env_vars` is not used: the server has an address
+    error: a: config.toml:3:24: cannot read `bearer_token_env_var`: not a valid variable name
+      hint: a variable name consists of letters, digits and `_`
+    error: a: config.toml:4:26: `env_http_headers.A` is a number: expected the name of an environment variable
+    error: a: config.toml:5:13: `env_vars[0]` is a number: expected the name of an environment variable
+    warning: a: config.toml:5:12: `env_vars` is ignored: the server is remote
     ");
     let zed = r#"{"context_servers": {"a": {"command": {"args": []}}, "b": {"command": {"path": "x", "arg": []}}}}"#;
     assert_snapshot!(complaints(&read("settings.json", zed)), @"
     error: a: settings.json:1:39: `command.path` is missing
-      hint: it names the program to start
+      hint: it is the program to start
     warning: b: settings.json:1:85: unknown key `command.arg`
       hint: did you mean `args`?
     ");
@@ -331,7 +331,7 @@ fn a_key_that_is_not_read_is_named() {
     let both = r#"{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "y"}}}"#;
     let config = read("mcp.json", both);
     assert_eq!(config.servers[0].name.as_str(), "a");
-    assert_snapshot!(complaints(&config), @"warning: mcp.json:1:1: `servers` is not read, because `mcpServers` is there too");
+    assert_snapshot!(complaints(&config), @"warning: mcp.json:1:1: `servers` is ignored, because `mcpServers` is set too");
     // VS Code reads its own key in its own folder.
     assert_eq!(read(".vscode/mcp.json", both).servers[0].name.as_str(), "b");
 }
@@ -344,7 +344,7 @@ fn one_broken_server_does_not_take_the_rest_down() {
     );
     let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(names, ["a", "c"]);
-    assert_snapshot!(complaints(&config), @"error: b: consort.toml:4:7: `url` is a number, but should be a string");
+    assert_snapshot!(complaints(&config), @"error: b: consort.toml:4:7: `url` is a number: expected a string");
     assert_eq!(config.errors[0].server().unwrap().as_str(), "b");
 }
 

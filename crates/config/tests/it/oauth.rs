@@ -75,7 +75,7 @@ fn mistakes_are_told_with_what_would_be_right() {
         errors.join("\n")
     };
     assert!(said("{ client_secret = \"x\" }").contains("oauth.client_id"));
-    assert!(said("{ grant = \"password\" }").contains("use `code` or `client_credentials`"));
-    assert!(said("{ callback_port = 70000 }").contains("a port: 1 to 65535"));
+    assert!(said("{ grant = \"password\" }").contains("expected `code` or `client_credentials`"));
+    assert!(said("{ callback_port = 70000 }").contains("a port from 1 to 65535"));
     assert_eq!(said("{}"), "");
 }

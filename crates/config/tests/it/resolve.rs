@@ -110,26 +110,26 @@ fn a_reference_that_leads_nowhere_is_an_error_with_a_place() {
         listed(&[Problem::from(&error)])
     };
     assert_snapshot!(error("command = 'x'\nargs = ['a', '${MISSING}']"), @"
-    error: x: consort.toml:4:14: the variable `MISSING` is not set
-      hint: set it, or write a default: `${MISSING:-default}`
+    error: x: consort.toml:4:14: the environment variable `MISSING` is not set
+      hint: set it, or add a default: `${MISSING:-default}`
     ");
     assert_snapshot!(error("command = 'x'\nenv = { KEY = 'file:lost' }"), @"
     error: x: consort.toml:4:15: the file `lost` that `env.KEY` refers to cannot be read: entity not found
-      hint: `file:` names a file to read; to mean the text itself, write it as a default: `${NAME:-file:…}`
+      hint: `file:` is a reference to a file; for the literal string, use a default: `${NAME:-file:…}`
     ");
     assert_snapshot!(error("url = 'https://x.example'\nauth = { bearer = '${input:code}' }"), @"
     error: x: consort.toml:4:19: the input `code` was not answered
-      hint: it asks for: Code from the app; run it in a terminal, or write a reference such as `env:NAME`
+      hint: it prompts for: Code from the app; run in a terminal, or use a reference such as `env:NAME`
     ");
     assert_snapshot!(error("url = '${MISSING}'"), @"
-    error: x: consort.toml:3:7: the variable `MISSING` is not set
-      hint: set it, or write a default: `${MISSING:-default}`
+    error: x: consort.toml:3:7: the environment variable `MISSING` is not set
+      hint: set it, or add a default: `${MISSING:-default}`
     ");
     assert_snapshot!(error("url = 'http://${HOST}/mcp'"), @"
-    error: x: consort.toml:3:7: `url` is plain HTTP to another machine: use https
-      hint: use https, or set `insecure` to true
+    error: x: consort.toml:3:7: `url` is plain HTTP to another machine
+      hint: use https, or set `insecure = true`
     ");
-    assert_snapshot!(error("url = 'https://x.example'\nheaders = { A = \"${MISSING:-a\\u0007}\" }"), @"error: x: consort.toml:4:17: invalid header `A`: the header's value has characters that HTTP does not allow");
+    assert_snapshot!(error("url = 'https://x.example'\nheaders = { A = \"${MISSING:-a\\u0007}\" }"), @"error: x: consort.toml:4:17: invalid header `A`: the header value has characters that HTTP does not allow");
 }
 
 #[test]
@@ -213,23 +213,23 @@ fn a_check_finds_every_reference_that_leads_nowhere_and_asks_nothing() {
                 args = ['${NO_ARGUMENT}', '${input:code}', '--token', 'hunter2']\n\
                 env = { A = 'env:NO_VARIABLE', B = 'file:lost', TOKEN = 'env:TOKEN' }\n";
     assert_snapshot!(listed(&server("consort.toml", text).check(&world())), @"
-    error: x: consort.toml:3:11: the variable `NO_PROGRAM` is not set
-      hint: set it, or write a default: `${NO_PROGRAM:-default}`
-    error: x: consort.toml:4:9: the variable `NO_ARGUMENT` is not set
-      hint: set it, or write a default: `${NO_ARGUMENT:-default}`
-    error: x: consort.toml:5:13: the variable `NO_VARIABLE` is not set
-      hint: set it, or write a default: `${NO_VARIABLE:-default}`
+    error: x: consort.toml:3:11: the environment variable `NO_PROGRAM` is not set
+      hint: set it, or add a default: `${NO_PROGRAM:-default}`
+    error: x: consort.toml:4:9: the environment variable `NO_ARGUMENT` is not set
+      hint: set it, or add a default: `${NO_ARGUMENT:-default}`
+    error: x: consort.toml:5:13: the environment variable `NO_VARIABLE` is not set
+      hint: set it, or add a default: `${NO_VARIABLE:-default}`
     error: x: consort.toml:5:36: the file `lost` that `env.B` refers to cannot be read: entity not found
-      hint: `file:` names a file to read; to mean the text itself, write it as a default: `${NAME:-file:…}`
-    warning: x: consort.toml:4:55: `args` holds a secret
-      hint: keep it out of the file: write `env:NAME` or `file:path`
+      hint: `file:` is a reference to a file; for the literal string, use a default: `${NAME:-file:…}`
+    warning: x: consort.toml:4:55: `args` contains a secret
+      hint: use a reference instead: `env:NAME` or `file:path`
     ");
     let fine = "[mcp.x]\nurl = 'https://${HOST}/mcp'\nauth = { bearer = 'env:TOKEN' }\n";
     assert_eq!(server("consort.toml", fine).check(&world()), []);
     let plain = "[mcp.x]\nurl = 'http://${HOST}/mcp'\n";
     assert_snapshot!(listed(&server("consort.toml", plain).check(&world())), @"
-    error: x: consort.toml:2:7: `url` is plain HTTP to another machine: use https
-      hint: use https, or set `insecure` to true
+    error: x: consort.toml:2:7: `url` is plain HTTP to another machine
+      hint: use https, or set `insecure = true`
     ");
 }
 

@@ -88,25 +88,25 @@ drop = true
 "#,
     );
     assert_snapshot!(complaints(&config), @"
-    error: a: consort.toml:4:8: `keep` is an empty list, which selects nothing
-      hint: leave it out to select everything
-    error: consort.toml:6:10: `naming` is a date, but should be a string
-    error: consort.toml:8:11: `policy.default` is a date, but should be a string, a number, a list or a table
-    error: consort.toml:10:11: `profiles.p.servers` is an empty list, which selects nothing
-      hint: leave it out to select everything
-    error: consort.toml:11:9: `profiles.p.tools` is an empty list, which selects nothing
-      hint: leave it out to select everything
-    error: consort.toml:13:9: `transforms[0].tools` is an empty list, which selects nothing
-      hint: leave it out to select everything
+    error: a: consort.toml:4:8: `keep` is an empty list, which matches nothing
+      hint: remove it to match everything
+    error: consort.toml:6:10: `naming` is a date: expected a string
+    error: consort.toml:8:11: `policy.default` is a date: expected a string, number, list or table
+    error: consort.toml:10:11: `profiles.p.servers` is an empty list, which matches nothing
+      hint: remove it to match everything
+    error: consort.toml:11:9: `profiles.p.tools` is an empty list, which matches nothing
+      hint: remove it to match everything
+    error: consort.toml:13:9: `transforms[0].tools` is an empty list, which matches nothing
+      hint: remove it to match everything
     ");
     let config = read(
         ".mcp.json",
         r#"{"mcpServers": {}, "consort": {"policy": {"default": "deny", "default": "allow"}}, "consort": {}}"#,
     );
     assert_snapshot!(complaints(&config), @"
-    error: .mcp.json:1:62: `policy.default` is written twice
+    error: .mcp.json:1:62: duplicate key `policy.default`
       hint: the first is in line 1
-    error: .mcp.json:1:84: `consort` is written twice
+    error: .mcp.json:1:84: duplicate key `consort`
       hint: the first is in line 1
     ");
 }

@@ -114,10 +114,8 @@ fn image(path: &Path, most: u64) -> Result<MessagePart, CommandError> {
         [b'G', b'I', b'F', b'8', ..] => "image/gif",
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
         _ => {
-            return Err(CommandError::usage(format!(
-                "`{shown}` is not an image format that models accept"
-            ))
-            .hint("use PNG, JPEG, GIF or WebP"));
+            return Err(CommandError::usage(format!("`{shown}` is not a supported image format"))
+                .hint("supported formats are PNG, JPEG, GIF and WebP"));
         }
     };
     Ok(PartContent::Image(MediaSource::Data {
@@ -135,9 +133,9 @@ pub(crate) fn prompt(words: &[String]) -> Result<String, CommandError> {
     let mut text = words.join(" ");
     if wanted || is_piped() {
         let bytes =
-            read_limited(std::io::stdin(), "the standard input", FileLimits::default().attachment)?;
+            read_limited(std::io::stdin(), "standard input", FileLimits::default().attachment)?;
         let read = String::from_utf8(bytes)
-            .map_err(|_| CommandError::usage("the standard input is not text in UTF-8"))?;
+            .map_err(|_| CommandError::usage("standard input is not UTF-8"))?;
         let read = read.trim_end();
         if !text.is_empty() && !read.is_empty() {
             text.push_str("\n\n");
@@ -195,7 +193,7 @@ pub(crate) async fn render_prompt(
         messages.unwrap_or_default().iter().filter_map(prompt_message).collect();
     if messages.is_empty() {
         return Err(CommandError::usage(format!(
-            "the prompt `{}` says nothing",
+            "the prompt `{}` has no messages",
             escape_text(name)
         )));
     }
@@ -230,8 +228,10 @@ fn check_arguments(
                 escape_line(argument)
             ));
             return Err(match names.as_slice() {
-                [] => failure.hint("it takes none"),
-                names => failure.hint(format!("it takes {}", escape_line(&names.join(", ")))),
+                [] => failure.hint("it has no arguments"),
+                names => {
+                    failure.hint(format!("its arguments are {}", escape_line(&names.join(", "))))
+                }
             });
         }
     }
@@ -242,8 +242,8 @@ fn check_arguments(
     if missing.is_empty() {
         return Ok(());
     }
-    let message = format!("the prompt `{name}` needs {}", missing.join(", "));
-    Err(CommandError::usage(message).hint(format!("write /{name} {}=…", missing.join("=… "))))
+    let message = format!("the prompt `{name}` requires {}", missing.join(", "));
+    Err(CommandError::usage(message).hint(format!("use /{name} {}=…", missing.join("=… "))))
 }
 
 /// The arguments of a prompt, with true for the required ones.
@@ -309,11 +309,11 @@ mod tests {
         };
         assert_eq!(check_arguments("p", &prompt, &given(&[("city", "Oslo")])), Ok(()));
         let failure = check_arguments("p", &prompt, &given(&[("day", "now")])).unwrap_err();
-        assert_eq!(failure.message, "the prompt `p` needs city");
-        assert_eq!(failure.hint.as_deref(), Some("write /p city=…"));
+        assert_eq!(failure.message, "the prompt `p` requires city");
+        assert_eq!(failure.hint.as_deref(), Some("use /p city=…"));
         let failure = check_arguments("p", &prompt, &given(&[("town", "Oslo")])).unwrap_err();
         assert_eq!(failure.message, "the prompt `p` has no argument `town`");
-        assert_eq!(failure.hint.as_deref(), Some("it takes city, day"));
+        assert_eq!(failure.hint.as_deref(), Some("its arguments are city, day"));
     }
 
     #[test]

@@ -136,13 +136,13 @@ impl RunPrinter {
         match event {
             RunEvent::Requesting { .. } => {
                 self.begun = false;
-                self.live.show_spinner("asking the model");
+                self.live.show_spinner("waiting for the model");
             }
             RunEvent::Delta { delta } => self.delta(delta),
             RunEvent::Retrying { error, wait_ms: after } => {
                 self.print_untrusted(
                     TextStyle::Warning,
-                    &format!("{error}; asking again in {}", time(after)),
+                    &format!("{error}; retrying in {}", time(after)),
                 );
             }
             RunEvent::Reply { message, .. } => self.print_message(&message),
@@ -155,7 +155,7 @@ impl RunPrinter {
             RunEvent::Log { call, log } => self.log(&call, &log),
             RunEvent::Question { question, .. } => {
                 let message = question.params["message"].as_str().unwrap_or_default();
-                self.print_untrusted(TextStyle::Warning, &format!("a person is asked: {message}"));
+                self.print_untrusted(TextStyle::Warning, &format!("waiting for a user: {message}"));
             }
             RunEvent::Result { result, error, duration_ms: took } => {
                 self.result(&result, error.as_deref(), took);
@@ -175,7 +175,7 @@ impl RunPrinter {
             ReplyDelta::Thinking(text) if self.options.thinking && !self.options.whole => {
                 self.print_reasoning(&text);
             }
-            ReplyDelta::Thinking(_) => self.live.show_spinner("the model thinks"),
+            ReplyDelta::Thinking(_) => self.live.show_spinner("the model is reasoning"),
             ReplyDelta::ToolCallStarted { name, .. } => {
                 self.end_line();
                 self.live.show_spinner(&format!("the model calls {}", escape_line(&name)));
@@ -320,7 +320,7 @@ pub(crate) fn cost(report: &RunReport) -> String {
     let mut words = vec![count(report.turns, "turn"), count(report.calls, "call")];
     let usage = report.usage;
     if usage.input + usage.output > 0 {
-        words.push(format!("{} tokens read, {} written", usage.input, usage.output));
+        words.push(format!("{} input tokens, {} output tokens", usage.input, usage.output));
     }
     words.extend(report.cost.map(|cost| format!("${cost:.4}")));
     words.push(time(report.duration_ms));

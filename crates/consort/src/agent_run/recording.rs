@@ -76,11 +76,11 @@ impl RunRecording {
         match self {
             Self::Absent => Ok(()),
             Self::Recording(recorder) => recorder.finish().map_err(|error| {
-                CommandError::usage(format!("the recording could not be written: {error}"))
+                CommandError::usage(format!("cannot write the recording: {error}"))
             }),
             Self::Replaying(replayer) => replayer.finish().map_err(|divergence| {
                 let message = escape_text(&divergence.to_string());
-                let hint = "if that is meant, record it again";
+                let hint = "if that is intended, record it again";
                 CommandError {
                     exit: ExitStatus::Differs,
                     ..CommandError::usage(message).hint(hint)

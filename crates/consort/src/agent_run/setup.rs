@@ -79,11 +79,11 @@ impl RunSetup {
             return Ok(None);
         };
         for denied in denied? {
-            let text = format!("`{denied}` is left out: the policy does not allow it");
+            let text = format!("`{denied}` is omitted: the policy denies it");
             self.user.show.warn(text);
         }
         for idle in self.context.idle_tools() {
-            self.user.show.warn(format!("`{idle}` of the agent's `tools` fits no tool"));
+            self.user.show.warn(format!("`{idle}` in the agent's `tools` matches no tool"));
         }
         Ok(Some(()))
     }
@@ -229,7 +229,7 @@ impl<'a> AgentTeam<'a> {
         let config = running.config.as_ref();
         let agents = config.into_iter().flat_map(|config| &config.options.agents);
         let told = agents.map(|(name, agent)| {
-            let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
+            let usual = || format!("Delegates a task to the agent `{name}`.");
             (name.clone(), agent.description.clone().unwrap_or_else(usual))
         });
         let roster = Arc::<AgentRegistry>::default();
@@ -253,7 +253,7 @@ impl<'a> AgentTeam<'a> {
                     let tool = tool_name(name);
                     let names = |text: &String| NamePattern::new(text).matches(AGENTS, &tool);
                     if asking.tools.iter().any(names) {
-                        let message = format!("the agent `{name}` is left out: {error}");
+                        let message = format!("the agent `{name}` is omitted: {error}");
                         let problem = Problem::warning(message);
                         tell(&error.hint().into_iter().fold(problem, Problem::hint));
                     }
@@ -274,7 +274,7 @@ fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Command
     let known = agents.into_iter().flatten().map(|(name, _)| name.as_str());
     Err(match nearest(name, known).first() {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("agents are configured under `[consort.agents.NAME]`"),
+        None => failure.hint("agents are defined under `[consort.agents.NAME]`"),
     })
 }
 

@@ -33,8 +33,8 @@ impl ConversationStorage {
             return Ok(Self(None));
         }
         let folder = consort_config::conversations_folder().ok_or_else(|| {
-            CommandError::usage("no home folder to store the conversation in")
-                .hint("use --no-store to store nothing")
+            CommandError::usage("no home folder: the conversation cannot be stored")
+                .hint("set `HOME`, or use --no-store")
         })?;
         Ok(Self(Some(ConversationStore::new(folder))))
     }
@@ -54,7 +54,7 @@ impl ConversationStorage {
         let opened = store.open(&id)?;
         if opened.torn_bytes > 0 {
             note(format!(
-                "warning: {} bytes at the end of `{id}` were not whole",
+                "warning: discarded {} bytes of an incomplete record at the end of `{id}`",
                 opened.torn_bytes
             ));
         }
@@ -93,6 +93,6 @@ impl ConversationStorage {
     fn store(&self) -> Result<&ConversationStore, CommandError> {
         self.0
             .as_ref()
-            .ok_or_else(|| CommandError::usage("no conversation is kept").hint("omit --no-store"))
+            .ok_or_else(|| CommandError::usage("no conversation is stored").hint("omit --no-store"))
     }
 }

@@ -9,7 +9,7 @@ use super::{LedgerSelection, duration};
 /// Options of `consort ask`.
 #[derive(Args, Debug)]
 pub(crate) struct AskArguments {
-    /// Prompt; `-` stands for standard input, which is read too if it is piped
+    /// Prompt; `-` reads standard input, which is also appended if it is piped
     #[arg(value_name = "WORD")]
     pub(crate) prompt: Vec<String>,
     /// Image to attach; repeatable
@@ -52,7 +52,7 @@ pub(crate) struct ChatArguments {
 pub(crate) struct RunArguments {
     /// Task file, in TOML or JSON; `-` reads it from standard input
     pub(crate) file: PathBuf,
-    /// Value of `{NAME}` in the task's texts; repeatable
+    /// Input of the task: the value of `{NAME}` in its strings; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
@@ -63,19 +63,19 @@ pub(crate) struct RunArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct AgentArguments {
-    /// Model (or set `CONSORT_MODEL`)
+    /// Model, such as anthropic:claude-sonnet-5-5 (or set `CONSORT_MODEL`)
     #[arg(long, short, value_name = "PROVIDER:NAME")]
     pub(crate) model: Option<String>,
-    /// Agent of the config: its model, instructions, tools and limits
+    /// Agent defined in the config: its model, instructions, tools and limits
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Only these tools, by any of their names, with `*` as wildcard; repeatable
+    /// Only these tools, by name, with `*` as wildcard; repeatable
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub(crate) tools: Vec<String>,
     /// Instructions for the model (system prompt); @FILE reads it from a file
     #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) instructions: Option<String>,
-    /// Maximum number of turns (requests to the model)
+    /// Maximum number of turns (requests to the model) [default: 50, or as configured]
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
     /// Maximum number of tool calls
@@ -84,10 +84,10 @@ pub(crate) struct AgentArguments {
     /// Maximum number of tokens, input and output
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
-    /// Maximum cost in US dollars
+    /// Maximum cost in US dollars, such as 0.50
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub(crate) max_cost: Option<f64>,
-    /// Maximum duration
+    /// Maximum duration, such as 5m
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) max_time: Option<std::time::Duration>,
     /// Show the model's reasoning, if its provider returns it
@@ -99,7 +99,7 @@ pub(crate) struct AgentArguments {
     /// Do not store the conversation
     #[arg(long)]
     pub(crate) no_store: bool,
-    /// Without a terminal, suspend a run that needs a person, to continue it later
+    /// Without a terminal, suspend a run that waits for a user, to continue it later
     #[arg(long, conflicts_with = "no_store")]
     pub(crate) wait: bool,
     /// Record all traffic with the model and the tools to this file, for `--replay`
@@ -115,7 +115,7 @@ pub(crate) struct AgentArguments {
 fn dollars(text: &str) -> Result<f64, String> {
     match text.trim_start_matches('$').parse::<f64>() {
         Ok(dollars) if dollars.is_finite() && dollars > 0.0 => Ok(dollars),
-        _ => Err("use an amount of US dollars, as in 0.50".to_owned()),
+        _ => Err("expected an amount of US dollars, such as 0.50".to_owned()),
     }
 }
 

@@ -4,45 +4,56 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::examples;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show the config as read, with sources, secrets hidden
+    /// Show the effective config with its sources; secrets are hidden
+    #[command(after_help = examples::CONFIG_SHOW)]
     Show,
     /// Print the config in another format
+    #[command(after_help = examples::CONFIG_CONVERT)]
     Convert {
         /// Format to write
         #[arg(long, value_enum)]
         to: ConvertTarget,
-        /// Write to this file instead of the terminal
+        /// Write to this file instead of standard output
         #[arg(long, short)]
         output: Option<PathBuf>,
     },
     /// Import the servers of other MCP clients on this machine
+    #[command(after_help = examples::CONFIG_IMPORT)]
     Import {
-        /// Only from these clients
+        /// Clients to import from [default: all]
         #[arg(value_enum)]
         from: Vec<SourceClient>,
-        /// Add them to this file (default: consort.toml in the user's config folder)
+        /// Config file to add them to [default: consort.toml in the user's config folder]
         #[arg(long, short)]
         output: Option<PathBuf>,
-        /// Only show what would be added
+        /// Show what would be added, without writing
         #[arg(long)]
         dry_run: bool,
     },
     /// Register Consort in another MCP client on this machine
+    #[command(after_help = examples::CONFIG_EXPORT)]
     Export(ExportArguments),
     /// Add a server to the config file in use; the rest of the file is unchanged
+    #[command(after_help = examples::CONFIG_ADD)]
     Add(AddServerArguments),
     /// Remove a server from the config file in use; the rest of the file is unchanged
+    #[command(after_help = examples::CONFIG_REMOVE)]
     Remove {
         /// Name of the server
         name: String,
     },
     /// Show the search path of the config and the file in use
+    #[command(after_help = examples::CONFIG_PATH)]
     Path,
-    /// Print the JSON Schema of the config, for editors and checks
+    /// Print the JSON Schema of the config, for editors and validators
+    #[command(after_help = examples::CONFIG_SCHEMA)]
     Schema,
-    /// Show every limit: its key in `[consort.limits]`, value in force, default and allowed values
+    /// Show every limit: its key in `[consort.limits]`, effective value, default and allowed range
+    #[command(after_help = examples::CONFIG_LIMITS)]
     Limits {
         /// Only limits with this text in their key or description
         word: Option<String>,
@@ -61,13 +72,13 @@ pub(crate) struct AddServerArguments {
     /// URL of a remote server
     #[arg(long, conflicts_with = "paste")]
     pub(crate) url: Option<String>,
-    /// Environment variable of the command, as `NAME=VALUE`; `NAME=env:NAME` keeps a secret out of the file
+    /// Environment variable of the process; `NAME=env:NAME` keeps a secret out of the file; repeatable
     #[arg(long, short, value_name = "NAME=VALUE", requires = "command")]
     pub(crate) env: Vec<String>,
-    /// HTTP header of every request, as `NAME=VALUE`
+    /// HTTP header of every request; repeatable
     #[arg(long, short = 'H', value_name = "NAME=VALUE", requires = "url")]
     pub(crate) header: Vec<String>,
-    /// Read servers from standard input: an `mcp.json` in any known format, or entries of one
+    /// Read servers from standard input: an `mcp.json` in any supported format, or entries of one
     #[arg(long)]
     pub(crate) paste: bool,
 }
@@ -78,16 +89,16 @@ pub(crate) struct ExportArguments {
     /// Client to configure
     #[arg(value_enum)]
     pub(crate) client: TargetClient,
-    /// URL of a running gateway to use (default: the client starts `consort serve --stdio`)
+    /// URL of a running gateway [default: the client starts `consort serve --stdio`]
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// File with the token for that gateway
+    /// File with the token of that gateway
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) token_file: Option<PathBuf>,
-    /// File to add it to (default: the client's own)
+    /// Config file of the client [default: its usual location]
     #[arg(long, short)]
     pub(crate) output: Option<PathBuf>,
-    /// Only print what would be added
+    /// Print the entry, without writing
     #[arg(long)]
     pub(crate) print: bool,
 }

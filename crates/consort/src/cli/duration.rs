@@ -11,16 +11,13 @@ pub(crate) fn read(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err("use a number with ms, s, m or h, as in 30s".to_owned()),
+        _ => return Err("expected a number with ms, s, m or h, such as 30s".to_owned()),
     };
-    let number: f64 =
-        number.parse().map_err(|_| "use a number with ms, s, m or h, as in 30s".to_owned())?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "expected a number with ms, s, m or h, such as 30s".to_owned())?;
     let time = Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())?;
-    if time.is_zero() {
-        Err("a time of zero would end everything at once".to_owned())
-    } else {
-        Ok(time)
-    }
+    if time.is_zero() { Err("expected a duration above zero".to_owned()) } else { Ok(time) }
 }
 
 #[cfg(test)]

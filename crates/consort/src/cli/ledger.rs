@@ -6,13 +6,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand, ValueEnum};
 use consort_audit::ledger::{CallFilter, OutcomeClass, ReportKey};
 
+use super::examples;
+
 /// Options of `consort ledger`.
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArguments {
-    /// Ledger file (default: consort/ledger.db in the user's state folder)
+    /// Ledger file [default: consort/ledger.db in the user's state folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Additional folder of archives, if they were moved; repeatable
+    /// Folder of archives, if they were moved; repeatable
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) archive: Vec<PathBuf>,
     /// Read only the ledger, without the archives of dropped records
@@ -25,7 +27,7 @@ pub(crate) struct LedgerArguments {
 /// Ledger for the calls and model requests of a command.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LedgerSelection {
-    /// Record calls and model requests in this ledger (default: `consort/ledger.db` in the user's state folder)
+    /// Record calls and model requests in this ledger [default: consort/ledger.db in the user's state folder]
     #[arg(long, value_name = "FILE", conflicts_with = "no_ledger")]
     pub(crate) ledger: Option<PathBuf>,
     /// Do not record calls and model requests
@@ -36,17 +38,19 @@ pub(crate) struct LedgerSelection {
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
     /// Show the last calls and model requests
+    #[command(after_help = examples::LEDGER_TAIL)]
     Tail {
         /// Number of entries to show
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         lines: usize,
-        /// Keep running, and show each call when it ends
+        /// Keep running, and print each call when it ends
         #[arg(long, short)]
         follow: bool,
         #[command(flatten)]
         filter: LedgerFilter,
     },
     /// Summarize calls, tokens and cost by caller, model and tool
+    #[command(after_help = examples::LEDGER_REPORT)]
     Report {
         /// Group by: caller, agent, model, server, tool, endpoint, outcome, day
         #[arg(
@@ -59,7 +63,8 @@ pub(crate) enum LedgerCommand {
         #[command(flatten)]
         filter: LedgerFilter,
     },
-    /// Export calls and model requests to standard output, for other programs
+    /// Export calls and model requests to standard output, as JSON lines or CSV
+    #[command(after_help = examples::LEDGER_EXPORT)]
     Export {
         /// Output format
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
@@ -68,15 +73,17 @@ pub(crate) enum LedgerCommand {
         filter: LedgerFilter,
     },
     /// Verify the hash chain of the records (exit code 1 if a record was changed)
+    #[command(after_help = examples::LEDGER_VERIFY)]
     Verify,
-    /// Show the path of the ledger
+    /// Print the path of the ledger
+    #[command(after_help = examples::LEDGER_PATH)]
     Path,
 }
 
 /// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// One JSON object a line
+    /// One JSON object per line
     Jsonl,
     /// Comma-separated values with a header
     Csv,
@@ -85,10 +92,11 @@ pub(crate) enum ExportFormat {
 /// Filter of ledger entries.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LedgerFilter {
-    /// Only entries that began at this time or later: `7d`, `24h`, `30m` ago, or `2026-11-16[T12:00:00Z]`
+    /// Only entries from this time on: an age such as `7d`, `24h` or `30m`, or a UTC time such as
+    /// `2026-11-16[T12:00:00Z]`
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<i64>,
-    /// Only entries that began before this time
+    /// Only entries before this time, in the same formats
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
     /// Only entries of this caller: `ada`, or with its kind `client:ada`
@@ -125,14 +133,18 @@ fn outcome(word: &str) -> Result<String, String> {
     if known.clone().any(|known| known == word) {
         return Ok(word.to_owned());
     }
-    Err(format!("use one of {}", known.collect::<Vec<_>>().join(", ")))
+    Err(format!("expected one of {}", known.collect::<Vec<_>>().join(", ")))
 }
 
 /// Reads a time, relative to now or in UTC, as microseconds since 1970.
 fn time(text: &str) -> Result<i64, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    let wrong = || "use a time ago such as 7d, 24h or 30m, or 2026-11-16[T12:00:00Z]".to_owned();
+    let wrong = || {
+        "expected an age such as 7d, 24h or 30m, or a UTC time such as 2026-11-16 or \
+        2026-11-16T12:00:00Z"
+            .to_owned()
+    };
     ago(text).map(|ago| now.saturating_sub(ago)).or_else(|| utc(text)).ok_or_else(wrong)
 }
 

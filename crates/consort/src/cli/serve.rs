@@ -17,53 +17,53 @@ pub(crate) struct ServeArguments {
     /// else 127.0.0.1:8808]
     #[arg(long, short, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<ListenAddress>,
-    /// Additional listen address for health and metrics only (`metrics_listen` in the config)
+    /// Additional listen address for /healthz, /readyz and /metrics only (`metrics_listen` in the config)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_listen: Option<ListenAddress>,
-    /// After SIGTERM, answer `/readyz` with 503 for this time and still serve requests (default: 5s, or none if only
-    /// this machine can connect; `lame_duck` in the config)
+    /// Lame-duck time: after SIGTERM, `/readyz` returns 503 for this time and requests are still served [default: 5s,
+    /// or none if only this machine can connect] (`lame_duck` in the config)
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) lame_duck: Option<std::time::Duration>,
-    /// Serve one client on standard input and output instead, as desktop clients expect
+    /// Serve one client on standard input and output (stdio transport) instead of HTTP
     #[arg(long, conflicts_with_all = ["listen", "metrics_listen", "allow_unauthenticated", "token_file"])]
     pub(crate) stdio: bool,
-    /// Token file (default: `consort/token` in the user's state folder)
+    /// File with the owner's token; created if missing [default: consort/token in the user's state folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Serve every client without a token
+    /// Serve clients without authentication; allowed only on this machine
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
-    /// Host name that clients may use, beside localhost; `*.svc` matches every name with that suffix. Required for an
-    /// address that other machines can reach
+    /// Allowed `Host` name besides localhost; `*.svc` matches every name with that suffix; repeatable. Required if other
+    /// machines can connect
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<HostPattern>,
-    /// Allowed origin of web pages, as in `https://tools.example` (`allowed_origins` in the config)
+    /// Allowed CORS origin, such as `https://tools.example`; repeatable (`allowed_origins` in the config)
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
-    /// Record every call in this ledger (default: `consort/ledger.db` in the user's state folder)
+    /// Record every call in this ledger [default: consort/ledger.db in the user's state folder]
     #[arg(long, value_name = "FILE", conflicts_with = "no_ledger")]
     pub(crate) ledger: Option<PathBuf>,
     /// Do not record calls
     #[arg(long)]
     pub(crate) no_ledger: bool,
-    /// Disable the console and the admin API
+    /// Disable the web console and the admin API
     #[arg(long)]
     pub(crate) no_console: bool,
-    /// Log format on standard error (default: text on a terminal, else JSON)
+    /// Log format on standard error [default: text on a terminal, else json]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log: Option<LogFormat>,
-    /// Log level, global and by component, as in `info,hub=debug`: off, error, warn, info, debug, trace
+    /// Log level, global and by component, such as `info,hub=debug`: off, error, warn, info, debug, trace
     #[arg(long, value_name = "LEVELS")]
     pub(crate) log_level: Option<LogLevels>,
-    /// Log the standard error of servers, at their end or live, and server log messages that may concern several
+    /// Log the standard error of servers, when they exit or live, and server log messages that may concern several
     /// callers; both may contain data of callers
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "end")]
     pub(crate) log_server_output: Option<ServerOutput>,
-    /// Number of worker threads (default: the number of processors, at most 4)
+    /// Number of worker threads, 1 to 64 [default: the number of processors, at most 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: Option<u8>,
-    /// Naming of tools: `auto` (unchanged if unique, else `server_tool`), `never`, or a template such as
-    /// `{server}__{name}`
+    /// Naming of tools: `auto` (unchanged if unique, else `server_tool`), `never` (unchanged), or a template such as
+    /// `{server}__{name}` [default: auto, or as configured]
     #[arg(long, value_name = "NAMING")]
     pub(crate) naming: Option<String>,
 }
@@ -72,7 +72,7 @@ fn origin(text: &str) -> Result<String, String> {
     if consort_config::is_origin(text) {
         Ok(text.to_owned())
     } else {
-        Err("write scheme, host and port, as in http://localhost:6274".to_owned())
+        Err("expected scheme, host and port, such as http://localhost:6274".to_owned())
     }
 }
 

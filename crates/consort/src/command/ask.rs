@@ -17,7 +17,7 @@ pub(super) async fn run(
     let nothing = text.is_empty() && ask.image.is_empty() && ask.attach.is_empty();
     if nothing && ask.from.going_on.is_none() {
         return Err(CommandError::usage("empty prompt").hint(
-            "write a prompt, as in `consort ask how is the weather in Oslo`, or pipe it in",
+            "add a prompt, such as `consort ask how is the weather in Oslo`, or pipe it to standard input",
         ));
     }
     let mut setup = RunSetup::new(common, &ask.agent_arguments, LineFormat::Events).await?;

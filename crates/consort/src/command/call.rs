@@ -174,16 +174,16 @@ fn other_exposure(running: &CommandHub, call: &CallArguments) -> Option<String> 
         catalog.resolve(&call.tool).is_ok()
     };
     let exposure = Exposure::ALL.into_iter().find(shows)?;
-    Some(format!("it is shown with `--exposure {exposure}`"))
+    Some(format!("it is available with `--exposure {exposure}`"))
 }
 
 /// Parses all arguments from one JSON object.
 fn parse_json_arguments(text: &str) -> Result<Json, CommandError> {
     let text = if text == "-" {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| {
-            CommandError::usage(format!("cannot read the standard input: {error}"))
-        })?;
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| CommandError::usage(format!("cannot read standard input: {error}")))?;
         text
     } else {
         text.to_owned()

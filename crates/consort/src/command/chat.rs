@@ -80,7 +80,7 @@ impl ChatSession<'_> {
         let agent = &self.setup.context.agent;
         let tools = commands::tools(agent).len();
         let model = agent.model.id.clone();
-        self.note(&format!("{model} with {tools} tools; /help shows what can be done here"));
+        self.note(&format!("{model} with {tools} tools; type /help for commands"));
         self.show_opened().await;
     }
 
@@ -93,22 +93,25 @@ impl ChatSession<'_> {
         let said =
             messages.iter().rev().map(|message| message.text()).find(|text| !text.is_empty());
         if let Some(said) = said {
-            let text =
-                format!("{} messages; the last: {}", messages.len(), shorten_line(&said, GLIMPSE));
+            let text = format!(
+                "{} messages; the last one: {}",
+                messages.len(),
+                shorten_line(&said, GLIMPSE)
+            );
             self.note(&text);
         }
         let waiting = self.kept.conversation.open_questions();
         let offer = match waiting.first() {
             Some(question) => {
                 let message = question.params["message"].as_str().unwrap_or_default();
-                format!("it waits for an answer: {message}")
+                format!("the run is waiting for an answer: {message}")
             }
-            None if self.is_open() => "its last run was broken off".to_owned(),
+            None if self.is_open() => "the last run was interrupted".to_owned(),
             None => return,
         };
-        self.note(&format!("{offer}; /go goes on"));
+        self.note(&format!("{offer}; /go resumes it"));
         if TerminalPrompt::has_terminal() {
-            let asking = tokio::task::spawn_blocking(|| keyboard::line("Go on now? [Y/n] ", ""));
+            let asking = tokio::task::spawn_blocking(|| keyboard::line("Resume now? [Y/n] ", ""));
             let answer = asking.await.ok().flatten();
             if answer.is_some_and(|answer| matches!(answer.trim(), "" | "y" | "Y" | "yes")) {
                 let gone = self.resume().await;
@@ -141,7 +144,7 @@ impl ChatSession<'_> {
                 }
                 EditorLine::Interrupted => {
                     interrupted = true;
-                    self.note("Ctrl-C again, or Ctrl-D, ends the chat");
+                    self.note("press Ctrl-C again, or Ctrl-D, to end the chat");
                     continue;
                 }
             };
@@ -187,7 +190,7 @@ impl ChatSession<'_> {
     /// Resumes a run that was interrupted or that waits for a person.
     async fn resume(&mut self) -> Result<(), CommandError> {
         if !self.setup.user.answer_pending(&self.kept.conversation).await? {
-            return Err(CommandError::usage("the question is still open"));
+            return Err(CommandError::usage("the question is still pending"));
         }
         if !self.kept.conversation.is_unfinished() {
             return Err(CommandError::usage("nothing to resume"));
@@ -213,7 +216,7 @@ impl ChatSession<'_> {
         };
         self.used.add(&report);
         if report.status == RunStatus::Cancelled {
-            self.note("stopped; the conversation stays open");
+            self.note("stopped; you can continue the conversation");
         }
         let json = self.setup.user.show.is_json();
         match agent_run::run_exit_status(&report, None, json) {
@@ -251,11 +254,11 @@ impl ChatUsage {
         let TokenUsage { input, output, cached_read, reasoning, .. } = self.usage;
         let cost = match self.cost {
             Some(cost) => format!(", ${cost:.4}"),
-            None => "; the model's price is not known".to_owned(),
+            None => "; the model's price is unknown".to_owned(),
         };
         format!(
-            "{} turns, {} calls, {input} tokens read ({cached_read} from a cache), {output} written \
-             ({reasoning} for thoughts){cost}",
+            "{} turns, {} calls, {input} input tokens ({cached_read} cached), {output} output tokens \
+             ({reasoning} reasoning){cost}",
             self.turns, self.calls
         )
     }

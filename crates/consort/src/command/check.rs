@@ -17,7 +17,7 @@ pub(super) async fn run(
         if common.json {
             json(&Vec::<Problem>::new());
         } else {
-            line("no config: the embedded default is used (see `consort config path`)");
+            line("no config found: using the embedded default (see `consort config path`)");
         }
         return Ok(ExitStatus::Ok);
     };

@@ -51,8 +51,8 @@ pub(super) fn run(
 }
 
 fn nothing() -> CommandError {
-    CommandError::usage("there is no config to convert")
-        .hint("name one with --config, or see `consort config path`")
+    CommandError::usage("no config to convert")
+        .hint("use --config FILE, or see `consort config path`")
 }
 
 /// Reports the problems of the config that was read, and those of writing it.
@@ -66,7 +66,9 @@ fn show(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
         if common.json {
             json(&json!({ "file": null, "servers": [] }));
         } else {
-            line("no config: the embedded default is used (local tools and the demo server)");
+            line(
+                "no config found: using the embedded default (built-in tools and the demo server)",
+            );
         }
         return Ok(ExitStatus::Ok);
     };
@@ -82,7 +84,7 @@ fn show(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     }
     let is_alone = config.fragments.is_empty();
     let line_of = if is_alone { "LINE" } else { "FILE" };
-    let mut table = TextTable::new(&["SERVER", "TRANSPORT", line_of, "WHERE"]);
+    let mut table = TextTable::wrapping(&["SERVER", "TRANSPORT", line_of, "COMMAND OR URL"]);
     for server in &config.servers {
         let name = if server.disabled {
             format!("{} (disabled)", server.name)
@@ -154,7 +156,7 @@ fn path(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
         });
     }
     if used.is_none() {
-        line("none is there: the embedded default is used");
+        line("none exists: using the embedded default");
     }
     Ok(ExitStatus::Ok)
 }
@@ -168,9 +170,7 @@ fn import(
 ) -> Result<ExitStatus, CommandError> {
     let folders = UserFolders::of_process();
     let Some(target) = output.or_else(default_config_path) else {
-        return Err(
-            CommandError::usage("no home folder to write to").hint("name a file with --output")
-        );
+        return Err(CommandError::usage("no home folder").hint("use --output FILE"));
     };
     let existing = if target.exists() { Some(read_file(&target)?) } else { None };
     let mut known: BTreeSet<ServerId> = existing
@@ -180,7 +180,7 @@ fn import(
         .collect();
     let wanted: Vec<ImportClient> = from.iter().map(|source| (*source).into()).collect();
     let mut taken: Vec<ServerConfig> = Vec::new();
-    let mut table = TextTable::new(&["SERVER", "FROM", "WHERE"]);
+    let mut table = TextTable::wrapping(&["SERVER", "CLIENT", "COMMAND OR URL"]);
     for source in import_sources(&folders, FolderLayout::of_system()) {
         if !source.exists || !wanted.is_empty() && !wanted.contains(&source.client) {
             continue;
@@ -194,7 +194,7 @@ fn import(
                 ]);
                 taken.push(server);
             } else {
-                note(format!("`{}` of {} is there already", server.name, source.client));
+                note(format!("`{}` of {} already exists", server.name, source.client));
             }
         }
     }

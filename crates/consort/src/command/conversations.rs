@@ -24,9 +24,10 @@ pub(super) async fn run(
     common: &GlobalArguments,
     options: ConversationsArguments,
 ) -> Result<ExitStatus, CommandError> {
-    let folder = options.folder.or_else(conversations_folder).ok_or_else(|| {
-        CommandError::usage("no home folder to search").hint("name a folder with --folder")
-    })?;
+    let folder = options
+        .folder
+        .or_else(conversations_folder)
+        .ok_or_else(|| CommandError::usage("no home folder").hint("use --folder FOLDER"))?;
     let store = ConversationStore::new(folder);
     match options.command {
         ConversationsCommand::List => list(common, &store),
@@ -80,7 +81,7 @@ fn list(common: &GlobalArguments, store: &ConversationStore) -> Result<ExitStatu
         line("no conversations");
         return Ok(ExitStatus::Ok);
     }
-    let mut table = TextTable::new(&["ID", "LAST", "MESSAGES", "TOKENS", "STATE", "TITLE"]);
+    let mut table = TextTable::new(&["ID", "UPDATED", "MESSAGES", "TOKENS", "STATE", "TITLE"]);
     for summary in &summaries {
         table.row(cells(summary));
     }
@@ -152,8 +153,8 @@ async fn delete(
     if !yes {
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
             return Err(CommandError {
-                message: "nobody is there to agree: nothing was removed".to_owned(),
-                hint: Some("run it in a terminal, or agree beforehand with --yes".to_owned()),
+                message: "confirmation required; nothing was deleted".to_owned(),
+                hint: Some("run it in a terminal, or confirm with --yes".to_owned()),
                 exit: ExitStatus::Denied,
             });
         }
@@ -162,10 +163,10 @@ async fn delete(
             let title = shorten_line(&summary.title, TITLE);
             note(format!("{}  {} messages  {title}", summary.id, summary.messages));
         }
-        match crate::terminal_prompt::confirm_async("Remove for good? [y/N] ".to_owned()).await {
+        match crate::terminal_prompt::confirm_async("Delete permanently? [y/N] ".to_owned()).await {
             Some(true) => {}
             Some(false) => {
-                note("nothing was removed");
+                note("nothing was deleted");
                 return Ok(ExitStatus::Denied);
             }
             None => return Ok(ExitStatus::Interrupted),
@@ -176,7 +177,7 @@ async fn delete(
         json(&json!({ "removed": ids }));
     } else {
         for id in &ids {
-            line(styled(TextStyle::Good, format!("{id} is removed")));
+            line(styled(TextStyle::Good, format!("deleted {id}")));
         }
     }
     Ok(ExitStatus::Ok)

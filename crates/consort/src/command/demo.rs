@@ -27,14 +27,14 @@ pub(super) async fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandE
     }
     let exit = agent(common).await?;
     heading(
-        "Now with your own servers: `consort config import`, or `consort --config mcp.json tools`.",
+        "Next, with your own servers: `consort config import`, or `consort --config mcp.json tools`.",
     );
     Ok(exit)
 }
 
 /// Runs a scripted model with the same tools, so that no API key is needed.
 async fn agent(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
-    heading("An agent: a model that calls these tools. This one is scripted, and needs no key.");
+    heading("An agent: a model that calls these tools. This one is scripted and needs no API key.");
     let words = ["ask", "--model", DEMO, "--no-store", "what", "do", "you", "find"];
     line(format!("$ consort {}", words.join(" ")));
     let typed = Cli::parse_from(["consort"].into_iter().chain(words));
@@ -44,7 +44,7 @@ async fn agent(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
 }
 
 async fn show(running: &CommandHub, common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
-    heading("Two ensembles, one toolbox: local tools, and an MCP server in a process of its own.");
+    heading("All tools in one listing: the built-in tools, and those of the demo MCP server.");
     running.connect_servers(None, CatalogFreshness::Fresh).await;
     let mut table = TextTable::new(&["TOOL", "DESCRIPTION"]);
     for entry in running.catalog().tools.entries() {
@@ -55,19 +55,15 @@ async fn show(running: &CommandHub, common: &GlobalArguments) -> Result<ExitStat
     }
     line(table.render(width()));
     let steps: [(&str, &str, &[&str]); 4] = [
-        ("A local tool.", "echo", &["text=hello"]),
+        ("Call a built-in tool.", "echo", &["text=hello"]),
         (
-            "A tool that takes its time: each step shows as the server makes it.",
+            "Call a long-running tool of the demo server, with live progress.",
             "long_computation",
             &["steps=5"],
         ),
+        ("Call a tool with arguments.", "mcp.search", &["query=servers progress", "limit=2"]),
         (
-            "A search, whichever server has it.",
-            "mcp.search",
-            &["query=servers progress", "limit=2"],
-        ),
-        (
-            "A mistake, told so that it can be mended.",
+            "An unknown tool is an error with a suggestion.",
             "demo.get_weather",
             &["location=Paris", "units=kelvin"],
         ),

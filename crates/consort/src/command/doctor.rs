@@ -92,22 +92,24 @@ fn suspicious(entry: &CatalogEntry) -> Vec<Problem> {
     let name = &entry.name;
     if name.len() > LONGEST_NAME {
         warn(
-            format!("the name of `{name}` is longer than {LONGEST_NAME} characters"),
-            Some("some models refuse it"),
+            format!("the tool name `{name}` is longer than {LONGEST_NAME} characters"),
+            Some("some model providers reject it"),
         );
     }
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
         warn(
-            format!("the name of `{name}` has characters other than letters, digits, `_` and `-`"),
-            Some("some models refuse it"),
+            format!(
+                "the tool name `{name}` has characters other than letters, digits, `_` and `-`"
+            ),
+            Some("some model providers reject it"),
         );
     }
     let tool = entry.tool();
     if tool.description().is_none_or(|about| about.trim().is_empty()) {
-        warn(format!("`{name}` has no description"), Some("models guess what it is for"));
+        warn(format!("`{name}` has no description"), Some("models cannot tell when to use it"));
     }
     if let Err(reason) = check_schema(&tool.input_schema(), &SchemaLimits::default()) {
-        warn(format!("`{name}`: {reason}"), Some("calls are passed on unchecked"));
+        warn(format!("`{name}`: {reason}"), Some("arguments are not validated by the gateway"));
     }
     problems
 }
@@ -141,7 +143,7 @@ const PROVIDERS: [ToolDialect; 3] =
     [ToolDialect::OpenAiChat, ToolDialect::Anthropic, ToolDialect::Gemini];
 
 fn table(weights: &[DefinitionCost]) -> TextTable {
-    let mut table = TextTable::new(&["SERVER", "TOOLS", "TOKENS", "CHANGED FOR"]);
+    let mut table = TextTable::wrapping(&["SERVER", "TOOLS", "TOKENS", "CONVERTED FOR"]);
     for weight in weights {
         let changed = weight.changed.iter().filter(|(_, count)| **count > 0);
         let changed: Vec<String> =

@@ -47,7 +47,7 @@ pub(super) async fn run(
     for step in steps {
         line(format!("  {}", escape_line(&step.rule)));
         if step.hides {
-            line("    hides it");
+            line("    hidden");
         }
         for change in &step.changes {
             let text = |text: &Option<String>| match text {
@@ -59,7 +59,7 @@ pub(super) async fn run(
         }
     }
     if steps.is_empty() {
-        line("  nothing changes it");
+        line("  no transforms apply");
     }
     if let Some(policy) = &report.policy {
         line(format!("  policy: {}", escape_line(policy)));

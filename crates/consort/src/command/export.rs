@@ -33,9 +33,7 @@ pub(super) fn run(
     }
     let own = || recipient.file(&UserFolders::of_process(), FolderLayout::of_system());
     let Some(file) = wanted.output.clone().or_else(own) else {
-        return Err(
-            CommandError::usage("no home folder to write to").hint("name a file with --output")
-        );
+        return Err(CommandError::usage("no home folder").hint("use --output FILE"));
     };
     // Behind a link is the file that people keep.
     let file = fs::canonicalize(&file).unwrap_or(file);
@@ -46,8 +44,11 @@ pub(super) fn run(
     };
     let after =
         export(recipient, &mode, before.as_deref().unwrap_or_default()).map_err(|error| {
-            let message = format!("cannot add to `{}`: {error}", file.display());
-            CommandError::usage(escape_line(&message)).hint("see what to write with --print")
+            let message = format!("cannot edit `{}`: {error}", file.display());
+            CommandError::usage(escape_line(&message)).hint(
+                "print the entry with --print and add it \
+                manually",
+            )
         })?;
     let changed = before.as_ref() != Some(&after);
     let backup = match before {
@@ -64,7 +65,7 @@ pub(super) fn run(
     let open = fs::metadata(&file).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
     if open && matches!(mode, ExportMode::Url { token: Some(_), .. }) {
         let name = escape_line(&file.display().to_string());
-        note(format!("warning: others on this machine can read the token in {name}"));
+        note(format!("warning: other users of this machine can read the token in {name}"));
     }
     Ok(ExitStatus::Ok)
 }
@@ -73,8 +74,8 @@ pub(super) fn run(
 fn warn_of_demo(mode: &ExportMode) {
     let ExportMode::Program { arguments, .. } = mode else { return };
     if !arguments.iter().any(|argument| argument == "--config") {
-        note("warning: there is no config: the client gets the bundled demo server");
-        note("   hint: name one with --config, or add a server with `consort config add`");
+        note("warning: no config found: the client gets the bundled demo server");
+        note("   hint: use --config FILE, or add a server with `consort config add`");
     }
 }
 
@@ -89,15 +90,12 @@ fn tell(
     if common.json {
         json(&json!({ "client": client, "file": file, "backup": backup, "changed": changed }));
     } else if changed {
-        line(format!("{client} uses Consort from its next start: {name}"));
+        line(format!("{client} will use Consort from its next start: {name}"));
         if let Some(backup) = backup {
-            note(format!(
-                "what was there is kept in {}",
-                escape_line(&backup.display().to_string())
-            ));
+            note(format!("backup: {}", escape_line(&backup.display().to_string())));
         }
     } else {
-        line(format!("{client} has it already: {name}"));
+        line(format!("{client} already has this entry: {name}"));
     }
 }
 
@@ -109,8 +107,9 @@ fn mode(common: &GlobalArguments, wanted: &ExportArguments) -> Result<ExportMode
         let token = wanted.token_file.as_deref().map(token).transpose()?;
         return Ok(ExportMode::Url { url: url.clone(), token });
     }
-    let program = std::env::current_exe()
-        .map_err(|error| CommandError::usage(format!("cannot find this program: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        CommandError::usage(format!("cannot determine the path of this program: {error}"))
+    })?;
     let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];
     if let Some(config) = config(common)? {
         arguments.extend(["--config".to_owned(), config.display().to_string()]);
@@ -126,8 +125,8 @@ fn config(common: &GlobalArguments) -> Result<Option<PathBuf>, CommandError> {
             .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
     let ConfigLocation::File(file) = lookup.found else { return Ok(None) };
     if file == Path::new(STDIN) {
-        let message = "the client cannot read the config from the standard input of this command";
-        return Err(CommandError::usage(message).hint("name a file with --config"));
+        let message = "the config must be a file, not standard input";
+        return Err(CommandError::usage(message).hint("use --config FILE"));
     }
     // The client names it from then on, as if the user had.
     trust_prompt::confirm(common, read_file(&file)?)?;
@@ -139,7 +138,8 @@ fn token(file: &Path) -> Result<String, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| failed("read", file, &error))?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let message = format!("`{}` holds no token: one line without blanks", file.display());
+        let message =
+            format!("`{}` contains no token: expected one line without spaces", file.display());
         return Err(CommandError::usage(escape_line(&message)));
     }
     Ok(token.to_owned())

@@ -27,9 +27,10 @@ pub(super) async fn run(
     common: &GlobalArguments,
     ledger: LedgerArguments,
 ) -> Result<ExitStatus, CommandError> {
-    let path = ledger.file.or_else(ledger_path).ok_or_else(|| {
-        CommandError::usage("no home folder to search").hint("name a file with --file")
-    })?;
+    let path = ledger
+        .file
+        .or_else(ledger_path)
+        .ok_or_else(|| CommandError::usage("no home folder").hint("use --file FILE"))?;
     let source =
         LedgerSource { path: path.clone(), archives: !ledger.no_archives, folders: ledger.archive };
     match ledger.command {
@@ -101,9 +102,10 @@ async fn look_on(
 }
 
 fn table(rows: &[LedgerRow]) -> TextTable {
-    let headings =
-        ["NO", "TIME", "CALLER", "FRONT", "SERVER", "OUTCOME", "TOOK", "IN", "OUT", "WHAT"];
-    let mut table = TextTable::new(&headings);
+    let headings = [
+        "NO", "TIME", "CALLER", "ENDPOINT", "SERVER", "OUTCOME", "DURATION", "IN", "OUT", "REQUEST",
+    ];
+    let mut table = TextTable::wrapping(&headings);
     for row in rows {
         match row {
             LedgerRow::Call(call) => table.row(cells(call)),
@@ -111,7 +113,7 @@ fn table(rows: &[LedgerRow]) -> TextTable {
                 let mut cells: Vec<TableCell> =
                     vec![sequence.to_string().into(), short(time).into()];
                 cells.extend((0..7).map(|_| TableCell::from("")));
-                let text = format!("{count} calls could not be written");
+                let text = format!("{count} calls could not be recorded");
                 cells.push(TableCell::styled(TextStyle::Warning, text));
                 table.row(cells);
             }
@@ -195,14 +197,14 @@ fn tell(report: &VerifyReport) {
     };
     let archives = match report.archives {
         0 => String::new(),
-        files => format!(", {files} archives included"),
+        files => format!(", including {files} archives"),
     };
     line(format!("{} records{range}{archives}", report.records));
     if report.dropped > 0 {
-        line(format!("{} older records were dropped and not archived", report.dropped));
+        line(format!("{} older records were dropped without an archive", report.dropped));
     }
     if report.lost > 0 {
-        line(styled(TextStyle::Warning, format!("{} calls could not be written", report.lost)));
+        line(styled(TextStyle::Warning, format!("{} calls could not be recorded", report.lost)));
     }
     if !report.unfinished.is_empty() {
         let some = report.unfinished.iter().take(NAMED).map(ToString::to_string);
@@ -222,11 +224,10 @@ fn tell(report: &VerifyReport) {
                 format!(" in the archive `{file}`")
             });
             let file = file.unwrap_or_default();
-            let text = format!("broken at record {}{file}: {reason}", broken.sequence);
+            let text = format!("verification failed at record {}{file}: {reason}", broken.sequence);
             line(styled(TextStyle::Bad, text));
             if broken.file.is_some() {
-                let hint = "name the folder that archives were moved to with --archive, or leave them \
-                            out with --no-archives";
+                let hint = "use --archive FOLDER if the archives were moved, or --no-archives to skip them";
                 line(format!("   hint: {hint}"));
             }
         }

@@ -247,7 +247,7 @@ fn parameters(tool: &Tool) -> Vec<String> {
             _ if about["enum"].is_array() => "choice".to_owned(),
             _ => "any".to_owned(),
         };
-        let needed = if required(name) { ", needed" } else { "" };
+        let needed = if required(name) { ", required" } else { "" };
         let default = match &about["default"] {
             Value::Null => String::new(),
             default => format!(", default {default}"),
@@ -277,7 +277,7 @@ mod tests {
         }));
         assert_eq!(
             parameters(&Tool::new("t", "", &schema)),
-            ["city (string, needed): Where", "days (integer|null, default 3)", "units (choice)",]
+            ["city (string, required): Where", "days (integer|null, default 3)", "units (choice)",]
         );
     }
 }

@@ -25,8 +25,8 @@ pub(super) async fn run(
     options: cli::LockArguments,
 ) -> Result<ExitStatus, CommandError> {
     let Some(config) = command_hub::read_usable(common)? else {
-        let failure = CommandError::usage("there is no config, and so nothing to lock");
-        return Err(failure.hint("see where it is looked for with `consort config path`"));
+        let failure = CommandError::usage("no config found: nothing to lock");
+        return Err(failure.hint("show the search path with `consort config path`"));
     };
     let path = options.file.unwrap_or_else(|| consort_config::lock::lock_path(&config.file));
     let agreed =
@@ -35,11 +35,11 @@ pub(super) async fn run(
     match agreed {
         Some(agreed) if options.check => job.check(config, &agreed).await,
         Some(agreed) if options.update => job.update(config, agreed, &options.servers).await,
-        Some(_) => Err(CommandError::usage(format!("`{}` is there already", shown(&path)))
-            .hint("see what changed since with --check, agree to it with --update")),
+        Some(_) => Err(CommandError::usage(format!("`{}` already exists", shown(&path)))
+            .hint("show the changes since then with --check, approve them with --update")),
         None if options.check || options.update => {
-            let failure = CommandError::usage(format!("there is no lock at `{}`", shown(&path)));
-            Err(failure.hint("make one with `consort lock`"))
+            let failure = CommandError::usage(format!("no lock at `{}`", shown(&path)));
+            Err(failure.hint("create one with `consort lock`"))
         }
         None => job.create(config).await,
     }
@@ -71,7 +71,7 @@ impl LockJob<'_> {
             line(show::summary(&survey.now));
         }
         if survey.now.servers.is_empty() {
-            let failure = CommandError::usage("no server could be asked: nothing was written");
+            let failure = CommandError::usage("no server could be connected; nothing was written");
             return Err(CommandError { exit: exit_of(&survey, ExitStatus::Usage), ..failure });
         }
         self.agree(&survey.now, exit_of(&survey, ExitStatus::Ok)).await
@@ -132,7 +132,9 @@ impl LockJob<'_> {
             show::difference(difference, &survey.now);
         }
         let verdict = match (differences.len(), survey.down.len()) {
-            (0, 0) => styled(TextStyle::Good, format!("as agreed: {}", show::summary(&survey.now))),
+            (0, 0) => {
+                styled(TextStyle::Good, format!("matches the lock: {}", show::summary(&survey.now)))
+            }
             (0, 1) => styled(TextStyle::Warning, "1 server could not be compared"),
             (0, down) => {
                 styled(TextStyle::Warning, format!("{down} servers could not be compared"))
@@ -148,13 +150,13 @@ impl LockJob<'_> {
         if !self.yes {
             if !TerminalPrompt::has_terminal() {
                 return Err(CommandError {
-                    message: "nobody is there to agree: nothing was written".to_owned(),
-                    hint: Some("run it in a terminal, or agree beforehand with --yes".to_owned()),
+                    message: "confirmation required; nothing was written".to_owned(),
+                    hint: Some("run it in a terminal, or confirm with --yes".to_owned()),
                     exit: ExitStatus::Denied,
                 });
             }
             match terminal_prompt::confirm_async(format!(
-                "Agree, and write {}? [y/N] ",
+                "Approve and write {}? [y/N] ",
                 shown(self.path)
             ))
             .await
@@ -169,7 +171,7 @@ impl LockJob<'_> {
         }
         consort_config::lock::write_lock(self.path, lock)?;
         if !self.common.json {
-            line(styled(TextStyle::Good, format!("{} is written", shown(self.path))));
+            line(styled(TextStyle::Good, format!("wrote {}", shown(self.path))));
         }
         Ok(exit)
     }

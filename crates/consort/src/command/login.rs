@@ -62,7 +62,7 @@ pub(super) async fn login(
     told(common, &server, &login, tools);
     if !missing.is_empty() && !common.json {
         let missing = escape_text(&missing.join(" "));
-        line(format!("scopes that the authorization server did not grant: {missing}"));
+        line(format!("warning: scopes not granted by the authorization server: {missing}"));
     }
     Ok(ExitStatus::Ok)
 }
@@ -83,9 +83,9 @@ pub(super) fn logout(common: &GlobalArguments, wanted: &str) -> Result<ExitStatu
     if common.json {
         json(&json!({ "server": server.name, "removed": removed }));
     } else if removed {
-        line(format!("forgot the login at `{}`", server.name));
+        line(format!("logged out of `{}`", server.name));
     } else {
-        line(format!("there is no login at `{}`", server.name));
+        line(format!("not logged in to `{}`", server.name));
     }
     Ok(ExitStatus::Ok)
 }
@@ -107,12 +107,12 @@ fn told(common: &GlobalArguments, server: &ServerConfig, login: &ServerLogin, to
     match kept {
         Some(kept) => {
             let by = escape_text(&kept.issuer);
-            line(format!("`{}` accepts the login from {by}: {tools} tools", server.name));
+            line(format!("logged in to `{}` with {by}: {tools} tools", server.name));
             if kept.tokens.refresh_token.is_none() && kept.tokens.expires_at.is_some() {
-                line("it cannot be renewed: log in again when it has expired");
+                line("the access token cannot be refreshed: log in again when it expires");
             }
         }
-        None => line(format!("`{}` lets everybody in: {tools} tools", server.name)),
+        None => line(format!("`{}` requires no login: {tools} tools", server.name)),
     }
 }
 
@@ -137,12 +137,12 @@ fn nothing_to_do(server: &ServerConfig) -> CommandError {
     let name = &server.name;
     match &server.transport {
         TransportConfig::Stdio(_) => {
-            CommandError::usage(format!("`{name}` is a local program: it needs no login"))
-                .hint("what it needs to know goes into its `env`")
+            CommandError::usage(format!("`{name}` is a local process and needs no login"))
+                .hint("set its credentials in `env`")
         }
         _ if server.disabled => CommandError::usage(format!("`{name}` is disabled")),
         _ => CommandError::usage(format!("the config already has credentials for `{name}`"))
-            .hint("take its `auth` and its header `Authorization` out to log in"),
+            .hint("remove its `auth` and its `Authorization` header to log in"),
     }
 }
 
@@ -160,7 +160,7 @@ fn unreached(error: &consort_client::ConnectError) -> CommandError {
 
 /// The failure for scopes that a server requires and that were not granted.
 fn not_granted(error: &consort_oauth::LoginError) -> CommandError {
-    let message = format!("cannot get the scopes that the server wants: {error}");
+    let message = format!("cannot request the scopes that the server requires: {error}");
     CommandError { exit: ExitStatus::Unreachable, ..CommandError::usage(escape_text(&message)) }
 }
 

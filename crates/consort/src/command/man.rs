@@ -11,6 +11,9 @@ pub(super) fn run(folder: &Path) -> Result<ExitStatus, CommandError> {
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
     written.map(|()| ExitStatus::Ok).map_err(|error| {
-        CommandError::usage(format!("cannot write the manual to `{}`: {error}", folder.display()))
+        CommandError::usage(format!(
+            "cannot write the man pages to `{}`: {error}",
+            folder.display()
+        ))
     })
 }

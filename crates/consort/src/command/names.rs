@@ -21,7 +21,7 @@ pub(super) fn run(
 ) -> Result<ExitStatus, CommandError> {
     let config = find_source(common)?.map(|source| source.0.file);
     let Some(folder) = name_folder(common, config.as_deref()) else {
-        return Err(CommandError::usage("no home folder to store names in"));
+        return Err(CommandError::usage("no home folder"));
     };
     let files = files(&folder).map_err(|error| failed("read", &folder, &error))?;
     if !wanted.forget.is_empty() {
@@ -44,10 +44,12 @@ pub(super) fn run(
         return Ok(ExitStatus::Ok);
     }
     if records.is_empty() {
-        line("no names are kept for this config: a gateway gives them when it first serves");
+        line(
+            "no names are stored for this config: `consort serve` assigns them at its first start",
+        );
         return Ok(ExitStatus::Ok);
     }
-    let mut table = TextTable::new(&["ENDPOINT", "NAME", "KIND", "SERVER", "WHY"]);
+    let mut table = TextTable::wrapping(&["ENDPOINT", "NAME", "KIND", "SERVER", "REASON"]);
     for (endpoint, record) in records {
         table.row([
             TableCell::from(endpoint),
@@ -87,7 +89,7 @@ fn forget(
     if common.json {
         json(&json!({ "forgotten": count }));
     } else {
-        line(format!("{count} names forgotten"));
+        line(format!("forgot {count} names"));
     }
     Ok(ExitStatus::Ok)
 }

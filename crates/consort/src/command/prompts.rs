@@ -23,10 +23,10 @@ pub(super) async fn run(
     for argument in arguments {
         let Some((name, value)) = argument.split_once('=') else {
             return Err(CommandError::usage(format!(
-                "`{}` is not an argument",
+                "invalid argument `{}`",
                 escape_text(argument)
             ))
-            .hint("write name=value"));
+            .hint("expected name=value"));
         };
         values.insert(name.to_owned(), Value::String(value.to_owned()));
     }

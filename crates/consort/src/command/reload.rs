@@ -72,7 +72,7 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, CommandError>
     });
     let failure = CommandError {
         exit: ExitStatus::Unreachable,
-        ..CommandError::usage(format!("no gateway runs {which}"))
+        ..CommandError::usage(format!("no gateway is running {which}"))
     };
     let known: Vec<String> = others
         .iter()
@@ -81,7 +81,10 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, CommandError>
         .collect();
     Err(match known.as_slice() {
         [] => failure.hint("start one with `consort serve`"),
-        known => failure.hint(format!("name its config with --config: {}", known.join(", "))),
+        known => failure.hint(format!(
+            "use --config with the config of a running gateway: {}",
+            known.join(", ")
+        )),
     })
 }
 
@@ -97,14 +100,15 @@ async fn ask(
             (false, false) => "reload",
         };
         let message = format!(
-            "`{flag}` needs the admin API, which the gateway at {address} does not serve: it was started with --no-console"
+            "`{flag}` requires the admin API, which the gateway at {address} does not serve: it was started \
+                with --no-console"
         );
         let pid = gateway.pid;
         return Err(CommandError::usage(message).hint(if options.accept {
-            "correct the file, or start the gateway again: a start takes the files as they are"
+            "correct the file, or restart the gateway: a start uses the files as they are"
                 .to_owned()
         } else {
-            format!("`kill -HUP {pid}` has it re-read its files, which accepts nothing")
+            format!("`kill -HUP {pid}` reloads its files, without accepting rejected changes")
         }));
     }
     let token = match &gateway.token_file {
@@ -113,14 +117,14 @@ async fn ask(
                 .and_then(|token| token.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)));
             Some(read.map_err(|error| {
                 let file = file.display();
-                CommandError::usage(format!("cannot read the owner's token in `{file}`: {error}"))
+                CommandError::usage(format!("cannot read the owner's token from `{file}`: {error}"))
             })?)
         }
         None => None,
     };
     let unreached = |error: &dyn std::fmt::Display| CommandError {
         exit: ExitStatus::Unreachable,
-        ..CommandError::usage(format!("cannot reach the gateway at {address}: {error}"))
+        ..CommandError::usage(format!("cannot connect to the gateway at {address}: {error}"))
     };
     // A gateway of an earlier version refuses what it does not know, so nothing happens by mistake.
     let body = if options.dry_run {
@@ -131,9 +135,8 @@ async fn ask(
     let body = body.to_string();
     let asked = post(&address, token.as_deref(), &body);
     let answered = tokio::time::timeout(options.timeout, asked).await;
-    let (status, body) = answered
-        .map_err(|_| unreached(&"no answer in time"))?
-        .map_err(|error| unreached(&error))?;
+    let (status, body) =
+        answered.map_err(|_| unreached(&"timeout"))?.map_err(|error| unreached(&error))?;
     if status != 200 {
         let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         let why = said["error"].as_str().unwrap_or("no reason was given");
@@ -163,7 +166,7 @@ async fn post(
         }
         ListenAddress::Unix(path) => exchange(UnixStream::connect(path).await?, &request).await?,
     };
-    let odd = || io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP");
+    let odd = || io::Error::new(io::ErrorKind::InvalidData, "not an HTTP response");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(odd)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(odd)?;
     Ok((status, body.to_owned()))
@@ -190,7 +193,7 @@ fn show(gateway: &RunningGateway, report: &ReloadReport) {
     for UnusableServer { server, reason, hint, keeps_last_good } in &report.unusable {
         let server =
             server.as_ref().map_or("a server".to_owned(), |name| format!("server `{name}`"));
-        let effect = if *keeps_last_good { "keeps its last good settings" } else { "is left out" };
+        let effect = if *keeps_last_good { "keeps its last valid settings" } else { "is omitted" };
         line(format!("{address}: {} {effect}: {}", escape_text(&server), escape_text(reason)));
         if let Some(hint) = hint {
             line(format!("   hint: {}", escape_text(hint)));

@@ -42,7 +42,7 @@ pub(super) async fn read(
             (None, Some(bytes)) => {
                 let kind = content.text("mimeType").unwrap_or_else(|| "unknown type".to_owned());
                 line(format!(
-                    "[{} bytes of {}; write them to a file with --output]",
+                    "[{} bytes of {}; save them with --output FILE]",
                     bytes.len(),
                     escape_text(&kind)
                 ));

@@ -17,7 +17,7 @@ pub(super) async fn run(
 ) -> Result<ExitStatus, CommandError> {
     if query.trim().is_empty() {
         return Err(CommandError::usage("empty query")
-            .hint("describe a task, as in `consort search send a message`"));
+            .hint("describe a task, such as `consort search send a message`"));
     }
     running.connect_servers(None, need).await;
     let catalog = running.catalog();
@@ -36,7 +36,7 @@ pub(super) async fn run(
         return Ok(ExitStatus::Ok);
     }
     if hits.is_empty() {
-        line(format!("nothing fits; there are {} tools", entries.len()));
+        line(format!("no matches among {} tools", entries.len()));
         return Ok(ExitStatus::Ok);
     }
     let mut table = TextTable::new(&["TOOL", "DESCRIPTION"]);

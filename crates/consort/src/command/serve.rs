@@ -194,8 +194,8 @@ impl ServeSetup {
     fn new(common: &GlobalArguments, serve: &ServeArguments) -> Result<Self, CommandError> {
         let activated = ActivatedSockets::take()?;
         if serve.stdio && common.config.as_deref() == Some(Path::new(STDIN)) {
-            let message = "the standard input cannot hold the config and the client's messages";
-            return Err(CommandError::usage(message).hint("name a file with --config"));
+            let message = "standard input cannot be both the config and the client's messages";
+            return Err(CommandError::usage(message).hint("use --config FILE"));
         }
         let resolve = SystemValues::asking(command_hub::prompt_for_input);
         let source = command_hub::find_source(common)?;
@@ -215,7 +215,7 @@ impl ServeSetup {
             settings::gateway_settings(common, serve, &options, file, MissingToken::Create)?;
         let adopted = gateway_settings.names.as_deref();
         if let Some(Err(error)) = adopted.map(|folder| names::adopt_earlier(common, folder)) {
-            tracing::warn!(%error, "cannot read the names stored by an earlier version: names may change");
+            tracing::warn!(%error, "cannot read the names stored by an earlier version; names may change");
         }
         // What cannot be kept is not tried again for every server.
         if unwritable.cache {

@@ -30,8 +30,15 @@ pub(super) async fn run(
 
 /// Formats servers as a table.
 pub(super) fn table(statuses: &[ManagedStatus]) -> TextTable {
-    let mut table =
-        TextTable::new(&["SERVER", "STATE", "SPEAKS", "TOOLS", "PROMPTS", "RESOURCES", "NOTE"]);
+    let mut table = TextTable::wrapping(&[
+        "SERVER",
+        "STATE",
+        "PROTOCOL",
+        "TOOLS",
+        "PROMPTS",
+        "RESOURCES",
+        "NOTE",
+    ]);
     for status in statuses {
         let speaks = status
             .protocol

@@ -98,7 +98,7 @@ pub(super) async fn run(
         ]);
     }
     line(table.render(width()));
-    line(format!("\ncounted in {vocabulary}, in the form of OpenAI's chat completions"));
+    line(format!("\ncounted with {vocabulary}, in the format of OpenAI chat completions"));
     Ok(ExitStatus::Ok)
 }
 

@@ -35,7 +35,7 @@ pub(super) fn run(
     let secrets =
         if std::io::stdout().is_terminal() { SecretDisplay::Shown } else { SecretDisplay::Hidden };
     let path = escape_line(&record.path.display().to_string());
-    line(styled(TextStyle::Good, format!("{path} is trusted until it changes. It is used for:")));
+    line(styled(TextStyle::Good, format!("{path} is trusted until it changes. Its contents:")));
     describe(&config, secrets).iter().for_each(line);
     Ok(ExitStatus::Ok)
 }
@@ -46,7 +46,7 @@ fn list(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
         json(&records);
         return Ok(ExitStatus::Ok);
     }
-    let mut table = TextTable::new(&["TRUSTED AT", "DIGEST", "CONFIG"]);
+    let mut table = TextTable::wrapping(&["TRUSTED SINCE", "DIGEST", "CONFIG"]);
     for record in &records {
         let digest: String = record.digest.chars().take("sha256:".len() + 12).collect();
         let path = record.path.display().to_string();
@@ -94,14 +94,14 @@ fn file(path: &Path) -> Result<PathBuf, CommandError> {
     UserFolders::config_in(path).ok_or_else(|| {
         let shown = escape_line(&path.display().to_string());
         let names = UserFolders::working_names().join("`, `");
-        CommandError::usage(format!("there is no config in `{shown}`: none of `{names}`"))
+        CommandError::usage(format!("no config in `{shown}`: expected one of `{names}`"))
     })
 }
 
 fn store() -> Result<TrustStore, CommandError> {
-    TrustStore::of_user().ok_or_else(|| CommandError::usage("no home folder to store it in"))
+    TrustStore::of_user().ok_or_else(|| CommandError::usage("no home folder"))
 }
 
 fn failed(error: &std::io::Error) -> CommandError {
-    CommandError::usage(format!("cannot use the list of trusted configs: {error}"))
+    CommandError::usage(format!("cannot read the list of trusted configs: {error}"))
 }

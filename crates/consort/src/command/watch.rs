@@ -41,7 +41,7 @@ fn show(
 ) {
     if screen {
         let table = servers::table(statuses).render(width());
-        line(TerminalText::cleared_screen() + table + "\n\nCtrl-C ends.");
+        line(TerminalText::cleared_screen() + table + "\n\nPress Ctrl-C to stop.");
         return;
     }
     for status in statuses {

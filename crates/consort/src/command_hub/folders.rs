@@ -11,7 +11,7 @@ pub(crate) fn restrict_folders() {
     for folder in [state_folder(), data_folder(), cache].into_iter().flatten() {
         if let Err(error) = consort_files::restrict_folder(&folder) {
             let folder = escape_line(&folder.display().to_string());
-            note(format!("warning: others may read `{folder}`: {error}"));
+            note(format!("warning: `{folder}` may be readable by other users: {error}"));
         }
     }
 }

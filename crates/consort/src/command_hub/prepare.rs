@@ -151,7 +151,7 @@ pub(crate) fn prepare_source(
         }
         None if common.locked || common.profile.is_some() => {
             let flag = if common.locked { "--locked" } else { "--profile" };
-            Err(CommandError::usage(format!("{flag} needs a config, and there is none")))
+            Err(CommandError::usage(format!("{flag} requires a config, and none was found")))
         }
         None => {
             let toolbox_layers = ToolboxLayers::default();
@@ -225,7 +225,8 @@ pub(crate) fn build_layers(
             else {
                 continue;
             };
-            let hint = format!("agree with `consort lock --update {}`", server.name);
+            let hint =
+                format!("review and approve it with `consort lock --update {}`", server.name);
             if common.locked && !server.disabled {
                 let message = format!("`{}` is not started: {reason}", server.name);
                 return Err(CommandError {
@@ -252,7 +253,7 @@ pub(crate) fn build_layers(
             let near = consort_core::nearest(profile, known.iter().map(String::as_str));
             match near.first() {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                None => failure.hint("profiles are configured under `[consort.profiles.NAME]`"),
+                None => failure.hint("profiles are defined under `[consort.profiles.NAME]`"),
             }
         })?;
     }
@@ -268,8 +269,8 @@ pub(crate) fn find_lock(
     let path = lock::lock_path(&config.file);
     let found = lock::read_lock(&path, config.options.limits.settings().files.lock)?;
     if common.locked && found.is_none() {
-        let message = format!("there is no lock `{}`", path.display());
-        return Err(CommandError::usage(message).hint("write one with `consort lock`"));
+        let message = format!("no lock at `{}`", path.display());
+        return Err(CommandError::usage(message).hint("create one with `consort lock`"));
     }
     Ok(found)
 }

@@ -57,7 +57,8 @@ pub(super) fn connection_bar(servers: usize) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(servers as u64);
-    let style = ProgressStyle::with_template("{spinner} reaching servers {pos}/{len} {elapsed}");
+    let style =
+        ProgressStyle::with_template("{spinner} connecting to servers {pos}/{len} {elapsed}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(120));
     bar

@@ -21,7 +21,7 @@ const STEPS: [u64; 5] = [300, 500, 700, 400, 600];
 
 #[derive(Deserialize, JsonSchema)]
 struct LongComputation {
-    /// How many steps to take
+    /// Number of steps
     #[serde(default = "default_count")]
     #[schemars(range(min = 1, max = 100))]
     steps: u32,
@@ -33,10 +33,10 @@ fn default_count() -> u32 {
 
 #[derive(Deserialize, JsonSchema)]
 struct Search {
-    /// What to look for
+    /// Search terms
     #[schemars(length(min = 1))]
     query: String,
-    /// How many to find at most
+    /// Maximum number of results
     #[serde(default = "default_count")]
     #[schemars(range(min = 1, max = 20))]
     limit: u32,
@@ -44,15 +44,15 @@ struct Search {
 
 #[derive(Deserialize, JsonSchema)]
 struct Analyze {
-    /// The text
+    /// Text to process
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Summarize {
-    /// The text
+    /// Text to process
     text: String,
-    /// How many sentences to keep
+    /// Number of sentences to keep
     #[serde(default = "default_sentences")]
     #[schemars(range(min = 1, max = 20))]
     sentences: u32,
@@ -64,10 +64,10 @@ fn default_sentences() -> u32 {
 
 #[derive(Deserialize, JsonSchema)]
 struct GetWeather {
-    /// Where
+    /// Location, such as Oslo
     #[schemars(length(min = 1))]
     location: String,
-    /// In which units
+    /// Temperature units
     #[serde(default)]
     units: Units,
 }
@@ -86,7 +86,7 @@ pub(super) fn tools() -> Vec<Arc<dyn LocalTool>> {
     vec![
         read_only_tool(
             "long_computation",
-            "Computes for a while, 0.3 to 0.7 seconds a step, and reports each step.",
+            "Runs a long computation, 0.3 to 0.7 seconds per step, and reports progress.",
             async |arguments: LongComputation, reporter| {
                 Ok(long_computation(arguments.steps, &reporter).await)
             },
@@ -98,17 +98,17 @@ pub(super) fn tools() -> Vec<Arc<dyn LocalTool>> {
         ),
         read_only_tool(
             "analyze",
-            "Counts the words and sentences of a text and tells its mood by its words.",
+            "Counts the words and sentences of a text and estimates its sentiment.",
             async |arguments: Analyze, _| Ok(analyze(&arguments.text)),
         ),
         read_only_tool(
             "summarize",
-            "Picks the sentences of a text that say most of it.",
+            "Summarizes a text by its most important sentences.",
             async |arguments: Summarize, _| Ok(summarize(&arguments.text, arguments.sentences)),
         ),
         read_only_tool(
             "get_weather",
-            "The weather at a place, made up but always the same for the same place.",
+            "Returns made-up weather for a location, always the same for the same location.",
             async |arguments: GetWeather, _| Ok(weather(&arguments)),
         ),
     ]
@@ -242,25 +242,25 @@ fn papers() -> Vec<ResearchPaper> {
             "How agents and servers agree on tools, their schemas and their results.",
         ),
         (
-            "Progress that is true",
+            "Accurate progress reporting",
             2026,
-            "Live progress from a server to a person, and why it must stay in order.",
+            "Live progress from a server to a user, and why its order matters.",
         ),
         (
-            "One door for many servers",
+            "One endpoint for many servers",
             2026,
             "A gateway puts many servers behind one endpoint without losing anything.",
         ),
         (
             "The cost of a tool definition",
             2025,
-            "Tool definitions fill the context of a model before its first word.",
+            "Tool definitions fill the context window of a model before its first token.",
         ),
-        ("At most once", 2024, "Why a call that may have run must never be repeated in silence."),
+        ("At most once", 2024, "Why a call that may have run must never be retried silently."),
         (
             "Names that clash",
             2025,
-            "Two servers with a tool of the same name, and how each is still reached.",
+            "Two servers with a tool of the same name, and how both stay available.",
         ),
         (
             "Old and new together",
@@ -270,7 +270,7 @@ fn papers() -> Vec<ResearchPaper> {
         (
             "Trust on first use",
             2024,
-            "Pinning a tool's definition so that it cannot change behind its user's back.",
+            "Pinning a tool's definition so that it cannot change unnoticed.",
         ),
     ]
     .map(|(title, year, summary)| ResearchPaper { title, year, summary })
@@ -316,7 +316,7 @@ mod tests {
     #[tokio::test]
     async fn search_finds_and_ranks() {
         let found = data(&run("search", json!({ "query": "servers gateway" })).await);
-        assert_eq!(found["results"][0]["title"], "One door for many servers");
+        assert_eq!(found["results"][0]["title"], "One endpoint for many servers");
         assert_eq!(data(&run("search", json!({ "query": "zebra" })).await)["results"], json!([]));
     }
 

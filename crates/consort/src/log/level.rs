@@ -57,7 +57,7 @@ impl FromStr for LogLevels {
             "debug" => Ok(LevelFilter::DEBUG),
             "trace" => Ok(LevelFilter::TRACE),
             other => Err(format!(
-                "unknown level `{}`: use off, error, warn, info, debug or trace",
+                "unknown log level `{}`: expected off, error, warn, info, debug or trace",
                 other.escape_debug()
             )),
         };
@@ -75,7 +75,10 @@ impl FromStr for LogLevels {
                 None => {
                     let known: Vec<&str> = PARTS.iter().map(|(known, _)| *known).collect();
                     let name = name.escape_debug();
-                    return Err(format!("unknown target `{name}`: use {}", known.join(", ")));
+                    return Err(format!(
+                        "unknown component `{name}`: expected {}",
+                        known.join(", ")
+                    ));
                 }
             };
             let level = level(word)?;

@@ -33,8 +33,8 @@ pub(super) fn ask(params: &Object) -> Option<Value> {
 }
 
 fn decide(message: &str, editable: bool) -> Value {
-    let edit = if editable { ", [e]dit it" } else { "" };
-    let prompt = format!("Allow it? [o]nce, this [s]ession, [a]lways{edit}, [d]eny: ");
+    let edit = if editable { ", [e]dit" } else { "" };
+    let prompt = format!("Approve? [o]nce, this [s]ession, [a]lways{edit}, [d]eny: ");
     let mut edited: Option<String> = None;
     loop {
         let Some(line) = read(&prompt) else { return json!({ "action": "cancel" }) };
@@ -60,13 +60,13 @@ fn decide(message: &str, editable: bool) -> Value {
                 }
             }
             Some(ApprovalAnswer::Deny) => {
-                let Some(reason) = read("Why, for the caller to know (may be empty): ") else {
+                let Some(reason) = read("Reason for the caller (optional): ") else {
                     return json!({ "action": "cancel" });
                 };
                 let content = json!({ "decision": "deny", "reason": reason });
                 return json!({ "action": "accept", "content": content });
             }
-            _ => say("Say once, session, always, edit or deny."),
+            _ => say("Enter once, session, always, edit or deny."),
         }
     }
 }

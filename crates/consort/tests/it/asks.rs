@@ -129,7 +129,7 @@ fn mistakes_are_told_before_anybody_is_asked() {
     assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"
     $ consort ask
     error: empty prompt
-    hint: write a prompt, as in `consort ask how is the weather in Oslo`, or pipe it in
+    hint: add a prompt, such as `consort ask how is the weather in Oslo`, or pipe it to standard input
     [exit 2]
 
     $ consort ask hello --model scripted:none.json
@@ -146,8 +146,8 @@ fn mistakes_are_told_before_anybody_is_asked() {
     [exit 2]
 
     $ consort ask hello --model scripted:script.json --image photo.png
-    error: `photo.png` is not an image format that models accept
-    hint: use PNG, JPEG, GIF or WebP
+    error: `photo.png` is not a supported image format
+    hint: supported formats are PNG, JPEG, GIF and WebP
     [exit 2]
 
     $ consort ask hello --model scripted:script.json --instructions @none.txt
@@ -170,11 +170,11 @@ fn how_it_ended_is_in_the_exit_code() {
         let last = ran.err.lines().rfind(|line| line.starts_with("error: "));
         (ran.code, last.unwrap_or_default().to_owned())
     };
-    let limit = |text: &str| (8, format!("error: a limit was reached: {text}"));
-    assert_eq!(code(&["--max-turns", "1"]), limit("1 model requests were sent"));
-    assert_eq!(code(&["--max-calls", "0"]), limit("no more than 0 calls may be made"));
-    assert_eq!(code(&["--max-tokens", "50"]), limit("it used 110 of 50 tokens"));
-    assert_eq!(code(&["--max-time", "200ms"]), limit("it took longer than 200ms"));
+    let limit = |text: &str| (8, format!("error: limit reached: {text}"));
+    assert_eq!(code(&["--max-turns", "1"]), limit("1 model requests were sent, the maximum"));
+    assert_eq!(code(&["--max-calls", "0"]), limit("0 tool calls were made, the maximum"));
+    assert_eq!(code(&["--max-tokens", "50"]), limit("the run used 110 of 50 tokens"));
+    assert_eq!(code(&["--max-time", "200ms"]), limit("the run took longer than 200ms"));
     assert_eq!(code(&[]), (0, String::new()));
     let failing = json!([{ "error": { "kind": "authentication", "message": "no such key" } }]);
     home.script(&failing);
@@ -325,7 +325,7 @@ fn without_a_terminal_what_needs_a_person_is_denied_or_waits() {
     let ran = home.run(&["ask", "--wait", "--model", &model, "go"]);
     assert_eq!(ran.code, 9, "{ran:?}");
     assert!(
-        ran.err.contains("error: a person is waited for: `agent:consort` wants to call"),
+        ran.err.contains("error: waiting for a user: `agent:consort` wants to call"),
         "{}",
         ran.err
     );
@@ -393,9 +393,9 @@ fn a_server_asks_the_person_in_the_middle_of_a_call() {
         { "expect": { "results": 1, "is_error": false }, "text": "Hello, Ada." },
     ]));
     let mut terminal = Terminal::start(&home, &format!("ask --model {model} go"));
-    terminal.until("`rogue` asks: Who is there?");
+    terminal.until("`rogue` requests input: Who is there?");
     terminal.until_ready();
-    terminal.until("Your name (needed): ");
+    terminal.until("Your name (required): ");
     terminal.type_in(b"Ada\r");
     terminal.until("Hello, Ada.");
     assert_eq!(terminal.end().1, 0);
@@ -451,7 +451,7 @@ fn an_agent_asks_the_agents_that_it_names() {
     let home = office(r#"["ask_forecaster", "ask_broken"]"#, more);
     let ran = home.run(&["ask", "--agent", "boss", "how", "is", "it"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("the agent `broken` is left out"), "{}", ran.err);
+    assert!(ran.err.contains("the agent `broken` is omitted"), "{}", ran.err);
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn tools_of_an_agent_are_named_alike_in_the_config_and_on_the_command_line() {
     }
     let home = office(r#"["ask_forecaster", "get_wether"]"#, "");
     let ran = home.run(&["ask", "--agent", "boss", "how"]);
-    assert!(ran.err.contains("`get_wether` of the agent's `tools` fits no tool"), "{}", ran.err);
+    assert!(ran.err.contains("`get_wether` in the agent's `tools` matches no tool"), "{}", ran.err);
 }
 
 #[test]
@@ -495,7 +495,11 @@ fn a_cost_limit_is_refused_where_no_price_is_known() {
     );
     let ran = home.run(&["ask", "--model", "local:m", "--max-cost", "0.5", "hello"]);
     assert_eq!((&*ran.out, ran.code), ("", 1), "{}", ran.err);
-    assert!(ran.err.contains("`max_cost` cannot be held: the price of `local:m`"), "{}", ran.err);
+    assert!(
+        ran.err.contains("`max_cost` cannot be enforced: the price of `local:m`"),
+        "{}",
+        ran.err
+    );
     let mut config = std::fs::read_to_string(home.path("consort.toml")).unwrap();
     config.push_str("[consort.agents.a]\nmodel = \"local:m\"\nmax_cost = 1\n");
     home.write("consort.toml", &config);

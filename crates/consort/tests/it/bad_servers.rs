@@ -45,15 +45,15 @@ fn is_named_as_left_out(home: &Home, serving: &Serving, reason: &str) {
     assert!(told[0]["reason"].as_str().unwrap().contains(reason), "{told:?}");
     let (_, session) = serving.api("GET", "/session", None);
     let problems = session["problems"].to_string();
-    assert!(problems.contains("two: ") && problems.contains("it is left out"), "{problems}");
+    assert!(problems.contains("two: ") && problems.contains("it is omitted"), "{problems}");
     let listed = server(serving, "two");
-    assert!(listed["error"].as_str().unwrap().contains("it is left out"), "{listed}");
+    assert!(listed["error"].as_str().unwrap().contains("it is omitted"), "{listed}");
     let metrics = serving.get("/metrics").1;
     assert!(metrics.contains("consort_config_unusable_servers 1"), "{metrics}");
     assert!(metrics.contains("consort_config_last_reload_successful 0"), "{metrics}");
     let ran = home.run(&["-c", "consort.toml", "reload"]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("server `two` is left out: "), "{ran:?}");
+    assert!(ran.out.contains("server `two` is omitted: "), "{ran:?}");
     let ran = home.run(&["-c", "consort.toml", "check"]);
     assert!(ran.code == 2 && ran.err.contains(reason), "{ran:?}");
 }
@@ -71,7 +71,7 @@ fn a_bad_server_is_named_and_left_out_and_all_else_counts_at_a_start_and_at_a_re
         let serving = serve(&started);
         is_named_as_left_out(&started, &serving, reason);
         let (_, logged) = serving.end();
-        assert!(logged.contains("it is left out"), "{logged}");
+        assert!(logged.contains("it is omitted"), "{logged}");
         reloaded.write("consort.toml", &config);
         until(|| {
             unusable(&running).iter().any(|one| one["reason"].as_str().unwrap().contains(reason))
@@ -84,7 +84,7 @@ fn a_bad_server_is_named_and_left_out_and_all_else_counts_at_a_start_and_at_a_re
     assert!(running.get("/metrics").1.contains("consort_config_last_reload_successful 1"));
     assert_eq!(reloaded.run(&["-c", "consort.toml", "reload"]).code, 0);
     let (_, logged) = running.end();
-    assert!(logged.contains("it is left out"), "{logged}");
+    assert!(logged.contains("it is omitted"), "{logged}");
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn a_bad_server_that_was_good_goes_on_as_it_was_under_the_policy_of_now() {
         }
         let listed = server(&serving, "two");
         assert_eq!((&listed["state"], &listed["since"]), (&json!("ready"), &since), "{listed}");
-        assert!(listed["error"].as_str().unwrap().contains("last good settings stay"), "{listed}");
+        assert!(listed["error"].as_str().unwrap().contains("last valid settings stay"), "{listed}");
         let ran = home.run(&["-c", "consort.toml", "reload"]);
         assert_eq!(ran.code, 2, "{ran:?}");
-        assert!(ran.out.contains("server `two` keeps its last good settings: "), "{ran:?}");
+        assert!(ran.out.contains("server `two` keeps its last valid settings: "), "{ran:?}");
         home.write("consort.toml", &format!("{}{}{rule}", demo("one"), narrowed("two")));
         until(|| unusable(&serving).is_empty());
         assert_eq!(tools().len(), 3);
@@ -130,7 +130,7 @@ fn a_bad_server_that_was_good_goes_on_as_it_was_under_the_policy_of_now() {
     home.write("consort.toml", &format!("{}{rule}", demo("one")));
     until(|| serving.get("/servers/two/mcp").0 == 404);
     let (_, logged) = serving.end();
-    assert!(logged.contains("its last good settings stay in force"), "{logged}");
+    assert!(logged.contains("its last valid settings stay in effect"), "{logged}");
 }
 
 #[test]

@@ -71,13 +71,13 @@ fn mistakes_are_told_with_what_would_be_right() {
     [exit 2]
 
     $ consort call get_weather units=kelvin location=Paris
-    [warning] the arguments do not fit the tool's input schema: at `/units`: "kelvin" is not one of "celsius" or "fahrenheit"
-    error: the tool reports an error
+    [warning] the arguments do not match the tool's input schema: at `/units`: "kelvin" is not one of "celsius" or "fahrenheit"
+    error: the tool returned an error
     [exit 1]
 
     $ consort call get_weather Paris
-    error: `Paris` is not an argument
-    hint: write name=value, or name:=JSON
+    error: invalid argument `Paris`
+    hint: expected name=value, or name:=JSON
     [exit 2]
 
     $ consort call nobody.nothing
@@ -91,7 +91,7 @@ fn a_call_that_takes_too_long_ends_with_a_code_of_its_own() {
     let ran = Home::new().run(&["call", "long_computation", "steps=9", "--total", "500ms"]);
     assert_eq!(ran.code, 4);
     assert!(
-        ran.err.contains("MCP tool timed out: nothing from `demo` within 500ms"),
+        ran.err.contains("MCP tool timed out: no message from `demo` within 500ms"),
         "{}",
         ran.err
     );
@@ -132,7 +132,7 @@ fn the_demo_plays_with_nothing_configured() {
     for piece in [
         "demo.long_computation",
         "\nhello\n",
-        "One door for many servers",
+        "One endpoint for many servers",
         "unknown variant `kelvin`",
         "consort ask --model scripted:demo",
         "Found it: one door for many servers.",

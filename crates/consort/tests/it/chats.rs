@@ -45,7 +45,7 @@ fn a_fork_goes_on_from_where_it_was_taken() {
     let ran = home
         .run_with(&["chat", "--model", &model, &format!("--continue={}", ids[0])], "and then\n");
     assert_eq!(ran.out, "Nothing more.\n", "{}", ran.err);
-    assert!(ran.err.contains("the last: It is echoed."), "{}", ran.err);
+    assert!(ran.err.contains("the last one: It is echoed."), "{}", ran.err);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn the_model_asks_and_the_person_answers() {
     let mut terminal = Terminal::start(&home, &format!("chat --model {model}"));
     terminal.until_ready();
     terminal.type_in(b"choose\r");
-    terminal.until("The model asks: Which city?");
+    terminal.until("Question from the model: Which city?");
     terminal.until_ready();
     terminal.until("[Oslo, Rome]");
     terminal.type_in(b"Rome\r");
@@ -169,6 +169,6 @@ fn a_run_that_was_broken_off_is_offered_to_be_gone_on_with() {
     child.kill().unwrap();
     child.wait().unwrap();
     let ran = home.run_with(&["chat", "--model", &model, "--continue"], "/go\n");
-    assert!(ran.err.contains("its last run was broken off; /go goes on"), "{}", ran.err);
+    assert!(ran.err.contains("the last run was interrupted; /go resumes it"), "{}", ran.err);
     assert_eq!(ran.out, "I do not know.\n", "{}", ran.err);
 }

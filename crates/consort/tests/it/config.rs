@@ -30,11 +30,11 @@ fn check_finds_every_problem_and_starts_nothing() {
     assert_eq!(ran.code, 2);
     assert_eq!(ran.out, "mcp.json: 2 servers, 2 errors, 1 warnings\n");
     assert_snapshot!(ran.err, @r"
-    error: slip: mcp.json:5:13: neither `command` nor `url`: one of them is required
+    error: slip: mcp.json:5:13: `command` or `url` is required
     warning: slip: mcp.json:5:14: unknown key `comand`
        hint: did you mean `command`?
-    error: remote: mcp.json:4:83: the variable `TOKEN` is not set
-       hint: set it, or write a default: `${TOKEN:-default}`
+    error: remote: mcp.json:4:83: the environment variable `TOKEN` is not set
+       hint: set it, or add a default: `${TOKEN:-default}`
     ");
     assert!(!home.path(".cache").exists(), "nothing was started, so nothing was kept");
     let problems: Vec<Value> = serde_json::from_str(&home.run(&["check", "--json"]).out).unwrap();
@@ -107,11 +107,11 @@ fn names_that_lead_nowhere_are_warned_of_and_strict_fails_on_them() {
     let ran = home.run(&["check"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     insta::assert_snapshot!(ran.err, @"
-    warning: the agent `a` is left out: there is no provider `antropic`
+    warning: the agent `a` is omitted: unknown model provider `antropic`
        hint: did you mean `anthropic`?
-    warning: consort.toml: `policy.rules[0].servers`: there is no server `dmeo`
+    warning: consort.toml: `policy.rules[0].servers`: unknown server `dmeo`
        hint: did you mean `demo`?
-    warning: consort.toml: `profiles.p.servers`: there is no server `nowhere`
+    warning: consort.toml: `profiles.p.servers`: unknown server `nowhere`
     ");
     assert_eq!(home.run(&["check", "--strict"]).code, 2);
     home.configure("");
@@ -124,7 +124,7 @@ fn one_broken_server_leaves_the_others_usable() {
     let ran = home.run(&["call", "works.get_weather", "location=Paris"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("\"location\":\"Paris\""), "{}", ran.out);
-    assert!(ran.err.contains("the variable `TOKEN` is not set"), "{}", ran.err);
+    assert!(ran.err.contains("the environment variable `TOKEN` is not set"), "{}", ran.err);
     let tools = home.run(&["tools", "works"]).out;
     assert!(tools.contains("works.search") && !tools.contains("works.analyze"), "{tools}");
 }
@@ -155,7 +155,7 @@ fn the_file_in_use_is_named_among_those_looked_for() {
         Home::new()
             .run_unnamed(&["config", "path"])
             .out
-            .ends_with("none is there: the embedded default is used\n")
+            .ends_with("none exists: using the embedded default\n")
     );
 }
 
@@ -210,8 +210,8 @@ fn servers_of_other_clients_are_taken_over_once() {
         .unwrap();
 
     let dry = home.run(&["config", "import", "--dry-run"]);
-    assert_snapshot!(dry.out, @r"
-    SERVER  FROM    WHERE
+    assert_snapshot!(dry.out, @"
+    SERVER  CLIENT  COMMAND OR URL
     notes   Cursor  npx -y notes-server
     ");
     assert!(!home.path(".config").exists());
@@ -276,7 +276,7 @@ fn what_concerns_all_servers_is_converted_or_told_to_be_lost() {
     assert_eq!(shown("consort.toml"), shown("mcp.json"), "{}", converted.out);
     assert_eq!(shown("mcp.json")["exposure"], "search");
     let lost = home.run(&["-c", "mcp.json", "config", "convert", "--to", "zed"]);
-    assert!(lost.err.contains("what `consort` says is left out: Zed cannot say it"), "{lost:?}");
+    assert!(lost.err.contains("`consort` is omitted: Zed has no equivalent"), "{lost:?}");
 }
 
 #[test]
@@ -288,14 +288,14 @@ fn a_server_is_added_and_removed_and_all_else_stays() {
         ["config", "add", "notes", "--env", "KEY=env:HOME", "--", "npx", "-y", "notes", "--quiet"];
     let ran = home.run(&add);
     assert_snapshot!(ran.out, @"added `notes`: npx -y notes --quiet");
-    assert!(ran.err.starts_with("in mcp.json\nwhat was there is kept in "), "{}", ran.err);
+    assert!(ran.err.starts_with("in mcp.json\nbackup: "), "{}", ran.err);
     let url = "https://web.example/mcp";
     let ran = home.run(&["config", "add", "web", "--url", url, "--header", "X-Key=file:key.txt"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
     error: web: pasted:1:28: the file `key.txt` that `headers.X-Key` refers to cannot be read: No such file or directory (os error 2)
-       hint: `file:` names a file to read; to mean the text itself, write it as a default: `${NAME:-file:…}`
-    error: nothing is added
+       hint: `file:` is a reference to a file; for the literal string, use a default: `${NAME:-file:…}`
+    error: nothing was added
     ");
     home.write("key.txt", "s3cret");
     let ran = home.run(&[
@@ -340,8 +340,8 @@ fn a_server_is_added_and_removed_and_all_else_stays() {
     let ran = home.run(&add);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: a server named `notes` exists already
-    hint: take that one out, or use another name
+    error: a server named `notes` already exists
+    hint: remove that server first, or choose another name
     ");
     for name in ["notes", "web", "more"] {
         assert_eq!(home.run(&["config", "remove", name]).code, 0);

@@ -107,7 +107,7 @@ fn conversations_are_listed_with_damaged_ones() {
     let ran = home.run(&["conversations", "list"]);
     assert_eq!((ran.code, &*ran.err), (0, ""));
     assert_snapshot!(ran.out.replace(id.as_str(), "20261115-164500-3f9a"), @r"
-    ID                    LAST                 MESSAGES  TOKENS  STATE      TITLE
+    ID                    UPDATED              MESSAGES  TOKENS  STATE      TITLE
     20200101-000000-0000                                         damaged    expected value at line 1 co…
     20261115-164500-3f9a  2026-11-15 16:26:50  4         300     completed  a \u{1b}[31mtitle
     ");
@@ -142,10 +142,10 @@ fn a_conversation_is_shown_with_nothing_a_terminal_would_obey() {
         this.\u{1b}[2J
         [image, image/png, 5000 bytes of base64]
 
-    2026-11-15 16:26:41: a run of some:model with 1 tool
+    2026-11-15 16:26:41: run of some:model with 1 tool
 
-    [2] assistant  120 tokens read, 30 written
-        [thoughts] hm
+    [2] assistant  120 input tokens, 30 output tokens
+        [reasoning] hm
         → web.fetch {"url":"a"}
         → web.fetch {"url":"b"}
         ? May it fetch b?
@@ -154,9 +154,9 @@ fn a_conversation_is_shown_with_nothing_a_terminal_would_obey() {
     [3] results
         ← web.fetch (12 ms) denied: denied by a person
         ← web.fetch (12 ms): \u{202e}<html>…
-    the model sees little of what is before message 2 from here on
+    from here on, messages before 2 are omitted or summarized
 
-    [4] assistant  120 tokens read, 30 written
+    [4] assistant  120 input tokens, 30 output tokens
         It is fine.
 
     completed
@@ -188,19 +188,19 @@ fn removing_needs_somebody_who_agrees() {
     let ran = home.run(&["conversations", "delete", "last"]);
     assert_eq!((ran.code, &*ran.out), (5, ""));
     assert_snapshot!(ran.err, @r"
-    error: nobody is there to agree: nothing was removed
-    hint: run it in a terminal, or agree beforehand with --yes
+    error: confirmation required; nothing was deleted
+    hint: run it in a terminal, or confirm with --yes
     ");
     let opened = store.open(&id).unwrap();
     let ran = home.run(&["conversations", "delete", id.as_str(), "--yes"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err.replace(id.as_str(), "ID"), @r"
     error: conversation `ID` is in use
-    hint: end the process that uses it, or continue with a copy: `consort conversations fork`
+    hint: stop the process that uses it, or continue in a copy: `consort conversations fork`
     ");
     drop(opened);
     let ran = home.run(&["conversations", "delete", id.as_str(), "last", "--yes"]);
-    assert_eq!((ran.code, ran.out), (0, format!("{id} is removed\n")));
+    assert_eq!((ran.code, ran.out), (0, format!("deleted {id}\n")));
     assert_eq!(store.list().unwrap(), []);
 }
 

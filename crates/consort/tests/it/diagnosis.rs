@@ -111,7 +111,7 @@ fn a_program_that_fetches_its_package_first_is_waited_for_and_told_of() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(
         ran.err,
-        "fetched: `npx` may be fetching the package; waiting up to 300s (`timeout.install`)\n"
+        "fetched: `npx` may be downloading the package; waiting up to 300s (`timeout.install`)\n"
     );
     // Its time can be set apart from that of others.
     home.write("consort.toml", &format!("{server}timeout = {{ install = '1s' }}\n"));

@@ -125,7 +125,7 @@ async fn clients_have_the_same_token_the_same_names_and_what_was_approved() {
         let other = json!({ "name": "weather", "arguments": { "city": "Paris" } });
         let refused = peer.ask("tools/call", other).await;
         let reason = refused["error"]["message"].as_str().unwrap_or_default();
-        assert!(reason.contains("this client cannot ask one"), "{refused}");
+        assert!(reason.contains("this client cannot ask its user"), "{refused}");
     }
     serving.end();
 
@@ -142,7 +142,7 @@ fn the_lock_still_agrees() {
     let home = earlier_home();
     let ran = run(&home, &["lock", "--check"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
-    assert_eq!(ran.out, "consort.lock: as agreed: 2 servers, 22 tools, 2 prompts\n");
+    assert_eq!(ran.out, "consort.lock: matches the lock: 2 servers, 22 tools, 2 prompts\n");
 }
 
 #[test]
@@ -185,6 +185,6 @@ fn the_login_is_there() {
         let mut command = command(&home, &["logout", "web"]);
         Ran::from(command.env("CONSORT_CONFIG", "web/consort.toml").output().unwrap()).out
     };
-    assert_eq!(logout(), "forgot the login at `web`\n");
-    assert_eq!(logout(), "there is no login at `web`\n");
+    assert_eq!(logout(), "logged out of `web`\n");
+    assert_eq!(logout(), "not logged in to `web`\n");
 }

@@ -58,13 +58,13 @@ fn transforms_change_what_is_seen_and_not_what_is_called() {
     let out = run("transforms");
     assert!(out.contains("mcp_demo_search (the server's search): [demo] Searches"), "{out}");
     assert!(!out.contains("mcp_demo_long_computation"), "{out}");
-    assert!(out.contains("Progress that is true"), "{out}");
+    assert!(out.contains("Accurate progress reporting"), "{out}");
 }
 
 #[test]
 fn a_server_is_listed_then_used() {
     let out = run("list_then_execute");
-    assert!(out.contains("One door for many servers"), "{out}");
+    assert!(out.contains("One endpoint for many servers"), "{out}");
     assert!(out.ends_with("Completed: It is neutral.\n"), "{out}");
 }
 

@@ -30,10 +30,10 @@ fn a_client_without_a_config_gets_one() {
     let ran = exported(&home, &["cursor"]);
     assert_eq!(ran.code, 0);
     assert_snapshot!(ran.err, @"
-    warning: there is no config: the client gets the bundled demo server
-       hint: name one with --config, or add a server with `consort config add`
+    warning: no config found: the client gets the bundled demo server
+       hint: use --config FILE, or add a server with `consort config add`
     ");
-    assert_snapshot!(plain(&home, &ran.out), @"Cursor uses Consort from its next start: HOME/.cursor/mcp.json");
+    assert_snapshot!(plain(&home, &ran.out), @"Cursor will use Consort from its next start: HOME/.cursor/mcp.json");
     let file = home.path(".cursor/mcp.json");
     assert_snapshot!(plain(&home, &std::fs::read_to_string(&file).unwrap()), @r#"
     {
@@ -48,7 +48,7 @@ fn a_client_without_a_config_gets_one() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_dir(home.path(".cursor")).unwrap().count(), 1);
     let ran = exported(&home, &["cursor"]);
-    assert_snapshot!(plain(&home, &ran.out), @"Cursor has it already: HOME/.cursor/mcp.json");
+    assert_snapshot!(plain(&home, &ran.out), @"Cursor already has this entry: HOME/.cursor/mcp.json");
     assert_eq!(backups(&home.path(".cursor")), Vec::<PathBuf>::new());
 }
 
@@ -65,7 +65,7 @@ fn what_a_client_has_stays_and_a_copy_is_kept() {
     let url = "http://127.0.0.1:8080/mcp";
     let ran = exported(&home, &["vscode", "--url", url, "--token-file", "token", "--json"]);
     assert_eq!(ran.code, 0);
-    assert_snapshot!(plain(&home, &ran.err), @"warning: others on this machine can read the token in HOME/.config/Code/User/mcp.json");
+    assert_snapshot!(plain(&home, &ran.err), @"warning: other users of this machine can read the token in HOME/.config/Code/User/mcp.json");
     assert!(!ran.out.contains("s3cret"), "{}", ran.out);
     let said: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&said["client"], &said["changed"]), (&"vs-code".into(), &true.into()));
@@ -94,7 +94,7 @@ fn what_a_client_has_stays_and_a_copy_is_kept() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
     let ran = exported(&home, &["vscode"]);
     assert_eq!(backups(&folder).len(), 2, "{}", ran.err);
-    assert!(ran.err.starts_with("what was there is kept in "), "{}", ran.err);
+    assert!(ran.err.starts_with("backup: "), "{}", ran.err);
 }
 
 #[test]
@@ -142,16 +142,16 @@ fn a_config_that_cannot_be_read_is_left_alone() {
     let ran = exported(&home, &["cursor", "--output", "odd.json"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(plain(&home, &ran.err), @"
-    error: cannot add to `HOME/odd.json`: line 1 is not JSON: unterminated array
-    hint: see what to write with --print
+    error: cannot edit `HOME/odd.json`: line 1 is not JSON: unterminated array
+    hint: print the entry with --print and add it manually
     ");
     assert_eq!(std::fs::read_to_string(home.path("odd.json")).unwrap(), "{\"mcpServers\": [");
     let ran = exported(&home, &["cursor", "--url", "ftp://x"]);
     assert_eq!(ran.code, 2);
-    assert_snapshot!(ran.err, @"error: invalid address `ftp://x`: start it with http:// or https://");
+    assert_snapshot!(ran.err, @"error: invalid URL `ftp://x`: expected a URL that starts with http:// or https://");
     std::fs::write(home.path("empty"), "\n").unwrap();
     let ran = exported(&home, &["cursor", "--url", "http://localhost:1", "--token-file", "empty"]);
-    assert_snapshot!(ran.err, @"error: `empty` holds no token: one line without blanks");
+    assert_snapshot!(ran.err, @"error: `empty` contains no token: expected one line without spaces");
     let ran = exported(&home, &["cursor", "--token-file", "empty"]);
     assert_eq!(ran.code, 2, "a token is for a URL");
 }

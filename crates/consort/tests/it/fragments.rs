@@ -106,14 +106,14 @@ fn an_included_file_that_is_half_written_empty_or_takes_the_policy_away_is_kept_
         home.write("consort.toml", INCLUDE);
         until(|| kept_out(&serving) == "[]");
     };
-    let lost = "it has no `[consort.policy]`, and the one in force has";
+    let lost = "`[consort.policy]` was removed";
     let changes: [(&str, Option<&str>, &str, bool); 6] = [
         ("conf.d/10-policy.toml", None, lost, true),
         ("conf.d/10-policy.toml", Some("# soon\n"), "`conf.d/10-policy.toml` is empty", true),
         ("conf.d/20-one.toml", Some(""), "`conf.d/20-one.toml` is empty", true),
         ("conf.d/20-one.toml", Some("[mcp.one\n"), "conf.d/20-one.toml:1:9: not valid TOML", false),
         ("conf.d/30-more.toml", Some("[consort.polcy]\n"), "unknown key `polcy`", false),
-        ("consort.toml", Some("[mcp.x]\ncommand = 'x'\n"), "it has no `include`", true),
+        ("consort.toml", Some("[mcp.x]\ncommand = 'x'\n"), "`include` was removed", true),
     ];
     for (file, text, reason, acceptable) in changes {
         match text {
@@ -130,7 +130,7 @@ fn an_included_file_that_is_half_written_empty_or_takes_the_policy_away_is_kept_
     }
     // The folder as a whole.
     fs::rename(home.path("conf.d"), home.path("away")).unwrap();
-    until(|| kept_out(&serving).contains("`conf.d/*.toml` cannot be included"));
+    until(|| kept_out(&serving).contains("cannot include `conf.d/*.toml`"));
     assert!(count(&serving) == 4 && denied());
     fs::rename(home.path("away"), home.path("conf.d")).unwrap();
     until(|| kept_out(&serving) == "[]");
@@ -168,7 +168,7 @@ fn a_server_or_a_key_in_two_files_is_an_error_that_names_both() {
         "{told}"
     );
     let ran = home.run(&["-c", "consort.toml", "check"]);
-    assert!(ran.code == 2 && ran.err.contains("two files describe the server `two`"), "{ran:?}");
+    assert!(ran.code == 2 && ran.err.contains("two files define the server `two`"), "{ran:?}");
     assert!(ran.out.contains("consort.toml and 3 included files: 2 servers"), "{ran:?}");
     let ran = home.run(&["-c", "consort.toml", "doctor"]);
     assert!(ran.code != 0 && ran.err.contains("conf.d/20-two.toml"), "{ran:?}");
@@ -202,7 +202,7 @@ fn a_bad_server_in_an_included_file_is_a_problem_of_that_server() {
     // The console writes to the config itself, and says where the rest is.
     let (status, told) = serving.api("DELETE", "/servers/two", None);
     assert!((400..500).contains(&status), "{status} {told}");
-    assert!(told.to_string().contains("`two` is in `conf.d/two.toml`"), "{told}");
+    assert!(told.to_string().contains("`two` is defined in `conf.d/two.toml`"), "{told}");
     let new =
         json!({ "new": { "command": env!("CARGO_BIN_EXE_consort"), "args": ["demo-server"] } });
     let (status, told) = serving.api("POST", "/servers", Some(&json!({ "text": new.to_string() })));
@@ -231,7 +231,10 @@ fn included_files_are_shown_with_the_servers_that_are_in_them() {
     // What is in an included file is changed there.
     for arguments in [&["config", "remove", "one"][..], &["config", "add", "one", "--", "x"]] {
         let ran = home.run(&[&["-c", "consort.toml"], arguments].concat());
-        assert!(ran.code == 2 && ran.err.contains("`one` is in `conf.d/one.toml`"), "{ran:?}");
+        assert!(
+            ran.code == 2 && ran.err.contains("`one` is defined in `conf.d/one.toml`"),
+            "{ran:?}"
+        );
         assert!(ran.err.contains("--config conf.d/one.toml"), "{ran:?}");
     }
     assert_eq!(home.run(&["-c", "conf.d/one.toml", "config", "remove", "one"]).code, 0);
@@ -316,7 +319,7 @@ fn a_config_from_a_pipe_includes_files_by_paths_that_lead_somewhere() {
     assert!(ran.code == 0 && ran.out.contains("2 included files: 2 servers"), "{ran:?}");
     let ran = check("/dev/stdin", INCLUDE);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.err.contains("which is a pipe: write an absolute path"), "{ran:?}");
+    assert!(ran.err.contains("which is a pipe: use an absolute path"), "{ran:?}");
     let ran = check("/dev/stdin", "[consort]\ninclude = [\"${FOLDER}/conf.d/one.toml\"]\n");
     assert!(ran.code == 0 && ran.out.contains("1 included files: 1 servers"), "{ran:?}");
     let ran = check("-", "[consort]\ninclude = [\"${NOT_SET_HERE}/x.toml\"]\n");

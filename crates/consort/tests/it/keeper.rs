@@ -144,7 +144,7 @@ fn a_launcher_that_is_killed_is_reaped_and_logged_and_its_server_goes_on() {
     let stderr = BufReader::new(gateway.child.stderr.take().unwrap());
     let launcher: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
     kill_process(Pid::from_raw(launcher).unwrap(), Signal::KILL).unwrap();
-    let logged = stderr.lines().map_while(Result::ok).find(|line| line.contains("goes on"));
+    let logged = stderr.lines().map_while(Result::ok).find(|line| line.contains("continues"));
     let logged = logged.expect("it is logged");
     assert!(logged.contains("/bin/sh") && logged.contains("signal: 9"), "{logged}");
     assert!(!std::path::Path::new(&format!("/proc/{launcher}")).exists(), "it is reaped");

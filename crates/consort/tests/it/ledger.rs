@@ -67,13 +67,14 @@ fn the_last_calls_are_shown_as_a_table() {
     let ran = home.run(&["ledger", "tail"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert_snapshot!(ran.out, @r"
-    NO  TIME                 CALLER  FRONT   SERVER  OUTCOME          TOOK     IN  OUT    WHAT
-    2   2026-07-28 12:00:00  ada     cursor  files   ok               1.50 ms  7   12345  read
-    4   2026-07-28 12:00:00  ada     cursor  -       rejected         1.50 ms  7   0      delete_all
-    6   2026-07-28 12:00:00  ada     cursor  files   error -32602     1.50 ms  7   0      write\u{1b}[31m
-    8   2026-07-28 12:00:00  ada     cursor  notes   tool_error       1.50 ms  7   40     resources/read note…
-    10  2026-07-28 12:00:00  ada     cursor  notes   cancelled        1.50 ms  7   0      add
-    12  2026-07-28 12:00:00  ada     cursor  files   outcome_unknown           7          copy
+    NO  TIME                 CALLER  ENDPOINT  SERVER  OUTCOME          DURATION  IN  OUT    REQUEST
+    2   2026-07-28 12:00:00  ada     cursor    files   ok               1.50 ms   7   12345  read
+    4   2026-07-28 12:00:00  ada     cursor    -       rejected         1.50 ms   7   0      delete_all
+    6   2026-07-28 12:00:00  ada     cursor    files   error -32602     1.50 ms   7   0      write\u{1b}[31m
+    8   2026-07-28 12:00:00  ada     cursor    notes   tool_error       1.50 ms   7   40     resources/read
+                                                                                             note://today
+    10  2026-07-28 12:00:00  ada     cursor    notes   cancelled        1.50 ms   7   0      add
+    12  2026-07-28 12:00:00  ada     cursor    files   outcome_unknown            7          copy
     ");
     let ran = home.run(&["ledger", "tail", "-n", "1", "--server", "files", "--tool", "read"]);
     assert_snapshot!(ran.out, @"
@@ -110,7 +111,7 @@ fn a_ledger_is_intact_until_somebody_changes_it() {
     assert_eq!(ran.code, 1);
     assert_snapshot!(ran.out, @"
     3 records, from 1 to 3
-    broken at record 4: it is not as it was written
+    verification failed at record 4: it was changed
     ");
     let ran = home.run(&["ledger", "verify", "--json"]);
     assert_eq!(ran.code, 1);
@@ -129,15 +130,15 @@ fn the_ledger_is_where_state_is_kept_or_where_it_is_said_to_be() {
     let ran = home.run(&["ledger", "tail", "--file", "x.db"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: there is no ledger at `x.db`
-    hint: it is made when the gateway first runs
+    error: no ledger at `x.db`
+    hint: it is created by the first call, or by `consort serve`
     ");
     std::fs::write(home.path("x.db"), "something else").unwrap();
     let ran = home.run(&["ledger", "verify", "--file", "x.db"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: `x.db` is not a ledger, or one of a later version
-    hint: name another file
+    error: `x.db` is not a ledger, or was written by a newer version
+    hint: choose another file with `--ledger FILE`
     ");
 }
 
@@ -185,11 +186,7 @@ fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
     assert_eq!(home.run(&["ledger", "export"]).out.lines().count(), 3000);
     let ran = home.run(&["ledger", "verify"]);
     assert_eq!(ran.code, 0, "{}", ran.out);
-    assert!(
-        ran.out.contains(", from 1 to ") && ran.out.contains(" archives included"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.contains(", from 1 to ") && ran.out.contains(", including "), "{}", ran.out);
 
     let entries = std::fs::read_dir(home.path("archive")).unwrap();
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -198,7 +195,7 @@ fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
     std::fs::write(&files[0], text.replacen("ada", "eve", 1)).unwrap();
     let ran = home.run(&["ledger", "verify"]);
     let broken = format!(
-        "broken at record 2 in the archive `{}`: it is not as it was written",
+        "verification failed at record 2 in the archive `{}`: it was changed",
         files[0].display()
     );
     assert_eq!(ran.code, 1);
@@ -210,6 +207,6 @@ fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
     std::fs::remove_file(&files[0]).unwrap();
     let ran = home.run(&["ledger", "verify"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.out.contains("the archive is not there"), "{}", ran.out);
+    assert!(ran.out.contains("the archive is missing"), "{}", ran.out);
     assert_eq!(home.run(&["ledger", "verify", "--archive", "cold"]).code, 0);
 }

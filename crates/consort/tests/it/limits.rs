@@ -49,7 +49,7 @@ fn a_limit_of_messages_holds_for_the_servers_of_every_command() {
     home.write("consort.toml", &format!("{config}[consort.limits]\nlist_items = 1\n"));
     let ran = home.run(&["--json", "servers"]);
     assert!(
-        ran.out.contains("the list is longer than 1 items"),
+        ran.out.contains("the listing has more than 1 items"),
         "the list has more items: {ran:?}"
     );
 }
@@ -76,7 +76,12 @@ fn the_schema_is_printed_for_editors() {
     assert_eq!(schema, consort::config::config_schema());
     let sessions = &schema["$defs"]["Limits"]["properties"]["sessions"];
     assert_eq!(sessions["default"], 1000);
-    assert!(sessions["description"].as_str().unwrap().starts_with("Sessions of legacy clients"));
+    assert!(
+        sessions["description"]
+            .as_str()
+            .unwrap()
+            .starts_with("Maximum open sessions of legacy clients")
+    );
 }
 
 #[test]
@@ -86,8 +91,7 @@ fn a_list_that_is_refused_for_a_limit_is_named_by_every_command_that_lists() {
         "consort.toml",
         &format!("{}[consort.limits]\nlist_items = 1\n", crate::serve::demo("one")),
     );
-    let reason = "warning: `one` is degraded: cannot list its tools: the list is longer than 1 items \
-                  (`list_items` in `[consort.limits]`)";
+    let reason = "warning: `one` is degraded: cannot list tools: the listing has more than 1 items (`list_items` in `[consort.limits]`)";
     for command in [&["tools", "--fresh"][..], &["tools", "--long"], &["prompts"], &["search", "x"]]
     {
         let ran = home.run(&[&["-c", "consort.toml"], command].concat());

@@ -9,15 +9,15 @@ use crate::Home;
 fn tools_are_a_table_for_people() {
     let ran = Home::new().run(&["tools"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert_snapshot!(ran.out, @r"
+    assert_snapshot!(ran.out, @"
     TOOL                   DESCRIPTION
-    builtin.echo           Says back the text it is given.
-    builtin.timestamp      The present time, in seconds since 1970 and as UTC.
-    demo.long_computation  Computes for a while, 0.3 to 0.7 seconds a step, and reports each step.
+    builtin.echo           Returns its input text unchanged.
+    builtin.timestamp      Returns the current time as Unix seconds and as UTC.
+    demo.long_computation  Runs a long computation, 0.3 to 0.7 seconds per step, and reports progress.
     demo.search            Searches a small built-in library of papers about agents and protocols.
-    demo.analyze           Counts the words and sentences of a text and tells its mood by its words.
-    demo.summarize         Picks the sentences of a text that say most of it.
-    demo.get_weather       The weather at a place, made up but always the same for the same place.
+    demo.analyze           Counts the words and sentences of a text and estimates its sentiment.
+    demo.summarize         Summarizes a text by its most important sentences.
+    demo.get_weather       Returns made-up weather for a location, always the same for the same locatio…
     ");
 }
 
@@ -26,11 +26,11 @@ fn tools_are_told_at_length_on_request() {
     let ran = Home::new().run(&["tools", "builtin", "--long"]);
     assert_snapshot!(ran.out, @r"
     builtin.echo
-      Says back the text it is given.
-      text (string, needed): What to say back.
+      Returns its input text unchanged.
+      text (string, required): Text to return.
 
     builtin.timestamp
-      The present time, in seconds since 1970 and as UTC.
+      Returns the current time as Unix seconds and as UTC.
     ");
 }
 
@@ -57,8 +57,8 @@ fn a_second_listing_asks_no_server() {
 #[test]
 fn servers_tell_how_they_are_doing() {
     let home = Home::new();
-    assert_snapshot!(home.run(&["servers"]).out, @r"
-    SERVER  STATE  SPEAKS            TOOLS  PROMPTS  RESOURCES  NOTE
+    assert_snapshot!(home.run(&["servers"]).out, @"
+    SERVER  STATE  PROTOCOL          TOOLS  PROMPTS  RESOURCES  NOTE
     demo    ready  2026-07-28 stdio  5      0        0          consort-demo 0.1.0
     ");
     let servers: Value = serde_json::from_str(&home.run(&["servers", "--json"]).out).unwrap();

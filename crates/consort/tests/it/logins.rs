@@ -40,7 +40,7 @@ fn browse(page: &str) -> String {
             None => return body,
         }
     }
-    panic!("{page} leads in circles");
+    panic!("{page} redirects too often");
 }
 
 /// `consort login web`, with a person at a browser.
@@ -77,8 +77,8 @@ fn a_server_that_asks_is_let_know_and_remembers() {
 
     let (ran, read) = log_in(&home, &[]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.out.starts_with("`web` accepts the login from http://127.0.0.1:"), "{ran:?}");
-    assert_eq!(read, "That was all: you can close this page.");
+    assert!(ran.out.starts_with("logged in to `web` with http://127.0.0.1:"), "{ran:?}");
+    assert_eq!(read, "Login complete. You can close this page.");
     assert_eq!(home.run(&["call", "add", "a=1", "b=2"]).out.trim(), "3");
 
     // Nobody else reads it, and it does not show.
@@ -96,8 +96,8 @@ fn a_server_that_asks_is_let_know_and_remembers() {
     let again: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!((&again["scope"], &again["renewable"]), (&"read".into(), &true.into()));
 
-    assert_eq!(home.run(&["logout", "web"]).out, "forgot the login at `web`\n");
-    assert_eq!(home.run(&["logout", "web"]).out, "there is no login at `web`\n");
+    assert_eq!(home.run(&["logout", "web"]).out, "logged out of `web`\n");
+    assert_eq!(home.run(&["logout", "web"]).out, "not logged in at `web`\n");
     assert_eq!(home.run(&["servers"]).code, 3);
 }
 
@@ -155,7 +155,7 @@ fn who_comes_back_with_another_answer_is_not_heard() {
     for wrong in [format!("{back}?code=stolen&state=guessed"), format!("{back}?code=stolen")] {
         assert!(get(&wrong).0.starts_with("HTTP/1.1 404"));
     }
-    assert_eq!(browse(page.trim()), "That was all: you can close this page.");
+    assert_eq!(browse(page.trim()), "Login complete. You can close this page.");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -170,7 +170,7 @@ fn mistakes_are_told_with_what_would_be_right() {
         ran.err
     };
     assert!(said("file").contains("did you mean `files`?"));
-    assert!(said("files").contains("`files` is a local program"));
+    assert!(said("files").contains("`files` is a local process"));
     assert!(said("web").contains("the config already has credentials for `web`"));
 }
 

@@ -21,6 +21,7 @@ mod examples;
 mod export;
 mod fragments;
 mod guide;
+mod help;
 mod incidents;
 mod install;
 mod keeper;

@@ -324,7 +324,7 @@ fn agents_change_with_the_config_and_one_that_cannot_be_used_is_left_out() {
     assert!(serving.tools("/mcp").contains(&"ask_broken".to_owned()));
     assert_eq!(said(&serving, "/v1", "broken"), (200, json!("As usual.")));
     let (_, logged) = serving.end();
-    assert!(logged.contains("the agent `broken` is left out"), "{logged}");
+    assert!(logged.contains("the agent `broken` is omitted"), "{logged}");
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn of_each_server_an_agent_is_shown() {
     assert!(listed.out.contains("ask_demo"), "{listed:?}");
     std::fs::remove_file(home.path("forecast.json")).unwrap();
     let checked = home.run(&["tools"]);
-    assert!(checked.err.contains("every tool is shown instead"), "{checked:?}");
+    assert!(checked.err.contains("using `individual`"), "{checked:?}");
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn nobody_is_there_to_be_asked_and_the_model_is_told_so() {
     let home = Home::new();
     let script = json!({ "turns": [
         { "calls": [{ "name": "get_weather", "arguments": { "location": "Oslo" } }] },
-        { "expect": { "role": "tool", "is_error": true, "contains": "no user can be asked" }, "text": "I may not." },
+        { "expect": { "role": "tool", "is_error": true, "contains": "no user is available to respond" }, "text": "I may not." },
     ]});
     std::fs::write(home.path("careful.json"), script.to_string()).unwrap();
     let more = r#"

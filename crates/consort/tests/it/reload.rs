@@ -69,8 +69,8 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     home.write("consort.toml", &config(&format!("{broken}{new}{POLICY}")));
     let (ran, told) = dry_run();
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("server `two` keeps its last good settings: "), "{ran:?}");
-    assert!(ran.out.contains("server `new` is left out: "), "{ran:?}");
+    assert!(ran.out.contains("server `two` keeps its last valid settings: "), "{ran:?}");
+    assert!(ran.out.contains("server `new` is omitted: "), "{ran:?}");
     assert!(told["unusable"].to_string().contains("NOT_SET_HERE"), "{told}");
     let (_, session) = serving.api("GET", "/session", None);
     assert!(!session["problems"].to_string().contains("NOT_SET_HERE"), "{session}");
@@ -78,7 +78,7 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     home.write("consort.toml", &config(&demo("two")));
     let (ran, told) = dry_run();
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("config rejected: it has no `[consort.policy]`"), "{ran:?}");
+    assert!(ran.out.contains("config rejected: `[consort.policy]` was removed"), "{ran:?}");
     assert_eq!(told["rejected"][0]["acceptable"], true, "{told}");
     assert!(serving.tools("/mcp").len() == 8 && denied(&serving));
     assert_eq!(kept_out(&serving), []);
@@ -162,8 +162,8 @@ fn a_config_without_the_policy_of_the_one_in_force_is_kept_out_until_somebody_ac
     let serving = serve(&home);
     assert!(denied(&serving));
     for (text, reason) in [
-        (demo("one"), "it has no `[consort.policy]`, and the one in force has"),
-        (String::new(), "it is empty"),
+        (demo("one"), "`[consort.policy]` was removed"),
+        (String::new(), "the file is empty"),
         ("[mcp.one\n".to_owned(), "consort.toml:1:9: not valid TOML"),
         (format!("{}[consort.polcy]\n{POLICY}", demo("one")), "unknown key `polcy`"),
     ] {
@@ -178,7 +178,7 @@ fn a_config_without_the_policy_of_the_one_in_force_is_kept_out_until_somebody_ac
     home.write("consort.toml", &demo("one"));
     let ran = home.run(&["reload"]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("rejected: it has no `[consort.policy]`"), "{ran:?}");
+    assert!(ran.out.contains("rejected: `[consort.policy]` was removed"), "{ran:?}");
     assert!(ran.out.contains("consort reload --accept"), "{ran:?}");
     assert!(denied(&serving));
     let (_, session) = serving.api("GET", "/session", None);
@@ -193,7 +193,7 @@ fn a_config_without_the_policy_of_the_one_in_force_is_kept_out_until_somebody_ac
     assert_eq!((ran.code, &told[0]["changes"]), (0, &json!([])), "{ran:?}");
     let (code, logged) = serving.end();
     assert_eq!(code, 0);
-    assert!(logged.contains("the config stays as it was"), "{logged}");
+    assert!(logged.contains("the previous config stays in effect"), "{logged}");
 }
 
 #[test]
@@ -237,10 +237,7 @@ fn a_lock_that_is_gone_or_broken_stays_in_force() {
         assert!(denied(&serving), "{change}");
         let (_, pins) = serving.api("GET", "/pins", None);
         assert_eq!(pins["locked"], true, "{change}: {pins}");
-        assert!(
-            pins["problem"].as_str().unwrap().contains("the last one stays in force"),
-            "{pins}"
-        );
+        assert!(pins["problem"].as_str().unwrap().contains("stays in effect"), "{pins}");
         assert_eq!(serving.get("/readyz").0, 200);
         fs::write(&file, &without).unwrap();
         until(|| kept_out(&serving).is_empty());
@@ -256,7 +253,7 @@ fn a_lock_that_is_gone_or_broken_stays_in_force() {
     assert_eq!(home.run(&["-c", "consort.toml", "reload", "--accept"]).code, 0);
     until(|| !denied(&serving));
     let (_, logged) = serving.end();
-    assert!(logged.contains("the lock stays as it was"), "{logged}");
+    assert!(logged.contains("the previous lock stays in effect"), "{logged}");
     assert!(logged.contains("lock: one: tool `search` is gone"), "{logged}");
 }
 
@@ -309,7 +306,7 @@ fn changed_tokens_count_without_a_signal_and_lost_ones_stay_good() {
     until(|| status(&serving, "another-token-of-the-owner") == 200);
     assert_eq!(status(&serving, &before), 401);
     let (_, logged) = serving.end();
-    assert!(logged.contains("tokens and secrets stay as they were"), "{logged}");
+    assert!(logged.contains("the previous tokens and secrets stay in effect"), "{logged}");
     assert!(!logged.contains(second) && !logged.contains(&before), "{logged}");
 }
 
@@ -396,7 +393,7 @@ fn a_gateway_that_does_not_run_is_not_reached() {
     home.write("consort.toml", &demo("one"));
     let ran = home.run(&["reload"]);
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.err.contains("no gateway runs with the config"), "{ran:?}");
+    assert!(ran.err.contains("no gateway is running with the config"), "{ran:?}");
     let mut serving = serve(&home);
     let record = home.path(&format!(".local/state/consort/running/{}.json", serving.child.id()));
     assert_eq!(fs::metadata(&record).unwrap().permissions().mode() & 0o777, 0o600);
@@ -417,14 +414,14 @@ fn a_gateway_without_the_admin_api_is_reloaded_by_a_signal_and_says_so() {
     let home = Home::new();
     home.write("consort.toml", &demo("one"));
     let serving = Serving::start(&home, &["-c", "consort.toml", "--no-ledger", "--no-console"]);
-    let signal = format!("`kill -HUP {}` has it re-read its files", serving.child.id());
-    let restart = "correct the file, or start the gateway again".to_owned();
+    let signal = format!("`kill -HUP {}` reloads its files", serving.child.id());
+    let restart = "correct the file, or restart the gateway".to_owned();
     for (flags, hint) in [(&[][..], &signal), (&["--dry-run"], &signal), (&["--accept"], &restart)]
     {
         let ran = home.run(&[&["-c", "consort.toml", "reload"], flags].concat());
         let command = [&["reload"], flags].concat().join(" ");
         assert_eq!(ran.code, 2, "{ran:?}");
-        assert!(ran.err.contains(&format!("`{command}` needs the admin API")), "{ran:?}");
+        assert!(ran.err.contains(&format!("`{command}` requires the admin API")), "{ran:?}");
         assert!(ran.err.contains("--no-console") && ran.err.contains(hint), "{ran:?}");
     }
     // A bad server is taken no differently.
@@ -432,7 +429,7 @@ fn a_gateway_without_the_admin_api_is_reloaded_by_a_signal_and_says_so() {
     serving.signal(Signal::HUP);
     until(|| serving.tools("/mcp").len() == 10);
     let (_, logged) = serving.end();
-    assert!(logged.contains("it is left out"), "{logged}");
+    assert!(logged.contains("it is omitted"), "{logged}");
 }
 
 #[test]
@@ -489,5 +486,5 @@ fn a_first_start_without_a_terminal_says_where_the_token_is_and_not_what_it_is()
     for text in [&told, &rest, &logged] {
         assert!(!text.contains(&token), "{text}");
     }
-    assert!(told.contains(&format!("token: as kept in {}", file.display())), "{told}");
+    assert!(told.contains(&format!("token: see {}", file.display())), "{told}");
 }

@@ -134,7 +134,7 @@ fn shows_the_way_in(options: &str, paths: &[&str]) {
             Ran::from(home.program("chromium", &words).stdin(Stdio::null()).output().unwrap()).out;
         // The page ran, asked the gateway under the prefix who is there, and shows the way in.
         assert!(seen.contains("type=\"password\""), "{path}: {seen}");
-        assert!(!seen.contains("cannot be reached"), "{path}: {seen}");
+        assert!(!seen.contains("cannot connect"), "{path}: {seen}");
     }
 }
 
@@ -164,7 +164,7 @@ fn a_wrong_prefix_or_proxy_is_a_mistake_in_the_config() {
         ("base_path = \"kept\"", "base_path"),
         ("trusted_proxies = [\"proxy.example\"]", "trusted_proxies"),
         ("metrics_listen = \"9090\"", "metrics_listen"),
-        ("proxy_headers = \"both\"", "use `x-forwarded` or `forwarded`"),
+        ("proxy_headers = \"both\"", "expected `x-forwarded` or `forwarded`"),
     ] {
         let home = Home::new();
         home.configure(&format!("[consort.serve]\n{options}\n"));

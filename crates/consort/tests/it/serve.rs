@@ -209,7 +209,7 @@ fn a_legacy_client_goes_on_after_a_restart_of_the_same_config_and_not_at_another
     let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(
-        refused.err.contains("holds no sealing key") && refused.err.contains("remove it"),
+        refused.err.contains("is not a sealing key") && refused.err.contains("delete it"),
         "{}",
         refused.err
     );
@@ -274,7 +274,7 @@ fn a_changed_config_is_in_force_at_once_and_a_broken_one_is_not() {
     assert_eq!(serving.tools("/mcp").len(), 10);
     let (code, logged) = serving.end();
     assert_eq!(code, 0);
-    assert!(logged.contains("the config stays as it was"), "{logged}");
+    assert!(logged.contains("the previous config stays in effect"), "{logged}");
     assert!(logged.contains("consort.toml:1:"), "{logged}");
 }
 

@@ -325,7 +325,7 @@ fn a_command_goes_on_without_its_ledger_and_says_so_once_unless_the_ledger_is_st
     let ran = home.run(&call);
     assert_eq!((ran.code, warnings(&ran)), (0, 1), "{}", ran.err);
     assert!(
-        ran.err.contains("warning: 1 calls or model requests are not in the ledger"),
+        ran.err.contains("warning: 1 calls or model requests were not recorded in the ledger"),
         "{}",
         ran.err
     );
@@ -344,7 +344,7 @@ fn a_command_goes_on_without_its_ledger_and_says_so_once_unless_the_ledger_is_st
     std::fs::write(home.path("mcp.json"), config.to_string()).unwrap();
     let ran = home.run(&call);
     assert_ne!(ran.code, 0);
-    assert!(!ran.out.contains('5') && ran.err.contains("the ledger cannot be written"), "{ran:?}");
+    assert!(!ran.out.contains('5') && ran.err.contains("cannot write to the ledger"), "{ran:?}");
     let ran = home.run(&["ask", "--agent", "helper", "go"]);
     assert_ne!(ran.code, 0, "{ran:?}");
 }

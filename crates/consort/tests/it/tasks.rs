@@ -86,12 +86,12 @@ fn mistakes_in_a_task_are_told_with_what_would_be_right() {
     [exit 2]
 
     $ consort run wrong.json
-    error: `wrong.json` is not a task: unknown field `descripton`, expected one of `id`, `task`, `type`, `description`, `prompt`, `tools`, `model`, `agent`, `session`, `instructions`, `attach`, `limits`, `output`, `input` at line 1 column 13
+    error: `wrong.json` is not a task file: unknown field `descripton`, expected one of `id`, `task`, `type`, `description`, `prompt`, `tools`, `model`, `agent`, `session`, `instructions`, `attach`, `limits`, `output`, `input` at line 1 column 13
     [exit 2]
 
     $ consort run empty.toml
     error: `empty.toml` has no prompt
-    hint: say it in `description`
+    hint: set it as `description`
     [exit 2]
 
     $ consort run none.toml
@@ -99,8 +99,8 @@ fn mistakes_in_a_task_are_told_with_what_would_be_right() {
     [exit 2]
 
     $ consort run task.toml
-    error: the task needs `topic`
-    hint: give it with --set topic=…
+    error: the task requires the input `topic`
+    hint: set it with --set topic=…
     [exit 2]
 
     $ consort run task.toml --set tropic=x
@@ -116,7 +116,7 @@ fn what_the_policy_denies_is_left_out_and_told() {
     home.configure("[consort.policy]\nrules = [{ tools = [\"get_weather\"], then = \"deny\" }]\n");
     let ran = home.run(&["run", "task.toml", "--set", "topic=agents", "--model", &model]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let warned = "warning: `get_weather` is left out: the policy does not allow it\n";
+    let warned = "warning: `get_weather` is omitted: the policy denies it\n";
     assert!(ran.err.starts_with(warned), "{}", ran.err);
 }
 
@@ -135,7 +135,7 @@ fn an_answer_that_has_not_the_form_the_task_wants_is_an_error() {
     let ran = run("three");
     assert_eq!((&*ran.out, ran.code), ("three\n", 1));
     assert!(
-        ran.err.contains("error: the answer is not what the task wants: it is not JSON"),
+        ran.err.contains("error: the answer does not match `output`: it is not JSON"),
         "{}",
         ran.err
     );
@@ -154,7 +154,7 @@ fn an_answer_without_the_form_gets_a_second_try() {
     ]));
     let ran = home.run(&["run", "task.json", "--no-store", "--model", &model]);
     assert_eq!((&*ran.out, ran.code), ("{\"count\": 3}\n", 0), "{}", ran.err);
-    assert!(ran.err.contains("does not have the form that is wanted"), "{}", ran.err);
+    assert!(ran.err.contains("does not match the requested schema"), "{}", ran.err);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn a_lock_is_written_when_the_person_at_the_terminal_agrees() {
     std::fs::write(home.path("consort.toml"), config).unwrap();
     for (answer, written, code) in [("n\r", false, 5), ("y\r", true, 0)] {
         let mut terminal = Terminal::start(&home, "lock");
-        terminal.until("Agree, and write consort.lock? [y/N]");
+        terminal.until("Approve and write consort.lock? [y/N]");
         terminal.type_in(answer.as_bytes());
         assert_eq!(terminal.end().1, code, "{answer}");
         assert_eq!(home.path("consort.lock").exists(), written, "{answer}");
@@ -181,7 +181,7 @@ fn a_conversation_is_removed_when_the_person_at_the_terminal_agrees() {
     for (answer, left, code) in [("n\r", 1, 5), ("y\r", 0, 0)] {
         let mut terminal = Terminal::start(&home, "conversations --folder kept delete last");
         terminal.until("0 messages  a talk");
-        terminal.until("Remove for good? [y/N]");
+        terminal.until("Delete permanently? [y/N]");
         terminal.type_in(answer.as_bytes());
         assert_eq!(terminal.end().1, code, "{answer}");
         assert_eq!(store.ids().unwrap().len(), left, "{answer}");

@@ -168,7 +168,7 @@ fn a_person_at_the_terminal_is_shown_all_of_it_and_asked_once() {
     });
     home.write(".mcp.json", &json!({ "mcpServers": { "demo": server } }).to_string());
     let mut terminal = Terminal::start_unnamed(&home, "tools --fresh");
-    let shown = terminal.until("Trust it, until it changes? [y/N]");
+    let shown = terminal.until("Trust it until it changes? [y/N]");
     let path = home.path(".mcp.json").canonicalize().unwrap();
     assert!(shown.contains(&format!("`{}` was found in this folder", path.display())), "{shown}");
     assert!(shown.contains(&format!("touch '\\''{}", canary.display())), "{shown}");
@@ -177,7 +177,7 @@ fn a_person_at_the_terminal_is_shown_all_of_it_and_asked_once() {
     terminal.type_in(b"n\r");
     assert_eq!((terminal.end().1, was_started(&home)), (5, false));
     let mut terminal = Terminal::start_unnamed(&home, "tools --fresh");
-    terminal.until("Trust it, until it changes? [y/N]");
+    terminal.until("Trust it until it changes? [y/N]");
     terminal.type_in(b"y\r");
     let (shown, code) = terminal.end();
     // `touch` is given the escape as a second file.
@@ -187,7 +187,7 @@ fn a_person_at_the_terminal_is_shown_all_of_it_and_asked_once() {
     home.write(".mcp.json", &json!({ "mcpServers": { "other": server } }).to_string());
     let mut terminal = Terminal::start_unnamed(&home, "tools --fresh");
     terminal.until("changed since you trusted it");
-    terminal.until("Trust it, until it changes? [y/N]");
+    terminal.until("Trust it until it changes? [y/N]");
     terminal.type_in(b"\x04");
     assert_eq!((terminal.end().1, was_started(&home)), (5, false));
 }
@@ -202,7 +202,7 @@ fn serve(home: &Home) -> Serving {
 fn until_refused(serving: &mut Serving) {
     let mut lines = BufReader::new(serving.child.stderr.as_mut().unwrap()).lines();
     let refused =
-        |line: String| line.contains("is not trusted") && line.contains("stays as it was");
+        |line: String| line.contains("is not trusted") && line.contains("stays in effect");
     assert!(lines.any(|line| refused(line.unwrap())));
 }
 

@@ -53,7 +53,7 @@ impl UnresolvedName {
                 let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
                 Some(format!("did you mean {}?", names.join(" or ")))
             }
-            Self::Ambiguous { .. } => Some("write it with its server".to_owned()),
+            Self::Ambiguous { .. } => Some("qualify it with its server: `server.name`".to_owned()),
         }
     }
 }
@@ -201,7 +201,7 @@ mod tests {
         for name in ["list", "mcp.list"] {
             let error = catalog.resolve(name).unwrap_err();
             assert_eq!(error.to_string(), format!("`{name}` is ambiguous: files.list, notes.list"));
-            assert_eq!(error.hint().as_deref(), Some("write it with its server"));
+            assert_eq!(error.hint().as_deref(), Some("qualify it with its server: `server.name`"));
         }
     }
 

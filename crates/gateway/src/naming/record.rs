@@ -43,19 +43,19 @@ pub fn read_names(file: &Path) -> io::Result<Vec<NameRecord>> {
     };
     let record = |(kind, server, original, name): &(PrimitiveKind, ServerId, String, String)| {
         let reason = if name == original {
-            "as its server calls it".to_owned()
+            "the server's own name".to_owned()
         } else if written.naming.starts_with("Template") {
-            "by the template of `naming`".to_owned()
+            "from the `naming` template".to_owned()
         } else {
             match taken(*kind, original) {
                 Some(other) if written.removed.contains_key(other) => {
                     format!("`{original}` is still reserved for `{other}`, which was removed")
                 }
-                Some(other) => format!("`{original}` was given to `{other}` first"),
+                Some(other) => format!("`{original}` was assigned to `{other}` first"),
                 None if name.contains(server.as_str()) => {
-                    format!("several servers had `{original}` when it was named")
+                    format!("several servers had `{original}` when the name was assigned")
                 }
-                None => "model providers do not take the name that its server gives it".to_owned(),
+                None => "model providers do not accept the server's own name".to_owned(),
             }
         };
         NameRecord {

@@ -42,7 +42,7 @@ impl OpenElicitations<'_> {
         let cancelled = |number: u64| {
             let mut params = ObjectWriter::new();
             params.raw("requestId", number.to_string().as_bytes());
-            params.text("reason", "no longer asked");
+            params.text("reason", "request cancelled");
             splice::notification("notifications/cancelled", Some(&params.finish()))
         };
         open.into_iter().map(cancelled).collect()

@@ -46,7 +46,7 @@ impl ModernRequest<'_> {
         if let Some(state) = request.params.get("requestState") {
             let invalid = |reason: String| RequestFailure::new(INVALID_PARAMS, reason);
             let state =
-                state.text().ok_or_else(|| invalid("`requestState` is no text".to_owned()))?;
+                state.text().ok_or_else(|| invalid("`requestState` is not a string".to_owned()))?;
             let bound = self.bound();
             let state =
                 suspended_calls::open(&self.gateway.seal, request.caller.id(), &bound, &state)
@@ -91,13 +91,13 @@ impl ModernRequest<'_> {
         let gone = |reason: &str| RequestFailure::new(INVALID_PARAMS, reason);
         let mut parked = match self.gateway.suspended.take(call, turn) {
             ResumedCall::Waiting(parked) => *parked,
-            ResumedCall::Running => return Err(gone("`requestState` was used already")),
+            ResumedCall::Running => return Err(gone("`requestState` was already used")),
             ResumedCall::Ended(Some(result)) => {
                 let result = Json::parse(result).expect("it was a result");
                 return Ok(RequestAnswer::result(&self.request.id, &result));
             }
             ResumedCall::Ended(None) | ResumedCall::Gone => {
-                return Err(gone("`requestState` belongs to a call that is over"));
+                return Err(gone("`requestState` belongs to a call that has ended"));
             }
         };
         let responses = self.request.params.get("inputResponses");
@@ -141,7 +141,7 @@ impl ModernRequest<'_> {
                         if ahead.is_none() {
                             return self.suspend(place, parked);
                         }
-                        parked.questions.refuse("the call went on without an answer");
+                        parked.questions.refuse("the call continued without a response");
                         continue;
                     }
                     if let Some(reply) = asked.reply {
@@ -205,8 +205,8 @@ impl ModernRequest<'_> {
         let requests = parked.questions.requests();
         let server = parked.server.clone();
         let kind = self.gateway.suspended.put(place, Box::new(parked)).map_err(|mut parked| {
-            parked.questions.refuse("too many calls wait for an answer");
-            RequestFailure::new(INTERNAL, "too many calls wait for an answer")
+            parked.questions.refuse("too many calls are waiting for a client response");
+            RequestFailure::new(INTERNAL, "too many calls are waiting for a client response")
         })?;
         Ok(RequestAnswer::result(
             &self.request.id,

@@ -220,7 +220,8 @@ async fn requests(
 ) -> Result<Option<Json>, RequestFailure> {
     let inputs = &store.inputs;
     let waiting = if asks {
-        let full = || RequestFailure::new(INTERNAL, "too many tasks wait for an answer");
+        let full =
+            || RequestFailure::new(INTERNAL, "too many tasks are waiting for a client response");
         inputs.get_or_begin(about).ok_or_else(full)?
     } else if let Some(waiting) = inputs.get(about) {
         waiting
@@ -245,7 +246,7 @@ pub(crate) async fn update(
 ) -> Result<Object, RequestFailure> {
     let responses = params.get("inputResponses").and_then(|responses| responses.to_object());
     let responses = responses.ok_or_else(|| {
-        RequestFailure::new(INVALID_PARAMS, "`inputResponses` is missing or no object")
+        RequestFailure::new(INVALID_PARAMS, "`inputResponses` is missing or not an object")
     })?;
     match store.inputs.get(about) {
         Some(waiting) => waiting.lock().await.questions.answer(&responses),

@@ -192,7 +192,10 @@ async fn asked_by_name(peer: &Peer, tool: &str, arguments: &Value, name: &str) -
         let requests = end["result"]["inputRequests"].as_object().unwrap();
         let (key, request) = requests.iter().next().unwrap();
         let message = request["params"]["message"].as_str().unwrap();
-        assert_eq!((requests.len(), message), (1, &*format!("`r` asks: Are you {name}?")));
+        assert_eq!(
+            (requests.len(), message),
+            (1, &*format!("`r` requests input: Are you {name}?"))
+        );
         let answer = json!({ "action": "accept", "content": { "value": name } });
         let again = json!({
             "name": tool, "arguments": arguments, "inputResponses": { key: answer },

@@ -138,7 +138,7 @@ async fn a_site_is_behind_the_same_door() {
 
     let answer = asked(&served, "GET /site/a HTTP/1.1\r\nHost: localhost", "").await;
     let (status, body) = status_and_body(&answer);
-    assert!(status == "401" && body.starts_with("{\"no\":\"the token is missing"), "{answer}");
+    assert!(status == "401" && body.starts_with("{\"no\":\"missing or invalid token"), "{answer}");
     assert!(answer.contains("www-authenticate: Bearer"), "{answer}");
 
     let answer = asked(&served, "GET /site/a HTTP/1.1\r\nHost: evil.example", "").await;
@@ -146,7 +146,7 @@ async fn a_site_is_behind_the_same_door() {
 
     let long = "x".repeat(65);
     let answer = asked(&served, &format!("POST /site/a HTTP/1.1\r\n{host}"), &long).await;
-    assert_eq!(status_and_body(&answer), ("413", "{\"no\":\"the message is too large\"}"));
+    assert_eq!(status_and_body(&answer), ("413", "{\"no\":\"the request body is too large\"}"));
 
     let answer = asked(&served, &format!("GET /elsewhere HTTP/1.1\r\n{host}"), "").await;
     assert_eq!(status_and_body(&answer).0, "404");

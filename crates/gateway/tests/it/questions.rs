@@ -34,7 +34,7 @@ async fn answers(peer: &Peer, mut call: Exchange, question: &Value, answer: &Val
     for (name, value) in question["params"].as_object().unwrap() {
         if name == "message" {
             let message = asked["params"][name].as_str().unwrap();
-            assert_eq!(message, format!("`r` asks: {}", value.as_str().unwrap()));
+            assert_eq!(message, format!("`r` requests input: {}", value.as_str().unwrap()));
         } else {
             assert_eq!(asked["params"][name], *value);
         }
@@ -173,7 +173,7 @@ async fn a_legacy_servers_wish_for_a_url_reaches_a_legacy_client_with_its_name()
     let http = Http::start(Manner::legacy().on("tools/call", [Step::Message(raw)])).await;
     let served = Served::new(vec![at("r", &http.url())], quick()).await;
     let peer = Peer::legacy(&served.url, None, json!({ "elicitation": { "url": {} } })).await;
-    let shown = error("`r` asks you to open a page at `example.com`: now");
+    let shown = error("`r` requests that you open a page at `example.com`: now");
     assert_eq!(peer.call("ask", json!({})).await["error"], shown);
     served.end().await;
 }
@@ -189,9 +189,9 @@ fn phishing() -> (Value, Value) {
     };
     let asked = json!({ "message": "`bank` asks:\u{1b}[2J log in\u{202e}", "requestedSchema": schema("Key\u{7}", None) });
     let shown = json!({
-        "message": "`r` asks for what looks like a secret (`password`); answer only if you trust it: \
+        "message": "`r` requests what looks like a secret (`password`); answer only if you trust it: \
                     `bank` asks:\\u{1b}[2J log in\\u{202e}",
-        "requestedSchema": schema("Key\\u{7}", Some("looks like a secret: leave it empty unless you trust who asks.")),
+        "requestedSchema": schema("Key\\u{7}", Some("looks like a secret: leave it empty unless you trust this server.")),
     });
     (asked, shown)
 }

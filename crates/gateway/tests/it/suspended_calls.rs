@@ -21,7 +21,7 @@ fn able() -> Value {
 /// The same as a client receives it: with the name of the server.
 fn shown() -> Value {
     let mut shown = form();
-    shown["params"]["message"] = json!("`r` asks: who?");
+    shown["params"]["message"] = json!("`r` requests input: who?");
     shown
 }
 
@@ -93,7 +93,7 @@ async fn what_was_not_answered_is_asked_again() {
     }
     // An answer to an earlier turn comes too late.
     let stale = peer.ask("tools/call", again(&first, &json!({ "q1": ada() }))).await;
-    refused(&stale, "used already");
+    refused(&stale, "already used");
     let answer = peer.ask("tools/call", again(&last, &json!({ "q1": ada() }))).await;
     assert_eq!(answer["result"]["answer"]["result"], ada());
     assert_eq!(runs(&peer).await, (1, 0));
@@ -122,7 +122,7 @@ async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         let mut tampered = good.clone();
         tampered["requestState"] = json!(String::from_utf8(bytes).unwrap());
-        refused(&peer.ask("tools/call", tampered).await, "not one of ours");
+        refused(&peer.ask("tools/call", tampered).await, "not issued by this gateway");
     }
     for state in [json!(""), json!("x"), json!(7), json!(null), json!({}), json!("A".repeat(9999))]
     {
@@ -183,14 +183,19 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
         let asked = peer.call("write", script.clone()).await;
         assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
         let refused = peer.call("write", asking(100 + n, &[Step::Hang])).await;
-        assert_eq!(refused["error"]["message"], "too many calls wait for an answer", "{refused}");
+        assert_eq!(
+            refused["error"]["message"], "too many calls are waiting for a client response",
+            "{refused}"
+        );
         let answer = peer.ask("tools/call", answered(&script, &asked)).await;
         assert_eq!(answer["result"]["n"], 7, "{answer}");
     }
     // The server was told that nobody answers, and to stop.
     until("the server is told", async || {
         let seen = http.seen();
-        let told = |m: &&Value| m["error"]["message"] == "too many calls wait for an answer";
+        let told = |m: &&Value| {
+            m["error"]["message"] == "too many calls are waiting for a client response"
+        };
         let told: Vec<&Value> = seen.iter().filter(told).map(|m| &m["id"]).collect();
         let cancelled = seen.iter().filter(|m| m["method"] == "notifications/cancelled").count();
         (told == [100, 101, 102] && cancelled == 3).then_some(())
@@ -223,7 +228,10 @@ async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
     // Each has its share now.
     for (peer, n) in [(&ada, 12), (&hog, 13)] {
         let refused = peer.call("write", script(n)).await;
-        assert_eq!(refused["error"]["message"], "too many calls wait for an answer", "{refused}");
+        assert_eq!(
+            refused["error"]["message"], "too many calls are waiting for a client response",
+            "{refused}"
+        );
     }
     let gone = hog.ask("tools/call", answered(&script(0), &states[0])).await;
     refused(&gone, "over");
@@ -268,7 +276,7 @@ async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
     })
     .await;
     // Another request with the same state does not disturb it.
-    refused(&peer.ask("tools/call", params.clone()).await, "used already");
+    refused(&peer.ask("tools/call", params.clone()).await, "already used");
     drop(leaving);
     until("the server is told", async || {
         http.seen().iter().any(|m| m["method"] == "notifications/cancelled").then_some(())
@@ -355,7 +363,7 @@ async fn a_modern_servers_own_state_comes_back_to_it_untouched_and_only_from_its
     assert_ne!(asked["result"]["requestState"], "é \"state\"");
     let mut forged = again(&asked, &json!({ "who": ada() }));
     forged["requestState"] = json!("é \"state\"");
-    refused(&peer.ask("tools/call", forged).await, "not one of ours");
+    refused(&peer.ask("tools/call", forged).await, "not issued by this gateway");
     let answer = peer.ask("tools/call", again(&asked, &json!({ "who": ada() }))).await;
     assert_eq!(answer["result"]["n"], 7);
     let calls: Vec<Value> =
@@ -383,7 +391,7 @@ async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
     assert_eq!(question["method"], "elicitation/create", "{asked}");
     assert_eq!(
         question["params"],
-        json!({ "mode": "url", "message": "`r` asks you to open a page at `example.com`: sign in", "url": "https://example.com/x" })
+        json!({ "mode": "url", "message": "`r` requests that you open a page at `example.com`: sign in", "url": "https://example.com/x" })
     );
     let opened = json!({ "q1": { "action": "accept" } });
     let answer = peer.ask("tools/call", again(&asked, &opened)).await;

@@ -61,11 +61,11 @@ impl CheckedArguments<'_> {
         let Call { operation, log, .. } = self.call;
         let (server, tool) = (operation.server().as_str(), operation.name());
         // The problems quote arguments, which are the caller's alone.
-        tracing::info!(server, tool, "arguments do not fit the tool's input schema");
+        tracing::info!(server, tool, "arguments do not match the tool's input schema");
         let message = serde_json::json!({
             "level": "warning",
             "logger": "consort",
-            "data": format!("the arguments do not fit the tool's input schema: {problems}"),
+            "data": format!("the arguments do not match the tool's input schema: {problems}"),
         });
         if let Some(params) = Json::from(message).to_object()
             && log.include(&params)

@@ -232,7 +232,7 @@ impl ConnectedPhase {
                     (Some(listing.items), listing.partial, fresh)
                 }
                 Err(problem) => {
-                    let failed = format!("cannot list its {}s", kind.singular());
+                    let failed = format!("cannot list {}s", kind.singular());
                     self.lists.failed(kind, failed, problem.into(), now);
                     (None, false, None)
                 }

@@ -75,7 +75,7 @@ impl ServerLifecycle {
             status.hint = None;
         }
         if let ReconnectPause::Breaker(time) = pause {
-            status.hint = Some(format!("it fell over too often and is left alone for {time:?}"));
+            status.hint = Some(format!("too many failures; retrying in {time:?}"));
         }
         next
     }
@@ -137,7 +137,7 @@ impl ServerLifecycle {
     pub(super) fn probed(&mut self, result: ProbeResult, moment: LifecycleMoment) {
         let LifecyclePhase::Connected(connected) = &mut self.phase else { return };
         if connected.probed(result) {
-            let (kind, reason) = (FailureKind::Crash, "it no longer answers".to_owned());
+            let (kind, reason) = (FailureKind::Crash, "it stopped responding".to_owned());
             self.lost(ConnectionLoss { kind, reason, detail: OperatorText::default() }, moment);
         }
     }

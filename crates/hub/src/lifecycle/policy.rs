@@ -86,7 +86,7 @@ impl LifecyclePolicy {
     pub(super) fn slow_start_hint(&self) -> Option<String> {
         let (installer, limit) = (self.installer.as_ref()?, self.handshake);
         Some(format!(
-            "`{installer}` may be fetching the package; waiting up to {limit:?} (`timeout.install`)"
+            "`{installer}` may be downloading the package; waiting up to {limit:?} (`timeout.install`)"
         ))
     }
 }

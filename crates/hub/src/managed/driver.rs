@@ -57,7 +57,7 @@ impl ServerDriver {
             let managed = Arc::clone(&managed);
             LatestWriter::new(tasks, move |memory| {
                 if let Err(error) = stored.save(&managed.settings, &memory) {
-                    tracing::warn!(server = %managed.id, %error, "what it offers could not be kept");
+                    tracing::warn!(server = %managed.id, %error, "cannot store the server's catalog");
                 }
             })
         });
@@ -167,7 +167,7 @@ impl ServerDriver {
                 tracing::info!(server = %managed.id, reason, ?pause, "server is down");
             }
             LifecycleAction::RecordSlowStart(hint) => {
-                tracing::info!(server = %managed.id, hint, "server takes long to start");
+                tracing::info!(server = %managed.id, hint, "server is slow to start");
             }
             LifecycleAction::PublishStatus => {
                 managed.publish(self.lifecycle.snapshot());

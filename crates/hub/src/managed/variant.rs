@@ -135,7 +135,8 @@ impl ManagedServer {
         let upstream = match self.upstream_for(&party).await {
             Ok(upstream) => upstream,
             Err(error) => {
-                tracing::info!(server = %self.id, %error, "lists for other capabilities not read");
+                tracing::info!(server = %self.id, %error, "listings for other client capabilities could not \
+                    be read");
                 return None;
             }
         };
@@ -214,7 +215,8 @@ impl ManagedServer {
                     lists.offer.lists.insert(kind, items.collect());
                 }
                 Err(error) => {
-                    tracing::info!(server = %self.id, %error, "lists for other capabilities not read");
+                    tracing::info!(server = %self.id, %error, "listings for other client capabilities could \
+                        not be read");
                     return None;
                 }
             }

@@ -73,7 +73,7 @@ impl<'a> SchemaMeasure<'a> {
             let deepest = self.limits.depth;
             if depth > deepest {
                 return Err(UnusableSchema(format!(
-                    "its schema nests deeper than {deepest} levels"
+                    "the schema is nested deeper than {deepest} levels"
                 )));
             }
             if seen.insert((std::ptr::from_ref(part), members)) {
@@ -97,15 +97,13 @@ impl<'a> SchemaMeasure<'a> {
         let most = self.limits.subschemas;
         if self.parts > most {
             return Err(UnusableSchema(format!(
-                "its schema has more than {most} parts, counting references"
+                "the schema has more than {most} subschemas, counting references"
             )));
         }
         // References within it would mean its own parts, not those of the whole.
         let is_root = std::ptr::eq(part, self.root);
         if !is_root && part.get(self.address).is_some_and(Value::is_string) {
-            return Err(UnusableSchema(
-                "a part of its schema has an address of its own".to_owned(),
-            ));
+            return Err(UnusableSchema("a subschema has its own `$id`".to_owned()));
         }
         match (part, members) {
             (Value::Object(schemas), MemberMeaning::Names) => {
@@ -156,19 +154,21 @@ impl<'a> SchemaMeasure<'a> {
         }
         let SchemaLimits { patterns, pattern_states, schema_states, .. } = *self.limits;
         if self.patterns.len() >= patterns {
-            return Err(UnusableSchema(format!("its schema has more than {patterns} patterns")));
+            return Err(UnusableSchema(format!(
+                "the schema has more than {patterns} regular expressions"
+            )));
         }
         let states = states(pattern, pattern_states);
         if states > pattern_states {
             let shown: String = pattern.chars().take(80).collect();
             return Err(UnusableSchema(format!(
-                "its pattern `{shown}` has more than {pattern_states} states"
+                "the regular expression `{shown}` has more than {pattern_states} states"
             )));
         }
         self.states += states;
         if self.states > schema_states {
             return Err(UnusableSchema(format!(
-                "its patterns have more than {schema_states} states"
+                "the regular expressions have more than {schema_states} states"
             )));
         }
         self.patterns.insert(pattern.to_owned(), states);
@@ -180,11 +180,12 @@ impl<'a> SchemaMeasure<'a> {
         let Value::Object(members) = part else { return Ok(0) };
         let place: *const Value = part;
         if let Some(&cost) = self.costs.get(&place) {
-            let circle = || UnusableSchema("it refers to itself for the same value".to_owned());
+            let circle =
+                || UnusableSchema("the schema refers to itself for the same value".to_owned());
             return cost.ok_or_else(circle);
         }
         if depth > self.limits.chain {
-            return Err(UnusableSchema("its references go too deep".to_owned()));
+            return Err(UnusableSchema("the references are nested too deeply".to_owned()));
         }
         self.costs.insert(place, None);
         let mut cost = 1usize;
@@ -285,7 +286,7 @@ impl<'a> SchemaMeasure<'a> {
         let path = reference.strip_prefix('#').filter(|path| !path.contains('%'));
         path.and_then(|path| self.root.pointer(path)).ok_or_else(|| {
             let shown: String = reference.chars().take(80).collect();
-            UnusableSchema(format!("it refers to `{shown}`, which is no path to a part of it"))
+            UnusableSchema(format!("the reference `{shown}` does not point into the schema"))
         })
     }
 }

@@ -118,7 +118,7 @@ impl SchemaCompilation {
         let checker = match made {
             Ok(Ok(checker)) => Some(Arc::new(checker)),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a schema cannot be used");
+                tracing::debug!(%error, "a tool's input schema cannot be used");
                 None
             }
             Err(_) => None,

@@ -142,7 +142,7 @@ fn patterns_are_refused_by_their_states_before_they_are_compiled() {
     let error = refused(patterned(many(r"\p{L}{90}")));
     assert!(error.contains("has more than 25000 states"), "{error}");
     let error = refused(patterned(many(r"\p{L}{20}")));
-    assert!(error.contains("its patterns have more than 50000 states"), "{error}");
+    assert!(error.contains("the regular expressions have more than 50000 states"), "{error}");
     let error = refused(patterned(many("a")));
     assert!(error.contains("more than 256 patterns"), "{error}");
     for pattern in [

@@ -61,7 +61,7 @@ async fn arguments_are_checked_by_one_rule_for_every_caller() {
                 }
                 _ => assert!(matches!(error, CallError::Execution { .. }), "{error}"),
             }
-            let told = format!("the arguments do not fit the tool's input schema: {problem}");
+            let told = format!("the arguments do not match the tool's input schema: {problem}");
             let expected = (validate == ArgumentCheck::Warn).then_some(told);
             assert_eq!(logs, Vec::from_iter(expected), "{validate:?}");
         }
@@ -107,7 +107,7 @@ async fn a_limit_that_runs_out_says_which_and_what_is_known() {
     let hub = start(vec![rogue("a", &Manner::legacy())]);
     ready(&hub, "a").await;
     let error = write(&hub, "a", &[Step::Hang]).await.unwrap_err();
-    assert_eq!(error.to_string(), "MCP tool timed out: nothing from `a` for 800ms");
+    assert_eq!(error.to_string(), "MCP tool timed out: no message from `a` for 800ms");
     assert_eq!(error.repeat(), RepeatSafety::Unsafe);
     hub.drain().await;
 }

@@ -69,8 +69,7 @@ async fn one_broken_server_delays_nobody_and_empties_nothing() {
     assert_eq!(status(&hub, "silent").state, ManagedState::Connecting);
     let dead = until(&hub, "dead", |status| status.state == ManagedState::Failed).await;
     let error = dead.error.as_deref().unwrap();
-    let begins =
-        "the server went away during the handshake: the process ended (exit status: 3, incident ";
+    let begins = "the connection closed during the MCP handshake: the process exited (exit status: 3, incident ";
     assert!(error.starts_with(begins) && error.ends_with(')'), "{error}");
     assert_eq!(dead.reason_for_operator(), Some(format!("{error}: no licence")));
     let missing = until(&hub, "missing", |status| status.state == ManagedState::Failed).await;
@@ -162,7 +161,7 @@ async fn what_a_server_writes_to_its_standard_error_reaches_the_operator_and_no_
     let incident = error.to_string();
     let incident = incident.split("incident ").nth(1).unwrap().split(')').next().unwrap();
     let kept = hub.stderr(&id("a")).for_operator().to_owned();
-    assert!(kept.starts_with("of ada\n[the process ended (exit status: 9, incident "), "{kept}");
+    assert!(kept.starts_with("of ada\n[the process exited (exit status: 9, incident "), "{kept}");
     assert!(kept.contains(incident), "{kept}");
     // One failed handshake is everybody's answer.
     for name in ["down", "rude"] {
@@ -232,7 +231,7 @@ async fn a_server_that_keeps_falling_over_is_left_alone() {
         status.hint.as_deref().is_some_and(|hint| hint.contains("too often"))
     })
     .await;
-    assert_eq!(open.hint.as_deref(), Some("it fell over too often and is left alone for 30s"));
+    assert_eq!(open.hint.as_deref(), Some("too many failures; retrying in 30s"));
     let begun = Instant::now();
     let error = hub.client(&id("a")).await.unwrap_err();
     assert!(matches!(error, CallError::Connection { .. }), "{error}");
@@ -263,7 +262,7 @@ async fn a_list_that_does_not_end_leaves_the_last_good_one_on_offer() {
     let degraded = until(&hub, "a", |status| status.state == ManagedState::Degraded).await;
     assert_eq!(
         degraded.reason_for_operator().as_deref(),
-        Some("cannot list its tools: the server's list makes no sense: its pages go in circles")
+        Some("cannot list tools: the server's listing is invalid: its pages repeat a cursor")
     );
     assert_eq!(tools(&hub), ["a.good"]);
     assert!(call(&hub, "a.good", json!({})).await.is_ok(), "it still works");
@@ -385,7 +384,7 @@ async fn a_server_that_wants_credentials_says_so() {
     .await;
     let hub = start(vec![rogue_http("a", &http)]);
     let status = until(&hub, "a", |status| status.state == ManagedState::NeedsAuth).await;
-    assert_eq!(status.error.as_deref(), Some("the server asks for authorization (HTTP 401)"));
+    assert_eq!(status.error.as_deref(), Some("the server requires authorization (HTTP 401)"));
     hub.drain().await;
 }
 

@@ -8,8 +8,8 @@ use super::keyword::{KeywordValue, TYPES};
 use super::loss::{LossKind, LossLog, SchemaPointer};
 use super::{ToolDialect, reference};
 
-const MALFORMED: &str = "JSON Schema has something else there";
-const OLD: &str = "an old draft wrote it so";
+const MALFORMED: &str = "not valid JSON Schema";
+const OLD: &str = "syntax of an older JSON Schema draft";
 
 /// Returns an upper bound of the number of schemas within one: each has braces.
 pub(super) fn schemas(schema: &Value) -> usize {
@@ -44,8 +44,8 @@ pub(super) fn clean_up(schema: Value, dialect: ToolDialect, losses: &mut LossLog
         && let Some(root) = schema.as_object_mut()
         && !root.contains_key("properties")
     {
-        let what = "`properties` without any added";
-        losses.record(LossKind::Rewritten, &at, what, "OpenAI wants it at the root");
+        let what = "empty `properties` added";
+        losses.record(LossKind::Rewritten, &at, what, "OpenAI requires it at the root");
         root.insert("properties".to_owned(), json!({}));
     }
     schema
@@ -61,8 +61,8 @@ impl SchemaCleanup<'_> {
         match schema {
             Value::Object(map) => Value::Object(self.map(map, at)),
             Value::Bool(anything) if self.dialect.is_openai() => {
-                let what = "`true` or `false` as a schema written as an object";
-                self.losses.record(LossKind::Rewritten, at, what, "OpenAI takes no other");
+                let what = "boolean schema written as an object";
+                self.losses.record(LossKind::Rewritten, at, what, "OpenAI accepts only objects");
                 if anything { json!({}) } else { json!({ "not": {} }) }
             }
             schema => schema,
@@ -85,7 +85,7 @@ impl SchemaCleanup<'_> {
             }
             if !shape.fits(&value) {
                 // An empty list of alternatives or types says nothing that anybody could mean.
-                self.losses.record(LossKind::Widened, at, format!("`{key}` left out"), MALFORMED);
+                self.losses.record(LossKind::Widened, at, format!("`{key}` omitted"), MALFORMED);
                 continue;
             }
             let value = match (shape, value) {
@@ -104,8 +104,8 @@ impl SchemaCleanup<'_> {
             tidy.insert(key, value);
         }
         if self.dialect.is_openai() && may_be(&tidy, "array") && !tidy.contains_key("items") {
-            let why = "OpenAI wants it for every array";
-            self.losses.record(LossKind::Rewritten, at, "`items` of any kind added", why);
+            let why = "OpenAI requires it for every array";
+            self.losses.record(LossKind::Rewritten, at, "`items` of any type added", why);
             tidy.insert("items".to_owned(), json!({}));
         }
         tidy
@@ -117,7 +117,7 @@ impl SchemaCleanup<'_> {
         let distinct: Vec<Value> =
             list.into_iter().filter(|item| seen.insert(item.to_string())).collect();
         if distinct.len() < count {
-            self.losses.record(LossKind::Rewritten, at, "each said once", MALFORMED);
+            self.losses.record(LossKind::Rewritten, at, "duplicates removed", MALFORMED);
         }
         Value::Array(distinct)
     }
@@ -130,7 +130,7 @@ impl SchemaCleanup<'_> {
                 let value = self.schema(value, &here);
                 tidy.insert(name, value);
             } else {
-                self.losses.record(LossKind::Replaced, &here, "written as anything", MALFORMED);
+                self.losses.record(LossKind::Replaced, &here, "written as any value", MALFORMED);
                 tidy.insert(name, json!({}));
             }
         }
@@ -166,7 +166,7 @@ impl SchemaCleanup<'_> {
         self.losses.record(
             LossKind::Rewritten,
             at,
-            "a list in `items` written as `prefixItems`",
+            "array in `items` written as `prefixItems`",
             OLD,
         );
         map.insert("items".to_owned(), rest);
@@ -184,8 +184,8 @@ impl SchemaCleanup<'_> {
             properties.keys().filter(|key| !is_key(key)).cloned().collect();
         for key in &illegal {
             properties.remove(key);
-            let why = "Anthropic takes 1 to 64 letters, digits, `_`, `.` and `-`";
-            let what = "property left out";
+            let why = "Anthropic accepts 1 to 64 letters, digits, `_`, `.` and `-`";
+            let what = "property omitted";
             self.losses.record(LossKind::Narrowed, &at.key("properties").key(key), what, why);
         }
         if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
@@ -228,11 +228,11 @@ impl ReferenceCleanup<'_> {
             && reference::target(self.root, leads).is_none()
         {
             let why = if leads.starts_with('#') {
-                "it leads nowhere"
+                "unresolved reference"
             } else {
-                "it leads out of the schema, and nothing is fetched"
+                "external references are not fetched"
             };
-            self.losses.record(LossKind::Replaced, at, "`$ref` left out", why);
+            self.losses.record(LossKind::Replaced, at, "`$ref` omitted", why);
             map.remove("$ref");
         }
         for (key, value) in map.iter_mut() {

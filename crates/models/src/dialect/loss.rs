@@ -104,7 +104,7 @@ impl LossLog {
                 pointer: String::new(),
                 kind: LossKind::Widened,
                 description: format!("{} more changes", self.unreported),
-                reason: "only the first are told one by one",
+                reason: "only the first changes are reported individually",
             });
         }
         self.reported

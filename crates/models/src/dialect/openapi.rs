@@ -20,9 +20,9 @@ const LARGEST: usize = 512 * 1024;
 const ONE: usize = 64;
 const ANY: usize = 256;
 
-const NO_REFERENCES: &str = "Gemini takes no references";
-const ONE_TYPE: &str = "Gemini takes one type";
-const UNKNOWN: &str = "Gemini does not take it";
+const NO_REFERENCES: &str = "Gemini does not support references";
+const ONE_TYPE: &str = "Gemini accepts one type";
+const UNKNOWN: &str = "not supported by Gemini";
 
 /// Keywords omitted without a report: meaningless to a model, or handled elsewhere.
 const SILENT: [&str; 8] =
@@ -47,8 +47,8 @@ impl OpenApiWalk<'_> {
     fn schema(&mut self, schema: &Value, at: &SchemaPointer<'_>, depth: usize) -> Value {
         let Value::Object(map) = schema else { return self.anything() };
         if depth > DEPTH || self.bytes < ONE {
-            let why = "the schema is too deep or too large when it is written out";
-            self.losses.record(LossKind::Replaced, at, "written as anything", why);
+            let why = "the schema is too deep or too large with its references inlined";
+            self.losses.record(LossKind::Replaced, at, "written as any value", why);
             return json!({ "type": "string" });
         }
         self.bytes -= ONE;
@@ -77,7 +77,7 @@ impl OpenApiWalk<'_> {
         let target = reference::target(self.root, leads);
         let mut written = match target {
             Some(_) if self.open.iter().any(|open| open == leads) => {
-                let what = format!("`{leads}` within itself written as any object");
+                let what = format!("recursive `{leads}` written as any object");
                 self.losses.record(LossKind::Replaced, at, what, NO_REFERENCES);
                 json!({ "type": "object" })
             }
@@ -85,7 +85,7 @@ impl OpenApiWalk<'_> {
                 self.losses.record(
                     LossKind::Rewritten,
                     at,
-                    format!("`{leads}` written out"),
+                    format!("`{leads}` inlined"),
                     NO_REFERENCES,
                 );
                 self.open.push(leads.to_owned());
@@ -104,7 +104,7 @@ impl OpenApiWalk<'_> {
                     self.losses.record(
                         LossKind::Widened,
                         at,
-                        format!("`{key}` beside `$ref` left out"),
+                        format!("`{key}` next to `$ref` omitted"),
                         NO_REFERENCES,
                     );
                 }
@@ -127,12 +127,12 @@ impl OpenApiWalk<'_> {
             let count = parts.len();
             parts.retain(|part| leads(part).is_none_or(|leads| !self.open.contains(&leads)));
             if parts.len() < count {
-                let what = format!("in `{key}`, what it is itself within left out");
+                let what = format!("recursive alternative in `{key}` omitted");
                 self.losses.record(LossKind::Replaced, at, what, NO_REFERENCES);
             }
             self.open.extend(parts.iter().filter_map(leads));
         }
-        let why = "Gemini takes no schemas combined with others";
+        let why = "Gemini does not support combined schemas";
         let mut combination = SchemaCombination::new(self.root, self.bytes);
         let map = combination.plain(map, at, why, self.losses);
         self.bytes = combination.bytes;
@@ -158,8 +158,8 @@ impl OpenApiWalk<'_> {
         let others: Vec<&String> =
             map.keys().filter(|other| *other != key && says_more(other)).collect();
         if !others.is_empty() || map.contains_key("type") {
-            let what = format!("`{key}` beside other keywords left out");
-            self.losses.record(LossKind::Widened, at, what, "Gemini takes `anyOf` alone");
+            let what = format!("`{key}` next to other keywords omitted");
+            self.losses.record(LossKind::Widened, at, what, "Gemini accepts `anyOf` only alone");
             let rest = map.iter().filter(|(other, _)| *other != key);
             let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
             return self.schema(&Value::Object(rest), at, depth + 1);

@@ -64,14 +64,14 @@ pub(super) fn strict(
             let first = reasons.first().map(ToString::to_string).unwrap_or_default();
             let more = reasons.len() - 1;
             let what = match more {
-                0 => format!("`strict` left out ({first})"),
-                _ => format!("`strict` left out ({first}; and {more} more)"),
+                0 => format!("`strict` omitted ({first})"),
+                _ => format!("`strict` omitted ({first}; and {more} more)"),
             };
             losses.record(
                 LossKind::OptionDropped,
                 &SchemaPointer::root(),
                 what,
-                "the schema does not qualify for it",
+                "the schema does not meet its requirements",
             );
             not
         }
@@ -121,12 +121,12 @@ fn add(into: &mut Map<String, Value>, key: String, value: Value, losses: &mut Lo
         return;
     }
     if RESERVED_MEMBERS.contains(&&*key) && key != "strict" || key == "function" {
-        let what = format!("the option `{key}` left out");
+        let what = format!("option `{key}` omitted");
         losses.record(
             LossKind::OptionDropped,
             &SchemaPointer::root(),
             what,
-            "the definition itself says it",
+            "already set in the definition",
         );
         return;
     }
@@ -155,7 +155,7 @@ fn options(tool: &Tool, dialect: ToolDialect, losses: &mut LossLog) -> Option<Ma
     let json = all.to_object()?.get(provider)?;
     let options = (json.as_bytes().len() <= MAX_OPTION_BYTES).then(|| json.read().ok()).flatten();
     if options.is_none() {
-        let what = format!("options for `{provider}` left out");
+        let what = format!("options for `{provider}` omitted");
         let why = "they must be an object of at most 16 KiB";
         losses.record(LossKind::OptionDropped, &SchemaPointer::root(), what, why);
     }

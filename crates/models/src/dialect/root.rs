@@ -13,25 +13,25 @@ const PARTS: usize = 256;
 /// The most nested combinations that are merged; a schema may be an alternative to itself.
 const WITHIN: usize = 4;
 
-const ROOT_REASON: &str = "the root is one plain object there";
+const ROOT_REASON: &str = "the provider requires a plain object at the root";
 
 /// The whole schema with a plain object at its root.
 pub(super) fn object(schema: &Value, dialect: ToolDialect, losses: &mut LossLog) -> Value {
     let at = SchemaPointer::root();
     let Value::Object(map) = schema else {
-        losses.record(LossKind::Rewritten, &at, "anything written as an object", ROOT_REASON);
+        losses.record(LossKind::Rewritten, &at, "any value written as an object", ROOT_REASON);
         return json!({ "type": "object" });
     };
     let mut bytes = 4 * LARGEST;
     let mut map = match reference::resolve(schema, map, &mut bytes) {
         Some(found) => {
             if map.contains_key("$ref") {
-                losses.record(LossKind::Rewritten, &at, "`$ref` written out", ROOT_REASON);
+                losses.record(LossKind::Rewritten, &at, "`$ref` inlined", ROOT_REASON);
             }
             found
         }
         None => {
-            losses.record(LossKind::Replaced, &at, "`$ref` left out", "it leads nowhere");
+            losses.record(LossKind::Replaced, &at, "`$ref` omitted", "unresolved reference");
             map.iter().filter(|(key, _)| *key != "$ref").map(clone_member).collect()
         }
     };
@@ -47,7 +47,7 @@ pub(super) fn object(schema: &Value, dialect: ToolDialect, losses: &mut LossLog)
     if dialect.is_openai() {
         for key in ["not", "enum", "const"] {
             if map.remove(key).is_some() {
-                losses.record(LossKind::Widened, &at, format!("`{key}` left out"), ROOT_REASON);
+                losses.record(LossKind::Widened, &at, format!("`{key}` omitted"), ROOT_REASON);
             }
         }
     }
@@ -85,7 +85,7 @@ impl<'a> SchemaCombination<'a> {
             let mut parts = self.parts(map.remove(key).unwrap_or_default(), &at.key(key), losses);
             if key == "allOf" {
                 if conjunction(&mut map, parts) {
-                    losses.record(LossKind::Widened, at, "`allOf` merged, not wholly", why);
+                    losses.record(LossKind::Widened, at, "`allOf` partially merged", why);
                 } else {
                     losses.record(LossKind::Rewritten, at, "`allOf` merged", why);
                 }
@@ -109,7 +109,7 @@ impl<'a> SchemaCombination<'a> {
             if parts.len() > 1 {
                 union(&mut map, &parts);
             }
-            let what = format!("`{key}` of {count} merged: what goes together is no longer said");
+            let what = format!("`{key}` of {count} merged: the combinations are lost");
             losses.record(LossKind::Widened, at, what, why);
         }
         map
@@ -138,8 +138,8 @@ impl<'a> SchemaCombination<'a> {
                 None => losses.record(
                     LossKind::Replaced,
                     &at.item(item),
-                    "left out",
-                    "it is no schema, leads nowhere, or is one too many",
+                    "omitted",
+                    "it is not a schema, an unresolved reference, or beyond the limit",
                 ),
             }
         }

@@ -82,7 +82,7 @@ pub fn qualifies_for_strict(schema: &Value) -> Result<(), Vec<StrictViolation>> 
         (check.text, TEXT, "bytes of names and values"),
     ] {
         if count > limit {
-            check.reason(&at, format!("{count} {what}: at most {limit} are taken"));
+            check.reason(&at, format!("{count} {what}: at most {limit} are accepted"));
         }
     }
     if check.reasons.is_empty() { Ok(()) } else { Err(check.reasons) }
@@ -115,7 +115,7 @@ impl StrictCheck<'_> {
         for key in map.keys() {
             let root_only = depth == 1 && key == "$schema";
             if !KEYWORDS.contains(&&**key) && !root_only {
-                self.reason(at, format!("`{key}` is not taken"));
+                self.reason(at, format!("`{key}` is not supported"));
             }
         }
         for key in ["$defs", "definitions"] {
@@ -127,10 +127,10 @@ impl StrictCheck<'_> {
         if let Some(leads) = map.get("$ref") {
             let found = leads.as_str().and_then(|leads| reference::target(self.root, leads));
             if found.is_none() {
-                self.reason(at, "`$ref` must lead to a schema within this one");
+                self.reason(at, "`$ref` must refer to a subschema of this schema");
             }
             if map.len() > 1 {
-                self.reason(at, "`$ref` must stand alone");
+                self.reason(at, "`$ref` must be the only keyword");
             }
             return;
         }
@@ -138,7 +138,7 @@ impl StrictCheck<'_> {
         if let Some(format) = map.get("format")
             && !FORMATS.iter().any(|known| format == known)
         {
-            self.reason(at, format!("`format` {format} is not taken"));
+            self.reason(at, format!("`format` {format} is not supported"));
         }
         match map.get("anyOf").map(Value::as_array) {
             Some(Some(parts)) if !parts.is_empty() => {
@@ -147,7 +147,7 @@ impl StrictCheck<'_> {
                 }
             }
             Some(_) => self.reason(at, "`anyOf` must be a list of schemas"),
-            None if !map.contains_key("type") => self.reason(at, "`type` must be there"),
+            None if !map.contains_key("type") => self.reason(at, "`type` is required"),
             None => {}
         }
         if super::cleanup::may_be(map, "object") {
@@ -156,7 +156,7 @@ impl StrictCheck<'_> {
         if super::cleanup::may_be(map, "array") {
             match map.get("items") {
                 Some(items) => self.schema(items, &at.key("items"), depth + 1),
-                None => self.reason(at, "`items` must be there"),
+                None => self.reason(at, "`items` is required"),
             }
         }
     }
@@ -201,7 +201,10 @@ impl StrictCheck<'_> {
         self.text += text;
         if values.len() > LONG_ENUM.0 && text > LONG_ENUM.1 {
             let (count, most) = LONG_ENUM;
-            self.reason(at, format!("an `enum` of more than {count} values may have {most} bytes"));
+            self.reason(
+                at,
+                format!("an `enum` of more than {count} values may have at most {most} bytes"),
+            );
         }
     }
 }

@@ -72,7 +72,7 @@ fn a_dialect_is_read_as_it_is_written() {
     }
     assert_eq!(
         "cohere".parse::<ToolDialect>().unwrap_err().to_string(),
-        "unknown dialect `cohere`: use `openai`, `openai-responses`, `anthropic` or `gemini`"
+        "unknown dialect `cohere`: expected `openai`, `openai-responses`, `anthropic` or `gemini`"
     );
 }
 
@@ -146,7 +146,7 @@ fn alternatives_at_the_root_become_one_object_that_tells_them() {
         },
         "required": ["project"],
     });
-    let lost = "widened `anyOf` of 2 merged: what goes together is no longer said: the root is one plain object there";
+    let lost = "widened `anyOf` of 2 merged: the combinations are lost: the provider requires a plain object at the root";
     for dialect in ToolDialect::ALL {
         assert_eq!(schema(dialect, &either), (merged.clone(), vec![lost.to_owned()]), "{dialect}");
     }
@@ -167,7 +167,10 @@ fn all_of_several_at_the_root_is_merged_without_loss() {
         json!({ "a": { "allOf": [{ "type": "string" }, { "maxLength": 3 }] }, "b": { "type": "integer" } })
     );
     assert_eq!(merged["required"], json!(["a", "b"]));
-    assert_eq!(losses, ["rewritten `allOf` merged: the root is one plain object there"]);
+    assert_eq!(
+        losses,
+        ["rewritten `allOf` merged: the provider requires a plain object at the root"]
+    );
     let (merged, _) = schema(ToolDialect::Gemini, &both);
     assert_eq!(merged["properties"]["a"], json!({ "type": "string", "maxLength": 3 }));
 }
@@ -188,8 +191,8 @@ fn references_are_kept_where_they_are_taken_and_written_out_where_not() {
     assert_eq!(
         losses,
         [
-            "cut /properties/gone: `$ref` left out: it leads nowhere",
-            "cut /properties/out: `$ref` left out: it leads out of the schema, and nothing is fetched",
+            "cut /properties/gone: `$ref` omitted: unresolved reference",
+            "cut /properties/out: `$ref` omitted: external references are not fetched",
         ]
     );
     let (inlined, losses) = schema(ToolDialect::Gemini, &with_references);
@@ -198,7 +201,7 @@ fn references_are_kept_where_they_are_taken_and_written_out_where_not() {
         json!({ "type": "object", "description": "The list.", "properties": { "next": { "type": "object" } } })
     );
     assert!(losses.contains(
-        &"cut /properties/list/properties/next: `#/$defs/Node` within itself written as any object: Gemini takes no references"
+        &"cut /properties/list/properties/next: recursive `#/$defs/Node` written as any object: Gemini does not support references"
             .to_owned()
     ), "{losses:?}");
 }
@@ -248,18 +251,18 @@ fn gemini_gets_what_openapi_can_say() {
         })
     );
     insta::assert_snapshot!(losses.join("\n"), @r#"
-    rewritten /properties/pair: a list in `items` written as `prefixItems`: an old draft wrote it so
-    widened `additionalProperties` left out: Gemini does not take it
-    rewritten /properties/above: `exclusiveMinimum` written as `minimum`: Gemini does not take it
-    rewritten /properties/any: anything written as any of five types: Gemini takes one type
-    rewritten /properties/either: several types written as `anyOf`: Gemini takes one type
-    rewritten /properties/fixed: `const` written as `enum`: Gemini does not take it
-    widened /properties/level: `enum` left out, told in `description`: Gemini takes texts only
-    rewritten /properties/link: `examples` told in `description`: Gemini does not take it
-    widened /properties/link: `format` "uri" left out, told in `description`: Gemini does not take it
-    rewritten /properties/maybe: `null` among alternatives written as `nullable`: Gemini does not take it
-    widened /properties/pair: `prefixItems` written as `items` of any of them: Gemini does not take it
-    widened names in `required` left out: there is no such property
+    rewritten /properties/pair: array in `items` written as `prefixItems`: syntax of an older JSON Schema draft
+    widened `additionalProperties` omitted: not supported by Gemini
+    rewritten /properties/above: `exclusiveMinimum` written as `minimum`: not supported by Gemini
+    rewritten /properties/any: any value written as any of five types: Gemini accepts one type
+    rewritten /properties/either: several types written as `anyOf`: Gemini accepts one type
+    rewritten /properties/fixed: `const` written as `enum`: not supported by Gemini
+    widened /properties/level: `enum` moved to `description`: Gemini accepts only strings
+    rewritten /properties/link: `examples` moved to `description`: not supported by Gemini
+    widened /properties/link: `format` "uri" moved to `description`: not supported by Gemini
+    rewritten /properties/maybe: `null` among alternatives written as `nullable`: not supported by Gemini
+    widened /properties/pair: `prefixItems` written as `items` of any of them: not supported by Gemini
+    widened names in `required` omitted: no such property
     "#);
 }
 
@@ -302,19 +305,19 @@ fn what_keeps_a_schema_from_strict_is_told() {
         "required": ["a", "b", "c"],
     })), @r#"
     `additionalProperties` must be `false`
-    /properties/a: `minLength` is not taken
-    /properties/a: `format` "uri" is not taken
-    /properties/b: `items` must be there
-    /properties/c: `$ref` must lead to a schema within this one
-    /properties/c: `$ref` must stand alone
+    /properties/a: `minLength` is not supported
+    /properties/a: `format` "uri" is not supported
+    /properties/b: `items` is required
+    /properties/c: `$ref` must refer to a subschema of this schema
+    /properties/c: `$ref` must be the only keyword
     /properties/d: every property must be required
-    /properties/d: `type` must be there
+    /properties/d: `type` is required
     "#);
     let many: Map<String, Value> =
         (0..5_001).map(|n| (n.to_string(), json!({ "type": "null" }))).collect();
     let names: Vec<&String> = many.keys().collect();
     let many = json!({ "type": "object", "properties": many, "required": names, "additionalProperties": false });
-    assert_eq!(reasons(many), "5001 properties: at most 5000 are taken\n");
+    assert_eq!(reasons(many), "5001 properties: at most 5000 are accepted\n");
     let deep = (0..10)
         .fold(json!({ "type": "null" }), |inner, _| json!({ "type": "array", "items": inner }));
     let deep = json!({ "type": "object", "properties": { "a": deep }, "required": ["a"], "additionalProperties": false });
@@ -326,7 +329,7 @@ fn what_keeps_a_schema_from_strict_is_told() {
     let long = json!({ "type": "object", "properties": { "a": long }, "required": ["a"], "additionalProperties": false });
     assert_eq!(
         reasons(long),
-        "/properties/a: an `enum` of more than 250 values may have 15000 bytes\n"
+        "/properties/a: an `enum` of more than 250 values may have at most 15000 bytes\n"
     );
 }
 
@@ -354,7 +357,7 @@ fn options_for_a_provider_are_merged_into_its_form_only() {
         form(ToolDialect::OpenAiChat),
         (
             json!({ "type": "function", "function": { "name": "find", "parameters": parameters, "strict": true, "x": { "a": 1 } } }),
-            "the option `name` left out: the definition itself says it".to_owned()
+            "option `name` omitted: already set in the definition".to_owned()
         )
     );
     assert_eq!(
@@ -376,6 +379,6 @@ fn options_for_a_provider_are_merged_into_its_form_only() {
     );
     assert_eq!(
         large.losses[0].to_string(),
-        "options for `openai` left out: they must be an object of at most 16 KiB"
+        "options for `openai` omitted: they must be an object of at most 16 KiB"
     );
 }

@@ -7,7 +7,7 @@ use crate::message::{
 };
 
 /// Result text of a call that was not made, or whose result was lost.
-const NO_RESULT: &str = "no result: the call was not made, or what it came to is not known";
+const NO_RESULT: &str = "no result: the call was not made, or its outcome is unknown";
 
 /// Consecutive messages of one role.
 #[derive(Debug)]

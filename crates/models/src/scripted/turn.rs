@@ -200,10 +200,10 @@ impl ScriptedTurn {
 
 impl ScriptedExpectation {
     pub(super) fn check(&self, last: Option<&ChatMessage>) -> Result<(), String> {
-        let last = last.ok_or("a message is expected, and there is none")?;
+        let last = last.ok_or("expected a message, but there is none")?;
         if let Some(role) = self.role.filter(|role| *role != last.role) {
             let (role, other) = (role_name(role), role_name(last.role));
-            return Err(format!("the last message must be of `{role}`, and is of `{other}`"));
+            return Err(format!("the last message must have the role `{role}`, not `{other}`"));
         }
         let mut results = 0;
         let mut failed = false;
@@ -222,19 +222,19 @@ impl ScriptedExpectation {
         }
         if let Some(expected) = self.results.filter(|expected| *expected != results) {
             return Err(format!(
-                "the last message must have {expected} results, and has {results}"
+                "the last message must have {expected} results, but has {results}"
             ));
         }
         if let Some(expected) = self.is_error.filter(|expected| *expected != failed) {
             let [must, is] =
                 [expected, failed].map(|is| if is { "a failure" } else { "no failure" });
-            return Err(format!("the last message must have {must}, and has {is}"));
+            return Err(format!("the last message must have {must}, but has {is}"));
         }
         if let Some(expected) =
             self.contains.as_ref().filter(|expected| !text.contains(&***expected))
         {
             let text: String = text.trim().chars().take(200).collect();
-            return Err(format!("the last message must contain `{expected}`, and is `{text}`"));
+            return Err(format!("the last message must contain `{expected}`, but is `{text}`"));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::scripted::ScriptError;
 #[derive(Debug, thiserror::Error)]
 pub enum ModelSelectionError {
     /// No provider has this name.
-    #[error("there is no provider `{name}`")]
+    #[error("unknown model provider `{name}`")]
     UnknownProvider {
         /// As given.
         name: String,
@@ -19,19 +19,19 @@ pub enum ModelSelectionError {
         near: Vec<String>,
     },
     /// A model name that more than one provider may have.
-    #[error("`{0}` names no provider")]
+    #[error("`{0}` has no provider: expected `provider:name`")]
     MissingProvider(String),
     /// A provider without a default model.
-    #[error("`{0}` does not say which model")]
+    #[error("`{0}` has no model name: expected `provider:name`")]
     MissingModel(String),
     /// No model and no provider is configured.
-    #[error("no model is chosen, and none is found")]
+    #[error("no model is selected, and no provider was found")]
     None {
         /// True if Ollama responds, but has no model.
         is_ollama_empty: bool,
     },
     /// The provider requires a key.
-    #[error("`{provider}` needs a key, and there is none")]
+    #[error("missing API key for `{provider}`")]
     MissingKey {
         /// Name of the provider.
         provider: String,
@@ -74,7 +74,8 @@ impl ModelSelectionError {
             Self::UnknownProvider { name, near } if near.is_empty() => {
                 let names: Vec<&str> = WELL_KNOWN.iter().map(|known| known.name).collect();
                 format!(
-                    "there are {}, those of the config and `scripted`; for a model of Ollama write `ollama:{name}:…`",
+                    "known providers are {}, those of the config and `scripted`; for an Ollama model use \
+                        `ollama:{name}:…`",
                     names.join(", ")
                 )
             }
@@ -83,19 +84,19 @@ impl ModelSelectionError {
             }
             Self::MissingProvider(name) => match name.split_once('/') {
                 Some((provider, model)) if WellKnownProvider::get(provider).is_some() => {
-                    format!("write `{provider}:{model}`")
+                    format!("use `{provider}:{model}`")
                 }
-                _ => format!("write `provider:{name}`, such as `ollama:{name}`"),
+                _ => format!("use `provider:{name}`, such as `ollama:{name}`"),
             },
-            Self::MissingModel(provider) => format!("write `{provider}:` and the name of a model"),
+            Self::MissingModel(provider) => format!("use `{provider}:` and the name of a model"),
             Self::None { is_ollama_empty: true } => {
-                "Ollama runs but has no model: pull one, such as `ollama pull qwen3`, or say which \
+                "Ollama is running but has no model: pull one, such as `ollama pull qwen3`, or select a \
                  model with `--model provider:name`"
                     .to_owned()
             }
             Self::None { .. } => format!(
-                "set a key, such as `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or start \
-                 Ollama, or say which model with `--model provider:name` or `{MODEL_VARIABLE}`"
+                "set an API key, such as `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, start \
+                 Ollama, or select a model with `--model provider:name` or `{MODEL_VARIABLE}`"
             ),
             Self::MissingKey { variables, .. } => format!("set `{}`", variables.join("` or `")),
             Self::MissingBaseUrl(name) => format!("set `base_url` in `[consort.providers.{name}]`"),

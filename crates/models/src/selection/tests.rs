@@ -102,24 +102,24 @@ fn what_cannot_be_meant_is_told_with_what_can() {
     let more = ["groq:m", "gemini:m", "scripted:", ""];
     let told: Vec<String> = requested.into_iter().chain(more).map(hinted).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
-    there is no provider `opneai`
+    unknown model provider `opneai`
       did you mean `openai`?
-    there is no provider `gpt-oss`
-      there are anthropic, openai, openai-chat, gemini, xai, mistral, deepseek, groq, cerebras, together, fireworks, openrouter, ollama, those of the config and `scripted`; for a model of Ollama write `ollama:gpt-oss:…`
-    `llama3` names no provider
-      write `provider:llama3`, such as `ollama:llama3`
-    `anthropic/claude-opus-5-5` names no provider
-      write `anthropic:claude-opus-5-5`
-    `ollama` does not say which model
-      write `ollama:` and the name of a model
-    `groq` needs a key, and there is none
+    unknown model provider `gpt-oss`
+      known providers are anthropic, openai, openai-chat, gemini, xai, mistral, deepseek, groq, cerebras, together, fireworks, openrouter, ollama, those of the config and `scripted`; for an Ollama model use `ollama:gpt-oss:…`
+    `llama3` has no provider: expected `provider:name`
+      use `provider:llama3`, such as `ollama:llama3`
+    `anthropic/claude-opus-5-5` has no provider: expected `provider:name`
+      use `anthropic:claude-opus-5-5`
+    `ollama` has no model name: expected `provider:name`
+      use `ollama:` and the name of a model
+    missing API key for `groq`
       set `GROQ_API_KEY`
-    `gemini` needs a key, and there is none
+    missing API key for `gemini`
       set `GEMINI_API_KEY` or `GOOGLE_API_KEY`
-    `scripted` does not say which model
-      write `scripted:` and the name of a model
-    `` names no provider
-      write `provider:`, such as `ollama:`
+    `scripted` has no model name: expected `provider:name`
+      use `scripted:` and the name of a model
+    `` has no provider: expected `provider:name`
+      use `provider:`, such as `ollama:`
     ");
 }
 
@@ -208,8 +208,7 @@ async fn ollama_is_asked_where_nobody_has_a_key() {
     assert_eq!(
         none.hint().as_deref(),
         Some(
-            "set a key, such as `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or start \
-             Ollama, or say which model with `--model provider:name` or `CONSORT_MODEL`"
+            "set an API key, such as `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, start Ollama, or select a model with `--model provider:name` or `CONSORT_MODEL`"
         )
     );
 }

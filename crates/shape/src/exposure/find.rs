@@ -20,7 +20,7 @@ use crate::spill::OWNER;
 const SERVERS: usize = 300;
 
 /// The advice where no name is similar.
-pub(super) const FIND: &str = "find its name with `find_tools`";
+pub(super) const FIND: &str = "get the name from `find_tools`";
 
 /// The parameters of `call_tool`.
 const PARAMETERS: ToolParameters<'static> =
@@ -34,17 +34,17 @@ pub(super) fn tools(
     let find = own_tool(
         "find_tools",
         &format!(
-            "Finds tools by what they do, best first, with what each takes. There are {}.",
+            "Searches the available tools by task, best match first, with input schemas. There are {}.",
             extent(catalog)
         ),
         json!({
             "type": "object",
             "properties": {
-                "query": { "type": "string", "description": "What is to be done, in a few words." },
+                "query": { "type": "string", "description": "The task, in a few words." },
                 "limit": { "type": "integer", "default": limits.default_hits, "maximum": limits.max_hits },
                 "server": {
                     "type": "string",
-                    "description": "Only tools of this server; with an empty query, all their names.",
+                    "description": "Only tools of this server; with an empty query, lists all their names.",
                 },
             },
             "required": ["query"],
@@ -52,12 +52,12 @@ pub(super) fn tools(
     );
     let call = own_tool(
         "call_tool",
-        "Calls a tool that `find_tools` found.",
+        "Calls a tool returned by `find_tools`.",
         json!({
             "type": "object",
             "properties": {
-                "name": { "type": "string", "description": "As `find_tools` tells it." },
-                "arguments": { "type": "object", "description": "As the tool's inputSchema says." },
+                "name": { "type": "string", "description": "Tool name from `find_tools`." },
+                "arguments": { "type": "object", "description": "Arguments matching the tool's inputSchema." },
             },
             "required": ["name"],
         }),
@@ -113,8 +113,8 @@ impl ExposureToolbox {
                     result(&names(&listing.full_catalog, server, self.settings.limits.names))
                 }
                 None => ToolResult::error(format!(
-                    "`query` is missing: say what is to be done, or give `server` for the names of its tools; \
-                     there are {}",
+                    "`query` is missing: describe the task, or set `server` to list its tool names; there \
+                     are {}",
                     extent(&listing.full_catalog)
                 )),
             });
@@ -133,10 +133,10 @@ impl ExposureToolbox {
         let mut writer = ObjectWriter::new();
         writer.raw("tools", splice::list(&found).as_bytes());
         if found.is_empty() {
-            let elsewhere = if server.is_some() { ", leave `server` out" } else { "" };
+            let elsewhere = if server.is_some() { ", omit `server`" } else { "" };
             let hint = format!(
-                "nothing fits: use other or fewer words{elsewhere}, or give `server` with an empty `query` for \
-                 the names of its tools; there are {}",
+                "no matches: use other or fewer words{elsewhere}, or set `server` with an empty `query` to \
+                 list its tool names; there are {}",
                 extent(&listing.full_catalog)
             );
             writer.text("hint", &hint);
@@ -151,7 +151,7 @@ impl ExposureToolbox {
         let failed = |message: String| CallEvents::answered(ToolResult::error(message));
         let name = argument("name");
         let Some(name) = name.as_ref().and_then(Json::text) else {
-            return failed("`name` is missing: use one that `find_tools` tells".to_owned());
+            return failed("`name` is missing: use a name from `find_tools`".to_owned());
         };
         let explained = |unresolved: &UnresolvedName| {
             let hint = unresolved.hint().unwrap_or_else(|| FIND.to_owned());
@@ -189,7 +189,7 @@ fn no_server(catalog: &Catalog, name: &str) -> String {
     let near = nearest(name, servers.iter().copied());
     let near = near.first().map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     // The name is not repeated: a hidden server must look like one that does not exist.
-    format!("`server` names none that has tools; {near}there are {}", extent(catalog))
+    format!("unknown `server`, or it has no tools; {near}there are {}", extent(catalog))
 }
 
 /// The names of a server's tools, as `call_tool` takes them.
@@ -200,7 +200,8 @@ fn names(catalog: &Catalog, server: &str, most: usize) -> Json {
     let mut writer = ObjectWriter::new();
     writer.raw("names", splice::list(&names).as_bytes());
     writer.number("total", all.len() as u64);
-    let more = if all.len() > most { "; these are the first, words find the others" } else { "" };
-    writer.text("hint", &format!("a name as `query` tells what the tool takes{more}"));
+    let more =
+        if all.len() > most { "; only the first are listed, search for the others" } else { "" };
+    writer.text("hint", &format!("use a name as `query` for the tool's input schema{more}"));
     writer.finish()
 }

@@ -31,8 +31,7 @@ impl ToolParameters<'_> {
     /// the members beside the other parameters. Models write both.
     pub(super) fn read(&self, given: Option<&Object>, tool: &Tool) -> Result<Json, String> {
         let inside = object(given.and_then(|given| given.get(self.inputs)));
-        let inside =
-            inside.map_err(|reason| format!("`{}` cannot be used: {reason}", self.inputs))?;
+        let inside = inside.map_err(|reason| format!("invalid `{}`: {reason}", self.inputs))?;
         let takes = |name: &str| {
             let schema = tool.input_schema().to_object();
             let properties = schema.and_then(|schema| schema.get("properties")?.to_object());
@@ -57,7 +56,7 @@ impl ToolParameters<'_> {
             None => Ok(inside),
             Some((key, _)) => {
                 let (key, inputs) = (key.escape_debug(), self.inputs);
-                Err(format!("`{key}` stands beside `{inputs}`: put it inside, or leave it out"))
+                Err(format!("`{key}` is next to `{inputs}`: move it inside, or omit it"))
             }
         }
     }
@@ -81,7 +80,7 @@ pub(super) fn object(given: Option<Json>) -> Result<Json, String> {
         None => Some(given.clone()),
     };
     let object = read.filter(|json| json.to_object().is_some());
-    object.ok_or_else(|| "it is no JSON object".to_owned())
+    object.ok_or_else(|| "it is not a JSON object".to_owned())
 }
 
 #[cfg(test)]
@@ -105,12 +104,9 @@ mod tests {
             (json!({ "name": "t", "x": 1, "inputs": {} }), Ok(json!({ "x": 1 }))),
             (
                 json!({ "name": "t", "x": 1, "inputs": { "query": "q" } }),
-                Err("`x` stands beside `inputs`: put it inside, or leave it out".to_owned()),
+                Err("`x` is next to `inputs`: move it inside, or omit it".to_owned()),
             ),
-            (
-                json!({ "inputs": [1] }),
-                Err("`inputs` cannot be used: it is no JSON object".to_owned()),
-            ),
+            (json!({ "inputs": [1] }), Err("invalid `inputs`: it is not a JSON object".to_owned())),
         ];
         for (given, expected) in cases {
             assert_eq!(read(given.clone()), expected, "{given}");

@@ -74,10 +74,10 @@ fn schema(tools: usize) -> Value {
             "action": {
                 "type": "string",
                 "enum": ["list", "describe", "execute"],
-                "description": "Default: execute with tool_inputs, else list",
+                "description": "Default: execute if tool_inputs is set, else list",
             },
-            "tool_name": { "type": "string", "description": "As listed" },
-            "tool_inputs": { "type": "object", "description": "By the tool's inputSchema" },
+            "tool_name": { "type": "string", "description": "Name from list" },
+            "tool_inputs": { "type": "object", "description": "Arguments matching the tool's inputSchema" },
         },
     });
     if tools > FEW {
@@ -134,7 +134,7 @@ impl ExposureToolbox {
             "describe" | "execute" => {
                 let Some(name) = named_tool else {
                     return failed(format!(
-                        "`tool_name` is missing: `{action}` needs one of {}",
+                        "`tool_name` is missing: `{action}` requires one of {}",
                         names(listing, server)
                     ));
                 };
@@ -164,7 +164,7 @@ impl ExposureToolbox {
                 }
             }
             other => failed(format!(
-                "unknown action `{}`: use `list`, `describe` or `execute`",
+                "unknown action `{}`: expected `list`, `describe` or `execute`",
                 other.escape_debug()
             )),
         }
@@ -199,7 +199,7 @@ impl ExposureToolbox {
             Some(cursor) => {
                 let wrong = || {
                     let cursor = cursor.escape_debug();
-                    format!("unknown `cursor` `{cursor}`: use `next_cursor` of a list, or none")
+                    format!("unknown `cursor` `{cursor}`: use `next_cursor` of a list, or omit it")
                 };
                 cursor.parse::<usize>().map_err(|_| wrong())?
             }
@@ -218,8 +218,10 @@ impl ExposureToolbox {
         let next = from.saturating_add(shown.len());
         let hint = match (shown.is_empty(), query) {
             (false, _) => None,
-            (true, Some(_)) => Some("nothing fits: use other words, or no `query` to list all"),
-            (true, None) => Some("nothing is left: leave `cursor` out to begin again"),
+            (true, Some(_)) => {
+                Some("no matches: use other words, or omit `query` to list all tools")
+            }
+            (true, None) => Some("no more tools: omit `cursor` to start again"),
         };
         let mut writer = ObjectWriter::new();
         writer.text("server", server.as_str());

@@ -20,7 +20,7 @@ pub(super) const NAMES: usize = 160;
 
 /// Error of an agent exposure without a model.
 const NO_MODEL: &str =
-    "`agent` needs a model: write `{ mode = \"agent\", model = \"provider:name\" }`";
+    "`agent` requires a model: `{ mode = \"agent\", model = \"provider:name\" }`";
 
 /// `exposure`: a mode, or a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -91,11 +91,11 @@ impl ExposureSpec {
         };
         if *mode != ExposureModeSpec::Auto && (table.budget.is_some() || table.vocabulary.is_some())
         {
-            return Err("`budget` and `vocabulary` are for `mode = \"auto\"`".to_owned());
+            return Err("`budget` and `vocabulary` require `mode = \"auto\"`".to_owned());
         }
         let has_names = matches!(mode, ExposureModeSpec::PerServer | ExposureModeSpec::Auto);
         if table.names.is_some() && !has_names {
-            return Err("`names` is for `mode = \"per-server\"` and `\"auto\"`".to_owned());
+            return Err("`names` requires `mode = \"per-server\"` or `\"auto\"`".to_owned());
         }
         let agent = match (mode, &table.model) {
             (ExposureModeSpec::Agent, None) => {
@@ -103,12 +103,12 @@ impl ExposureSpec {
             }
             (ExposureModeSpec::Agent, Some(model)) if !model.contains(':') => {
                 return Err(format!(
-                    "unknown model `{}`: use `provider:name`",
+                    "invalid model `{}`: expected `provider:name`",
                     model.escape_debug()
                 ));
             }
             (ExposureModeSpec::Agent, model) => model.clone(),
-            (_, Some(_)) => return Err("`model` is for `mode = \"agent\"`".to_owned()),
+            (_, Some(_)) => return Err("`model` requires `mode = \"agent\"`".to_owned()),
             (_, None) => None,
         };
         let vocabulary = match &table.vocabulary {

@@ -187,7 +187,7 @@ pub fn new_lines(definition: &Json) -> Vec<DiffLine> {
 }
 
 fn location_line(pointer: &str) -> String {
-    if pointer.is_empty() { "all of it".to_owned() } else { pointer.to_owned() }
+    if pointer.is_empty() { "the whole definition".to_owned() } else { pointer.to_owned() }
 }
 
 /// Writes a value that exists on one side only.
@@ -213,7 +213,7 @@ fn texts(from: &str, to: &str, lines: &mut Vec<DiffLine>) {
             let s = if count == 1 { "" } else { "s" };
             lines.push(DiffLine {
                 mark: DiffMark::Note,
-                text: format!("… {count} line{s} as before …"),
+                text: format!("… {count} unchanged line{s} …"),
             });
         }
     };
@@ -341,14 +341,14 @@ mod tests {
     fn a_text_is_compared_line_by_line() {
         let from = json!("one\ntwo\nthree\nfour\nfive\nsix");
         let to = json!("one\ntwo\nthree\nand\nfour\nfive!\nsix");
-        assert_snapshot!(lines(&from, &to), @r"
-        all of it
-            … 3 lines as before …
+        assert_snapshot!(lines(&from, &to), @"
+        the whole definition
+            … 3 unchanged lines …
           + and
-            … 1 line as before …
+            … 1 unchanged line …
           - five
           + five!
-            … 1 line as before …
+            … 1 unchanged line …
         ");
     }
 

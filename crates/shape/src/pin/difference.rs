@@ -99,7 +99,7 @@ impl fmt::Display for LockDifference {
                 write!(f, "{server}: {} is new", describe_item(*kind, name))
             }
             Self::Removed { server, kind, name } => {
-                write!(f, "{server}: {} is gone", describe_item(*kind, name))
+                write!(f, "{server}: {} was removed", describe_item(*kind, name))
             }
         }
     }

@@ -73,7 +73,7 @@ impl ServerLaunch {
         // Options take values we cannot know of; one argument that is fixed will do.
         let mut words = arguments.iter().filter(|argument| !argument.starts_with('-'));
         let any_fixed = words.any(|argument| fixed(argument));
-        (!any_fixed).then(|| format!("`{program}` runs whatever version it finds"))
+        (!any_fixed).then(|| format!("`{program}` runs an unpinned version"))
     }
 }
 

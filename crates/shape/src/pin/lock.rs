@@ -157,7 +157,7 @@ pub enum WithholdReason {
     #[error("it is not in the lock")]
     New,
     /// The definition differs from the approved one.
-    #[error("its definition is not the one in the lock ({}, now {})", .from.short(), .to.short())]
+    #[error("its definition differs from the lock ({}, now {})", .from.short(), .to.short())]
     Changed {
         /// The approved pin.
         from: Pin,
@@ -270,9 +270,9 @@ impl PinLock {
 
 fn withholding(server: &ServerId, what: &str, why: &WithholdReason) -> Problem {
     let hint = format!(
-        "see what it is with `consort lock --check`, agree with `consort lock --update {server}`"
+        "review the change with `consort lock --check`, approve it with `consort lock --update {server}`"
     );
-    Problem::warning(format!("{what} is withheld: {why}")).of(server).hint(hint)
+    Problem::warning(format!("{what} is blocked: {why}")).of(server).hint(hint)
 }
 
 /// Returns the display name of an item.
@@ -359,7 +359,7 @@ mod tests {
             [
                 "a: `instructions` changed",
                 "a: tool `new` is new",
-                "a: tool `old` is gone",
+                "a: tool `old` was removed",
                 "a: tool `other` changed",
                 "b: its command or URL changed",
                 "gone: the server is no longer configured",
@@ -399,14 +399,13 @@ mod tests {
             told,
             [
                 format!(
-                    "a: tool `other` is withheld: its definition is not the one in the lock ({}, now {})",
+                    "a: tool `other` is blocked: its definition differs from the lock ({}, now {})",
                     pin(tool("other", "1")),
                     pin(tool("other", "2")),
                 ),
-                "a: tool `new` is withheld: it is not in the lock".to_owned(),
+                "a: tool `new` is blocked: it is not in the lock".to_owned(),
                 format!(
-                    "a: `instructions` is withheld: its definition is not \
-                     the one in the lock ({}, now {})",
+                    "a: `instructions` is blocked: its definition differs from the lock ({}, now {})",
                     pin(json!("x")),
                     pin(json!("y")),
                 ),

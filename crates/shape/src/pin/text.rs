@@ -15,9 +15,9 @@ use super::{LockedServer, Pin, PinLock, PinnedItem, PinnedKind, ServerLaunch};
 const VERSION: i64 = 1;
 
 const HEADER: &str = "\
-# What the MCP servers of this project said when somebody read it and agreed: how each is started,
-# and every tool, prompt and instruction with its pin. Whatever differs from it is withheld.
-# Written by `consort lock`; keep it in version control and read its changes.
+# Approved definitions of this project's MCP servers: how each is started, and every tool, prompt
+# and instruction with its pin. Definitions that differ from it are blocked until approved.
+# Written by `consort lock`; commit it to version control and review its changes.
 ";
 
 /// Error in the text of a lock, with its line.
@@ -29,25 +29,25 @@ pub struct LockError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum LockMistake {
-    #[error("a merge conflict is not resolved")]
+    #[error("an unresolved merge conflict")]
     Conflict,
-    #[error("no `version`: this is not a lock")]
+    #[error("no `version`: not a lock file")]
     NoVersion,
-    #[error("version {0} is not known: use {VERSION}")]
+    #[error("unknown version {0}: expected {VERSION}")]
     Version(String),
     #[error("{0}")]
     Syntax(String),
     #[error("{0}")]
     Name(consort_core::InvalidName),
-    #[error("`{server}` has neither a `command` nor a `url`, or parts of both")]
+    #[error("`{server}` must have either a `command` or a `url`")]
     Launch { server: ServerId },
-    #[error("the `launch` of `{server}` is not the pin of how it is started")]
+    #[error("the `launch` pin of `{server}` does not match its command or URL")]
     LaunchPin { server: ServerId },
     #[error("{0}")]
     Pin(super::InvalidPin),
     #[error("the definition of `{name}` is not JSON: {error}")]
     Definition { name: String, error: consort_core::JsonError },
-    #[error("the pin of `{name}` is not that of its definition")]
+    #[error("the pin of `{name}` does not match its definition")]
     Mismatch { name: String },
 }
 
@@ -60,12 +60,12 @@ impl LockError {
     /// Returns advice on how to fix it.
     pub fn hint(&self) -> &'static str {
         match self.mistake {
-            LockMistake::Conflict => {
-                "take either side, then see with `consort lock --check` what it leaves open"
+            LockMistake::Conflict => "resolve it with either side, then run `consort lock --check`",
+            LockMistake::Version(_) => {
+                "it was written by a newer version of Consort: use that version"
             }
-            LockMistake::Version(_) => "it was written by a later Consort: use that one",
             LockMistake::LaunchPin { .. } | LockMistake::Mismatch { .. } => {
-                "somebody edited it: restore it, or delete it and run `consort lock`"
+                "it was edited by hand: restore it, or delete it and run `consort lock`"
             }
             _ => "restore it from version control, or delete it and run `consort lock`",
         }
@@ -374,10 +374,10 @@ mod tests {
 
     #[test]
     fn a_lock_is_a_text_that_people_can_read() {
-        assert_snapshot!(short(&lock().to_string()), @r##"
-        # What the MCP servers of this project said when somebody read it and agreed: how each is started,
-        # and every tool, prompt and instruction with its pin. Whatever differs from it is withheld.
-        # Written by `consort lock`; keep it in version control and read its changes.
+        assert_snapshot!(short(&lock().to_string()), @r#"
+        # Approved definitions of this project's MCP servers: how each is started, and every tool, prompt
+        # and instruction with its pin. Definitions that differ from it are blocked until approved.
+        # Written by `consort lock`; commit it to version control and review its changes.
         version = 1
 
         [server.files]
@@ -399,7 +399,7 @@ mod tests {
         url = "https://web.example/mcp"
         headers = ["Authorization"]
         sse = true
-        "##);
+        "#);
     }
 
     #[test]
@@ -434,28 +434,28 @@ mod tests {
             format!("{error}\n  {}", error.hint())
         };
         assert_snapshot!(wrong.iter().map(told).collect::<Vec<_>>().join("\n"), @r##"
-        line 4: version 2 is not known: use 1
-          it was written by a later Consort: use that one
-        no `version`: this is not a lock
+        line 4: unknown version 2: expected 1
+          it was written by a newer version of Consort: use that version
+        no `version`: not a lock file
           restore it from version control, or delete it and run `consort lock`
         line 5: unknown field `more`, expected `version` or `server`
           restore it from version control, or delete it and run `consort lock`
-        line 20: a merge conflict is not resolved
-          take either side, then see with `consort lock --check` what it leaves open
+        line 20: an unresolved merge conflict
+          resolve it with either side, then run `consort lock --check`
         line 20: unclosed table, expected `]`
           restore it from version control, or delete it and run `consort lock`
-        line 20: invalid name `w b`: use 1 to 64 letters, digits, `_` or `-`
+        line 20: invalid name `w b`: expected 1 to 64 letters, digits, `_` or `-`
           restore it from version control, or delete it and run `consort lock`
-        line 21: the `launch` of `web` is not the pin of how it is started
-          somebody edited it: restore it, or delete it and run `consort lock`
-        line 6: `files` has neither a `command` nor a `url`, or parts of both
+        line 21: the `launch` pin of `web` does not match its command or URL
+          it was edited by hand: restore it, or delete it and run `consort lock`
+        line 6: `files` must have either a `command` or a `url`
           restore it from version control, or delete it and run `consort lock`
-        line 21: not a pin: use `sha256:` and 64 digits from 0 to 9 and a to f
+        line 21: not a pin: expected `sha256:` and 64 lowercase hexadecimal digits
           restore it from version control, or delete it and run `consort lock`
-        line 17: the pin of `a b` is not that of its definition
-          somebody edited it: restore it, or delete it and run `consort lock`
-        line 17: the pin of `a b` is not that of its definition
-          somebody edited it: restore it, or delete it and run `consort lock`
+        line 17: the pin of `a b` does not match its definition
+          it was edited by hand: restore it, or delete it and run `consort lock`
+        line 17: the pin of `a b` does not match its definition
+          it was edited by hand: restore it, or delete it and run `consort lock`
         line 17: the definition of `a b` is not JSON: invalid number at byte 20
           restore it from version control, or delete it and run `consort lock`
         line 8: unknown field `commands`, expected one of `launch`, `command`, `arguments`, `variables`, `inherits`, `directory`, `url`, `headers`, `sse`, `instructions`, `prompts`, `tools`

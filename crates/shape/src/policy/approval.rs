@@ -120,7 +120,7 @@ pub enum ApprovalStoreError {
     #[error("approvals cannot be read")]
     Read(#[source] serde_json::Error),
     /// They have another version.
-    #[error("approvals of version {found}: use version {VERSION}")]
+    #[error("unsupported version {found} of the approvals file: expected version {VERSION}")]
     Version {
         /// The version found.
         found: u64,
@@ -353,7 +353,10 @@ mod tests {
         assert_eq!(read, ApprovalStore::default());
         let later = Json::parse(r#"{"version":2,"approvals":{}}"#).unwrap();
         let error = ApprovalStore::from_json(&later).unwrap_err();
-        assert_eq!(error.to_string(), "approvals of version 2: use version 1");
+        assert_eq!(
+            error.to_string(),
+            "unsupported version 2 of the approvals file: expected version 1"
+        );
         for broken in ["[]", "{}", r#"{"version":1,"approvals":[{"tool":"x"}]}"#] {
             assert!(ApprovalStore::from_json(&Json::parse(broken).unwrap()).is_err(), "{broken}");
         }

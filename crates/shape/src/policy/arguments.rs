@@ -13,19 +13,17 @@ use serde_json::{Map, Value};
 /// the two they use. Names that differ only in case are the same name to some parsers.
 pub(super) fn read(arguments: &Json) -> Result<Value, String> {
     let strict: Result<StrictValue, _> = arguments.read();
-    strict
-        .map(|StrictValue(value)| value)
-        .map_err(|error| format!("the arguments cannot be read: {error}"))
+    strict.map(|StrictValue(value)| value).map_err(|error| format!("invalid arguments: {error}"))
 }
 
 /// Returns the JSON type of a value for error messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }
 }
@@ -86,9 +84,9 @@ impl<'de> Visitor<'de> for StrictReader {
             let StrictValue(value) = members.next_value()?;
             if let Some(other) = folded.insert(fold(&name).into_owned(), name.clone()) {
                 return Err(A::Error::custom(if other == name {
-                    format!("{name:?} is there twice")
+                    format!("duplicate member {name:?}")
                 } else {
-                    format!("{other:?} and {name:?} are there, which some servers read as one")
+                    format!("members {other:?} and {name:?}, which some servers treat as the same")
                 }));
             }
             object.insert(name, value);
@@ -108,7 +106,7 @@ mod tests {
         assert_eq!(read(r#"{"a":[{"b":1.5}],"c":null}"#), Ok(json!({"a":[{"b":1.5}],"c":null})));
         for text in [r#"{"a":1,"a":1}"#, r#"{"x":[{"a":1,"\u0061":2}]}"#] {
             let error = read(text).unwrap_err();
-            assert!(error.contains("\"a\" is there twice"), "{error}");
+            assert!(error.contains("duplicate member \"a\""), "{error}");
         }
         assert!(read(r#"{"a":"\ud800"}"#).is_err());
         for text in [
@@ -117,7 +115,7 @@ mod tests {
             "{\"risk\":1,\"ris\u{212a}\":2}",
         ] {
             let error = read(text).unwrap_err();
-            assert!(error.contains("which some servers read as one"), "{error}");
+            assert!(error.contains("which some servers treat as the same"), "{error}");
         }
         assert!(read(r#"{"path":1,"paths":{"path":2}}"#).is_ok());
     }

@@ -95,8 +95,8 @@ impl EffectClasses {
             _ => Err(PolicyError::new(
                 place,
                 format!(
-                    "`{classes}` is no class: use one of `read`, `write`, `destructive`, with \
-                     `open-world` or without"
+                    "unknown class `{classes}`: expected `read`, `write` or `destructive`, optionally with \
+                     `open-world`"
                 ),
             )),
         }
@@ -275,20 +275,18 @@ mod tests {
             told,
             [
                 (
-                    "classes.\"a.*\": unknown class `destructve`: use one of `read`, `write`, \
+                    "classes.\"a.*\": unknown class `destructve`: expected one of `read`, `write`, \
                      `destructive`, `open-world`"
                         .to_owned(),
                     Some("did you mean `destructive`?".to_owned()),
                 ),
                 (
-                    "classes.\"b.*\": `read, write` is no class: use one of `read`, `write`, \
-                     `destructive`, with `open-world` or without"
+                    "classes.\"b.*\": unknown class `read, write`: expected `read`, `write` or `destructive`, optionally with `open-world`"
                         .to_owned(),
                     None,
                 ),
                 (
-                    "classes.\"c.*\": `open-world` is no class: use one of `read`, `write`, \
-                     `destructive`, with `open-world` or without"
+                    "classes.\"c.*\": unknown class `open-world`: expected `read`, `write` or `destructive`, optionally with `open-world`"
                         .to_owned(),
                     None,
                 ),

@@ -71,7 +71,7 @@ fn rule(number: usize, spec: &RuleSpec, roles: &RoleTable) -> Result<PolicyRule,
     });
     let servers = list(&label, "servers", spec.servers.as_deref(), &mut note, |server| {
         if server.contains('.') {
-            let error = PolicyError::new(&label, format!("`{server}` is no server's name"));
+            let error = PolicyError::new(&label, format!("`{server}` is not a valid server name"));
             return Err(error.with_hint(format!("write `tools = [\"{server}\"]`")));
         }
         Ok(NamePattern::new(server))
@@ -109,8 +109,9 @@ fn list<T>(
 ) -> Option<Vec<T>> {
     let written = written?;
     if written.is_empty() {
-        let error = PolicyError::new(place, format!("`{key}` is empty, so the rule fits nothing"));
-        note(error.with_hint(format!("leave `{key}` out to fit everything")));
+        let error =
+            PolicyError::new(place, format!("`{key}` is empty, so the rule matches nothing"));
+        note(error.with_hint(format!("omit `{key}` to match everything")));
     }
     Some(written.iter().filter_map(|word| meaning(word).map_err(&mut *note).ok()).collect())
 }
@@ -122,15 +123,15 @@ fn effect(label: &str, spec: &RuleSpec) -> Result<PolicyEffect, PolicyError> {
         Ask,
     }
     if spec.then.is_empty() {
-        let message = "nothing follows from it: add `then = \"allow\"`, `\"deny\"` or `\"ask\"`";
+        let message = "the rule has no effect: add `then = \"allow\"`, `\"deny\"` or `\"ask\"`";
         return Err(PolicyError::new(label, message));
     }
     let known =
         [("allow", ThenKeyword::Allow), ("deny", ThenKeyword::Deny), ("ask", ThenKeyword::Ask)];
     let then = choice(label, "effect", &spec.then, known)?;
     let stray = |key: &str| {
-        let message = format!("`{key}` means nothing with `then = \"{}\"`", spec.then);
-        Err(PolicyError::new(label, message).with_hint(format!("leave `{key}` out")))
+        let message = format!("`{key}` has no effect with `then = \"{}\"`", spec.then);
+        Err(PolicyError::new(label, message).with_hint(format!("remove `{key}`")))
     };
     if spec.binding.is_some() && !matches!(then, ThenKeyword::Ask) {
         return stray("binding");
@@ -183,30 +184,30 @@ mod tests {
             ],
         });
         insta::assert_snapshot!(told(spec), @r#"
-        callers.agent: `agent` is a kind of caller: write `agent:*` for all of them
-          hint: write `*:agent` for a caller of that name
-        default: unknown default `ask-write`: use one of `allow`, `ask`, `ask-writes`, `deny`
+        callers.agent: `agent` is a kind of caller: use `agent:*` for all callers of this kind
+          hint: use `*:agent` for a caller of that name
+        default: unknown default `ask-write`: expected one of `allow`, `ask`, `ask-writes`, `deny`
           hint: did you mean `ask` or `ask-writes`?
-        rule 1 `first`: unknown effect `alow`: use one of `allow`, `deny`, `ask`
+        rule 1 `first`: unknown effect `alow`: expected one of `allow`, `deny`, `ask`
           hint: did you mean `allow`?
-        rule 2: unknown role `reeder`: use one of `reader`
+        rule 2: unknown role `reeder`: expected one of `reader`
           hint: did you mean `reader`?
-        rule 2: unknown kind of caller `clinet`: use one of `person`, `agent`, `client`, `role`, `*`
+        rule 2: unknown kind of caller `clinet`: expected one of `person`, `agent`, `client`, `role`, `*`
           hint: did you mean `client`?
-        rule 3: `github.get_*` is no server's name
+        rule 3: `github.get_*` is not a valid server name
           hint: write `tools = ["github.get_*"]`
-        rule 3: `tools` is empty, so the rule fits nothing
-          hint: leave `tools` out to fit everything
-        rule 3: unknown class `reads`: use one of `read`, `write`, `destructive`, `open-world`
+        rule 3: `tools` is empty, so the rule matches nothing
+          hint: omit `tools` to match everything
+        rule 3: unknown class `reads`: expected one of `read`, `write`, `destructive`, `open-world`
           hint: did you mean `read`?
-        rule 4 `no effect`: nothing follows from it: add `then = "allow"`, `"deny"` or `"ask"`
-        rule 5: `reason` means nothing with `then = "allow"`
-          hint: leave `reason` out
-        rule 6: `binding` means nothing with `then = "deny"`
-          hint: leave `binding` out
-        rule 7: `github.` names no tool: write `tool`, `server.tool` or `server.*`
-        rule 7: unknown binding `values`: use one of `shape`, `exact`
-        rule 8, `a`: nothing is checked
+        rule 4 `no effect`: the rule has no effect: add `then = "allow"`, `"deny"` or `"ask"`
+        rule 5: `reason` has no effect with `then = "allow"`
+          hint: remove `reason`
+        rule 6: `binding` has no effect with `then = "deny"`
+          hint: remove `binding`
+        rule 7: invalid tool `github.`: expected `tool`, `server.tool` or `server.*`
+        rule 7: unknown binding `values`: expected one of `shape`, `exact`
+        rule 8, `a`: the test has no check
           hint: add `equals`, `one_of`, `glob`, `present` or another check
         "#);
     }
@@ -216,7 +217,7 @@ mod tests {
         let spec = json!({ "rules": [{ "callers": ["role:reader"], "then": "allow" }] });
         insta::assert_snapshot!(told(spec), @r#"
         rule 1: no user has the role `reader`
-          hint: give it to somebody: `[consort.callers.NAME] roles = ["reader"]`
+          hint: assign it to a caller: `[consort.callers.NAME] roles = ["reader"]`
         "#);
     }
 

@@ -146,18 +146,17 @@ impl PolicyCondition {
 
     fn nested(place: &str, spec: &ConditionSpec, depth: usize) -> Result<Self, PolicyError> {
         let deeper = depth.checked_sub(1).ok_or_else(|| {
-            PolicyError::new(place, format!("conditions nest deeper than {DEEPEST} levels"))
+            PolicyError::new(place, format!("conditions are nested deeper than {DEEPEST} levels"))
         })?;
         let several = |specs: &[ConditionSpec], word: &str| {
             if specs.is_empty() {
-                let message = format!("`{word}` of nothing: list at least one condition");
+                let message = format!("`{word}` is empty: list at least one condition");
                 return Err(PolicyError::new(place, message));
             }
             specs.iter().map(|spec| Self::nested(place, spec, deeper)).collect()
         };
         let alone = |rest: ConditionSpec| {
-            let message =
-                "a condition is `all`, `any`, `not` or a test with `path`, not two of them";
+            let message = "a condition is exactly one of `all`, `any`, `not` or a test with `path`";
             if rest == ConditionSpec::default() {
                 Ok(())
             } else {
@@ -183,7 +182,7 @@ impl PolicyCondition {
 
     fn test(place: &str, spec: &ConditionSpec) -> Result<Self, PolicyError> {
         let Some(path) = &spec.path else {
-            return Err(PolicyError::new(place, "a test needs a `path` into the arguments"));
+            return Err(PolicyError::new(place, "a test requires a `path` into the arguments"));
         };
         let place = format!("{place}, `{path}`");
         let path = ArgumentPath::parse(&place, path)?;
@@ -194,13 +193,13 @@ impl PolicyCondition {
                 || spec.items.is_some()
                 || path.spreads()
             {
-                let message = "`present` stands alone, with a path without `*`";
+                let message = "`present` cannot be combined with other checks or a path with `*`";
                 return Err(PolicyError::new(&place, message));
             }
             return Ok(Self::Present { path, present });
         }
         if checks.is_empty() {
-            let error = PolicyError::new(&place, "nothing is checked");
+            let error = PolicyError::new(&place, "the test has no check");
             return Err(
                 error.with_hint("add `equals`, `one_of`, `glob`, `present` or another check")
             );
@@ -210,11 +209,11 @@ impl PolicyCondition {
             (Some("any"), true) => ItemQuantifier::Any,
             (Some(word), true) => return Err(unknown_word(&place, "word", word, ["every", "any"])),
             (None, true) => {
-                let message = "`*` leads to several values: say `items = \"every\"` or `\"any\"`";
+                let message = "`*` matches several values: set `items` to `\"every\"` or `\"any\"`";
                 return Err(PolicyError::new(&place, message));
             }
             (Some(_), false) => {
-                return Err(PolicyError::new(&place, "`items` needs a path with `*`"));
+                return Err(PolicyError::new(&place, "`items` requires a path with `*`"));
             }
         };
         Ok(Self::Test(PathTest { path, items, missing: spec.missing, checks }))
@@ -339,7 +338,7 @@ mod tests {
     fn a_missing_field_and_one_of_another_kind_leave_it_unsure() {
         let equals = || json!({ "path": "force", "equals": true });
         assert_eq!(holds(equals(), json!({})), unsure("`force` is missing"));
-        let other = unsure("`force` is a text, not a truth value");
+        let other = unsure("`force` is a string, not a boolean");
         assert_eq!(holds(equals(), json!({ "force": "true" })), other);
         assert_eq!(holds(json!({ "not": equals() }), json!({ "force": "true" })), other);
         assert_eq!(
@@ -396,7 +395,7 @@ mod tests {
         assert_eq!(holds(test("every"), one_without), unsure("`to.*.mail` is missing"));
         assert_eq!(
             holds(test("every"), json!({ "to": "a@acme.example" })),
-            unsure("`to.*.mail` passes through a text: expected a list")
+            unsure("`to.*.mail` passes through a string: expected an array")
         );
     }
 
@@ -438,18 +437,18 @@ mod tests {
             ]
             .join("\n"),
             @r#"
-            rule 1: a test needs a `path` into the arguments
-            rule 1, `a`: nothing is checked
-            rule 1, `a..b`: a path has an empty step: write `owner`, `filter.owner` or `/filter/owner`
-            rule 1, `a`: `equals` takes strings, numbers and booleans, not a list
-            rule 1, `a`: `one_of` nothing: list at least one value
-            rule 1, `a`: `under` needs an absolute path without `..`, not `work`
-            rule 1, `a.*`: `*` leads to several values: say `items = "every"` or `"any"`
-            rule 1, `a.*`: unknown word `all`: use one of `every`, `any`
-            rule 1, `a`: `items` needs a path with `*`
-            rule 1, `a`: `present` stands alone, with a path without `*`
-            rule 1: `all` of nothing: list at least one condition
-            rule 1: a condition is `all`, `any`, `not` or a test with `path`, not two of them
+            rule 1: a test requires a `path` into the arguments
+            rule 1, `a`: the test has no check
+            rule 1, `a..b`: a path has an empty step: expected a path such as `owner`, `filter.owner` or `/filter/owner`
+            rule 1, `a`: `equals` takes strings, numbers and booleans, not an array
+            rule 1, `a`: `one_of` is empty: list at least one value
+            rule 1, `a`: `under` requires an absolute path without `..`, not `work`
+            rule 1, `a.*`: `*` matches several values: set `items` to `"every"` or `"any"`
+            rule 1, `a.*`: unknown word `all`: expected one of `every`, `any`
+            rule 1, `a`: `items` requires a path with `*`
+            rule 1, `a`: `present` cannot be combined with other checks or a path with `*`
+            rule 1: `all` is empty: list at least one condition
+            rule 1: a condition is exactly one of `all`, `any`, `not` or a test with `path`
             "#
         );
         let unknown = serde_json::from_value::<ConditionSpec>(json!({ "path": "a", "equal": 1 }));
@@ -458,6 +457,6 @@ mod tests {
         for _ in 0..16 {
             deep = json!({ "not": deep });
         }
-        assert_eq!(told(deep), "rule 1: conditions nest deeper than 16 levels");
+        assert_eq!(told(deep), "rule 1: conditions are nested deeper than 16 levels");
     }
 }

@@ -42,8 +42,11 @@ pub(super) fn unknown_word<'a>(
 ) -> PolicyError {
     let known: Vec<&str> = known.into_iter().collect();
     let listed = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-    let rest =
-        if known.is_empty() { "none is known".to_owned() } else { format!("use one of {listed}") };
+    let rest = if known.is_empty() {
+        "none is configured".to_owned()
+    } else {
+        format!("expected one of {listed}")
+    };
     let error = PolicyError::new(place, format!("unknown {what} `{word}`: {rest}"));
     let near: Vec<String> = nearest(word, known).iter().map(|near| format!("`{near}`")).collect();
     if near.is_empty() {

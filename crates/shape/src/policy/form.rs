@@ -112,12 +112,14 @@ impl ApprovalForm {
 
     fn read_verdict(&self, answer: &Json) -> Result<ApprovalVerdict, String> {
         let answer = arguments::read(answer)
-            .map_err(|_| "the answer to the approval cannot be read".to_owned())?;
+            .map_err(|_| "invalid response to the approval request".to_owned())?;
         match answer["action"].as_str() {
             Some("accept") => {}
-            Some("decline") => return Err("the person declined".to_owned()),
-            Some("cancel") => return Err("the person dismissed the question".to_owned()),
-            _ => return Err("the answer to the approval has no known `action`".to_owned()),
+            Some("decline") => return Err("the user declined".to_owned()),
+            Some("cancel") => return Err("the user dismissed the request".to_owned()),
+            _ => {
+                return Err("the response to the approval request has no known `action`".to_owned());
+            }
         }
         let content = &answer["content"];
         let approval = match content["decision"].as_str() {
@@ -125,7 +127,11 @@ impl ApprovalForm {
             Some(SESSION) => ApprovalLifetime::Session,
             Some(ALWAYS) => ApprovalLifetime::Always,
             Some(DENY) => return Err(deny(content["reason"].as_str().unwrap_or_default())),
-            _ => return Err("the answer to the approval has no known `decision`".to_owned()),
+            _ => {
+                return Err(
+                    "the response to the approval request has no known `decision`".to_owned()
+                );
+            }
         };
         let edited = self.read_edit(content.get("arguments"))?;
         Ok(ApprovalVerdict::Approve { approval, edited })
@@ -136,7 +142,7 @@ impl ApprovalForm {
         let text = match answer {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::String(text)) => text.trim(),
-            Some(_) => return Err("the edited arguments are not a text".to_owned()),
+            Some(_) => return Err("the edited arguments are not a string".to_owned()),
         };
         if text.is_empty()
             || text == self.original.as_str()
@@ -145,7 +151,7 @@ impl ApprovalForm {
             return Ok(None);
         }
         if self.editable.is_none() {
-            return Err("the arguments are too long to be edited".to_owned());
+            return Err("the arguments are too large to be edited".to_owned());
         }
         let edited = Json::parse(text.to_owned())
             .map_err(|error| format!("the edited arguments are not JSON: {error}"))?;
@@ -160,15 +166,15 @@ impl ApprovalForm {
 fn deny(reason: &str) -> String {
     let reason: String = reason.trim().chars().take(REASON).collect();
     if reason.is_empty() {
-        return "the person denied it".to_owned();
+        return "denied by the user".to_owned();
     }
-    format!("the person denied it: {}", display::line(&reason))
+    format!("denied by the user: {}", display::line(&reason))
 }
 
 /// The form, in the order people fill it in.
 fn schema(editable: Option<&str>, binding: ArgumentBinding, revision: Revision) -> Json {
     let covered = match binding {
-        ArgumentBinding::Shape => "for arguments of this shape",
+        ArgumentBinding::Shape => "for arguments of this form",
         ArgumentBinding::Exact => "for exactly these arguments",
     };
     let choices = [
@@ -194,7 +200,7 @@ fn schema(editable: Option<&str>, binding: ArgumentBinding, revision: Revision) 
             let mut arguments = json!({
                 "type": "string",
                 "title": "Arguments",
-                "description": "JSON. Change them here before they are sent; empty sends them as shown",
+                "description": "JSON. Edit the arguments before they are sent; empty sends them unchanged",
             });
             // A text could not have a default before.
             if revision.has_text_defaults() {
@@ -205,7 +211,7 @@ fn schema(editable: Option<&str>, binding: ArgumentBinding, revision: Revision) 
         let reason = json!({
             "type": "string",
             "title": "Reason",
-            "description": "If you deny it: what the caller is told",
+            "description": "If you deny the call: the reason sent to the caller",
             "maxLength": REASON,
         });
         properties.raw("reason", reason.to_string().as_bytes());
@@ -263,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_form_is_flat_and_asks_for_the_decision_first() {
-        insta::assert_snapshot!(form("{}", Revision::V2025_11_25).params(), @r#"{"mode":"form","message":"`agent:coder` wants to call `github.delete_repo` (destructive, open-world): it cannot be undone\n\n{}","requestedSchema":{"type":"object","properties":{"decision":{"oneOf":[{"const":"once","title":"Approve once"},{"const":"session","title":"Approve for this session, for arguments of this shape"},{"const":"always","title":"Always approve, for arguments of this shape"},{"const":"deny","title":"Deny"}],"title":"Decision","type":"string"},"arguments":{"default":"{}","description":"JSON. Change them here before they are sent; empty sends them as shown","title":"Arguments","type":"string"},"reason":{"description":"If you deny it: what the caller is told","maxLength":500,"title":"Reason","type":"string"}},"required":["decision"]}}"#);
+        insta::assert_snapshot!(form("{}", Revision::V2025_11_25).params(), @r#"{"mode":"form","message":"`agent:coder` wants to call `github.delete_repo` (destructive, open-world): it cannot be undone\n\n{}","requestedSchema":{"type":"object","properties":{"decision":{"oneOf":[{"const":"once","title":"Approve once"},{"const":"session","title":"Approve for this session, for arguments of this form"},{"const":"always","title":"Always approve, for arguments of this form"},{"const":"deny","title":"Deny"}],"title":"Decision","type":"string"},"arguments":{"default":"{}","description":"JSON. Edit the arguments before they are sent; empty sends them unchanged","title":"Arguments","type":"string"},"reason":{"description":"If you deny the call: the reason sent to the caller","maxLength":500,"title":"Reason","type":"string"}},"required":["decision"]}}"#);
     }
 
     #[test]
@@ -314,24 +320,24 @@ mod tests {
     fn whatever_is_not_a_clear_yes_is_a_no() {
         let form = form("{}", Revision::V2026_07_28);
         let answer = |text: &'static str| form.read_answer(&Json::parse(text).unwrap());
-        let action = deny("the answer to the approval has no known `action`");
-        let decision = deny("the answer to the approval has no known `decision`");
+        let action = deny("the response to the approval request has no known `action`");
+        let decision = deny("the response to the approval request has no known `decision`");
         assert_eq!(answer("[]"), action);
         assert_eq!(answer("{}"), action);
         assert_eq!(answer(r#"{"action":"accept"}"#), decision);
         assert_eq!(answer(r#"{"action":"accept","content":{"decision":"yes"}}"#), decision);
         assert_eq!(answer(r#"{"action":"accept","content":{"decision":true}}"#), decision);
-        assert_eq!(answer(r#"{"action":"decline"}"#), deny("the person declined"));
-        assert_eq!(answer(r#"{"action":"cancel"}"#), deny("the person dismissed the question"));
+        assert_eq!(answer(r#"{"action":"decline"}"#), deny("the user declined"));
+        assert_eq!(answer(r#"{"action":"cancel"}"#), deny("the user dismissed the request"));
         assert_eq!(
             answer(r#"{"action":"accept","content":{"decision":"deny","decision":"always"}}"#),
-            deny("the answer to the approval cannot be read")
+            deny("invalid response to the approval request")
         );
         assert_eq!(
             read(&form, json!({ "decision": "deny", "reason": " not on\n Fridays " })),
-            deny("the person denied it: not on\\u{a} Fridays")
+            deny("denied by the user: not on\\u{a} Fridays")
         );
-        assert_eq!(read(&form, json!({ "decision": "deny" })), deny("the person denied it"));
+        assert_eq!(read(&form, json!({ "decision": "deny" })), deny("denied by the user"));
         for edited in [json!("{"), json!("[1]"), json!("{\"a\":1,\"a\":2}"), json!({})] {
             let verdict = read(&form, json!({ "decision": "once", "arguments": edited }));
             assert!(matches!(verdict, ApprovalVerdict::Deny { .. }), "{edited}: {verdict:?}");
@@ -344,7 +350,7 @@ mod tests {
         let form = form(&long, Revision::V2026_07_28);
         assert!(form.params().as_bytes().len() < 6000);
         let edited = json!({ "decision": "once", "arguments": "{}" });
-        assert_eq!(read(&form, edited), deny("the arguments are too long to be edited"));
+        assert_eq!(read(&form, edited), deny("the arguments are too large to be edited"));
         let approved = ApprovalVerdict::Approve { approval: ApprovalLifetime::Once, edited: None };
         assert_eq!(read(&form, json!({ "decision": "once" })), approved);
     }

@@ -45,7 +45,7 @@ pub struct RuleSpec {
     /// Name of the rule in explanations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Comment for people; it has no effect.
+    /// Comment; it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// Callers: `client:alice`, `agent:*`, `role:reader`, `alice`, `*`.
@@ -69,7 +69,7 @@ pub struct RuleSpec {
     /// Effect of the rule: `allow`, `deny` or `ask`.
     #[schemars(extend("enum" = ["allow", "deny", "ask"]))]
     pub then: String,
-    /// Reason shown to the caller, or to the person who is asked.
+    /// Reason shown to the caller, or to the user who approves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Arguments that a lasting approval covers, for `ask`: of the same `shape` (if absent) or `exact`.

@@ -23,7 +23,7 @@ impl ToolPattern {
         };
         if server == Some("") || tool.is_empty() {
             let message =
-                format!("`{written}` names no tool: write `tool`, `server.tool` or `server.*`");
+                format!("invalid tool `{written}`: expected `tool`, `server.tool` or `server.*`");
             return Err(PolicyError::new(place, message));
         }
         Ok(Self {
@@ -74,16 +74,17 @@ impl CallerPattern {
                 (Some(kind), name)
             }
             None if kinds().any(|kind| kind == written) => {
-                let message =
-                    format!("`{written}` is a kind of caller: write `{written}:*` for all of them");
+                let message = format!(
+                    "`{written}` is a kind of caller: use `{written}:*` for all callers of this kind"
+                );
                 return Err(PolicyError::new(place, message)
-                    .with_hint(format!("write `*:{written}` for a caller of that name")));
+                    .with_hint(format!("use `*:{written}` for a caller of that name")));
             }
             None => (None, written),
         };
         if name.is_empty() {
             let message =
-                format!("`{written}` names no caller: write `kind:name`, `kind:*` or `*`");
+                format!("invalid caller `{written}`: expected `kind:name`, `kind:*` or `*`");
             return Err(PolicyError::new(place, message));
         }
         Ok(Self { kind, name: (name != "*").then(|| NamePattern::new(name)) })
@@ -129,7 +130,7 @@ impl RoleTable {
             if self.0.is_empty() {
                 let error = PolicyError::new(place, format!("no user has the role `{role}`"));
                 return error.with_hint(format!(
-                    "give it to somebody: `[consort.callers.NAME] roles = [\"{role}\"]`"
+                    "assign it to a caller: `[consort.callers.NAME] roles = [\"{role}\"]`"
                 ));
             }
             unknown_word(place, "role", role, self.0.keys().map(String::as_str))
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(
             told("cleint:alice"),
             (
-                "rule 1: unknown kind of caller `cleint`: use one of `person`, `agent`, `client`, \
+                "rule 1: unknown kind of caller `cleint`: expected one of `person`, `agent`, `client`, \
                  `role`, `*`"
                     .to_owned(),
                 "did you mean `client`?".to_owned()
@@ -192,11 +193,12 @@ mod tests {
         assert_eq!(
             told("agent"),
             (
-                "rule 1: `agent` is a kind of caller: write `agent:*` for all of them".to_owned(),
-                "write `*:agent` for a caller of that name".to_owned()
+                "rule 1: `agent` is a kind of caller: use `agent:*` for all callers of this kind"
+                    .to_owned(),
+                "use `*:agent` for a caller of that name".to_owned()
             )
         );
-        assert!(told("client:").0.contains("names no caller"));
+        assert!(told("client:").0.contains("invalid caller"));
         assert!(ToolPattern::parse("x", "github.").is_err());
         assert!(ToolPattern::parse("x", "").is_err());
     }

@@ -54,7 +54,7 @@ impl Transform for ArgumentTransform {
     fn apply(&self, mut draft: ToolDraft) -> Option<ToolDraft> {
         let mut schema = InputSchema::of(&draft);
         if !schema.has(&self.name) {
-            draft.problems.push(format!("no argument is called `{}`", self.name));
+            draft.problems.push(format!("no argument named `{}`", self.name));
             return Some(draft);
         }
         let name = self.name.clone();
@@ -69,7 +69,8 @@ impl Transform for ArgumentTransform {
                 Some(InboundChange::Default { name, value: value.clone() })
             }
             ArgumentChange::Rename(to) if schema.has(to) => {
-                let problem = format!("`{name}` cannot become `{to}`: there is one of that name");
+                let problem =
+                    format!("cannot rename `{name}` to `{to}`: an argument of that name exists");
                 draft.problems.push(problem);
                 return Some(draft);
             }
@@ -100,14 +101,14 @@ impl Transform for ArgumentTransform {
         let name = &self.name;
         match &self.change {
             ArgumentChange::Fix(BoundValue::Value(value)) => {
-                format!("argument `{name}` is always {value}")
+                format!("argument `{name}` is fixed to {value}")
             }
             ArgumentChange::Fix(BoundValue::Caller) => {
-                format!("argument `{name}` is the caller's name")
+                format!("argument `{name}` is set to the caller's name")
             }
-            ArgumentChange::Default(value) => format!("argument `{name}` is {value} unless given"),
-            ArgumentChange::Rename(to) => format!("argument `{name}` is called `{to}`"),
-            ArgumentChange::Describe(_) => format!("argument `{name}` is explained otherwise"),
+            ArgumentChange::Default(value) => format!("argument `{name}` defaults to {value}"),
+            ArgumentChange::Rename(to) => format!("argument `{name}` is renamed to `{to}`"),
+            ArgumentChange::Describe(_) => format!("argument `{name}` has another description"),
             ArgumentChange::Drop => format!("argument `{name}` is dropped"),
         }
     }
@@ -308,8 +309,8 @@ mod tests {
             draft.problems,
             [
                 "the argument `user` is required and cannot be dropped",
-                "no argument is called `nothing`",
-                "`q` cannot become `limit`: there is one of that name",
+                "no argument named `nothing`",
+                "cannot rename `q` to `limit`: an argument of that name exists",
             ]
         );
     }

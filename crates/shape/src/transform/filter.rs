@@ -104,7 +104,7 @@ impl<F: Fn(&ToolDraft) -> bool + Send + Sync> Transform for KeepIf<F> {
     }
 
     fn describe(&self) -> String {
-        "keep what a function chooses".to_owned()
+        "keep tools selected by a function".to_owned()
     }
 }
 

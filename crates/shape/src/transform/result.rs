@@ -40,8 +40,8 @@ impl Transform for ResultFields {
 
     fn describe(&self) -> String {
         match self {
-            Self::Keep(paths) => format!("of results, keep {}", paths.join(", ")),
-            Self::Drop(paths) => format!("of results, drop {}", paths.join(", ")),
+            Self::Keep(paths) => format!("keep {} of results", paths.join(", ")),
+            Self::Drop(paths) => format!("drop {} of results", paths.join(", ")),
         }
     }
 }
@@ -53,7 +53,7 @@ impl Transform for ResultCap {
     }
 
     fn describe(&self) -> String {
-        format!("results beyond {} bytes are set aside", self.bytes)
+        format!("results above {} bytes are spilled", self.bytes)
     }
 }
 

@@ -29,10 +29,10 @@ pub struct TransformSpec {
     /// Annotations that these tools must have.
     #[serde(skip_serializing_if = "HintSpec::is_empty")]
     pub hints: HintSpec,
-    /// True to remove all other tools.
+    /// Removes all other tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
-    /// True to remove these tools.
+    /// Removes these tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drop: bool,
     /// New name: a template with `{server}`, `{tool}` and `{name}`.
@@ -115,10 +115,10 @@ pub struct ArgumentSpec {
     /// Fixed value; hides the argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// True to hide the argument and send the caller's name.
+    /// Hides the argument and sends the caller's name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub caller: bool,
-    /// True to hide the argument and never send it.
+    /// Hides the argument and never sends it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drop: bool,
     /// Default value; makes it optional.
@@ -156,7 +156,7 @@ impl TransformSpec {
     /// Compiles the transforms of this entry, in the order they apply, or returns an error.
     pub fn compile(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
         if self.keep && self.drop {
-            return Err("`keep` and `drop` exclude each other".to_owned());
+            return Err("`keep` and `drop` are mutually exclusive".to_owned());
         }
         let patterns: Vec<NamePattern> = self.tools.iter().map(NamePattern::new).collect();
         let hints = HintFilter(ToolAnnotations {
@@ -174,7 +174,7 @@ impl TransformSpec {
                 transforms.push(Arc::new(KeepByHints(hints)));
             }
             if transforms.is_empty() {
-                return Err("`keep` needs `tools` or `hints` that say what".to_owned());
+                return Err("`keep` requires `tools` or `hints`".to_owned());
             }
         }
         let scoped = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
@@ -185,7 +185,7 @@ impl TransformSpec {
         }
         transforms.extend(self.changes()?.into_iter().map(scoped));
         if transforms.is_empty() {
-            return Err("it changes nothing".to_owned());
+            return Err("the transform has no effect".to_owned());
         }
         Ok(transforms)
     }
@@ -229,7 +229,7 @@ fn template(name: &str) -> Result<String, String> {
     let left = name.replace("{server}", "").replace("{tool}", "").replace("{name}", "");
     if left.contains(['{', '}']) {
         return Err(format!(
-            "`{name}`: only {{server}}, {{tool}} and {{name}} stand for something"
+            "`{name}`: unknown placeholder; expected {{server}}, {{tool}} or {{name}}"
         ));
     }
     Ok(name.to_owned())
@@ -254,11 +254,11 @@ impl ArgumentSpec {
         let shown = self.default.is_some() || self.name.is_some() || self.description.is_some();
         if hidden > 1 {
             return Err(format!(
-                "argument `{name}`: `value`, `caller` and `drop` exclude each other"
+                "argument `{name}`: `value`, `caller` and `drop` are mutually exclusive"
             ));
         }
         if hidden == 1 && shown {
-            return Err(format!("argument `{name}` is hidden: it takes no other key"));
+            return Err(format!("argument `{name}` is hidden: no other key is allowed"));
         }
         let mut changes = Vec::new();
         changes.extend(
@@ -289,7 +289,7 @@ impl ResultSpec {
             transforms.push(Arc::new(ResultFields::Drop(self.drop.clone())));
         }
         match (self.max_bytes, self.preview_bytes) {
-            (None, Some(_)) => return Err("`preview_bytes` needs `max_bytes`".to_owned()),
+            (None, Some(_)) => return Err("`preview_bytes` requires `max_bytes`".to_owned()),
             (Some(bytes), preview) => {
                 let preview = preview.unwrap_or(PREVIEW).min(bytes);
                 transforms.push(Arc::new(ResultCap { bytes, preview }));
@@ -308,7 +308,7 @@ pub(crate) fn one_or_more<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a text or a list of texts")]
+    #[serde(untagged, expecting = "a string or a list of strings")]
     enum TextOrList {
         One(String),
         More(Vec<String>),
@@ -343,13 +343,13 @@ mod tests {
         assert_eq!(
             described.unwrap(),
             [
-                format!("{scope}: argument `owner` is always \"acme\""),
-                format!("{scope}: argument `q` is \"*\" unless given"),
-                format!("{scope}: argument `q` is called `query`"),
-                format!("{scope}: the description begins with `[{{server}}] `"),
+                format!("{scope}: argument `owner` is fixed to \"acme\""),
+                format!("{scope}: argument `q` defaults to \"*\""),
+                format!("{scope}: argument `q` is renamed to `query`"),
+                format!("{scope}: the description gets the prefix `[{{server}}] `"),
                 format!("{scope}: rename to `{{server}}_{{tool}}`"),
-                format!("{scope}: of results, drop secret"),
-                format!("{scope}: results beyond 1000 bytes are set aside"),
+                format!("{scope}: drop secret of results"),
+                format!("{scope}: results above 1000 bytes are spilled"),
             ]
         );
     }
@@ -357,18 +357,18 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (spec, reason) in [
-            (json!({}), "it changes nothing"),
-            (json!({ "keep": true }), "`keep` needs `tools` or `hints` that say what"),
-            (json!({ "keep": true, "drop": true }), "`keep` and `drop` exclude each other"),
+            (json!({}), "the transform has no effect"),
+            (json!({ "keep": true }), "`keep` requires `tools` or `hints`"),
+            (json!({ "keep": true, "drop": true }), "`keep` and `drop` are mutually exclusive"),
             (
                 json!({ "name": "{srv}" }),
-                "`{srv}`: only {server}, {tool} and {name} stand for something",
+                "`{srv}`: unknown placeholder; expected {server}, {tool} or {name}",
             ),
             (
                 json!({ "arguments": { "a": { "drop": true, "name": "b" } } }),
-                "argument `a` is hidden: it takes no other key",
+                "argument `a` is hidden: no other key is allowed",
             ),
-            (json!({ "result": { "preview_bytes": 1 } }), "`preview_bytes` needs `max_bytes`"),
+            (json!({ "result": { "preview_bytes": 1 } }), "`preview_bytes` requires `max_bytes`"),
         ] {
             assert_eq!(compiled(spec).unwrap_err(), reason);
         }

@@ -27,9 +27,9 @@ impl TextChange {
 
     fn describe(&self, what: &str) -> String {
         match self {
-            Self::Replace(new) => format!("{what} is `{new}`"),
-            Self::Prefix(prefix) => format!("{what} begins with `{prefix}`"),
-            Self::Suffix(suffix) => format!("{what} ends with `{suffix}`"),
+            Self::Replace(new) => format!("{what} is replaced by `{new}`"),
+            Self::Prefix(prefix) => format!("{what} gets the prefix `{prefix}`"),
+            Self::Suffix(suffix) => format!("{what} gets the suffix `{suffix}`"),
         }
     }
 }

@@ -79,7 +79,7 @@ async fn connect(
             command.args(arguments);
             person.serve_with_lifecycle(TokioChildProcess::new(command)?, lifecycle).await?
         }
-        _ => return Err(format!("unknown target `{kind}`: use `http` or `stdio`").into()),
+        _ => return Err(format!("unknown component `{kind}`: expected `http` or `stdio`").into()),
     })
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::{Brain, Step};
 
-/// Serves until the standard input closes. Calls run concurrently, as in a real server.
+/// Serves until standard input closes. Calls run concurrently, as in a real server.
 pub async fn serve(brain: Arc<Brain>) {
     tokio::time::sleep(Duration::from_millis(brain.manner.slow_start)).await;
     let out = Arc::new(Mutex::new(Some(tokio::io::stdout())));

@@ -58,7 +58,7 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
     (
         "config/src/read/agents.rs",
         "LONGEST",
-        "the agent is left out",
+        "the agent is omitted",
         "`ask_NAME` is the name of a tool",
     ),
     (
@@ -84,7 +84,7 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
     (
         "hub/src/schema/work.rs",
         "DEEPEST",
-        "these arguments are not checked here; the server checks",
+        "the gateway does not validate these arguments; the server does",
         "the stack of a thread",
     ),
     ("agent/src/store/line.rs", "DEPTH", "the step is not stored", "what serde_json reads again"),

@@ -143,7 +143,7 @@ pub(crate) fn constant(file: &str, name: &str) -> Constant {
         about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     };
     let about = found.iter().map(|at| said(*at)).find(|about| !about.is_empty());
-    let about = about.unwrap_or_else(|| panic!("nothing is said of {name} in {file}"));
+    let about = about.unwrap_or_else(|| panic!("empty message of {name} in {file}"));
     let value = found.iter().find_map(|at| {
         let line = lines[*at].trim();
         // `name: value,` of a `Default`, or `name: Type = value;`.

@@ -22,21 +22,27 @@ async fn every_limit_ends_a_run() {
     let usual = RunLimits::default();
     let reached = |text: &str, turns, calls| (text.to_owned(), turns, calls);
     let limits = RunLimits { turns: 3, ..usual.clone() };
-    assert_eq!(with(limits, turns.clone()).await, reached("3 model requests were sent", 3, 3));
+    assert_eq!(
+        with(limits, turns.clone()).await,
+        reached("3 model requests were sent, the maximum", 3, 3)
+    );
     let limits = RunLimits { calls: 2, ..usual.clone() };
-    let calls = reached("no more than 2 calls may be made", 3, 2);
+    let calls = reached("2 tool calls were made, the maximum", 3, 2);
     assert_eq!(with(limits, turns.clone()).await, calls);
     let limits = RunLimits { tokens: Some(30), ..usual.clone() };
-    assert_eq!(with(limits, turns.clone()).await, reached("it used 30 of 30 tokens", 2, 1));
+    assert_eq!(with(limits, turns.clone()).await, reached("the run used 30 of 30 tokens", 2, 1));
     let limits = RunLimits { cost: Some(15.0), ..usual.clone() };
-    let cost = reached("it cost 20.0000 of 15 US dollars", 2, 1);
+    let cost = reached("the run cost 20.0000 of 15 US dollars", 2, 1);
     assert_eq!(with(limits, turns.clone()).await, cost);
     let limits = RunLimits { time: Some(Duration::from_millis(250)), ..usual.clone() };
     let time = with(limits, turns).await;
-    assert_eq!(time, reached("it took longer than 250ms", 3, 3));
+    assert_eq!(time, reached("the run took longer than 250ms", 3, 3));
     let same: Vec<Value> = (0..9).map(|_| again(1)).collect();
     let same = with(RunLimits { repeats: 2, ..usual }, same).await;
-    assert_eq!(same, reached("the model called `slow` with the same arguments 3 times", 3, 2));
+    assert_eq!(
+        same,
+        reached("the model called `slow` with the same arguments 3 times in a row", 3, 2)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,5 +135,5 @@ async fn what_no_longer_fits_is_left_out_and_the_run_goes_on() {
         .collect();
     assert!(!cuts.is_empty() && cuts.is_sorted(), "{cuts:?}");
     let shown = crate::context::shown_messages(&conversation.messages(), *cuts.last().unwrap());
-    assert!(shown[0].text().starts_with("go") && shown[0].text().contains("left out"), "{shown:?}");
+    assert!(shown[0].text().starts_with("go") && shown[0].text().contains("omitted"), "{shown:?}");
 }

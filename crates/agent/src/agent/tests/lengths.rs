@@ -126,7 +126,7 @@ async fn what_is_too_long_is_sent_again_with_less() {
         let [first, second] = &seen[..] else { panic!("{wire}: {}", seen.len()) };
         assert!(second.body.len() * 5 < first.body.len() * 4, "{wire}");
         for kept in
-            ["the first thing that was said", "left out here", "the last thing that was said"]
+            ["the first thing that was said", "omitted here", "the last thing that was said"]
         {
             assert!(second.body.contains(kept), "{wire}: {kept}");
         }
@@ -154,7 +154,7 @@ async fn a_result_that_is_too_long_is_shown_in_part() {
     let seen = peer.seen();
     assert!(seen[1].body.len() * 2 < seen[0].body.len());
     assert!(seen[1].body.contains("bytes shown; call `read_result`"));
-    assert!(seen[1].body.contains("Reads on in a result"), "it is offered");
+    assert!(seen[1].body.contains("Reads the rest of a"), "it is offered");
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn what_cannot_be_made_shorter_is_told() {
     let input = vec![ChatMessage::user("many words ".repeat(9000))];
     let (report, again) = run(&agent(wire, &peer), input).await;
     assert_eq!((report.status, again, peer.seen().len()), (RunStatus::Error, 0, 1), "{report:?}");
-    assert!(report.reason.contains("longer than the model reads (9100 of 8192 tokens)"));
+    assert!(report.reason.contains("exceeds the model's context window (9100 of 8192 tokens)"));
     assert!(report.hint.is_some());
 }
 

@@ -121,16 +121,16 @@ fn what_is_wrong_with_a_request_is_told() {
 400  the body must be an object
 400 model `model` is missing
 400 model `model` must be a string
-400 messages `messages` is empty: say something
+400 messages `messages` must not be empty
 400 messages[0].role `messages[0].role` must be `system`, `developer`, `user`, `assistant` or `tool`
 400 messages[0].content `messages[0].content` is missing
-400 messages[0].content[0].image_url.url `messages[0].content[0].image_url.url` is not a data URL: write `data:image/png;base64,` and the bytes in base64
-400 n `n` is not supported: there is one answer
-400 stream `stream` must be true or false
+400 messages[0].content[0].image_url.url `messages[0].content[0].image_url.url` is not a data URL: expected `data:image/png;base64,` and base64 data
+400 n only `n` = 1 is supported
+400 stream `stream` must be a boolean
 400 tools[0] `tools[0]` must be of type `function`
 400 previous_response_id `previous_response_id` is not supported: responses are not stored; send the whole conversation as `input`
-400 input[0] `input[0]` cannot be followed: responses are not stored; send the whole conversation as `input`
-400 tools[0] `tools[0]` must be of type `function`: what else there is, is here already
+400 input[0] `input[0]` cannot be resolved: responses are not stored; send the whole conversation as `input`
+400 tools[0] `tools[0]` must be of type `function`: built-in tools are configured in the gateway
 "##);
 }
 

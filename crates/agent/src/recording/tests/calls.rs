@@ -41,7 +41,7 @@ async fn calls_are_told_apart_by_what_they_are_given_and_come_as_often_as_they_d
         assert_eq!(again.as_deref(), Ok(text));
     }
     replayer.finish().unwrap();
-    let told = "denied: turn 0: `one.echo` is called with the same arguments once more than the 2 times that were recorded";
+    let told = "denied: turn 0: `one.echo` is called with the same arguments more often than the 2 times recorded";
     assert_eq!(
         called(&toolbox, "one.echo", json!({ "text": "x", "n": 1 })).await.unwrap_err(),
         told
@@ -50,7 +50,7 @@ async fn calls_are_told_apart_by_what_they_are_given_and_come_as_often_as_they_d
     let other = super::replayer(&paper.text()).toolbox();
     assert_eq!(
         called(&other, "one.echo", json!({ "text": "z", "n": 1 })).await.unwrap_err(),
-        "denied: turn 0: `one.echo` is called with other arguments at `text`: recorded `x`, now `z`"
+        "denied: turn 0: `one.echo` is called with different arguments at `text`: recorded `x`, now `z`"
     );
     let other = super::replayer(&paper.text()).toolbox();
     assert_eq!(

@@ -84,7 +84,7 @@ fn an_archive_that_is_changed_cut_or_removed_is_named() {
     std::fs::write(moved.join(file.file_name().unwrap()), &text).unwrap();
     std::fs::remove_file(file).unwrap();
     let broken = verify(&archived.path).unwrap().broken.unwrap();
-    assert_eq!((&*broken.reason, broken.file.as_ref()), ("the archive is not there", Some(file)));
+    assert_eq!((&*broken.reason, broken.file.as_ref()), ("the archive is missing", Some(file)));
     let found = LedgerSource { folders: vec![moved], ..LedgerSource::from(&archived.path) };
     assert_eq!(verify(found).unwrap().broken, None);
 }

@@ -118,7 +118,7 @@ pub(super) async fn reload(plan: &Plan, chance: Chance) -> Result<Ran, Failure> 
     stage.offered(&["x", "y"]).await?;
     trial.works("x").await;
     trial.works("y").await;
-    if !stage.stderr().contains("the config stays as it was") {
+    if !stage.stderr().contains("the previous config stays in effect") {
         trial.fail("a broken config was not told of");
     }
     let ran = trial.done()?;

@@ -120,7 +120,7 @@ impl ServerChannel {
             }
             Ok(Err(error)) => Err(error),
             Err(_) => {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "the keeper process does not answer"))
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the keeper process does not respond"))
             }
         }
     }

@@ -121,8 +121,8 @@ fn words_go_to_the_output_and_everything_else_aside() {
     demo.get_weather done in 1.2 s {"sky": "blue"}
     demo.long_computation failed after 1.2 s: it broke
     made shorter
-    overloaded; asking again in 2.5 s
-    2 turns, 1 call, 1200 tokens read, 34 written, $0.0123, 1 m 5 s
+    overloaded; retrying in 2.5 s
+    2 turns, 1 call, 1200 input tokens, 34 output tokens, $0.0123, 1 m 5 s
     "#);
 }
 
@@ -185,7 +185,7 @@ fn a_question_nobody_answers_is_told() {
     };
     let (_, aside) =
         shown(DisplayOptions::default(), vec![RunEvent::Question { question, answer: None }]);
-    assert_eq!(aside, "a person is asked: Which city?\n");
+    assert_eq!(aside, "waiting for a user: Which city?\n");
 }
 
 #[test]

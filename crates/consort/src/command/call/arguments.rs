@@ -17,8 +17,8 @@ pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, CommandError
             (_, Some((name, text))) => (name, parse_value(text, properties.get(name))),
             _ => {
                 let failure =
-                    CommandError::usage(format!("`{}` is not an argument", escape_text(word)));
-                return Err(failure.hint("write name=value, or name:=JSON"));
+                    CommandError::usage(format!("invalid argument `{}`", escape_text(word)));
+                return Err(failure.hint("expected name=value, or name:=JSON"));
             }
         };
         let open = schema["additionalProperties"] != Value::Bool(false);
@@ -38,11 +38,11 @@ pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, CommandError
                     "the tool has no parameter `{}`",
                     escape_text(name)
                 ));
-                return Err(failure.hint(format!("it has {}", names.join(", "))));
+                return Err(failure.hint(format!("its parameters are {}", names.join(", "))));
             }
         }
         if arguments.insert(name.to_owned(), value).is_some() {
-            return Err(CommandError::usage(format!("`{}` is given twice", escape_text(name))));
+            return Err(CommandError::usage(format!("duplicate argument `{}`", escape_text(name))));
         }
     }
     Ok(Value::Object(arguments).into())
@@ -161,11 +161,14 @@ mod tests {
         );
         assert_eq!(
             arguments(&["text"]),
-            Err("`text` is not an argument (write name=value, or name:=JSON)".to_owned())
+            Err("invalid argument `text` (expected name=value, or name:=JSON)".to_owned())
         );
         assert!(
             arguments(&["text:=x"]).unwrap_err().starts_with("the value of `text` is not JSON")
         );
-        assert_eq!(arguments(&["text=a", "text=b"]), Err("`text` is given twice ()".to_owned()));
+        assert_eq!(
+            arguments(&["text=a", "text=b"]),
+            Err("duplicate argument `text` ()".to_owned())
+        );
     }
 }

@@ -73,7 +73,9 @@ impl CallPrinter {
                     .map(|data| data.text().map_or_else(|| data.to_string(), Into::into));
                 self.say(&format!("[{level}] {}", data.unwrap_or_default()));
             }
-            CallEvent::Question(asked) => self.say(&format!("the server asks ({})", asked.method)),
+            CallEvent::Question(asked) => {
+                self.say(&format!("the server requests input ({})", asked.method));
+            }
             CallEvent::Task(task) => {
                 let status = task.text("status").unwrap_or_default();
                 let message = task
@@ -82,7 +84,7 @@ impl CallPrinter {
                     .unwrap_or_default();
                 self.say(&format!("task {status}{message}"));
             }
-            CallEvent::Skipped(count) => self.say(&format!("{count} events were not shown")),
+            CallEvent::Skipped(count) => self.say(&format!("{count} events were skipped")),
             _ => {}
         }
     }
@@ -132,7 +134,7 @@ impl CallPrinter {
 
     fn result(&self, result: &ToolResult) -> Result<(), CommandError> {
         if result.is_error() {
-            note(styled(TextStyle::Bad, "error") + ": the tool reports an error");
+            note(styled(TextStyle::Bad, "error") + ": the tool returned an error");
         }
         let content = result.content();
         for (at, block) in content.iter().enumerate() {

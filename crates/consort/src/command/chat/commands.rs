@@ -29,7 +29,7 @@ impl ChatSession<'_> {
                 let context = &mut self.setup.context;
                 context.choose_model(&name).await?;
                 let model = context.agent.model.id.clone();
-                self.note(&format!("{model} is used from now on"));
+                self.note(&format!("switched to {model}"));
             }
             ChatCommand::Fork(messages) => {
                 let fork = self.setup.context.storage.fork(&self.kept, messages)?;
@@ -40,7 +40,7 @@ impl ChatSession<'_> {
             ChatCommand::Open(id) => self.open(&id).await?,
             ChatCommand::New => {
                 self.kept = StoredConversation::default();
-                self.note("a new conversation");
+                self.note("new conversation");
             }
             ChatCommand::Go => Box::pin(self.resume()).await?,
             ChatCommand::Usage => {
@@ -55,7 +55,7 @@ impl ChatSession<'_> {
     async fn open(&mut self, id: &str) -> Result<(), CommandError> {
         // One that is open already cannot be opened again.
         if self.kept.id.as_deref().is_some_and(|open| open == id) {
-            return Err(CommandError::usage(format!("`{}` is open already", escape_line(id))));
+            return Err(CommandError::usage(format!("`{}` is already open", escape_line(id))));
         }
         self.kept = self.setup.context.storage.open(id)?;
         self.show_opened().await;
@@ -82,8 +82,8 @@ impl ChatSession<'_> {
         }
         let resources = catalog.resources.len();
         let _ =
-            writeln!(text, "{:24}adds a resource to what you say; there are {resources}", "@URI");
-        text.push_str("A line that ends with a backslash goes on. Ctrl-C stops an answer.");
+            writeln!(text, "{:24}attach a resource to the message; {resources} available", "@URI");
+        text.push_str("End a line with a backslash to continue it. Ctrl-C stops an answer.");
         self.setup.user.show.print(&text);
     }
 
@@ -100,7 +100,7 @@ impl ChatSession<'_> {
 
     fn list(&mut self) -> Result<(), CommandError> {
         let listed = self.setup.context.storage.list(LISTED)?;
-        let mut table = TextTable::new(&["CONVERSATION", "STATE", "MESSAGES", "ABOUT"]);
+        let mut table = TextTable::new(&["CONVERSATION", "STATE", "MESSAGES", "TITLE"]);
         for row in &listed {
             let id = if self.kept.id.as_ref() == Some(&row.id) {
                 TableCell::styled(TextStyle::Heading, &row.id)

@@ -34,16 +34,16 @@ pub(super) enum ChatCommand {
 
 /// The chat commands: name, arguments, description.
 pub(super) const CHAT_COMMANDS: [(&str, &str, &str); 10] = [
-    ("help", "", "shows this"),
-    ("tools", "[TEXT]", "shows the tools that the model sees, or those with TEXT in their names"),
-    ("model", "[PROVIDER:NAME]", "shows the model, or changes it"),
-    ("new", "", "starts a new conversation"),
-    ("list", "", "shows the last conversations"),
-    ("open", "ID", "continues another conversation"),
-    ("fork", "[N]", "continues in a copy, of all messages or the first N"),
-    ("go", "", "resumes a run that was interrupted or waits for an answer"),
-    ("usage", "", "shows the usage so far"),
-    ("quit", "", "ends the chat, as Ctrl-D does"),
+    ("help", "", "show this help"),
+    ("tools", "[TEXT]", "show the tools exposed to the model, or those with TEXT in their names"),
+    ("model", "[PROVIDER:NAME]", "show or change the model"),
+    ("new", "", "start a new conversation"),
+    ("list", "", "list recent conversations"),
+    ("open", "ID", "open another conversation"),
+    ("fork", "[N]", "continue in a copy of all messages, or of the first N"),
+    ("go", "", "resume a run that was interrupted or waits for an answer"),
+    ("usage", "", "show tokens and cost so far"),
+    ("quit", "", "end the chat (also Ctrl-D)"),
 ];
 
 /// Parses a line.
@@ -69,11 +69,12 @@ pub(super) fn parse_line(line: &str) -> Result<ChatInput, CommandError> {
         "fork" if rest.is_empty() => ChatCommand::Fork(None),
         "fork" => ChatCommand::Fork(Some(rest.parse().map_err(|_| {
             CommandError::usage(format!("`{}` is not a number of messages", escape_line(rest)))
-                .hint("write /fork, or /fork 4 for the first four messages")
+                .hint("use /fork, or /fork 4 for the first four messages")
         })?)),
         "list" => ChatCommand::List,
         "open" if rest.is_empty() => {
-            return Err(CommandError::usage("/open needs an id").hint("see them with /list"));
+            return Err(CommandError::usage("/open requires a conversation id")
+                .hint("list them with /list"));
         }
         "open" => ChatCommand::Open(rest.to_owned()),
         "new" => ChatCommand::New,
@@ -92,8 +93,8 @@ fn arguments(text: &str) -> Result<Vec<(String, String)>, CommandError> {
         split_words(text).ok_or_else(|| CommandError::usage("unbalanced quotation mark"))?;
     let read = |word: String| match word.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(CommandError::usage(format!("`{}` is not an argument", escape_line(&word)))
-            .hint("write name=value")),
+        _ => Err(CommandError::usage(format!("invalid argument `{}`", escape_line(&word)))
+            .hint("expected name=value")),
     };
     words.into_iter().map(read).collect()
 }

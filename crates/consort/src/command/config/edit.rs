@@ -40,12 +40,13 @@ pub(super) fn add(
         tell(&problem);
     }
     if broken {
-        return Err(CommandError::usage("nothing is added"));
+        return Err(CommandError::usage("nothing was added"));
     }
     if new.servers.is_empty() {
-        return Err(
-            CommandError::usage("there is no server in it").hint("paste an `mcp.json`, say")
-        );
+        return Err(CommandError::usage("it contains no server").hint(
+            "paste an `mcp.json`, such as \
+                `{\"mcpServers\": {…}}`",
+        ));
     }
     let edit = |text: &str| {
         check_not_included(&file, text, new.servers.iter().map(|server| &server.name))?;
@@ -95,9 +96,8 @@ fn target(common: &GlobalArguments) -> Result<PathBuf, CommandError> {
         .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
     match lookup.found {
         ConfigLocation::File(file) => Ok(file),
-        ConfigLocation::Embedded => default_config_path().ok_or_else(|| {
-            CommandError::usage("no home folder to write to").hint("name a file with --config")
-        }),
+        ConfigLocation::Embedded => default_config_path()
+            .ok_or_else(|| CommandError::usage("no home folder").hint("use --config FILE")),
     }
 }
 
@@ -105,7 +105,7 @@ fn standard_input() -> Result<String, CommandError> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
-        .map_err(|error| CommandError::usage(format!("cannot read the standard input: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("cannot read standard input: {error}")))?;
     Ok(text)
 }
 
@@ -139,7 +139,7 @@ fn tell_where(file: &Path, rewritten: &RewrittenConfig) {
     note(format!("in {}", escape_line(&file.display().to_string())));
     if let Some(backup) = &rewritten.backup {
         let backup = escape_line(&backup.display().to_string());
-        note(format!("what was there is kept in {backup}"));
+        note(format!("backup: {backup}"));
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn show(
         }
         found = true;
         line(section.heading);
-        let mut table = TextTable::new(&["KEY", "IN FORCE", "DEFAULT", "ALLOWED", "LIMIT"]);
+        let mut table = TextTable::wrapping(&["KEY", "VALUE", "DEFAULT", "ALLOWED", "DESCRIPTION"]);
         for limit in limits {
             let text = |value: Option<u64>| match value {
                 Some(value) => limit.format_value(value),
@@ -63,7 +63,7 @@ pub(super) fn show(
         line(table.render(width()));
     }
     if !found {
-        note("no limit has this word in its key or description");
+        note("no limit has this text in its key or description");
     }
     Ok(ExitStatus::Ok)
 }

@@ -47,7 +47,7 @@ impl TranscriptWriter {
         match &step.event {
             StepEvent::RunStarted(began) => {
                 if number > self.message {
-                    self.head(number, "results", "some calls have none");
+                    self.head(number, "results", "some model requests have none");
                 }
                 let tools = match began.tools.len() {
                     1 => "1 tool".to_owned(),
@@ -55,7 +55,7 @@ impl TranscriptWriter {
                 };
                 let model = escape_line(&began.model);
                 self.line("");
-                self.aside(format!("{}: a run of {model} with {tools}", time(step.at)));
+                self.aside(format!("{}: run of {model} with {tools}", time(step.at)));
             }
             StepEvent::Message { message } => {
                 self.head(number, role(message.role), "");
@@ -69,7 +69,7 @@ impl TranscriptWriter {
             }
             StepEvent::Question { question } => {
                 let message = question.params.get("message").and_then(Value::as_str);
-                let asked = format!("? {}", message.unwrap_or("(a question without words)"));
+                let asked = format!("? {}", message.unwrap_or("(empty question)"));
                 self.text(styled(TextStyle::Warning, escape_text(&asked)));
             }
             StepEvent::Answer { answer, .. } => {
@@ -83,16 +83,16 @@ impl TranscriptWriter {
             }
             StepEvent::Cut { before } => {
                 self.aside(format!(
-                    "the model sees little of what is before message {} from here on",
+                    "from here on, messages before {} are omitted or summarized",
                     before + 1
                 ));
             }
             StepEvent::Summary { text, .. } => {
-                self.aside("the model sees this instead:".to_owned());
+                self.aside("replaced by this summary:".to_owned());
                 self.text(escape_text(text));
             }
             StepEvent::Truncation { result_bytes } => {
-                self.aside(format!("the model sees {result_bytes} bytes of each result so far"));
+                self.aside(format!("earlier results are truncated to {result_bytes} bytes"));
             }
             StepEvent::AgentCost { cost, .. } => {
                 let dollars = cost.dollars;
@@ -109,7 +109,8 @@ impl TranscriptWriter {
     }
 
     fn said(&mut self, reply: &ModelReply, number: usize) {
-        let usage = format!("{} tokens read, {} written", reply.usage.input, reply.usage.output);
+        let usage =
+            format!("{} input tokens, {} output tokens", reply.usage.input, reply.usage.output);
         self.head(number, "assistant", &usage);
         for call in reply.message.calls() {
             self.tools.insert(call.id.clone(), call.name.clone());
@@ -183,6 +184,6 @@ fn over(status: RunStatus) -> (TextStyle, &'static str) {
         RunStatus::Error => (TextStyle::Bad, "error"),
         RunStatus::Cancelled => (TextStyle::Warning, "cancelled"),
         RunStatus::Denied => (TextStyle::Bad, "denied"),
-        RunStatus::Waiting => (TextStyle::Warning, "waiting for a person"),
+        RunStatus::Waiting => (TextStyle::Warning, "waiting for a user"),
     }
 }

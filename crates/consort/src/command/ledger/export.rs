@@ -51,7 +51,7 @@ pub(super) fn run(
         note(styled(TextStyle::Warning, format!("records before {time} were dropped")));
     }
     if lost > 0 {
-        note(styled(TextStyle::Warning, format!("{lost} calls could not be written")));
+        note(styled(TextStyle::Warning, format!("{lost} calls could not be recorded")));
     }
     Ok(ExitStatus::Ok)
 }

@@ -41,13 +41,13 @@ pub(super) fn run(
     line(table.render(width()));
     if report.total.unpriced > 0 {
         let text = format!(
-            "{} model requests have no known price: set `price` of the model in the config",
+            "the price of {} model requests is unknown: set `price` of the model in the config",
             report.total.unpriced
         );
         note(styled(TextStyle::Warning, text));
     }
     if report.lost > 0 {
-        note(styled(TextStyle::Warning, format!("{} calls could not be written", report.lost)));
+        note(styled(TextStyle::Warning, format!("{} calls could not be recorded", report.lost)));
     }
     Ok(ExitStatus::Ok)
 }

@@ -26,7 +26,7 @@ impl AnswerSchema {
         let schema = Json::from(schema.clone());
         let wrong = |reason: String| {
             CommandError::usage(format!(
-                "`output` is not a schema that can be used: {}",
+                "`output` is not a supported JSON Schema: {}",
                 escape_text(&reason)
             ))
         };
@@ -49,7 +49,7 @@ impl AnswerSchema {
         check(&self.0, answer).map_err(|reason| CommandError {
             exit: ExitStatus::Tool,
             ..CommandError::usage(format!(
-                "the answer is not what the task wants: {}",
+                "the answer does not match `output`: {}",
                 escape_text(&reason)
             ))
         })
@@ -114,8 +114,8 @@ impl ModelProvider for SchemaProvider {
 }
 
 /// Prompt of the second request.
-const AGAIN: &str = "That answer does not have the form that is wanted: {wrong}. Answer once more, with nothing but \
-    JSON that fits the schema.";
+const AGAIN: &str = "The answer does not match the schema: {wrong}. Answer again, with only JSON that \
+    matches the schema.";
 
 /// An answer that was read to its end before it is passed on.
 struct BufferedAnswer {
@@ -175,7 +175,7 @@ mod tests {
         let failure = output.check(r#"{"n": "one"}"#).unwrap_err();
         assert_eq!(
             failure.message,
-            "the answer is not what the task wants: at `/n`: \"one\" is not of type \"integer\""
+            "the answer does not match `output`: at `/n`: \"one\" is not of type \"integer\""
         );
         assert!(output.check("one").unwrap_err().message.contains("it is not JSON"));
         assert!(AnswerSchema::new(&json!("text")).is_err());
@@ -205,7 +205,7 @@ mod tests {
             let mut said =
                 model.provider.request(ModelRequest::new("", vec![ChatMessage::user(words)]));
             let next = tokio::time::timeout(Duration::from_millis(10), said.next()).await;
-            assert!(next.is_err(), "nothing is said");
+            assert!(next.is_err(), "empty message");
         }
         assert_eq!(*seen.0.lock(), [true, false]);
     }

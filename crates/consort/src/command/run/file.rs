@@ -81,13 +81,13 @@ impl TaskFile {
         let parsed = if is_json { Self::json(&text) } else { Self::toml(&text) };
         let file = parsed.map_err(|reason| {
             CommandError::usage(format!(
-                "`{shown}` is not a task: {}",
+                "`{shown}` is not a task file: {}",
                 escape_text(reason.trim_end())
             ))
         })?;
         if file.description.trim().is_empty() {
             return Err(CommandError::usage(format!("`{shown}` has no prompt"))
-                .hint("say it in `description`"));
+                .hint("set it as `description`"));
         }
         Ok(file)
     }
@@ -111,11 +111,8 @@ impl TaskFile {
         let mut values = self.input.clone();
         for given in set {
             let Some((name, value)) = given.split_once('=') else {
-                return Err(CommandError::usage(format!(
-                    "`{}` is not an input",
-                    escape_line(given)
-                ))
-                .hint("write --set name=value"));
+                return Err(CommandError::usage(format!("invalid input `{}`", escape_line(given)))
+                    .hint("expected --set name=value"));
             };
             let holes = placeholders(&self.description);
             if !values.contains_key(name) && !holes.contains(&name) {
@@ -173,8 +170,10 @@ fn fill_placeholders(text: &str, values: &BTreeMap<String, Value>) -> Result<Str
                 match values.get(name) {
                     Some(Value::String(value)) => out.push_str(value),
                     Some(Value::Null) | None => {
-                        return Err(CommandError::usage(format!("the task needs `{name}`"))
-                            .hint(format!("give it with --set {name}=…")));
+                        return Err(CommandError::usage(format!(
+                            "the task requires the input `{name}`"
+                        ))
+                        .hint(format!("set it with --set {name}=…")));
                     }
                     Some(value) => out.push_str(&value.to_string()),
                 }
@@ -225,8 +224,8 @@ mod tests {
             "How is the weather in {units}, in celsius? Answer as {\"ok\": true} or {city}."
         );
         let failure = file.prompt(&[]).unwrap_err();
-        assert_eq!(failure.message, "the task needs `city`");
-        assert_eq!(failure.hint.as_deref(), Some("give it with --set city=…"));
+        assert_eq!(failure.message, "the task requires the input `city`");
+        assert_eq!(failure.hint.as_deref(), Some("set it with --set city=…"));
         let failure = file.prompt(&["unit=kelvin".to_owned()]).unwrap_err();
         assert_eq!(failure.message, "the task has no input `unit`");
         assert_eq!(failure.hint.as_deref(), Some("did you mean `units`?"));

@@ -23,8 +23,8 @@ pub(super) struct UnwritableFolders {
 /// that is not stored.
 pub(super) fn check(serve: &ServeArguments) -> Result<UnwritableFolders, CommandError> {
     let folders = [
-        (state_folder(), "the token, the ledger, names and logins"),
-        (catalog_folder(), "what servers offered the last time"),
+        (state_folder(), "token, ledger, names and logins"),
+        (catalog_folder(), "cached listings of servers"),
         (data_folder(), "conversations"),
     ];
     let wrong = folders.map(|(folder, holds)| {
@@ -47,13 +47,13 @@ pub(super) fn check(serve: &ServeArguments) -> Result<UnwritableFolders, Command
     }
     if unwritable.state && !flags.is_empty() {
         let hint = format!(
-            "set XDG_STATE_HOME, XDG_CACHE_HOME and XDG_DATA_HOME to folders that can be written to, or name other \
-             places: {}",
+            "set XDG_STATE_HOME, XDG_CACHE_HOME and XDG_DATA_HOME to writable folders, or set other paths: \
+             {}",
             flags.join(", ")
         );
         return Err(CommandError::usage(message).hint(hint));
     }
-    note(format!("warning: {message}: nothing is kept there"));
+    note(format!("warning: {message}: nothing is stored there"));
     Ok(unwritable)
 }
 

@@ -58,12 +58,12 @@ pub(super) async fn serve(
         files.extend(file);
         at = Some(address);
     }
-    let at = at.ok_or_else(|| CommandError::usage("there is no address to listen on"))?;
+    let at = at.ok_or_else(|| CommandError::usage("no address to listen on"))?;
     let metrics = match &listen.metrics {
         Some(address) => {
             let (listener, address, file) = bind(address).await?;
             files.extend(file);
-            note(format!("health and metrics at {address}"));
+            note(format!("health and metrics: {address}"));
             Some(listener)
         }
         None => None,
@@ -76,7 +76,7 @@ pub(super) async fn serve(
     );
     let recorded = here.record();
     if let Err(error) = &recorded {
-        tracing::warn!(%error, "`consort reload` will not find this gateway");
+        tracing::warn!(%error, "cannot register this gateway: `consort reload` will not find it");
     }
     announce(common, &at, &listen.base_path, &entry);
     let config = entry.config.as_deref().map(|file| file.display().to_string());
@@ -95,7 +95,9 @@ pub(super) async fn serve(
         () = signals.next() => {}
     }
     if !common.json {
-        note("ending; requests in progress may take up to 30 s, a second signal ends at once");
+        note(
+            "shutting down: waiting up to 30 s for requests in progress; a second signal stops immediately",
+        );
     }
     // This ends the event streams of agent runs.
     let ended = async {
@@ -164,7 +166,7 @@ fn announce(
         line(format!("console: {base}/console/"));
     }
     if !asked.is_empty() {
-        line(format!("for clients of OpenAI's formats: {base}/v1, model {}", asked.join(" or ")));
+        line(format!("OpenAI-compatible API: {base}/v1, model {}", asked.join(" or ")));
     }
     // Other outputs are journals or files, which would store the token.
     let shown = std::io::stdout().is_terminal() && kept.is_some_and(|kept| kept.created);
@@ -172,9 +174,9 @@ fn announce(
         None => note("warning: served without authentication (--allow-unauthenticated)"),
         Some(kept) if shown => {
             line(format!("token: {}", kept.secret));
-            line(format!("it is kept in {} and not shown again", kept.file.display()));
+            line(format!("stored in {}; it is not shown again", kept.file.display()));
         }
-        Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
+        Some(kept) => line(format!("token: see {}", kept.file.display())),
     }
     let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
     let reach = ExportMode::Url { url: endpoint, token };
@@ -185,7 +187,7 @@ fn announce(
     ] {
         line(format!("\n{name}:\n{}", snippet(recipient, &reach).trim_end()));
     }
-    line("\n`consort config export CLIENT` writes this into the client's own config");
+    line("\n`consort config export CLIENT` adds this to the client's own config");
 }
 
 /// Shutdown signals, received from the creation of this value on.

@@ -22,10 +22,11 @@ pub(super) fn set_state_key(
     let key = SealingKey::load_or_create(&path).map_err(|error| {
         let hint = match &error {
             SealingKeyError::Unreadable { .. } => {
-                "make it readable for this user, or remove it: sessions, tasks and questions of before are then refused"
+                "make it readable for this user, or delete it: earlier sessions, tasks and pending requests \
+                    become invalid"
             }
             SealingKeyError::Damaged { .. } => {
-                "remove it to have a new one made: sessions, tasks and questions of before are then refused"
+                "delete it to create a new one: earlier sessions, tasks and pending requests become invalid"
             }
         };
         CommandError::usage(escape_line(&error.to_string())).hint(hint)

@@ -42,7 +42,7 @@ impl ServeRecords {
                 let settings = ledger_settings(options, config);
                 Some(Ledger::open(&file, settings).map_err(|error| {
                     CommandError::from(error)
-                        .hint("name another file with --ledger, or serve with --no-ledger")
+                        .hint("use another file with --ledger FILE, or --no-ledger")
                 })?)
             }
             None => None,
@@ -114,7 +114,7 @@ fn load_last_calls(records: &CallSinks) -> Option<JoinHandle<()>> {
         let wanted = LedgerSearch { most: calls, look: calls, ..LedgerSearch::default() };
         match search(ledger.path(), &wanted) {
             Ok(found) => feed.seed(found.calls.into_iter().rev().collect()),
-            Err(error) => tracing::debug!(%error, "cannot read the last calls"),
+            Err(error) => tracing::debug!(%error, "cannot read recent calls from the ledger"),
         }
     }))
 }

@@ -156,7 +156,7 @@ impl ConfigReloader<'_> {
         for RestartLimit { key, value, in_force } in
             needs_restart.iter().filter(|it| !known.contains(it))
         {
-            tracing::warn!(key, value, in_force, "the limit takes effect after a restart");
+            tracing::warn!(key, value, in_force, "a changed limit takes effect after a restart");
         }
         ReloadReport { config, changes, rejected, unusable, needs_restart }
     }
@@ -209,10 +209,10 @@ impl ConfigReloader<'_> {
                 state.bad = bad;
                 state.rejected.secrets = None;
                 for change in &changes {
-                    tracing::info!(change, "the config changed");
+                    tracing::info!(change, "config changed");
                 }
                 let file = state.file.as_deref().unwrap_or(Path::new("")).display();
-                tracing::info!(%file, "the config is in force as it is now");
+                tracing::info!(%file, "config reload complete");
                 changes
             }
             Err(refused) if is_new => {

@@ -270,7 +270,10 @@ impl ReloadState {
                     return lock;
                 }
                 Err(error) => (
-                    format!("{}: the last one stays in force", CommandError::from(error).message),
+                    format!(
+                        "{}: the last valid one stays in effect",
+                        CommandError::from(error).message
+                    ),
                     false,
                 ),
             };
@@ -280,7 +283,7 @@ impl ReloadState {
 }
 
 pub(super) fn lost(file: &Path) -> String {
-    format!("`{}` is missing or empty: what it held stays in force", file.display())
+    format!("`{}` is missing or empty: its last contents stay in effect", file.display())
 }
 
 fn watches(file: Option<&Path>) -> (FileWatch, FileWatch) {

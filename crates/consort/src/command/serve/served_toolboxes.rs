@@ -131,7 +131,7 @@ impl ToolboxInputs<'_> {
         let mut problems = Vec::new();
         let usable = self.usable_agents(&models, &mut problems);
         let told = usable.iter().map(|(name, config)| {
-            let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
+            let usual = || format!("Delegates a task to the agent `{name}`.");
             ((*name).clone(), config.description.clone().unwrap_or_else(usual))
         });
         let observer: Arc<dyn RunObserver> = Arc::new(RunRecorder(self.records.clone()));
@@ -183,7 +183,7 @@ impl ToolboxInputs<'_> {
         self.records.metrics.know_models(known.cloned());
         for id in self.options.models.keys() {
             if let Err(error) = models.model(id) {
-                let message = format!("the model `{id}` is left out: {error}");
+                let message = format!("the model `{id}` is omitted: {error}");
                 let problem = Problem::warning(message);
                 problems.push(error.hint().into_iter().fold(problem, Problem::hint));
             }
@@ -248,7 +248,7 @@ fn unpriced_agent(name: &str, agent: &Agent) -> Option<Problem> {
         return None;
     }
     let message = format!(
-        "the agent `{name}` refuses every run: it has `max_cost`, and the price of `{}` is not known",
+        "the agent `{name}` refuses every run: it has `max_cost`, and the price of `{}` is unknown",
         model.id
     );
     let hint = format!("set `price` under `[consort.models.\"{}\"]`", model.id);
@@ -257,6 +257,6 @@ fn unpriced_agent(name: &str, agent: &Agent) -> Option<Problem> {
 
 fn unusable_agent(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> Problem {
     let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-    let problem = Problem::warning(format!("the agent `{name}` is left out: {error}{source}"));
+    let problem = Problem::warning(format!("the agent `{name}` is omitted: {error}{source}"));
     hint.into_iter().fold(problem, Problem::hint)
 }

@@ -143,15 +143,16 @@ pub(super) fn access(
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     for (name, place) in &options.tokens {
         if name == Caller::OWNER {
-            let message = "`owner` in `[consort.tokens]` is the name of the owner, whose token is in a file of its own";
+            let message = "`owner` in `[consort.tokens]` is reserved for the owner, whose token is in its \
+                own file";
             return Err(CommandError::usage(message)
-                .hint("choose another name, or name the owner's file with --token-file"));
+                .hint("choose another name, or set the owner's token file with --token-file"));
         }
         let secret = token::read_from(name, place, folder)?;
         if let Some(other) = tokens.iter().find(|token| token.secret == secret) {
             let (name, other) = (name.escape_debug(), other.caller.name().escape_debug());
             let message = format!("`{name}` and `{other}` have the same token");
-            return Err(CommandError::usage(message).hint("give each caller a token of its own"));
+            return Err(CommandError::usage(message).hint("each caller needs its own token"));
         }
         tokens.push(BearerToken::client(name, secret));
     }
@@ -168,7 +169,7 @@ pub(super) fn naming(written: Option<&str>) -> Result<Option<NamingScheme>, Comm
         }
         Some(other) => {
             Err(CommandError::usage(format!("unknown naming `{}`", other.escape_debug()))
-                .hint("use `auto`, `never` or a template with `{name}`"))
+                .hint("expected `auto`, `never` or a template with `{name}`"))
         }
     }
 }

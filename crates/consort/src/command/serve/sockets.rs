@@ -34,14 +34,18 @@ impl ActivatedSockets {
         let count = variable("LISTEN_FDS").filter(|_| ours).unwrap_or(0);
         if count > MOST {
             return Err(CommandError::usage(format!(
-                "LISTEN_FDS is {count}: at most {MOST} sockets are taken"
+                "LISTEN_FDS is {count}: at most {MOST} sockets are supported"
             )));
         }
         let mut sockets = Vec::new();
         for number in FIRST..FIRST + count {
             sockets.push(take_socket(number).map_err(|error| {
-                let message = format!("file descriptor {number} of LISTEN_FDS is no stream socket that listens: {error}");
-                CommandError::usage(message).hint("use `ListenStream=` in the systemd socket unit, with `Accept=no`")
+                let message = format!(
+                    "file descriptor {number} of LISTEN_FDS is not a listening stream \
+                    socket: {error}"
+                );
+                CommandError::usage(message)
+                    .hint("use `ListenStream=` in the systemd socket unit, with `Accept=no`")
             })?);
         }
         Ok(Self(sockets))
@@ -91,7 +95,7 @@ fn take_socket(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
     }
     let odd = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     if !consort_client::platform::is_listening(&socket)? {
-        return Err(odd("it does not listen"));
+        return Err(odd("it is not listening"));
     }
     let socket = std::net::TcpListener::from(socket);
     if let Ok(address) = socket.local_addr() {
@@ -154,15 +158,15 @@ async fn bind_unix(path: &Path) -> io::Result<BoundSocket> {
 fn hint(address: &ListenAddress, error: &io::Error) -> &'static str {
     match (error.kind(), address) {
         (io::ErrorKind::PermissionDenied, ListenAddress::Tcp(_)) => {
-            "ports below 1024 are for root: choose another with --listen, give the program CAP_NET_BIND_SERVICE, \
-             or let systemd listen for it (socket activation)"
+            "ports below 1024 require privileges: choose another with --listen, grant CAP_NET_BIND_SERVICE, \
+             or use systemd socket activation"
         }
         (io::ErrorKind::AddrNotAvailable, _) => {
-            "this machine has no such address; 0.0.0.0 and [::] stand for all it has"
+            "this machine has no such address; use 0.0.0.0 or [::] for all addresses"
         }
         (_, ListenAddress::Unix(_)) => {
-            "its folder must be there and yours to write to, and the path at most 107 bytes long"
+            "its folder must exist and be writable, and the path must be at most 107 bytes long"
         }
-        _ => "another program may be there; choose another with --listen ADDRESS:PORT",
+        _ => "the port may be in use; choose another with --listen ADDRESS:PORT",
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn stored_token(
         Some(file) => file.to_owned(),
         None => consort_config::state_folder()
             .ok_or_else(|| {
-                CommandError::usage("no home folder to store a token in")
+                CommandError::usage("no home folder: the token cannot be stored")
                     .hint("use --token-file FILE")
             })?
             .join("token"),
@@ -65,7 +65,7 @@ pub(crate) fn read_from(name: &str, place: &str, folder: &Path) -> Result<String
         fs::read_to_string(&path).map_err(|error| {
             let path = path.display();
             CommandError::usage(format!("the token of `{whose}`: cannot read `{path}`: {error}"))
-                .hint("`file:` is relative to the config")
+                .hint("`file:` paths are relative to the config")
         })?
     };
     let secret = secret.trim().to_owned();

@@ -102,7 +102,7 @@ async fn a_client_that_cannot_ask_waits_for_whoever_looks() {
     for peer in &peers(&serving, &json!({})).await {
         // Nobody looks.
         let denied = words(&peer.ask("tools/call", sum()).await);
-        assert!(denied.contains("this client cannot ask one"), "{denied}");
+        assert!(denied.contains("this client cannot ask its user"), "{denied}");
         let looking = look(&serving);
         for (content, came) in [
             (json!({ "decision": "once" }), "The sum of 2 and 3 is 5."),
@@ -138,7 +138,7 @@ async fn a_client_that_cannot_ask_waits_for_whoever_looks() {
         loop {
             let call = peer.ask("tools/call", sum());
             match tokio::time::timeout(moment, call).await {
-                Ok(end) if words(&end).contains("this client cannot ask one") => break,
+                Ok(end) if words(&end).contains("this client cannot ask its user") => break,
                 other => assert!(Instant::now() < deadline, "somebody still looks: {other:?}"),
             }
         }

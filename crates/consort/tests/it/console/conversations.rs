@@ -501,7 +501,7 @@ fn only_so_many_runs_are_on_at_once() {
     }
     let body = json!({ "agent": "asker", "text": "Where to?" });
     let (status, said) = serving.api("POST", "/conversations", Some(&body));
-    assert_eq!((status, said["error"].as_str()), (503, Some("16 runs are on already")));
+    assert_eq!((status, said["error"].as_str()), (503, Some("16 runs are already in progress")));
     assert_eq!(serving.told("/conversations").as_array().unwrap().len(), 16);
     assert_eq!(serving.end().0, 0);
 }

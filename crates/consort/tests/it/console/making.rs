@@ -186,7 +186,7 @@ fn what_cannot_be_called_is_told_why() {
     assert_eq!(status, 404);
     assert_eq!(
         refused["error"],
-        "`everything.get-env` is not on offer: a rule or the policy hides it"
+        "`everything.get-env` is not available: a rule or the policy hides it"
     );
     assert_eq!(call("everything.echo", json!([1])).0, 422);
     let over = end(&serving, "everything.get-sum", &json!({ "a": "two", "b": 3 }));

@@ -177,7 +177,7 @@ fn resources_are_read_and_watched_in_either_era() {
         get(&serving, "/api/resources/watch?server=fastmcp&uri=note%3A%2F%2Ftoday");
     assert_eq!(status, 409, "{refused}");
     assert!(
-        refused["error"].as_str().unwrap().starts_with("`fastmcp` does not tell of updates"),
+        refused["error"].as_str().unwrap().starts_with("`fastmcp` does not support subscriptions"),
         "{refused}"
     );
     assert_eq!(get(&serving, "/api/resources/watch?server=nobody&uri=x").0, 404);

@@ -97,7 +97,7 @@ fn what_changed_is_shown_and_agreed_to_and_nothing_else() {
     let (status, refused) = post(&serving, "/api/calls", &json!({ "tool": "sums.add" }));
     assert_eq!(
         (status, &refused["error"]),
-        (404, &json!("`sums.add` is not on offer: it is not what was agreed to"))
+        (404, &json!("`sums.add` is not available: its definition changed since it was approved"))
     );
 
     // It is not agreed to what was not seen.

@@ -119,7 +119,7 @@ fn a_server_is_connected_disconnected_restarted_and_disabled() {
     let (status, told) = wish("builtin", "restart");
     assert_eq!(
         (status, told["error"].as_str()),
-        (409, Some("`builtin` is part of consort itself, not a server"))
+        (409, Some("`builtin` is built in, not a server"))
     );
     let (status, told) = wish("memry", "restart");
     assert_eq!((status, told["hint"].as_str()), (404, Some("did you mean `memory`?")));
@@ -164,13 +164,13 @@ fn what_would_be_added_is_shown_before_anything_starts() {
         "name": "one",
         "problems": [
           {
-            "hint": "keep it out of the file: write `env:NAME` or `file:path`",
-            "message": "pasted:4:71: `args` holds a secret",
+            "hint": "use a reference instead: `env:NAME` or `file:path`",
+            "message": "pasted:4:71: `args` contains a secret",
             "severity": "warning"
           },
           {
-            "hint": "keep it out of the file: write `env:NAME` or `file:path`",
-            "message": "pasted:4:132: `env.TOKEN` holds a secret",
+            "hint": "use a reference instead: `env:NAME` or `file:path`",
+            "message": "pasted:4:132: `env.TOKEN` contains a secret",
             "severity": "warning"
           }
         ],
@@ -185,8 +185,8 @@ fn what_would_be_added_is_shown_before_anything_starts() {
         "name": "web",
         "problems": [
           {
-            "hint": "set it, or write a default: `${NOBODY_SETS_THIS:-default}`",
-            "message": "pasted:5:86: the variable `NOBODY_SETS_THIS` is not set",
+            "hint": "set it, or add a default: `${NOBODY_SETS_THIS:-default}`",
+            "message": "pasted:5:86: the environment variable `NOBODY_SETS_THIS` is not set",
             "severity": "error"
           }
         ],
@@ -200,7 +200,7 @@ fn what_would_be_added_is_shown_before_anything_starts() {
         "name": "nowhere",
         "problems": [
           {
-            "message": "pasted:6:24: neither `command` nor `url`: one of them is required",
+            "message": "pasted:6:24: `command` or `url` is required",
             "severity": "error"
           }
         ]
@@ -210,7 +210,7 @@ fn what_would_be_added_is_shown_before_anything_starts() {
     assert!(!told.to_string().contains("hunter2"), "{told}");
     for (text, status, error) in [
         ("{", 400, "pasted:1:1: not valid JSON"),
-        ("{\"command\": \"x\"}", 400, "`command` stands alone: the server has no name"),
+        ("{\"command\": \"x\"}", 400, "`command` is not inside a named server"),
         ("{\"mcpServers\": {}}", 400, "it contains no server"),
         ("", 400, "it contains no server"),
     ] {
@@ -246,7 +246,7 @@ fn a_server_is_added_to_the_file_and_connected_and_taken_out_again() {
     let (status, told) = add(&serving, &new);
     assert_eq!(
         (status, told["error"].as_str()),
-        (409, Some("a server named `memory` exists already"))
+        (409, Some("a server named `memory` already exists"))
     );
     let (status, told) =
         add(&serving, r#"{"x": {"command": "x", "env": {"A": "env:NOBODY_SETS_THIS"}}}"#);
@@ -260,7 +260,7 @@ fn a_server_is_added_to_the_file_and_connected_and_taken_out_again() {
     std::fs::write(&real, "[mcp.one\n").unwrap();
     let (status, told) = add(&serving, &new);
     assert_eq!(status, 409, "{told}");
-    assert!(told["error"].as_str().unwrap().contains("cannot be read as it is now"), "{told}");
+    assert!(told["error"].as_str().unwrap().contains("the config file is invalid"), "{told}");
     assert_eq!(std::fs::read_to_string(&real).unwrap(), "[mcp.one\n");
     serving.end();
 }
@@ -431,7 +431,7 @@ fn clients_are_told_how_to_come_in() {
         }
       }
     }
-    Any client with an mcp.json (mcp-json) mcp.json
+    Other clients with an mcp.json (mcp-json) mcp.json
     {
       "mcpServers": {
         "consort": {
@@ -441,7 +441,7 @@ fn clients_are_told_how_to_come_in() {
         }
       }
     }
-    Without a gateway (stdio) (stdio) mcp.json
+    Local process (stdio) (stdio) mcp.json
     {
       "mcpServers": {
         "consort": {

@@ -260,7 +260,7 @@ fn what_an_exposure_shows_is_listed_and_called_from_the_command_line() {
     assert!(ran.out.contains("unknown tool `demo.get_weather`"), "{}", ran.out);
     let ran = home.run(&["call", "mcp_demo"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("it is shown with `--exposure per-server`"), "{}", ran.err);
+    assert!(ran.err.contains("it is available with `--exposure per-server`"), "{}", ran.err);
     let ran = home.run(&["call", "mcp_demo", "--exposure", "serch"]);
     assert_eq!(ran.code, 2, "{}", ran.err);
 }

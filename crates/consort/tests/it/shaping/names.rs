@@ -93,7 +93,7 @@ fn a_command_calls_no_other_server_than_the_one_it_names() {
             let ran = home.run(&["call", tool, "--args", r#"{"nonce":"secret"}"#]);
             assert_ne!(ran.code, 0, "{state:?} {tool}: {}", ran.out);
             let (code, told) = if is_unreachable(state, tool) {
-                (3, "`bank` cannot be reached".to_owned())
+                (3, "cannot connect to `bank`".to_owned())
             } else {
                 (2, format!("unknown tool `{tool}`"))
             };

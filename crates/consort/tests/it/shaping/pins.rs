@@ -55,12 +55,12 @@ fn a_tool_that_is_not_as_agreed_is_withheld_and_the_others_go_on() {
     sums.ask
     sums.seen
     ");
-    assert_snapshot!(ran.err, @"warning: sums: tool `add` is withheld: its definition is not the one in the lock (721f6e658ca5, now f7ee4284b0f1)");
+    assert_snapshot!(ran.err, @"warning: sums: tool `add` is blocked: its definition differs from the lock (721f6e658ca5, now f7ee4284b0f1)");
     let ran = home.run(&["call", "sums.add"]);
     assert_eq!(ran.code, 7, "{}", ran.err);
     assert_snapshot!(ran.err, @"
-    error: withheld by the lock: the definition of `sums.add` changed since it was approved
-    hint: agree with `consort lock --update sums`
+    error: blocked by the lock: the definition of `sums.add` changed since it was approved
+    hint: review and approve it with `consort lock --update sums`
     ");
     assert_eq!(home.run(&["call", "sums.seen"]).out, "sum\n");
 }
@@ -76,7 +76,7 @@ async fn a_gateway_withholds_it_until_somebody_agrees() {
         assert_eq!(names(&peer).await, ["result", "progress", "write", "ask", "seen"]);
         let refused = peer.call("add", json!({})).await;
         let told =
-            "withheld by the lock: the definition of `sums.add` changed since it was approved";
+            "blocked by the lock: the definition of `sums.add` changed since it was approved";
         assert_eq!(refused["error"]["message"], told);
         assert_eq!(refused["error"]["data"]["gateway"]["retryable"], false, "{refused}");
         assert_eq!(text(&peer.call("seen", json!({})).await), "sum");
@@ -104,7 +104,7 @@ fn what_must_be_locked_is_not_started_otherwise() {
     assert_eq!(ran.code, 7);
     assert_snapshot!(ran.err, @"
     error: `sums` is not started: the server's command or URL differs from the lock
-    hint: agree with `consort lock --update sums`
+    hint: review and approve it with `consort lock --update sums`
     ");
     assert_eq!(home.run(&["serve", "--stdio", "--locked", "--log", "text"]), ran);
     // Without the flag, the server is left out and said so.
@@ -112,7 +112,7 @@ fn what_must_be_locked_is_not_started_otherwise() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "no tools\n"));
     assert_snapshot!(ran.err, @"
     warning: sums: not started: the server's command or URL differs from the lock
-       hint: agree with `consort lock --update sums`
+       hint: review and approve it with `consort lock --update sums`
     ");
     assert!(!home.path("started").exists());
     std::fs::remove_file(home.path("consort.lock")).unwrap();
@@ -120,8 +120,8 @@ fn what_must_be_locked_is_not_started_otherwise() {
     assert_eq!(ran.code, 2);
     let home_path = home.path("").display().to_string();
     assert_snapshot!(ran.err.replace(&home_path, ""), @"
-    error: there is no lock `consort.lock`
-    hint: write one with `consort lock`
+    error: no lock at `consort.lock`
+    hint: create one with `consort lock`
     ");
     assert!(!home.path("started").exists());
 }

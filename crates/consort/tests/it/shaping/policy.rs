@@ -195,7 +195,7 @@ async fn a_person_is_asked_through_the_client_in_either_era() {
             json!({ "action": "accept", "content": { "decision": "deny", "reason": "too dear" } });
         let (_, end) = answering(&peer, "find", query.clone(), &no).await;
         let message = end["error"]["message"].as_str().unwrap();
-        assert!(message.contains("the person denied it: too dear"), "{end}");
+        assert!(message.contains("denied by the user: too dear"), "{end}");
         let mut edited = say("once");
         edited["content"]["arguments"] = json!(r#"{"q":"something else"}"#);
         let (_, end) = answering(&peer, "find", query.clone(), &edited).await;
@@ -204,7 +204,7 @@ async fn a_person_is_asked_through_the_client_in_either_era() {
     for peer in stage.both("/mcp", json!({})).await {
         let answer = peer.call("find", query.clone()).await;
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains("this client cannot ask one"), "{answer}");
+        assert!(message.contains("this client cannot ask its user"), "{answer}");
     }
     let sent = |q: &str| (json!("find"), json!({ "q": q }));
     assert_eq!(
@@ -296,11 +296,11 @@ async fn without_a_terminal_nobody_is_asked_and_the_call_is_denied() {
     let home = home(&(at("r", &http.url()) + ASK));
     let ran = home.run(&["call", "r.find", "q=a"]);
     assert_eq!(ran.code, 5);
-    assert_snapshot!(ran.err, @"error: denied: not approved: nobody is at a terminal");
+    assert_snapshot!(ran.err, @"error: denied: not approved: no terminal");
     assert!(calls(&http).is_empty());
     assert_snapshot!(home.run(&["tools", "--explain", "r.find"]).out, @"
     r.find -> r.find
-      nothing changes it
-      policy: a person is asked by rule 1 (it costs money); the tool is destructive, open-world
+      no transforms apply
+      policy: approval required by rule 1 (it costs money); the tool is destructive, open-world
     ");
 }

@@ -138,7 +138,7 @@ async fn a_denied_tool_is_not_run_by_another_spelling_of_name() {
                 let answer = called(&peer, &params).await;
                 assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
                 let message = answer["error"]["message"].as_str().unwrap();
-                assert!(message.contains("in `params` could be read as"), "{message}");
+                assert!(message.contains("in `params` may be read as"), "{message}");
             }
         }
     }

@@ -78,21 +78,21 @@ async fn people_see_and_call_what_the_rules_leave() {
       r.find: argument `debug` is dropped
         inputSchema: {"properties":{"debug":{"type":"boolean"},"limit":{"type":"integer"},"page":{"type":"integer"},"q":{"type":"string"},"user":{"type":"string"}},"required":["q","limit"],"type":"object"} -> {"properties":{"limit":{"type":"integer"},"page":{"type":"integer"},"q":{"type":"string"},"user":{"type":"string"}},"required":["q","limit"],"type":"object"}
         arguments: - -> 1
-      r.find: argument `limit` is always 5
+      r.find: argument `limit` is fixed to 5
         inputSchema: {"properties":{"limit":{"type":"integer"},"page":{"type":"integer"},"q":{"type":"string"},"user":{"type":"string"}},"required":["q","limit"],"type":"object"} -> {"properties":{"page":{"type":"integer"},"q":{"type":"string"},"user":{"type":"string"}},"required":["q"],"type":"object"}
         arguments: 1 -> 2
-      r.find: argument `page` is 1 unless given
+      r.find: argument `page` defaults to 1
         inputSchema: {"properties":{"page":{"type":"integer"},"q":{"type":"string"},"user":{"type":"string"}},"required":["q"],"type":"object"} -> {"properties":{"page":{"type":"integer","default":1},"q":{"type":"string"},"user":{"type":"string"}},"required":["q"],"type":"object"}
         arguments: 2 -> 3
-      r.find: argument `q` is explained otherwise
+      r.find: argument `q` has another description
         inputSchema: {"properties":{"page":{"type":"integer","default":1},"q":{"type":"string"},"user":{"type":"string"}},"required":["q"],"type":"object"} -> {"properties":{"page":{"type":"integer","default":1},"q":{"type":"string","description":"What to look for"},"user":{"type":"string"}},"required":["q"],"type":"object"}
-      r.find: argument `q` is called `query`
+      r.find: argument `q` is renamed to `query`
         inputSchema: {"properties":{"page":{"type":"integer","default":1},"q":{"type":"string","description":"What to look for"},"user":{"type":"string"}},"required":["q"],"type":"object"} -> {"properties":{"page":{"type":"integer","default":1},"query":{"type":"string","description":"What to look for"},"user":{"type":"string"}},"required":["query"],"type":"object"}
         arguments: 3 -> 4
-      r.find: argument `user` is the caller's name
+      r.find: argument `user` is set to the caller's name
         inputSchema: {"properties":{"page":{"type":"integer","default":1},"query":{"type":"string","description":"What to look for"},"user":{"type":"string"}},"required":["query"],"type":"object"} -> {"properties":{"page":{"type":"integer","default":1},"query":{"type":"string","description":"What to look for"}},"required":["query"],"type":"object"}
         arguments: 4 -> 5
-      r.find: the description ends with ` Be brief.`
+      r.find: the description gets the suffix ` Be brief.`
         description: Finds pages. -> Finds pages. Be brief.
       r.find: rename to `web_search`
         name: find -> web_search
@@ -100,7 +100,7 @@ async fn people_see_and_call_what_the_rules_leave() {
     assert_snapshot!(home.run(&["tools", "--explain", "r.seen"]).out, @"
     r.seen -> hidden
       r.result, r.progress, r.write, r.ask, r.seen: drop *
-        hides it
+        hidden
     ");
     let mut call = home.command(&["call", "web_search", "query=mcp", "page=3"]);
     let ran = crate::Ran::from(call.env("USER", "ada").output().unwrap());

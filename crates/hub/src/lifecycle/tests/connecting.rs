@@ -75,7 +75,7 @@ fn a_server_that_fails_is_tried_ever_less_often_then_left_alone_then_recovers() 
     assert_eq!(pauses, [100, 200, 400, 800]);
     assert_eq!(server.fail(FailureKind::Crash), ["down 30s", "status"]);
     let hint = server.status().hint.clone();
-    assert_eq!(hint.as_deref(), Some("it fell over too often and is left alone for 30s"));
+    assert_eq!(hint.as_deref(), Some("too many failures; retrying in 30s"));
     assert_eq!(
         server.pass_deadline(),
         (seconds(30), vec!["connect".to_owned(), "status".to_owned()])
@@ -195,7 +195,7 @@ fn the_status_explains_a_start_that_takes_long_because_a_package_is_fetched() {
     let mut server = Simulation::of(npx, ManagedState::Configured);
     server.feed(LifecycleInput::Start);
     assert_eq!(server.pass_deadline(), (seconds(3), vec!["slow".to_owned(), "status".to_owned()]));
-    assert!(server.status().hint.as_deref().unwrap().starts_with("`npx` may be fetching"));
+    assert!(server.status().hint.as_deref().unwrap().starts_with("`npx` may be downloading"));
     assert_eq!(server.lifecycle.next_deadline(), None, "it says so once");
     server.become_ready();
     assert_eq!(server.status().hint, None);

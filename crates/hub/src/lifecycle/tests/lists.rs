@@ -87,7 +87,7 @@ fn a_list_that_could_not_be_read_degrades_the_server_and_is_read_again_after_a_w
     assert_eq!(server.feed(LifecycleInput::ListsRead(lists)), ["lists 4", "offer", "status"]);
     let status = server.status();
     assert_eq!((status.state, status.offers), (ManagedState::Degraded, [2, 0, 2, 2]));
-    assert_eq!(status.reason_for_operator().as_deref(), Some("cannot list its prompts: no"));
+    assert_eq!(status.reason_for_operator().as_deref(), Some("cannot list prompts: no"));
     let (time, actions) = server.pass_deadline();
     assert_eq!((time, &actions[0]), (seconds(60), &"read 1".to_owned()));
     let list = vec![server.list(PrimitiveKind::Prompts, 1)];

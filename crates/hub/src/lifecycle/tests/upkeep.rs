@@ -24,7 +24,7 @@ fn an_unused_server_is_probed_every_minute_and_two_silences_in_a_row_are_a_crash
     server.feed(silent.clone());
     probe(&mut server);
     assert_eq!(server.feed(silent.clone()), ["withdraw", "down 100ms", "close", "status"]);
-    assert_eq!(server.status().error.as_deref(), Some("it no longer answers"));
+    assert_eq!(server.status().error.as_deref(), Some("it stopped responding"));
     assert!(server.feed(silent).is_empty());
 }
 

@@ -10,7 +10,7 @@ use super::{ONE_TYPE, OpenApiWalk, SILENT, UNKNOWN, annotate, any_of};
 /// The longest text that is added to a description for constraints that the schema cannot express.
 const NOTE: usize = 300;
 
-const TOO_LARGE: &str = "all of it would be too large";
+const TOO_LARGE: &str = "the whole would be too large";
 
 /// A schema of one type, as far as it is written.
 struct TypedSchema<'a> {
@@ -74,9 +74,14 @@ impl OpenApiWalk<'_> {
         at: &SchemaPointer<'_>,
     ) -> Value {
         if map.contains_key("enum") || map.contains_key("const") {
-            self.losses.record(LossKind::Widened, at, "`enum` left out", "Gemini takes texts only");
+            self.losses.record(
+                LossKind::Widened,
+                at,
+                "`enum` omitted",
+                "Gemini accepts only strings",
+            );
         }
-        let what = "anything written as any of five types";
+        let what = "any value written as any of five types";
         self.losses.record(LossKind::Rewritten, at, what, ONE_TYPE);
         let mut whole = self.anything();
         for key in ["title", "description"] {
@@ -112,14 +117,14 @@ impl OpenApiWalk<'_> {
                     if self.spend(value) {
                         typed.written.insert(key.clone(), value.clone());
                     } else {
-                        let what = format!("`{key}` left out");
+                        let what = format!("`{key}` omitted");
                         self.losses.record(LossKind::Widened, at, what, TOO_LARGE);
                     }
                 }
                 "additionalProperties" if *value == json!(true) => {}
                 silent if SILENT.contains(&silent) => {}
                 _ => {
-                    self.losses.record(LossKind::Widened, at, format!("`{key}` left out"), UNKNOWN);
+                    self.losses.record(LossKind::Widened, at, format!("`{key}` omitted"), UNKNOWN);
                 }
             }
         }
@@ -151,12 +156,12 @@ impl OpenApiWalk<'_> {
         for (name, schema) in value.as_object().into_iter().flatten() {
             let here = list.key(name);
             if *schema == json!(false) {
-                let why = "no value would be right";
-                self.losses.record(LossKind::Rewritten, &here, "property left out", why);
+                let why = "no value is valid";
+                self.losses.record(LossKind::Rewritten, &here, "property omitted", why);
             } else if self.spend(&json!(name)) {
                 properties.insert(name.clone(), self.schema(schema, &here, depth + 1));
             } else {
-                self.losses.record(LossKind::Narrowed, &here, "property left out", TOO_LARGE);
+                self.losses.record(LossKind::Narrowed, &here, "property omitted", TOO_LARGE);
             }
         }
         // An object that says it has no properties is refused.
@@ -176,8 +181,8 @@ impl OpenApiWalk<'_> {
             let there: Vec<&str> =
                 all.iter().copied().filter(|name| known(name) && seen.insert(*name)).collect();
             if all.iter().any(|name| !known(name)) {
-                let what = format!("names in `{key}` left out");
-                self.losses.record(LossKind::Widened, at, what, "there is no such property");
+                let what = format!("names in `{key}` omitted");
+                self.losses.record(LossKind::Widened, at, what, "no such property");
             }
             if !there.is_empty() {
                 typed.written.insert(key.to_owned(), json!(there));
@@ -201,7 +206,7 @@ impl OpenApiWalk<'_> {
                     LossKind::Rewritten,
                     at,
                     what,
-                    "Gemini wants it for every array",
+                    "Gemini requires it for every array",
                 );
                 self.anything()
             }
@@ -225,14 +230,14 @@ impl OpenApiWalk<'_> {
         let texts: Vec<&str> = values.iter().filter_map(|value| value.as_str()).collect();
         let full: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty()).collect();
         if typed.kind != "string" || full.is_empty() || texts.len() < values.len() {
-            let what = format!("`{key}` left out, told in `description`");
-            self.losses.record(LossKind::Widened, at, what, "Gemini takes texts only");
+            let what = format!("`{key}` moved to `description`");
+            self.losses.record(LossKind::Widened, at, what, "Gemini accepts only strings");
             typed.notes.push(list_values("One of", &values));
             return;
         }
         if full.len() < texts.len() {
-            let what = "the empty text left out of `enum`";
-            self.losses.record(LossKind::Narrowed, at, what, "Gemini refuses it");
+            let what = "empty string removed from `enum`";
+            self.losses.record(LossKind::Narrowed, at, what, "Gemini rejects it");
         }
         if key == "const" {
             self.losses.record(LossKind::Rewritten, at, "`const` written as `enum`", UNKNOWN);
@@ -243,7 +248,7 @@ impl OpenApiWalk<'_> {
     }
 
     fn examples(&mut self, typed: &mut TypedSchema<'_>, value: &Value, at: &SchemaPointer<'_>) {
-        let what = "`examples` told in `description`";
+        let what = "`examples` moved to `description`";
         self.losses.record(LossKind::Rewritten, at, what, UNKNOWN);
         let examples: Vec<&Value> = value.as_array().into_iter().flatten().collect();
         typed.notes.push(list_values("Examples", &examples));
@@ -262,7 +267,7 @@ impl OpenApiWalk<'_> {
             typed.written.insert("format".to_owned(), value.clone());
             return;
         }
-        let what = format!("`format` {value} left out, told in `description`");
+        let what = format!("`format` {value} moved to `description`");
         self.losses.record(LossKind::Widened, at, what, UNKNOWN);
         typed.notes.push(format!("Format: {format}."));
     }
@@ -278,7 +283,7 @@ impl OpenApiWalk<'_> {
         let (plain, step) =
             if key == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
         if typed.from.contains_key(plain) {
-            self.losses.record(LossKind::Widened, at, format!("`{key}` left out"), UNKNOWN);
+            self.losses.record(LossKind::Widened, at, format!("`{key}` omitted"), UNKNOWN);
             return;
         }
         let next = value.as_i64().filter(|_| typed.kind == "integer");

@@ -127,7 +127,7 @@ impl AnthropicDecoder {
         into: &mut ReplyAssembly,
     ) -> Result<(), DecodeError> {
         if self.blocks.len() > 10_000 {
-            return Err(DecodeError::Malformed("an answer of more than 10000 blocks".to_owned()));
+            return Err(DecodeError::Malformed("more than 10000 content blocks".to_owned()));
         }
         let opened = match text(&block["type"]) {
             "text" => BlockTarget::Words(
@@ -152,7 +152,7 @@ impl AnthropicDecoder {
                 let name = text(&block["name"]);
                 if name.is_empty() {
                     return Err(DecodeError::Malformed(
-                        "a call without the name of a tool".to_owned(),
+                        "a tool call without a tool name".to_owned(),
                     ));
                 }
                 let call = into.start_call(text(&block["id"]), name)?;
@@ -176,7 +176,7 @@ impl AnthropicDecoder {
         into: &mut ReplyAssembly,
     ) -> Result<(), DecodeError> {
         let Some(block) = self.blocks.get_mut(&index) else {
-            return Err(DecodeError::Malformed("a piece of no block".to_owned()));
+            return Err(DecodeError::Malformed("a delta for an unknown content block".to_owned()));
         };
         match (text(&delta["type"]), block) {
             ("text_delta", BlockTarget::Words(at)) => {

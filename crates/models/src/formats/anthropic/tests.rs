@@ -172,7 +172,7 @@ fn an_overload_is_told_and_may_be_repeated_only_at_the_beginning() {
     let error = read(WIRE, &events(&[START, said, overloaded])).1.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "in the middle of the answer: the provider is overloaded: Overloaded"
+        "while streaming the answer: the provider is overloaded: Overloaded"
     );
     assert_eq!(error.retry(), RetryDecision::No);
     assert_eq!(refused(WIRE, 529, &[], overloaded).kind, ProviderErrorKind::Overloaded);
@@ -301,7 +301,7 @@ fn a_request_says_all_that_was_asked() {
             },
             {"content":[{"text":"no such tool","type":"text"}],"is_error":true,"tool_use_id":"call_2","type":"tool_result"},
             {
-              "content": [{"text":"no result: the call was not made, or what it came to is not known","type":"text"}],
+              "content": [{"text":"no result: the call was not made, or its outcome is unknown","type":"text"}],
               "is_error": true,
               "tool_use_id": "call_3",
               "type": "tool_result"
@@ -363,7 +363,7 @@ fn wishes_are_said_in_the_words_of_the_wire() {
           "content": [
             {
               "cache_control": {"type":"ephemeral"},
-              "content": [{"text":"no result: the call was not made, or what it came to is not known","type":"text"}],
+              "content": [{"text":"no result: the call was not made, or its outcome is unknown","type":"text"}],
               "is_error": true,
               "tool_use_id": "a_b_2e7336dc",
               "type": "tool_result"

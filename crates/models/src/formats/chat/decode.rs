@@ -81,7 +81,7 @@ impl ResponseDecoder for ChatDecoder {
 
     fn finish(&mut self, into: &mut ReplyAssembly) -> Result<Option<StopReason>, DecodeError> {
         if self.calls.iter().any(|piece| piece.index.is_none()) {
-            return Err(DecodeError::Malformed("a call without the name of a tool".to_owned()));
+            return Err(DecodeError::Malformed("a tool call without a tool name".to_owned()));
         }
         let has_calls = into.calls() > 0;
         Ok(match self.finish.as_deref() {

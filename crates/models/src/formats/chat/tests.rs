@@ -217,14 +217,17 @@ fn an_error_within_a_stream_of_success_is_an_error() {
     let told = |error: &str| read(WIRE, &stream(&[error])).1.unwrap_err();
     let error = told(r#"{"error":{"message":"slow down","type":"server_error","code":429}}"#);
     assert_eq!(error.kind, ProviderErrorKind::RateLimited);
-    assert_eq!(told(r#"{"error":"boom"}"#).to_string(), "the answer broke off with an error: boom");
+    assert_eq!(told(r#"{"error":"boom"}"#).to_string(), "the answer ended with an error: boom");
     assert_eq!(
         told(r#"{"object":"error","message":"no","code":400}"#).kind,
         ProviderErrorKind::Invalid
     );
     let behind = stream(&[&chunk(r#"{"content":"a"}"#), r#"{"error":{"message":"x","code":502}}"#]);
     let error = read(WIRE, &behind).1.unwrap_err();
-    assert_eq!(error.to_string(), "in the middle of the answer: the provider failed: x");
+    assert_eq!(
+        error.to_string(),
+        "while streaming the answer: the provider returned a server error: x"
+    );
     assert_eq!(error.retry(), RetryDecision::No);
 }
 

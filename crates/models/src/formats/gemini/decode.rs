@@ -130,7 +130,7 @@ impl GeminiDecoder {
             self.open = Some(OpenCall { index, arguments });
         }
         let Some(open) = &mut self.open else {
-            return Err(DecodeError::Malformed("a call without the name of a tool".to_owned()));
+            return Err(DecodeError::Malformed("a tool call without a tool name".to_owned()));
         };
         open.arguments.add_piece(&call["partialArgs"], &into.limits)?;
         if goes_on { Ok(()) } else { self.close(into) }

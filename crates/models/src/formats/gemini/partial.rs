@@ -47,8 +47,7 @@ impl PartialArguments {
             if self.bytes > most {
                 return Err(ExceededLimit::ArgumentBytes(most).into());
             }
-            let broken =
-                || DecodeError::Malformed(format!("arguments at a path of no kind: {path}"));
+            let broken = || DecodeError::Malformed(format!("arguments at an invalid path: {path}"));
             let steps = steps(path, limits).ok_or_else(broken)?;
             let place = value_at(&mut self.value, steps).ok_or_else(broken)?;
             let goes_on = self.open.as_deref() == Some(path);

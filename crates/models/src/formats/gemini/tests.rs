@@ -125,7 +125,7 @@ fn why_it_stopped_is_understood() {
 fn a_blocked_prompt_is_refused() {
     let blocked = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":9}}"#;
     let error = read(WIRE, &stream(&[blocked])).1.unwrap_err();
-    assert_eq!(error.to_string(), "the provider does not answer this: PROHIBITED_CONTENT");
+    assert_eq!(error.to_string(), "the provider refused to answer: PROHIBITED_CONTENT");
     assert_eq!(error.retry(), RetryDecision::No);
 }
 
@@ -289,7 +289,7 @@ fn a_request_says_all_that_was_asked() {
             {"functionResponse":{"name":"web.get_weather","response":{"output":"Rain.\n[Image: image/png]"}}},
             {"functionResponse":{"name":"gone.tool","response":{"error":"no such tool"}}},
             {
-              "functionResponse": {"name":"now","response":{"error":"no result: the call was not made, or what it came to is not known"}}
+              "functionResponse": {"name":"now","response":{"error":"no result: the call was not made, or its outcome is unknown"}}
             },
             {"inlineData":{"data":"iVBO","mimeType":"image/png"}},
             {"text":"Go on."}

@@ -122,7 +122,7 @@ impl ResponsesDecoder {
     /// Returns an item by its index, within the limit of items.
     fn item(&mut self, index: u64, into: &ReplyAssembly) -> Result<&mut OutputItem, DecodeError> {
         if self.items.len() > into.limits.events.min(10_000) {
-            return Err(DecodeError::Malformed("an answer of more than 10000 items".to_owned()));
+            return Err(DecodeError::Malformed("more than 10000 output items".to_owned()));
         }
         Ok(self.items.entry(index).or_default())
     }
@@ -139,7 +139,7 @@ impl ResponsesDecoder {
             let text = |name: &str| value[name].as_str().unwrap_or_default();
             let id = if text("call_id").is_empty() { text("id") } else { text("call_id") };
             if text("name").is_empty() {
-                return Err(DecodeError::Malformed("a call without the name of a tool".to_owned()));
+                return Err(DecodeError::Malformed("a tool call without a tool name".to_owned()));
             }
             item.call = Some(into.start_call(id, text("name"))?);
             self.emit_rest(index, text("arguments"), into)?;
@@ -192,7 +192,7 @@ impl ResponsesDecoder {
         item.arguments.push_str(delta);
         match item.call {
             Some(call) => Ok(into.append_arguments(call, delta)?),
-            None => Err(DecodeError::Malformed("arguments of no call".to_owned())),
+            None => Err(DecodeError::Malformed("arguments without a tool call".to_owned())),
         }
     }
 

@@ -167,7 +167,7 @@ fn a_refusal_is_told_and_kept() {
 fn a_failure_in_the_stream_is_an_error() {
     let failed = r#"{"type":"response.failed","response":{"id":"r","object":"response","status":"failed","error":{"code":"server_error","message":"The model failed"},"output":[]}}"#;
     let error = read(WIRE, &stream(&[failed])).1.unwrap_err();
-    assert_eq!(error.to_string(), "the provider failed: The model failed");
+    assert_eq!(error.to_string(), "the provider returned a server error: The model failed");
     assert_eq!(error.retry(), RetryDecision::After(std::time::Duration::from_secs(1)));
     let event = r#"{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null,"sequence_number":3}"#;
     assert_eq!(read(WIRE, &stream(&[event])).1.unwrap_err().kind, ProviderErrorKind::RateLimited);
@@ -179,7 +179,7 @@ fn a_failure_in_the_stream_is_an_error() {
     );
     assert_eq!(
         refused.to_string(),
-        "the provider does not accept the key (HTTP 401): Incorrect API key provided: [secret]"
+        "the provider rejected the API key (HTTP 401): Incorrect API key provided: [secret]"
     );
 }
 
@@ -244,7 +244,7 @@ fn a_request_says_all_that_was_asked() {
         {"call_id":"call_2","output":"Error: no such tool","type":"function_call_output"},
         {
           "call_id": "call_3",
-          "output": "Error: no result: the call was not made, or what it came to is not known",
+          "output": "Error: no result: the call was not made, or its outcome is unknown",
           "type": "function_call_output"
         },
         {"content":[{"text":"Go on.","type":"input_text"}],"role":"user"}
@@ -303,7 +303,7 @@ fn wishes_are_said_in_the_words_of_the_wire() {
         {"arguments":"{}","call_id":"1","name":"now","type":"function_call"},
         {
           "call_id": "1",
-          "output": "Error: no result: the call was not made, or what it came to is not known",
+          "output": "Error: no result: the call was not made, or its outcome is unknown",
           "type": "function_call_output"
         },
         {"content":"Now in French.","role":"developer"}

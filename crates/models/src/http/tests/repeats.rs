@@ -34,7 +34,7 @@ async fn who_has_too_much_to_do_is_asked_again_when_it_says() {
         assert_eq!(
             told,
             [
-                "too much was asked in too short a time (HTTP 429): slow",
+                "rate limit exceeded (HTTP 429): slow",
                 "the provider is overloaded (HTTP 529): busy",
                 "the provider is overloaded (HTTP 503): busy",
             ]
@@ -81,7 +81,7 @@ async fn after_part_of_an_answer_nothing_is_asked_again() {
             assert!(heard.again.is_empty(), "{wire}");
             let error = heard.error();
             assert!(error.mid_answer, "{wire}: {error}");
-            assert!(error.to_string().starts_with("in the middle of the answer: "), "{error}");
+            assert!(error.to_string().starts_with("while streaming the answer: "), "{error}");
             assert_eq!(peer.seen().len(), 1, "{wire}: {error}");
         }
     }
@@ -107,7 +107,7 @@ async fn a_connection_that_breaks_before_the_answer_is_replaced() {
         let heard = hear(&http(WireFormat::OpenAiChat, &peer, impatient()), question).await;
         assert_eq!(heard.again.len(), 3, "{:?}", heard.again);
         for (error, _) in &heard.again {
-            assert!(error.starts_with("the answer ended before its end"), "{error}");
+            assert!(error.starts_with("the answer is truncated"), "{error}");
         }
         assert!(heard.end.is_ok());
     }
@@ -119,7 +119,7 @@ async fn it_is_given_up_after_so_many_tries() {
     let peer = Peer::start((0..9).map(|_| failed()).collect(), usize::MAX).await;
     let heard = hear(&http(WireFormat::OpenAiChat, &peer, impatient()), model_request()).await;
     assert_eq!((heard.again.len(), peer.seen().len()), (3, 4));
-    assert_eq!(heard.error().to_string(), "the provider failed (HTTP 500): oops");
+    assert_eq!(heard.error().to_string(), "the provider returned a server error (HTTP 500): oops");
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_wait_that_is_too_long_is_not_waited() {
     assert_eq!(peer.seen().len(), 1);
     assert_eq!(
         heard.error().to_string(),
-        "too much was asked in too short a time (HTTP 429): quota (it wants us to wait 15 min)"
+        "rate limit exceeded (HTTP 429): quota (the provider asks to retry after 15 min)"
     );
 }
 
@@ -156,7 +156,7 @@ async fn all_of_it_may_be_limited() {
     let timeouts = ProviderTimeouts { total, ..ProviderTimeouts::default() };
     let heard = hear(&http(WireFormat::OpenAiChat, &peer, timeouts), model_request()).await;
     let error = heard.error();
-    assert_eq!(error.to_string(), "the answer took longer than it may");
+    assert_eq!(error.to_string(), "timeout");
     assert_eq!(error.retry(), RetryDecision::No);
 }
 
@@ -184,9 +184,7 @@ async fn thoughts_that_are_refused_are_left_out() {
         assert_eq!(
             heard.again,
             [(
-                format!(
-                    "the provider does not take back what was thought before (HTTP 400): {refusal}"
-                ),
+                format!("the provider rejected earlier reasoning (HTTP 400): {refusal}"),
                 Duration::ZERO
             )]
         );

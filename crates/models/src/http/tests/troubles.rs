@@ -14,50 +14,50 @@ async fn errors_say_what_is_wrong_and_what_to_do() {
             401,
             json!({ "error": { "message": format!("Incorrect API key provided: {KEY}."), "code": "invalid_api_key" } })
                 .to_string(),
-            "the provider does not accept the key (HTTP 401): Incorrect API key provided: [secret].",
-            Some("set `SOME_API_KEY` to a key that the provider accepts"),
+            "the provider rejected the API key (HTTP 401): Incorrect API key provided: [secret].",
+            Some("set `SOME_API_KEY` to a valid API key"),
         ),
         (
             WireFormat::Gemini,
             400,
             r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}"#.into(),
-            "the provider does not accept the key (HTTP 400): API key not valid. Please pass a valid API key.",
-            Some("set `SOME_API_KEY` to a key that the provider accepts"),
+            "the provider rejected the API key (HTTP 400): API key not valid. Please pass a valid API key.",
+            Some("set `SOME_API_KEY` to a valid API key"),
         ),
         (
             WireFormat::Anthropic,
             404,
             r#"{"type":"error","error":{"type":"not_found_error","message":"model: some-model"}}"#.into(),
-            "the provider has no model `some-model` (HTTP 404): model: some-model",
-            Some("ask for a model that the provider lists for this key"),
+            "unknown model `some-model` (HTTP 404): model: some-model",
+            Some("use a model that the provider lists for this API key"),
         ),
         (
             WireFormat::Anthropic,
             400,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#.into(),
-            "the conversation is longer than the model reads (210000 of 200000 tokens) (HTTP 400): \
+            "the conversation exceeds the model's context window (210000 of 200000 tokens) (HTTP 400): \
              prompt is too long: 210000 tokens > 200000 maximum",
-            Some("offer fewer tools, or shorten the conversation"),
+            Some("expose fewer tools, or shorten the conversation"),
         ),
         (
             WireFormat::OpenAiChat,
             404,
             "<!DOCTYPE html><title>Not found</title>".into(),
-            "the answer is not what a provider writes (HTTP 404)",
+            "malformed response (HTTP 404)",
             Some("check the base URL"),
         ),
         (
             WireFormat::OpenAiChat,
             200,
             "<!DOCTYPE html><title>Sign in</title>".into(),
-            "the answer is not what a provider writes: a page for people",
+            "malformed response: an HTML page",
             Some("check the base URL"),
         ),
         (
             WireFormat::OpenAiChat,
             502,
             "<html>Bad gateway</html>".into(),
-            "the provider failed (HTTP 502)",
+            "the provider returned a server error (HTTP 502)",
             None,
         ),
     ];
@@ -77,7 +77,7 @@ async fn a_key_does_not_follow_a_redirect() {
     let shown = elsewhere.url("/v1/chat/completions");
     assert_eq!(
         error.to_string(),
-        format!("the provider sends us to `{shown}`, which is not followed (HTTP 307)")
+        format!("the provider redirects to `{shown}`, which is not followed (HTTP 307)")
     );
     assert!(error.hint().is_some());
     assert!(elsewhere.seen().is_empty());
@@ -102,10 +102,10 @@ async fn where_nobody_listens_is_told_at_once() {
     let heard = hear(&http, model_request()).await;
     assert!(heard.again.is_empty());
     let error = heard.error();
-    assert!(error.to_string().starts_with(&format!("cannot reach `{host}`: ")), "{error}");
+    assert!(error.to_string().starts_with(&format!("cannot connect to `{host}`: ")), "{error}");
     assert_eq!(
         error.hint().as_deref(),
-        Some("nobody listens there: start it, or check the base URL")
+        Some("connection refused: start the server, or check the base URL")
     );
 }
 
@@ -152,7 +152,7 @@ fn a_key_goes_nowhere_unprotected() {
     let error = made("http://models.example/v1", Some(KEY)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the key for `models.example` would go there unprotected: use https"
+        "the API key for `models.example` would be sent unencrypted: use https"
     );
     assert!(matches!(made("https://x/v1?key=s3", None), Err(EndpointError::Query(_))));
     assert!(matches!(made("models.example", None), Err(EndpointError::Address(_))));

@@ -31,7 +31,7 @@ impl ValueCheck {
         }
         if let Some(values) = &spec.one_of {
             if values.is_empty() {
-                return Err(PolicyError::new(place, "`one_of` nothing: list at least one value"));
+                return Err(PolicyError::new(place, "`one_of` is empty: list at least one value"));
             }
             let values = values.iter().map(|value| scalar(place, "one_of", value));
             checks.push(Self::OneOf(values.collect::<Result<_, _>>()?));
@@ -44,7 +44,7 @@ impl ValueCheck {
         if let Some(folder) = &spec.under {
             let Ok(parts) = parts(folder) else {
                 let message =
-                    format!("`under` needs an absolute path without `..`, not `{folder}`");
+                    format!("`under` requires an absolute path without `..`, not `{folder}`");
                 return Err(PolicyError::new(place, message));
             };
             checks.push(Self::Under(parts.join("/")));
@@ -78,7 +78,7 @@ impl ValueCheck {
                 };
                 ConditionResult::any(items.iter().map(like))
             }
-            (Self::Contains(_), _) => unlike("a text or a list"),
+            (Self::Contains(_), _) => unlike("a string or an array"),
             (Self::Glob(_), Value::String(text)) if text.len() > LONGEST => {
                 ConditionResult::Unsure(format!("`{path}` is longer than {LONGEST} bytes"))
             }
@@ -95,13 +95,13 @@ impl ValueCheck {
                 None => ConditionResult::Unsure(format!("`{path}` cannot be compared")),
             },
             (Self::Compare(..), _) => unlike("a number"),
-            (Self::Glob(_) | Self::Prefix(_) | Self::Under(_), _) => unlike("a text"),
+            (Self::Glob(_) | Self::Prefix(_) | Self::Under(_), _) => unlike("a string"),
         }
     }
 }
 
 fn unlike_item(path: &ArgumentPath) -> ConditionResult {
-    ConditionResult::Unsure(format!("`{path}` has items of another kind"))
+    ConditionResult::Unsure(format!("`{path}` has items of another type"))
 }
 
 fn scalar(place: &str, word: &str, value: &Value) -> Result<Value, PolicyError> {

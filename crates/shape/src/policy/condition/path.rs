@@ -42,8 +42,8 @@ impl ArgumentPath {
                 .collect(),
         };
         if steps.iter().any(|step| matches!(step, ArgumentStep::Member(name) if name.is_empty())) {
-            let message =
-                "a path has an empty step: write `owner`, `filter.owner` or `/filter/owner`";
+            let message = "a path has an empty step: expected a path such as `owner`, `filter.owner` or \
+                    `/filter/owner`";
             return Err(PolicyError::new(place, message));
         }
         Ok(Self { written: written.to_owned(), steps })
@@ -92,7 +92,7 @@ impl ArgumentPath {
             }
             (step, value) => {
                 let wanted = match step {
-                    ArgumentStep::Items => "a list".to_owned(),
+                    ArgumentStep::Items => "an array".to_owned(),
                     ArgumentStep::Member(name) => format!("an object with `{name}`"),
                 };
                 let is = kind(value);

@@ -50,7 +50,7 @@ fn a_request_says_all_that_was_asked() {
         {"content":"Rain.\n[Image: image/png]","role":"tool","tool_call_id":"call_1"},
         {"content":"Error: no such tool","role":"tool","tool_call_id":"call_2"},
         {
-          "content": "Error: no result: the call was not made, or what it came to is not known",
+          "content": "Error: no result: the call was not made, or its outcome is unknown",
           "role": "tool",
           "tool_call_id": "call_3"
         },
@@ -116,11 +116,7 @@ fn wishes_are_said_in_the_words_of_the_wire() {
           "role": "assistant",
           "tool_calls": [{"function":{"arguments":"{}","name":"now"},"id":"1","type":"function"}]
         },
-        {
-          "content": "Error: no result: the call was not made, or what it came to is not known",
-          "role": "tool",
-          "tool_call_id": "1"
-        }
+        {"content":"Error: no result: the call was not made, or its outcome is unknown","role":"tool","tool_call_id":"1"}
       ],
       "model": "m",
       "parallel_tool_calls": false,
