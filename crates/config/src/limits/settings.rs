@@ -25,6 +25,7 @@ pub(super) const READ_AT_START: &[&str] = &[
     "resumes",
     "stream_ping",
     "gateway",
+    "transports",
     "lame_duck",
     "ledger",
     "feed",
