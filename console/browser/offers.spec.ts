@@ -39,7 +39,7 @@ test("a resource is read, and its address leads to it", async ({ page }) => {
 test("a template is filled in and read", async ({ page }) => {
   await open(page, gateway, `resources?${new URLSearchParams({ server: "everything", uri: "demo://resource/dynamic/text/{resourceId}" })}`);
   await main(page).getByRole("combobox", { name: /^resourceId/ }).fill("7");
-  await main(page).getByRole("button", { name: "Read it" }).click();
+  await main(page).getByRole("button", { name: "Read" }).click();
   await expect(main(page).getByRole("article")).toContainText("Resource 7: This is a plaintext resource");
 });
 

@@ -12,7 +12,7 @@ const BAD: [(&str, &str); 6] = [
     ("[mcp.two]\ncommand = \"x\"\nenv.A = \"env:NOT_SET_HERE\"\n", "`NOT_SET_HERE` is not set"),
     ("[mcp.two]\ncommand = \"x\"\nenv.A = \"file:nowhere\"\n", "`nowhere`"),
     ("[mcp.two]\ncommand = \"x\"\nkeep = []\n", "empty list"),
-    ("mcp.two = 3\n", "is a number, but should be a table"),
+    ("mcp.two = 3\n", "is a number: expected a table"),
 ];
 
 const PROFILE: &str = "[consort.profiles.small]\ntools = [\"search\"]\n";

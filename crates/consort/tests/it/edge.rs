@@ -346,7 +346,7 @@ fn a_port_that_cannot_be_had_is_explained() {
     let ran = home.run(&["serve", "--listen", "192.0.2.1:80", "--allow-host", "a"]);
     assert!(ran.err.contains("hint: this machine has no such address"), "{ran:?}");
     let ran = home.run(&["serve", "--listen", "unix:/nonexistent/consort.sock"]);
-    assert!(ran.err.contains("hint: its folder must be there"), "{ran:?}");
+    assert!(ran.err.contains("hint: its folder must exist"), "{ran:?}");
     // Root may have any port; another user may not.
     let drop_root = [
         "--reuid=65534",

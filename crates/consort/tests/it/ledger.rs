@@ -78,8 +78,8 @@ fn the_last_calls_are_shown_as_a_table() {
     ");
     let ran = home.run(&["ledger", "tail", "-n", "1", "--server", "files", "--tool", "read"]);
     assert_snapshot!(ran.out, @"
-    NO  TIME                 CALLER  FRONT   SERVER  OUTCOME  TOOK     IN  OUT    WHAT
-    2   2026-07-28 12:00:00  ada     cursor  files   ok       1.50 ms  7   12345  read
+    NO  TIME                 CALLER  ENDPOINT  SERVER  OUTCOME  DURATION  IN  OUT    REQUEST
+    2   2026-07-28 12:00:00  ada     cursor    files   ok       1.50 ms   7   12345  read
     ");
 }
 

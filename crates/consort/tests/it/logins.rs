@@ -97,7 +97,7 @@ fn a_server_that_asks_is_let_know_and_remembers() {
     assert_eq!((&again["scope"], &again["renewable"]), (&"read".into(), &true.into()));
 
     assert_eq!(home.run(&["logout", "web"]).out, "logged out of `web`\n");
-    assert_eq!(home.run(&["logout", "web"]).out, "not logged in at `web`\n");
+    assert_eq!(home.run(&["logout", "web"]).out, "not logged in to `web`\n");
     assert_eq!(home.run(&["servers"]).code, 3);
 }
 

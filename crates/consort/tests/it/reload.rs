@@ -254,7 +254,7 @@ fn a_lock_that_is_gone_or_broken_stays_in_force() {
     until(|| !denied(&serving));
     let (_, logged) = serving.end();
     assert!(logged.contains("the previous lock stays in effect"), "{logged}");
-    assert!(logged.contains("lock: one: tool `search` is gone"), "{logged}");
+    assert!(logged.contains("lock: one: tool `search` was removed"), "{logged}");
 }
 
 fn status(serving: &Serving, token: &str) -> u16 {

@@ -262,7 +262,7 @@ impl ReloadState {
         let (reason, acceptable) =
             match lock::read_lock(&path, self.options.limits.settings().files.lock) {
                 Ok(None) if self.lock.is_some() && trigger != ReloadTrigger::Accept => {
-                    let reason = "is gone: the last one stays in force";
+                    let reason = "was removed: the last one stays in effect";
                     (format!("the lock `{}` {reason}", path.display()), true)
                 }
                 Ok(lock) => {
