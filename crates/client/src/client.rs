@@ -20,7 +20,6 @@ use crate::notices::NoticeReceiver;
 use crate::request::OutgoingRequest;
 use crate::settings::{ClientSettings, ServerLocation};
 use crate::tool_requirements::ToolRequirements;
-use crate::transport::Transport;
 use crate::{connect, execution, list};
 
 /// A connection to a server. Clones share it; dropping the last one closes it.
@@ -136,19 +135,13 @@ impl Client {
 
     /// Returns the last output of a stdio server to its standard error.
     pub fn stderr(&self) -> OperatorText {
-        match &self.link.transport {
-            Transport::Stdio(stdio) => stdio.tail.text(),
-            Transport::Http(_) | Transport::Sse(_) => OperatorText::default(),
-        }
+        self.link.transport.stderr()
     }
 
     /// Returns true if the server may send messages on a channel that its calls share: stdio, HTTP+SSE, or the common
     /// stream of Streamable HTTP, if it has one.
     pub fn has_shared_channel(&self) -> bool {
-        match &self.link.transport {
-            Transport::Stdio(_) | Transport::Sse(_) => true,
-            Transport::Http(_) => self.link.has_common_stream.load(Ordering::Relaxed),
-        }
+        self.link.transport.http().is_none() || self.link.has_common_stream.load(Ordering::Relaxed)
     }
 
     /// Returns true if a request that the server sends now may belong to a call in flight, or to one that was abandoned
@@ -182,7 +175,7 @@ impl Client {
 
     /// Closes the connection and waits until its tasks, session and process have ended.
     pub async fn close(self) {
-        if let Transport::Http(http) = &self.link.transport {
+        if let Some(http) = self.link.transport.http() {
             let dialect = self.link.dialect();
             let goodbye = http.leave(&dialect);
             let _ = tokio::time::timeout(self.link.settings.times.close, goodbye).await;

@@ -198,10 +198,7 @@ async fn within<T>(
     let guard = link.stop.clone().drop_guard();
     let result =
         late::timeout(limit, link.settings.times.late, shaking).await.unwrap_or_else(|_| {
-            let stderr = match &link.transport {
-                Transport::Stdio(stdio) => stdio.tail.text(),
-                _ => OperatorText::default(),
-            };
+            let stderr = link.transport.stderr();
             Err(ConnectError::TimedOut { limit, stderr })
         });
     if result.is_ok() {

@@ -21,7 +21,7 @@ use crate::notices::NoticeSender;
 use crate::open_questions::OpenQuestions;
 use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
-use crate::transport::{SendPermit, Transport};
+use crate::transport::Transport;
 
 /// State that all calls to one server share.
 #[derive(Debug)]
@@ -60,11 +60,7 @@ pub(crate) enum MessageOrigin {
 impl SharedConnection {
     pub(crate) fn new(settings: ClientSettings, transport: Transport) -> Arc<Self> {
         let limits = &settings.limits;
-        let places = match transport {
-            Transport::Http(_) => limits.http_calls,
-            Transport::Stdio(_) | Transport::Sse(_) => limits.pipe_calls,
-        };
-        let gate = CallGate::new(places, limits.queued_calls, &settings.times);
+        let gate = CallGate::new(transport.max_calls(limits), limits.queued_calls, &settings.times);
         let dialect =
             RequestDialect::new(Revision::NEWEST_MODERN, &settings.client, &settings.host.offers());
         Arc::new(Self {
@@ -152,20 +148,12 @@ impl SharedConnection {
 
     /// Sends a notification or a response.
     pub(crate) async fn send(self: &Arc<Self>, bytes: Bytes) -> Result<(), ClientCallError> {
-        match &self.transport {
-            Transport::Stdio(stdio) => Ok(stdio.send(bytes, None).await?),
-            Transport::Http(http) => {
-                http.send(&self.dialect(), bytes, &SendPermit::default()).await
-            }
-            Transport::Sse(sse) => sse.send(&self.dialect(), bytes, &SendPermit::default()).await,
-        }
+        self.transport.send(&self.dialect(), bytes, None).await
     }
 
     /// Sends a notification without waiting for it.
     pub(crate) fn send_later(self: &Arc<Self>, bytes: Bytes) {
-        if let Transport::Stdio(stdio) = &self.transport {
-            stdio.try_send(bytes);
-        } else {
+        if let Err(bytes) = self.transport.try_send(bytes) {
             let link = Arc::clone(self);
             self.spawn(async move {
                 if let Err(error) = link.send(bytes).await {

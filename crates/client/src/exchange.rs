@@ -25,9 +25,9 @@ use crate::request::FollowUpRound;
 use crate::session_refusal;
 use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
+use crate::transport::SendPermit;
 use crate::transport::http::{self, HttpTransport, ReplyContentType};
 use crate::transport::pool::{BodyError, PooledResponse};
-use crate::transport::{SendPermit, Transport};
 use resuming::StreamResumption;
 
 impl CallExecution<'_> {
@@ -50,15 +50,10 @@ impl CallExecution<'_> {
         let mut open = self.open(id, dialect, as_task)?;
         let (mailbox, ticket) = (Arc::clone(&open.mailbox), Arc::clone(&open.ticket));
         let result = async {
-            match &self.link.transport {
-                Transport::Stdio(stdio) => stdio.send(bytes, Some(ticket)).await?,
-                Transport::Sse(sse) => sse.send(dialect, bytes, &ticket).await?,
-                Transport::Http(http) => {
-                    return self
-                        .over_http(http, dialect, &facts, id, bytes, &mailbox, &ticket)
-                        .await;
-                }
+            if let Some(http) = self.link.transport.http() {
+                return self.over_http(http, dialect, &facts, id, bytes, &mailbox, &ticket).await;
             }
+            self.link.transport.send(dialect, bytes, Some(ticket)).await?;
             self.wait(&mailbox).await
         };
         let mut result = result.await;
@@ -139,7 +134,7 @@ impl CallExecution<'_> {
             .open(id, &self.link.settings.limits, self.pulse, owner)
             .map_err(closed)?;
         // A modern HTTP server is told by the end of the connection, and a handshake is never cancelled.
-        let stream = dialect.is_modern() && matches!(self.link.transport, Transport::Http(_));
+        let stream = dialect.is_modern() && self.link.transport.http().is_some();
         let handshake = matches!(self.request.method.as_ref(), "initialize" | "server/discover");
         let silent = stream || handshake;
         if let Some(postmark) = &self.request.postmark {

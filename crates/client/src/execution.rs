@@ -15,7 +15,6 @@ use crate::error::{ClientCallError, CloseReason, NotSent, TimeLimitKind};
 use crate::gate::CallPermit;
 use crate::input_requests::QUOTED;
 use crate::request::{FollowUpRound, OutgoingRequest};
-use crate::transport::Transport;
 use crate::{list, session, task};
 
 /// Runs a call to its end, within its limits.
@@ -153,7 +152,7 @@ impl CallExecution<'_> {
 
     /// Fixes the cause of a refusal, if possible. Returns true if the request may then be repeated.
     async fn mends(&self, dialect: &RequestDialect, error: &ClientCallError, session: u64) -> bool {
-        let Transport::Http(http) = &self.link.transport else {
+        let Some(http) = self.link.transport.http() else {
             return false;
         };
         match error {

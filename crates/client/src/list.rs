@@ -10,7 +10,6 @@ use crate::error::ClientCallError;
 use crate::request::OutgoingRequest;
 use crate::session;
 use crate::tool_requirements::ToolRequirements;
-use crate::transport::Transport;
 
 /// The parameters are invalid: for a page, its cursor has expired.
 const INVALID_PARAMS: i64 = -32602;
@@ -230,7 +229,7 @@ fn check(
     if shelf == PrimitiveKind::Tools {
         let noted = facts.note(&name, &definition);
         // Only modern Streamable HTTP has headers to get wrong.
-        let mirrors = matches!(link.transport, Transport::Http(_)) && link.dialect().is_modern();
+        let mirrors = link.transport.http().is_some() && link.dialect().is_modern();
         if let (Err(reason), true) = (noted, mirrors) {
             return Err(left_out(&name, reason));
         }

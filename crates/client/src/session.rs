@@ -17,7 +17,6 @@ use crate::error::{ClientCallError, CloseReason, ConnectError, NotSent};
 use crate::notices::ConnectionNotice;
 use crate::own_request;
 use crate::request::OutgoingRequest;
-use crate::transport::Transport;
 use crate::transport::http::{self, HttpTransport, ReplyContentType};
 use crate::transport::pool::PooledResponse;
 
@@ -78,7 +77,7 @@ pub(crate) async fn ask(
     // Boxed: a future is moved once for each that it is within, and this one is large.
     let result = Box::pin(own_request::ask(link, &link.dialect(), request)).await;
     if let Err(ClientCallError::NotSent(NotSent::SessionRefused)) = result
-        && let Transport::Http(http) = &link.transport
+        && let Some(http) = link.transport.http()
         && Box::pin(renew(link, http, session)).await.is_ok()
         && request.repeats
     {
@@ -98,7 +97,7 @@ pub(crate) async fn listen(link: &Arc<SharedConnection>) {
 }
 
 async fn keep(link: &Arc<SharedConnection>, session: u64, opened: oneshot::Sender<()>) {
-    let Transport::Http(http) = &link.transport else {
+    let Some(http) = link.transport.http() else {
         return;
     };
     let times = &link.settings.times;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
-use consort_protocol::{MemoryBudget, MemoryHolder, MemoryReservation, SendObserver};
+use consort_protocol::{MemoryBudget, MemoryHolder, MemoryReservation, OperatorText, SendObserver};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod addresses;
@@ -27,7 +27,8 @@ pub(crate) mod tls;
 pub(crate) mod url;
 mod watchdog;
 
-use crate::error::CloseReason;
+use crate::dialect::RequestDialect;
+use crate::error::{ClientCallError, CloseReason};
 use crate::limits::{Limits, Times};
 use http::HttpTransport;
 use sse::SseTransport;
@@ -42,12 +43,60 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
+    /// Returns Streamable HTTP, in which each request has a stream of its own. On the other transports all calls share one
+    /// channel.
+    pub(crate) fn http(&self) -> Option<&HttpTransport> {
+        match self {
+            Self::Http(http) => Some(http),
+            Self::Stdio(_) | Self::Sse(_) => None,
+        }
+    }
+
+    /// Sends a message. A response to it arrives on the shared channel.
+    pub(crate) async fn send(
+        &self,
+        dialect: &RequestDialect,
+        bytes: Bytes,
+        permit: Option<Arc<SendPermit>>,
+    ) -> Result<(), ClientCallError> {
+        let http = match self {
+            Self::Stdio(stdio) => return Ok(stdio.send(bytes, permit).await?),
+            Self::Http(http) => http,
+            Self::Sse(sse) => sse.requests(),
+        };
+        http.send(dialect, bytes, permit.as_deref().unwrap_or(&SendPermit::default())).await
+    }
+
+    /// Sends a message without waiting. Returns it if the transport must wait.
+    pub(crate) fn try_send(&self, bytes: Bytes) -> Result<(), Bytes> {
+        match self {
+            Self::Stdio(stdio) => {
+                stdio.try_send(bytes);
+                Ok(())
+            }
+            Self::Http(_) | Self::Sse(_) => Err(bytes),
+        }
+    }
+
+    /// Returns the limit of calls in flight.
+    pub(crate) fn max_calls(&self, limits: &Limits) -> usize {
+        match self {
+            Self::Http(_) => limits.http_calls,
+            Self::Stdio(_) | Self::Sse(_) => limits.pipe_calls,
+        }
+    }
+
+    /// Returns the last output of a child process to its standard error.
+    pub(crate) fn stderr(&self) -> OperatorText {
+        match self {
+            Self::Stdio(stdio) => stdio.tail.text(),
+            Self::Http(_) | Self::Sse(_) => OperatorText::default(),
+        }
+    }
+
     /// Returns the number of the current session: it changes when the server lost the session; 0 if there is none.
     pub(crate) fn session_number(&self) -> u64 {
-        match self {
-            Self::Http(http) => http.session_number(),
-            Self::Stdio(_) | Self::Sse(_) => 0,
-        }
+        self.http().map_or(0, HttpTransport::session_number)
     }
 }
 

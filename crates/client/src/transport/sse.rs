@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use consort_protocol::sse::SseDecoder;
 
+use super::ChannelReceiver;
 use super::http::{self, HttpTransport, ReplyContentType};
 use super::pool::PooledResponse;
-use super::{ChannelReceiver, SendPermit};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
 
@@ -71,13 +70,9 @@ impl SseTransport {
         }
     }
 
-    pub(crate) async fn send(
-        &self,
-        dialect: &RequestDialect,
-        bytes: Bytes,
-        ticket: &SendPermit,
-    ) -> Result<(), ClientCallError> {
-        self.http.send(dialect, bytes, ticket).await
+    /// Returns the transport of requests, whose responses arrive on the event stream.
+    pub(crate) fn requests(&self) -> &HttpTransport {
+        &self.http
     }
 }
 
