@@ -461,7 +461,7 @@ mod tests {
         }
         assert_eq!(
             decide("deny", "allow", r#"{"n":"5"}"#).explain(),
-            "denied by rule 1 (rule 1 denies it); its condition is treated as met, since `n` is a text, \
+            "denied by rule 1 (rule 1 denies it); its condition is treated as met, since `n` is a string, \
              not a number; the tool is destructive, open-world"
         );
     }

@@ -353,9 +353,9 @@ fn codex_has_its_own_keys_for_variables() {
     [mcp_servers.b.env_http_headers]
     X-Key = "KEY"
     warning: a: Codex does not resolve the reference in `env.OTHER`
-      hint: replace it by the value, or connect {target} to Consort
+      hint: replace it by the value, or let the client use Consort
     warning: b: Codex does not resolve the reference in `headers.X-Mixed`
-      hint: replace it by the value, or connect {target} to Consort
+      hint: replace it by the value, or let the client use Consort
     "#);
 }
 

@@ -43,11 +43,11 @@ fn a_file_that_describes_no_servers_says_how_to() {
       hint: unknown key `mcpServer`; did you mean `mcpServers`?
     ");
     assert_snapshot!(unusable("x.json", "{\"a\": 1}"), @"
-    error: x.json:1:1: no servers
+    error: x.json:1:1: no servers are configured
       hint: define servers under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
     ");
     assert_snapshot!(unusable("x.json", "[1]"), @"
-    error: x.json:1:1: no servers
+    error: x.json:1:1: no servers are configured
       hint: define servers under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
     ");
     assert_snapshot!(unusable("config.yaml", "extensions:\n  github:\n    enabled: true\n"), @"

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(holds(json!({ "not": equals() }), json!({ "force": "true" })), other);
         assert_eq!(
             holds(json!({ "path": "a.b", "less": 1 }), json!({ "a": "text" })),
-            unsure("`a.b` passes through a text: expected an object with `b`")
+            unsure("`a.b` passes through a string: expected an object with `b`")
         );
         assert_eq!(
             holds(json!({ "path": "n", "less": 1 }), json!({ "n": null })),
