@@ -15,17 +15,17 @@ pub(super) const CALLS: &[LimitSpec] = limits! {
     queue_wait = times.queue, Time(1..=30 * DAY), "the call fails as `overloaded`; nothing was sent";
     /// Time that a large result waits for memory on a connection without other calls.
     memory_wait = times.room, Time(1..=HOUR), "the call fails: `outcome_unknown`";
-    /// Time that a large result waits for memory on a connection shared with other calls .
+    /// Time that a large result waits for memory on a connection shared with other calls.
     shared_memory_wait = times.shared_room, Time(1..=HOUR),
         "the call fails: `outcome_unknown`; its result is skipped, and other calls continue";
-    /// Maximum pending requests of a server (elicitation, sampling, roots) .
+    /// Maximum pending requests of a server (elicitation, sampling, roots).
     server_requests = client.questions, Count(1..=4_096), "the server's request is refused";
     /// Maximum rounds of `input_required` within one call.
     input_rounds = client.rounds, Count(1..=1_000), "the call fails";
-    /// Events of a call queued for its reader .
+    /// Events of a call queued for its reader.
     call_events = client.call_events, Count(1..=1_000_000),
         "the oldest progress is dropped and counted (`skipped`)";
-    /// Bytes of events of a call queued for its reader .
+    /// Bytes of events of a call queued for its reader.
     call_event_bytes = client.call_event_bytes, Bytes(KIB..=GIB),
         "the oldest progress is dropped and counted (`skipped`)";
     /// Consecutive failures to read the status of a task.
@@ -60,13 +60,13 @@ pub(super) const MESSAGES: &[LimitSpec] = limits! {
     list_pages = client.pages, Count(1..=100_000), "the listing is rejected; the last valid one stays in use";
     /// Maximum items of a server's listing.
     list_items = client.items, Count(1..=1_000_000), "the listing is rejected; the last valid one stays in use";
-    /// Maximum size of a server's listing, all pagestogether.
+    /// Maximum size of a server's listing, all pages together.
     list_bytes = client.list_bytes, Bytes(KIB..=GIB), "the listing is rejected; the last valid one stays in use";
-    /// Time to read a server 's listing, all pagestogether.
+    /// Time to read a server's listing, all pages together.
     list_timeout = times.list, Time(1..=HOUR), "the listing is rejected; the last valid one stays in use";
     /// Maximum size of one definition in a listing.
     definition_bytes = client.definition_bytes, Bytes(KIB..=64 * MIB), "the tool is omitted and reported as a problem";
-    /// Maximum queued notifications of a server .
+    /// Maximum queued notifications of a server.
     server_notifications = client.notices, Count(1..=1_000_000), "the oldest are dropped; listings are read again";
     /// Bytes of a server's standard error kept to explain a failure.
     stderr_bytes = client.stderr_bytes, Bytes(256..=64 * MIB), "the oldest bytes are dropped";
@@ -118,9 +118,9 @@ pub(super) const CONNECTIONS: &[LimitSpec] = limits! {
     resume_pause = times.resume, Time(1..=HOUR), "the stream is requested again";
     /// Maximum backoff before a broken event stream is resumed, even if the server sets a longer `retry`.
     resume_pause_max = times.resume_most, Time(1..=DAY), "the backoff stops growing";
-    /// Maximum consecutive attempts to resume an event stream without receiving newevents.
+    /// Maximum consecutive attempts to resume an event stream without receiving new events.
     resume_attempts = client.resumes, Count(1..=1_000), "the outcome is unknown";
-    /// TCP keepalive time: idle time before the peer is probed; the connection fails after three times that .
+    /// Idle time before TCP keepalive probes the peer; the connection fails after three times that.
     tcp_keepalive = times.keep_alive, Time(1_000..=DAY), "the connection is closed";
     /// TCP keepalive time right after the computer resumed from suspend.
     resume_check = times.resume_check, Time(1_000..=HOUR), "the peer is probed twice, then the connection fails";
