@@ -27,7 +27,7 @@ test("a server that does not start shows why: its error and what it wrote", asyn
   await open(page, gateway, "servers/broken");
   await expect(main(page).getByRole("region", { name: "State" })).toContainText("failed");
   await expect(main(page).getByRole("alert")).toBeVisible();
-  await expect(main(page).getByRole("region", { name: /stderr/ })).toContainText("cannot open the vault: no key");
+  await expect(main(page).getByRole("region", { name: "Last lines of standard error" })).toContainText("cannot open the vault: no key");
 });
 
 test("a server is restarted, disabled and connected again, and the page follows", async ({ page }) => {

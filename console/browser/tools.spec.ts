@@ -160,7 +160,7 @@ test("pictures are shown, and links to resources are read only when they are cli
   await page.goto(gateway.page("tools/everything.get-resource-links"));
   await call(page);
   await expect(happening(page)).toContainText("demo://resource/dynamic/text/");
-  await happening(page).getByRole("link", { name: "Read it" }).last().click();
+  await happening(page).getByRole("link", { name: "Read", exact: true }).last().click();
   await expect(page).toHaveURL(/resources\?.*uri=demo/);
   await expect(main(page).getByRole("article")).toContainText(/This is a plaintext resource|base64|application|text\/plain/);
 });

@@ -89,7 +89,7 @@ limits! {
 limits! {
     /// Time limits.
     Times {
-        /// Idle timeout of a call, without a message from the server; progress renews it.
+        /// Idle timeout of a call; progress resets it.
         idle: Duration = Duration::from_mins(1);
         /// A call altogether, progress or not.
         total: Duration = Duration::from_mins(5);
@@ -138,11 +138,7 @@ mod tests {
         assert_eq!(Limits::table()[0].1, "16777216");
         assert_eq!(
             Times::table()[0],
-            (
-                "idle",
-                "60s".to_owned(),
-                "Idle timeout of a call, without a message from the server; progress renews it."
-            )
+            ("idle", "60s".to_owned(), "Idle timeout of a call; progress resets it.")
         );
         assert_eq!(Limits::table().len(), 23);
     }

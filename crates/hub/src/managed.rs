@@ -320,8 +320,7 @@ impl ManagedServer {
         if let Some(name) = name {
             let name = name.escape_debug();
             reason = format!(
-                "`{name}` is not known on any other server, and the tools of this server are not known yet: \
-                    {reason}"
+                "no other server has `{name}`, and the tools of this one are not known yet: {reason}"
             );
         }
         CallError::Connection {

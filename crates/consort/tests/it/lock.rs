@@ -79,11 +79,7 @@ fn what_was_agreed_to_is_noticed_when_it_changes_and_can_be_agreed_to_again() {
     ");
     let ran = home.run(&["lock", "--update", "sums", "--yes"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert!(
-        ran.out.ends_with("consort.lock: 1 difference\nconsort.lock is written\n"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.ends_with("consort.lock: 1 difference\nwrote consort.lock\n"), "{}", ran.out);
     assert_eq!(home.run(&["lock", "--check"]).code, 0);
     let text = std::fs::read_to_string(home.path("consort.lock")).unwrap();
     assert!(text.contains(r"\u202e") && !text.contains('\u{202e}'), "{text}");

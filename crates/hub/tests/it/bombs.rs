@@ -144,7 +144,7 @@ fn patterns_are_refused_by_their_states_before_they_are_compiled() {
     let error = refused(patterned(many(r"\p{L}{20}")));
     assert!(error.contains("the regular expressions have more than 50000 states"), "{error}");
     let error = refused(patterned(many("a")));
-    assert!(error.contains("more than 256 patterns"), "{error}");
+    assert!(error.contains("more than 256 regular expressions"), "{error}");
     for pattern in [
         r"(\w{50}){50}".to_owned(),
         "((((a{9999}){9999}){9999}){9999}){9999}".to_owned(),

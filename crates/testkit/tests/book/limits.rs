@@ -255,7 +255,7 @@ const OTHERS: &[(&str, &[&str])] = &[
 #[test]
 fn the_table_of_fixed_limits_is_what_the_code_says() {
     let mut table =
-        "| limit | value | when it is reached | why it is fixed |\n|---|---|---|---|\n".to_owned();
+        "| limit | value | when exceeded | why it is fixed |\n|---|---|---|---|\n".to_owned();
     for (file, name, reached, why) in FIXED {
         let limit = constant(file, name);
         let about = limit.about.trim_end_matches('.').replace('|', "\\|");
