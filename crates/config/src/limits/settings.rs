@@ -26,7 +26,6 @@ pub(super) const READ_AT_START: &[&str] = &[
     "stream_ping",
     "transports",
     "gateway",
-    "transports",
     "lame_duck",
     "ledger",
     "feed",
