@@ -58,7 +58,7 @@ async fn a_queue_that_is_full_refuses_at_once_and_one_with_a_wait_after_it() {
     }
     // One is made, one waits in vain, and one finds the queue full.
     let said = calls.join_all().await.concat();
-    for part in ["1 steps", "busy for 300ms", "1 calls already wait"] {
+    for part in ["1 steps", "busy for 300ms", "1 calls are waiting"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     served.end().await;

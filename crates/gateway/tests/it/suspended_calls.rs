@@ -147,7 +147,7 @@ async fn a_call_that_waits_too_long_is_cancelled_at_its_server() {
     })
     .await;
     until("the server is told", async || (runs(&peer).await == (1, 1)).then_some(())).await;
-    refused(&peer.ask("tools/call", again(&asked, &json!({ "q1": ada() }))).await, "too old");
+    refused(&peer.ask("tools/call", again(&asked, &json!({ "q1": ada() }))).await, "has expired");
     served.end().await;
 }
 
@@ -234,7 +234,7 @@ async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
         );
     }
     let gone = hog.ask("tools/call", answered(&script(0), &states[0])).await;
-    refused(&gone, "over");
+    refused(&gone, "has ended");
     let kept = hog.ask("tools/call", answered(&script(3), &states[3])).await;
     assert_eq!(kept["result"]["n"], 7, "{kept}");
     served.end().await;
@@ -282,7 +282,7 @@ async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
         http.seen().iter().any(|m| m["method"] == "notifications/cancelled").then_some(())
     })
     .await;
-    refused(&peer.ask("tools/call", params).await, "over");
+    refused(&peer.ask("tools/call", params).await, "has ended");
     served.rests().await;
     served.end().await;
 }
