@@ -62,7 +62,7 @@ def attack(consort):
     client = gateway.client(capabilities={"elicitation": {"form": {}}})
     asked = client.call("ask", {})
     form = next(iter(asked["result"]["inputRequests"].values()))["params"]
-    if not form["message"].startswith("`evil` asks"):
+    if not form["message"].startswith("`evil` requests"):
         raise AttackWorked(f"the question does not say who asks: {form['message']!r}")
     if "secret" not in form["message"].split(":")[0]:
         raise AttackWorked(f"nobody is warned of a password: {form['message']!r}")
@@ -111,7 +111,7 @@ def terminal(consort, config):
     text = seen.decode(errors="replace")
     if not answered:
         raise RuntimeError(f"nothing was asked at the terminal: {text!r}")
-    if "`evil` asks" not in text or "secret" not in text:
+    if "`evil` requests" not in text or "secret" not in text:
         raise AttackWorked(f"the terminal does not say who asks for what: {text!r}")
     for hidden in ("\x1b[2J", "\x1b[31m", "\x07", "\u202e", "\u200b", "\x9b"):
         if hidden in text:
