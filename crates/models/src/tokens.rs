@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use consort_core::{Catalog, Json, ServerId, Tool};
 
 mod merge;
+mod packed;
 mod pretokenizer;
 
 use merge::TokenTable;

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::LONGEST;
+use super::packed::TokenList;
 
 /// The longest run that is merged as one. A longer one is counted in parts, each of which may cost a
 /// token more than the whole: this bounds the memory of a count.
@@ -13,9 +14,7 @@ const RUN: usize = 64 * 1024;
 /// it is small and its entries are known to be distinct.
 #[derive(Debug)]
 pub(super) struct TokenTable {
-    file: &'static [u8],
-    /// Offset of each token in the file.
-    starts: Vec<u32>,
+    tokens: TokenList,
     /// Open-addressed slots, each with a token: [`RANK`] bits of its rank, the rest of its hash.
     slots: Vec<u32>,
 }
@@ -27,23 +26,18 @@ const FREE: u32 = u32::MAX;
 const RANK: u32 = (1 << 18) - 1;
 
 impl TokenTable {
-    /// Reads tokens in the order of their ranks, each as one byte for its length and its bytes.
-    pub(super) fn parse(file: &'static [u8]) -> Self {
-        let mut starts = Vec::with_capacity(file.len() / 7);
-        let mut at = 0;
-        starts.extend(tokens(file).map(|token| {
-            at += token.len() + 1;
-            u32::try_from(at - token.len()).expect("a file is short")
-        }));
-        let mut slots = vec![FREE; (starts.len() * 2).next_power_of_two()];
-        for (rank, token) in (0..).zip(tokens(file)) {
+    /// Reads a packed vocabulary.
+    pub(super) fn parse(packed: &[u8]) -> Self {
+        let tokens = TokenList::unpack(packed);
+        let mut slots = vec![FREE; (tokens.len() * 2).next_power_of_two()];
+        for (rank, token) in (0..).zip(tokens.iter()) {
             let (mut place, mark) = slot_of(token, slots.len());
             while slots[place] != FREE {
                 place = (place + 1) % slots.len();
             }
             slots[place] = mark | rank;
         }
-        Self { file, starts, slots }
+        Self { tokens, slots }
     }
 
     pub(super) fn counter(&self) -> TokenCounter<'_> {
@@ -60,16 +54,11 @@ impl TokenTable {
             if slot == FREE {
                 return None;
             }
-            if slot & !RANK == mark && self.token(slot & RANK) == bytes {
+            if slot & !RANK == mark && self.tokens.token(slot & RANK) == bytes {
                 return Some(slot & RANK);
             }
             place = (place + 1) % self.slots.len();
         }
-    }
-
-    fn token(&self, rank: u32) -> &'static [u8] {
-        let start = self.starts[rank as usize] as usize;
-        &self.file[start..start + usize::from(self.file[start - 1])]
     }
 }
 
@@ -91,17 +80,6 @@ fn slot_of(token: &[u8], slots: usize) -> (usize, u32) {
 fn fold_product(word: u64) -> u64 {
     let product = u128::from(word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
     u64::try_from((product & u128::from(u64::MAX)) ^ (product >> 64)).expect("both are 64 bits")
-}
-
-/// The tokens in a file of a vocabulary.
-fn tokens(file: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
-    let mut rest = file;
-    std::iter::from_fn(move || {
-        let (&length, behind) = rest.split_first()?;
-        let (token, behind) = behind.split_at_checked(usize::from(length))?;
-        rest = behind;
-        Some(token)
-    })
 }
 
 /// Counts tokens, one piece of a text after the other.
@@ -174,10 +152,12 @@ mod tests {
 
     use super::*;
 
-    /// The hash of the file that is published, with a line for each token: base64, a space, its rank.
-    fn published(file: &'static [u8]) -> String {
+    const PACKED: [&[u8]; 2] = [include_bytes!("o200k.bin"), include_bytes!("cl100k.bin")];
+
+    /// The hash of the published file, with a line for each token: base64, a space, its rank.
+    fn published(packed: &[u8]) -> String {
         let mut hash = Sha256::new();
-        for (rank, token) in tokens(file).enumerate() {
+        for (rank, token) in TokenList::unpack(packed).iter().enumerate() {
             hash.update(format!("{} {rank}\n", STANDARD.encode(token)));
         }
         hash.finalize().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
@@ -186,29 +166,27 @@ mod tests {
     #[test]
     fn the_vocabularies_are_those_that_are_published() {
         assert_eq!(
-            published(include_bytes!("o200k.bin")),
-            "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-        );
-        assert_eq!(
-            published(include_bytes!("cl100k.bin")),
-            "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+            PACKED.map(published),
+            [
+                "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+                "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+            ]
         );
     }
 
     #[test]
     fn no_token_is_longer_than_we_say_and_each_byte_is_one() {
-        for file in [include_bytes!("o200k.bin").as_slice(), include_bytes!("cl100k.bin")] {
-            assert_eq!(tokens(file).map(<[u8]>::len).max(), Some(LONGEST));
-            assert!(tokens(file).count() < RANK as usize);
-            assert_eq!(tokens(file).filter(|token| token.len() == 1).count(), 256);
+        for tokens in PACKED.map(TokenList::unpack) {
+            assert_eq!(tokens.iter().map(<[u8]>::len).max(), Some(LONGEST));
+            assert!(tokens.len() < RANK as usize);
+            assert_eq!(tokens.iter().filter(|token| token.len() == 1).count(), 256);
         }
     }
 
     #[test]
     fn every_token_is_found_by_its_bytes_and_nothing_else_is() {
-        for file in [include_bytes!("o200k.bin").as_slice(), include_bytes!("cl100k.bin")] {
-            let table = TokenTable::parse(file);
-            for (rank, token) in (0..).zip(tokens(file)) {
+        for table in PACKED.map(TokenTable::parse) {
+            for (rank, token) in (0..).zip(table.tokens.iter()) {
                 assert_eq!(table.rank(token), Some(rank));
             }
             assert_eq!(table.rank(b""), None);
