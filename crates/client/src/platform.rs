@@ -19,6 +19,16 @@ pub(crate) mod keeper;
 #[path = "platform/no_keeper.rs"]
 pub(crate) mod keeper;
 
+#[cfg(target_os = "linux")]
+mod code_pages;
+
+#[cfg(target_os = "linux")]
+pub use code_pages::unmap_code;
+
+/// Does nothing: elsewhere pages of code stay mapped until the system needs the memory.
+#[cfg(not(target_os = "linux"))]
+pub fn unmap_code() {}
+
 /// Returns true on macOS, where applications store their files in `~/Library`. Elsewhere the folders are those of
 /// the XDG base directory specification.
 pub fn is_macos() -> bool {
