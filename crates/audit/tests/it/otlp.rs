@@ -94,7 +94,7 @@ async fn a_call_is_a_span_of_ours_and_a_child_of_it() {
         session: Some("s-1"),
         revision: Some("2025-11-25"),
         request: Some("7"),
-        via: Some(MessageTransport::Http),
+        via: Some(MessageTransport::HTTP),
         ..SpanDescription::new(SpanKind::Server, "tools/call")
     };
     let mut endpoint = exporter.tracer().begin(&about, Some(&parent));

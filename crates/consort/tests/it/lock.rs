@@ -345,7 +345,8 @@ async fn held(manner: Manner, steps: &[Step]) -> (Http, Hub, PinToolbox, Call, C
     let hub = Hub::start(HubSettings { servers, ..HubSettings::default() });
     hub.settled().await;
     let me = Caller::client("me");
-    let launch = ServerLaunch::Address { url: http.url(), headers: [].into(), sse: false };
+    let launch =
+        ServerLaunch::Address { url: http.url(), headers: [].into(), transport: "http".to_owned() };
     let mut lock = PinLock::default();
     let locked = LockedServer::from_catalog(launch, &server, &hub.catalog(&me));
     lock.servers.insert(server.clone(), locked);
