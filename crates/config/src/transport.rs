@@ -199,7 +199,7 @@ mod tests {
         }
         assert_eq!(RemoteTransport::named(PROGRAM), None);
         assert_eq!(RemoteTransport::named("ws"), None);
-        assert_eq!(TRANSPORT_NAMES, ["stdio", "http", "sse"]);
+        assert!(TRANSPORT_NAMES.contains(&PROGRAM));
     }
 
     #[test]

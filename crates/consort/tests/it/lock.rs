@@ -317,9 +317,7 @@ async fn a_tool_that_its_server_said_changed_does_not_run_before_its_definition_
         seen.iter().filter(|message| message["method"] == method).count()
     };
     let until = async |so: &dyn Fn() -> bool| {
-        while !so() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        testkit::wait_until_async("the server is asked", async || so()).await;
     };
     until(&|| http.listeners() > 0).await;
     http.say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
