@@ -50,7 +50,7 @@ export interface ServerReport {
   name: string;
   state: ServerState;
   since: string;
-  transport: "stdio" | "http" | "sse" | "local";   // local: tools of consort itself; cannot be restarted or removed
+  transport: string;   // a name of the config, such as stdio; local: tools of consort itself; cannot be restarted or removed
   era?: "legacy" | "modern";
   revision?: string;          // e.g. "2025-11-25"
   title?: string;             // what it calls itself, with its version; unverified

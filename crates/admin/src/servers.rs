@@ -5,7 +5,6 @@ mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consort_client::UpstreamTransport;
 use consort_config::{Config, ServerConfig};
 use consort_core::{Caller, Catalog, Problem, Revision, ServerId, Severity};
 use consort_hub::ManagedStatus;
@@ -80,7 +79,7 @@ pub(crate) fn report_all(state: &AdminState) -> Vec<ServerReport> {
     }
     for (name, offer) in offers {
         servers.push(ServerReport {
-            transport: ServerTransport::Local,
+            transport: ServerTransport::LOCAL,
             state: ServerState::Ready,
             since: iso_time(state.since()),
             ..new_report(state, &name, offer)
@@ -138,7 +137,7 @@ fn new_report(state: &AdminState, name: &ServerId, offer: PrimitiveCounts) -> Se
         name: name.to_string(),
         state: ServerState::Configured,
         since: String::new(),
-        transport: ServerTransport::Stdio,
+        transport: ServerTransport::default(),
         era: None,
         revision: None,
         title: None,
@@ -162,17 +161,13 @@ fn report_status(
 ) -> ServerReport {
     let written =
         server_config(active, &status.server).map(|server| ServerTransport::of(&server.transport));
-    let found = status.protocol.map(|found| match found.transport {
-        UpstreamTransport::Stdio => ServerTransport::Stdio,
-        UpstreamTransport::Http => ServerTransport::Http,
-        UpstreamTransport::Sse => ServerTransport::Sse,
-    });
+    let found = status.protocol.map(|found| ServerTransport(found.transport.name()));
     let revision = status.protocol.map(|found| found.revision);
     ServerReport {
         state: status.state.into(),
         since: iso_time(status.since),
         // Only the demo server is in no config.
-        transport: found.or(written).unwrap_or(ServerTransport::Stdio),
+        transport: found.or(written).unwrap_or_default(),
         era: revision.map(|revision| match revision.era() {
             Era::Legacy => ServerEra::Legacy,
             Era::Modern => ServerEra::Modern,
@@ -245,7 +240,7 @@ async fn read(
         let written = server_config(&active, &id);
         let place = match written {
             Some(written) => LaunchReport::of(written),
-            None if active.config.is_none() && server.transport != ServerTransport::Local => {
+            None if active.config.is_none() && server.transport != ServerTransport::LOCAL => {
                 LaunchReport::of_demo(state.0.settings.demo_command.clone())
             }
             None => LaunchReport::default(),
@@ -290,7 +285,7 @@ async fn operable_server(
     run_blocking(move || {
         let server = find_server(&state, &context)?;
         let conflict = |error| AdminError::new(StatusCode::CONFLICT, error);
-        if server.transport == ServerTransport::Local {
+        if server.transport == ServerTransport::LOCAL {
             let error = format!("`{}` is built in, not a server", server.name);
             return Err(conflict(error));
         }

@@ -31,11 +31,18 @@ impl ServerStatus {
     }
 }
 
-/// Transport of messages.
+/// Transport of messages, in the words of OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageTransport {
+pub struct MessageTransport {
+    /// `network.transport`.
+    pub network: &'static str,
+    /// `network.protocol.name`.
+    pub protocol: Option<&'static str>,
+}
+
+impl MessageTransport {
     /// Standard input and output.
-    Pipe,
-    /// HTTP.
-    Http,
+    pub const PIPE: Self = Self { network: "pipe", protocol: None };
+    /// HTTP over TCP.
+    pub const HTTP: Self = Self { network: "tcp", protocol: Some("http") };
 }

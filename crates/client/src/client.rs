@@ -12,7 +12,7 @@ use tokio_util::sync::DropGuard;
 use crate::call::{PendingCall, PendingCallEvent, ServerAnswer};
 use crate::changes::ListChanges;
 use crate::connection::SharedConnection;
-use crate::description::{NegotiatedProtocol, ServerDescription};
+use crate::description::ServerDescription;
 use crate::error::{ClientCallError, CloseReason, ConnectError};
 use crate::faults::FaultCounts;
 use crate::list::{ListError, ServerList};
@@ -51,11 +51,9 @@ impl Client {
 
     /// Sends `server/discover` to a modern server again. A legacy one describes itself in its handshake only.
     pub async fn rediscover(&self) -> Result<(), ConnectError> {
-        match self.about().protocol {
-            NegotiatedProtocol { revision, transport: way } if revision.era() == Era::Modern => {
-                connect::modern(&self.link, way).await
-            }
-            _ => Ok(()),
+        match self.about().protocol.revision.era() {
+            Era::Modern => connect::modern(&self.link).await,
+            Era::Legacy => Ok(()),
         }
     }
 

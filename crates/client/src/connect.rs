@@ -7,19 +7,19 @@ use std::sync::Arc;
 use consort_protocol::{Era, Object, OperatorText, Revision, ServerError, TaskHandling, late};
 
 use crate::connection::SharedConnection;
-use crate::description::{NegotiatedProtocol, UpstreamTransport};
+use crate::description::NegotiatedProtocol;
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError};
 use crate::own_request;
 use crate::request::OutgoingRequest;
 use crate::session::initialize;
 use crate::settings::{ClientSettings, EraPreference, ServerLocation};
-use crate::transport::Transport;
 use crate::transport::http::HttpTransport;
 use crate::transport::process::ServerCommand;
 use crate::transport::sse::SseTransport;
 use crate::transport::stdio::{StdioTransport, UnreadInput};
 use crate::transport::url::ServerUrl;
+use crate::transport::{Transport, UpstreamTransport};
 
 /// Error codes that only a modern server uses.
 const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
@@ -107,8 +107,8 @@ async fn shake(
     input: UnreadInput,
 ) -> Result<HandshakeResult, ConnectError> {
     match speak {
-        EraPreference::Modern => modern(link, UpstreamTransport::Stdio).await?,
-        EraPreference::Legacy => initialize(link, UpstreamTransport::Stdio).await?,
+        EraPreference::Modern => modern(link).await?,
+        EraPreference::Legacy => initialize(link).await?,
         EraPreference::Auto => return Box::pin(probe(link, input)).await,
     }
     Ok(HandshakeResult::Settled)
@@ -138,7 +138,7 @@ async fn http(
     let shaken = within(&link, async {
         let refused = match speak {
             EraPreference::Legacy => None,
-            _ => match modern(&link, UpstreamTransport::Http).await {
+            _ => match modern(&link).await {
                 Ok(()) => return Ok(None),
                 Err(error) if speak == EraPreference::Modern || !may_be_legacy(&error) => {
                     return Err(error);
@@ -146,13 +146,13 @@ async fn http(
                 Err(error) => Some(error),
             },
         };
-        match (initialize(&link, UpstreamTransport::Http).await, refused) {
+        match (initialize(&link).await, refused) {
             (Ok(()), _) => Ok(None),
             // It knows neither question: a modern server that cannot describe itself.
             (Err(ConnectError::Refused(second)), Some(ConnectError::Refused(first)))
                 if (first.code, second.code) == (UNKNOWN_METHOD, UNKNOWN_METHOD) =>
             {
-                link.introduce(Revision::NEWEST_MODERN, UpstreamTransport::Http, Object::empty());
+                link.introduce(Revision::NEWEST_MODERN, Object::empty());
                 Ok(None)
             }
             (Err(error @ ConnectError::Status { status: 400 | 404 | 405, .. }), _) => {
@@ -185,7 +185,7 @@ async fn sse(
         .map_err(ConnectError::from)?;
     let link = SharedConnection::new(settings, Transport::Sse(sse));
     link.tasks.spawn(stream.serve(Arc::clone(&link)));
-    within(&link, initialize(&link, UpstreamTransport::Sse)).await?;
+    within(&link, initialize(&link)).await?;
     Ok(link)
 }
 
@@ -214,12 +214,12 @@ async fn probe(
     input: UnreadInput,
 ) -> Result<HandshakeResult, ConnectError> {
     let patience = link.settings.times.probe;
-    let mut modern = pin!(modern(link, UpstreamTransport::Stdio));
+    let mut modern = pin!(modern(link));
     tokio::select! {
         biased;
         answer = &mut modern => {
             match answer {
-                Err(error) if may_be_legacy(&error) => initialize(link, UpstreamTransport::Stdio).await?,
+                Err(error) if may_be_legacy(&error) => initialize(link).await?,
                 answer => answer?,
             }
             return Ok(HandshakeResult::Settled);
@@ -227,7 +227,7 @@ async fn probe(
         () = input.read_for(patience) => {}
     }
     drop(input);
-    let mut legacy = pin!(initialize(link, UpstreamTransport::Stdio));
+    let mut legacy = pin!(initialize(link));
     let mut refused = None;
     loop {
         tokio::select! {
@@ -264,7 +264,7 @@ async fn settle(
 
 /// Sends `server/discover` once more.
 async fn again(link: &Arc<SharedConnection>) -> HandshakeResult {
-    match modern(link, UpstreamTransport::Stdio).await {
+    match modern(link).await {
         Ok(()) => HandshakeResult::Settled,
         Err(_) => HandshakeResult::Modern,
     }
@@ -283,10 +283,7 @@ fn may_be_legacy(error: &ConnectError) -> bool {
 }
 
 /// Sends `server/discover`, in a revision that both sides support.
-pub(crate) async fn modern(
-    link: &Arc<SharedConnection>,
-    way: UpstreamTransport,
-) -> Result<(), ConnectError> {
+pub(crate) async fn modern(link: &Arc<SharedConnection>) -> Result<(), ConnectError> {
     let request = OutgoingRequest::new("server/discover").tasks(TaskHandling::Never);
     let revision = Revision::NEWEST_MODERN;
     let dialect =
@@ -312,7 +309,7 @@ pub(crate) async fn modern(
         }
         return Err(ConnectError::Revision { offered });
     }
-    link.introduce(revision, way, result);
+    link.introduce(revision, result);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::InFlightCalls;
-use crate::description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
+use crate::description::{NegotiatedProtocol, ServerDescription};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
 use crate::faults::FaultCounters;
@@ -104,8 +104,9 @@ impl SharedConnection {
     }
 
     /// Switches to the negotiated protocol, and stores the server's description of itself.
-    pub(crate) fn introduce(&self, revision: Revision, transport: UpstreamTransport, raw: Object) {
+    pub(crate) fn introduce(&self, revision: Revision, raw: Object) {
         self.speak(revision);
+        let transport = self.transport.kind();
         let about = ServerDescription::new(NegotiatedProtocol { revision, transport }, raw);
         *self.about.write() = Arc::new(about);
     }

@@ -3,6 +3,8 @@
 use consort_protocol::{Json, Object, Revision};
 use serde::{Deserialize, Serialize};
 
+use crate::transport::UpstreamTransport;
+
 /// A server's description of itself, from the handshake.
 #[derive(Clone, Debug)]
 pub struct ServerDescription {
@@ -23,7 +25,7 @@ impl Default for ServerDescription {
         Self {
             protocol: NegotiatedProtocol {
                 revision: Revision::NEWEST_MODERN,
-                transport: UpstreamTransport::Stdio,
+                transport: UpstreamTransport::default(),
             },
             capabilities: Object::empty(),
             server: None,
@@ -76,18 +78,6 @@ pub struct NegotiatedProtocol {
     pub revision: Revision,
     /// The transport that worked.
     pub transport: UpstreamTransport,
-}
-
-/// A transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UpstreamTransport {
-    /// A child process.
-    Stdio,
-    /// Streamable HTTP.
-    Http,
-    /// The HTTP+SSE transport of 2024-11-05.
-    Sse,
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub use call::{CallId, PendingCall, PendingCallEvent, ServerAnswer};
 pub use changes::{ChangedLists, ListChanges};
 pub use client::Client;
 pub use consort_protocol::BoxFuture;
-pub use description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
+pub use description::{NegotiatedProtocol, ServerDescription};
 pub use dialect::ClientInfo;
 pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
 pub use faults::FaultCounts;
@@ -63,6 +63,7 @@ pub use notices::{ConnectionNotice, NoticeReceiver};
 pub use request::{CancelHandle, OutgoingRequest};
 pub use settings::{ClientSettings, EraPreference, ServerLocation, ToolTimes};
 pub use transport::{
+    UpstreamTransport,
     addresses::{AllowedAddresses, is_public},
     credentials::{Credentials, RefusedRequest},
     network::{ClientCertificate, NetworkSettings, ProxyChoice},

@@ -11,7 +11,6 @@ use consort_protocol::{BoxFuture, Era, Json, Object, Revision, splice};
 use tokio::sync::oneshot;
 
 use crate::connection::{MessageOrigin, SharedConnection};
-use crate::description::UpstreamTransport;
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError, NotSent};
 use crate::notices::ConnectionNotice;
@@ -21,10 +20,7 @@ use crate::transport::http::{self, HttpTransport, ReplyContentType};
 use crate::transport::pool::PooledResponse;
 
 /// Opens a legacy session.
-pub(crate) async fn initialize(
-    link: &Arc<SharedConnection>,
-    way: UpstreamTransport,
-) -> Result<(), ConnectError> {
+pub(crate) async fn initialize(link: &Arc<SharedConnection>) -> Result<(), ConnectError> {
     let offers = link.settings.host.offers();
     let newest = RequestDialect::new(Revision::NEWEST_LEGACY, &link.settings.client, &offers);
     let request = OutgoingRequest::new("initialize")
@@ -44,9 +40,9 @@ pub(crate) async fn initialize(
             return Err(ConnectError::Revision { offered: vec![offered] });
         }
     };
-    link.introduce(revision, way, result);
+    link.introduce(revision, result);
     link.send(splice::notification("notifications/initialized", None)).await?;
-    if way == UpstreamTransport::Http {
+    if link.transport.http().is_some() {
         listen(link).await;
     }
     Ok(())
@@ -62,7 +58,7 @@ pub(crate) async fn renew(
     if http.session_number() != lost {
         return Ok(());
     }
-    initialize(link, UpstreamTransport::Http).await?;
+    initialize(link).await?;
     link.notices.send(ConnectionNotice::Renewed);
     Ok(())
 }

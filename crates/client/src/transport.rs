@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 use consort_protocol::{MemoryBudget, MemoryHolder, MemoryReservation, OperatorText, SendObserver};
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod addresses;
@@ -34,6 +35,46 @@ use http::HttpTransport;
 use sse::SseTransport;
 use stdio::StdioTransport;
 
+/// A transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UpstreamTransport {
+    /// A child process.
+    #[default]
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+    /// The HTTP+SSE transport of 2024-11-05.
+    Sse,
+}
+
+impl UpstreamTransport {
+    /// Returns its name, as in a config.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Sse => "sse",
+        }
+    }
+
+    /// Returns OpenTelemetry's `network.transport` and `network.protocol.name`.
+    pub fn network(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Stdio => ("pipe", None),
+            Self::Http | Self::Sse => ("tcp", Some("http")),
+        }
+    }
+
+    /// Returns true if all answers arrive on one HTTP response, which a proxy closes when it is idle.
+    pub fn has_single_stream(self) -> bool {
+        match self {
+            Self::Sse => true,
+            Self::Stdio | Self::Http => false,
+        }
+    }
+}
+
 /// The transport to one server.
 #[derive(Debug)]
 pub(crate) enum Transport {
@@ -43,6 +84,15 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
+    /// Returns its kind.
+    pub(crate) fn kind(&self) -> UpstreamTransport {
+        match self {
+            Self::Stdio(_) => UpstreamTransport::Stdio,
+            Self::Http(_) => UpstreamTransport::Http,
+            Self::Sse(_) => UpstreamTransport::Sse,
+        }
+    }
+
     /// Returns Streamable HTTP, in which each request has a stream of its own. On the other transports all calls share one
     /// channel.
     pub(crate) fn http(&self) -> Option<&HttpTransport> {

@@ -24,6 +24,7 @@ use crate::server::{
     AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, TransportConfig,
 };
 use crate::template::TemplateString;
+use crate::transport::RemoteTransport;
 use output_value::OutputValue;
 
 /// An output format.
@@ -51,6 +52,11 @@ impl TargetFormat {
         ("codex", Self::Codex),
         ("consort", Self::Consort),
     ];
+
+    /// Returns true if the format has a key for the transport of a server.
+    fn names_transports(self) -> bool {
+        !matches!(self, Self::Zed | Self::Codex)
+    }
 }
 
 impl FromStr for TargetFormat {
@@ -236,13 +242,21 @@ impl ConfigWriter {
         more
     }
 
-    /// Warns that a format does not support HTTP+SSE.
-    fn without_sse(&mut self, server: &ServerConfig) {
-        if self.reader == OutputReader::Others
-            && matches!(server.transport, TransportConfig::Sse(_))
+    /// Warns if a format does not support the transport of a server.
+    fn check_transport(&mut self, server: &ServerConfig) {
+        let (usual, target) = (RemoteTransport::default(), self.target);
+        let is_known = |transport: RemoteTransport| {
+            transport == usual || target.names_transports() && transport.is_common()
+        };
+        let used = server.transport.remote().map(|address| address.transport);
+        if let Some(other) = used.filter(|used| !is_known(*used))
+            && self.reader == OutputReader::Others
+            && target != TargetFormat::Consort
         {
-            let message = format!("{} supports Streamable HTTP, not HTTP+SSE", self.target);
-            self.warn(server, message, Some("check whether the server has a Streamable HTTP URL"));
+            let (usual, other) = (usual.title(), other.title());
+            let message = format!("{target} supports {usual}, not {other}");
+            let hint = format!("check whether the server has a {usual} URL");
+            self.warn(server, message, Some(&hint));
         }
     }
 
@@ -290,7 +304,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
             used("inherit_env", !program.inherit.is_empty());
             used("cwd", program.cwd.is_some());
         }
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+        TransportConfig::Remote(address) => {
             used("oauth", address.oauth.is_some());
             for (key, _) in address.network.texts() {
                 used(key, true);

@@ -268,8 +268,9 @@ fn transport_facts(
     let mut told = vec![(transport.name().to_owned(), Vec::new())];
     match transport {
         TransportConfig::Stdio(program) => {
-            let words = std::iter::once(&program.command).chain(&program.arguments);
-            told.extend(words.map(|text| ("command".to_owned(), join_literals(text.parts()))));
+            told.extend(
+                program.words().map(|text| ("command".to_owned(), join_literals(text.parts()))),
+            );
             let folder = program.cwd.iter();
             told.extend(folder.map(|text| ("cwd".to_owned(), join_literals(text.parts()))));
             // Codex names those that are passed on instead of setting them.
@@ -281,7 +282,7 @@ fn transport_facts(
                 told.extend(program.inherit.iter().map(|name| (name.clone(), Vec::new())));
             }
         }
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+        TransportConfig::Remote(address) => {
             told.push(("url".to_owned(), join_literals(address.url.parts())));
             let mut headers: Vec<_> = headers(address)
                 .into_iter()

@@ -60,6 +60,7 @@ mod source_location;
 mod syntax;
 mod table_reader;
 mod template;
+mod transport;
 mod tree;
 pub mod trust;
 
@@ -107,3 +108,4 @@ pub use server::{
 pub use server_limits::ServerLimits;
 pub use source_location::{LineColumn, SourceLocation};
 pub use template::TemplateString;
+pub use transport::RemoteTransport;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use consort_files::FileReaders;
 use consort_shape::pin::{LockError, PinLock, ServerLaunch};
 
-use crate::server::{AuthConfig, ServerConfig, TransportConfig};
+use crate::server::{ServerConfig, TransportConfig};
 
 pub use differences::{changed_parts, describe_launch, diff_lines, new_findings};
 pub use survey::{DefinitionSurvey, SurveyPlan, SurveyScope};
@@ -94,17 +94,11 @@ pub fn server_launch(server: &ServerConfig) -> ServerLaunch {
             inherits: program.inherit.iter().cloned().collect(),
             directory: program.cwd.as_ref().map(ToString::to_string),
         },
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
-            let auth = address.auth.as_ref().map(|auth| match auth {
-                AuthConfig::Bearer(_) => "Authorization".to_owned(),
-                AuthConfig::ApiKey { header, .. } => header.clone(),
-            });
-            ServerLaunch::Address {
-                url: address.url.to_string(),
-                headers: address.headers.keys().cloned().chain(auth).collect(),
-                sse: matches!(server.transport, TransportConfig::Sse(_)),
-            }
-        }
+        TransportConfig::Remote(address) => ServerLaunch::Address {
+            url: address.url.to_string(),
+            headers: address.header_names().collect(),
+            transport: address.transport.name().to_owned(),
+        },
     }
 }
 

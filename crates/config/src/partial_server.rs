@@ -20,23 +20,9 @@ use crate::server::{
 use crate::server_limits::ServerLimits;
 use crate::table_reader::TableReader;
 use crate::template::{SecretMasking, TemplateString};
+use crate::transport::{RemoteTransport, TRANSPORT_ALIASES, TRANSPORTS, TransportKind, WEB_SOCKET};
 use crate::tree::{SyntaxNode, SyntaxValue};
 pub(crate) use field_names::{COMMON_NAMES, FieldNames};
-
-/// The names of transports.
-const TRANSPORTS: [(&str, TransportKind); 3] =
-    [("stdio", TransportKind::Stdio), ("http", TransportKind::Http), ("sse", TransportKind::Sse)];
-
-/// Aliases used by some clients.
-const ALIASES: [(&str, TransportKind); 7] = [
-    ("streamable-http", TransportKind::Http),
-    ("streamable_http", TransportKind::Http),
-    ("streamableHttp", TransportKind::Http),
-    ("local", TransportKind::Stdio),
-    ("remote", TransportKind::Http),
-    ("websocket", TransportKind::WebSocket),
-    ("ws", TransportKind::WebSocket),
-];
 
 /// The keys that are for programs only, in any format.
 const FOR_PROGRAMS: [&str; 8] =
@@ -59,15 +45,6 @@ const FOR_ADDRESSES: [&str; 10] = [
 /// Above this many seconds a bare number means milliseconds: some clients count in these, others in seconds, and none
 /// allows a call longer than an hour.
 const MOST_SECONDS: f64 = 3_600.0;
-
-/// A named transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TransportKind {
-    Stdio,
-    Http,
-    Sse,
-    WebSocket,
-}
 
 /// Unit of a bare number as a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,23 +229,19 @@ impl PartialServer {
         fields: &TableReader<'_>,
     ) -> Option<ServerConfig> {
         let url_key = self.url_at.map_or("url", |(key, _)| key);
-        let kind = match (self.command_at.is_some(), self.url_at.is_some(), self.kind) {
+        let remote = match (self.command_at.is_some(), self.url_at.is_some(), self.kind) {
             (true, true, _) => {
                 let mistake =
                     ConfigErrorKind::ConflictingKeys("command".to_owned(), url_key.to_owned());
                 return report_error(fields, mistake);
             }
-            (true, false, None | Some(TransportKind::Stdio)) => TransportKind::Stdio,
-            (false, true, None) => TransportKind::Http,
-            (
-                false,
-                true,
-                Some(kind @ (TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket)),
-            ) => kind,
-            (false, _, Some(TransportKind::Stdio)) => {
+            (true, false, None | Some(TransportKind::Program)) => None,
+            (false, true, None) => Some(RemoteTransport::default()),
+            (false, _, Some(TransportKind::Program)) => {
                 let hint = "a server with the transport `stdio` requires a `command`";
                 return report_missing(fields, "command", hint);
             }
+            (false, true, Some(kind)) => kind.remote(),
             (_, false, Some(_)) => {
                 return report_missing(
                     fields,
@@ -280,12 +253,9 @@ impl PartialServer {
                 return report_error(fields, ConfigErrorKind::NoTransport("command", url_key));
             }
         };
-        let transport = match kind {
-            TransportKind::Stdio => TransportConfig::Stdio(self.program(fields)?),
-            TransportKind::Sse => TransportConfig::Sse(self.address(fields)?),
-            TransportKind::Http | TransportKind::WebSocket => {
-                TransportConfig::Http(self.address(fields)?)
-            }
+        let transport = match remote {
+            None => TransportConfig::Stdio(self.program(fields)?),
+            Some(remote) => TransportConfig::Remote(Box::new(self.address(remote, fields)?)),
         };
         Some(ServerConfig {
             name,
@@ -328,7 +298,11 @@ impl PartialServer {
         })
     }
 
-    fn address(&mut self, fields: &TableReader<'_>) -> Option<HttpConfig> {
+    fn address(
+        &mut self,
+        transport: RemoteTransport,
+        fields: &TableReader<'_>,
+    ) -> Option<HttpConfig> {
         fields.warn_unused(&FOR_PROGRAMS, "the server is remote");
         let ((key, at), url) = (self.url_at?, self.url.take()?);
         let (headers, auth, insecure) = (take(&mut self.headers), self.auth.take(), self.insecure);
@@ -337,7 +311,8 @@ impl PartialServer {
             fields.error(fields.at_of("session_header"), mistake);
         }
         let network = take(&mut self.network);
-        let address = HttpConfig { url, headers, auth, oauth, insecure, session_header, network };
+        let address =
+            HttpConfig { transport, url, headers, auth, oauth, insecure, session_header, network };
         if let Err(mistake) = check_url(key, &address) {
             fields.error(at, mistake);
         }
@@ -369,7 +344,8 @@ impl PartialServer {
 
 fn transport(fields: &TableReader<'_>, keys: &[&'static str]) -> Option<TransportKind> {
     let (key, _) = fields.any_of(keys)?;
-    let kind = fields.word(key, &TRANSPORTS, &ALIASES)?;
+    let others = [TRANSPORT_ALIASES.as_slice(), &WEB_SOCKET].concat();
+    let kind = fields.word(key, &TRANSPORTS, &others)?;
     if kind == TransportKind::WebSocket {
         let message = format!("`{key}` is interpreted as `http`: MCP has no WebSocket transport");
         let hint = "use `http` (Streamable HTTP)".to_owned();

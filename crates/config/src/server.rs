@@ -12,6 +12,7 @@ use crate::network::NetworkConfig;
 use crate::server_limits::ServerLimits;
 use crate::source_location::{LineColumn, SourceLocation};
 use crate::template::TemplateString;
+use crate::transport::{self, RemoteTransport};
 
 /// Configuration of one server. References are not resolved yet; see [`ServerConfig::to_settings`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,14 +64,13 @@ pub struct ServerConfig {
 
 /// Transport of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "transport", rename_all = "lowercase")]
+#[serde(untagged)]
 pub enum TransportConfig {
     /// A program's standard input and output.
+    #[serde(serialize_with = "transport::serialize_program")]
     Stdio(StdioConfig),
-    /// Streamable HTTP, with HTTP+SSE as a fallback.
-    Http(HttpConfig),
-    /// HTTP+SSE.
-    Sse(HttpConfig),
+    /// A server at a URL.
+    Remote(Box<HttpConfig>),
 }
 
 /// A program to start.
@@ -95,6 +95,8 @@ pub struct StdioConfig {
 /// URL of a server, with the settings of its connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HttpConfig {
+    /// The transport.
+    pub transport: RemoteTransport,
     /// Its URL.
     pub url: TemplateString,
     /// Headers of every request.
@@ -285,7 +287,7 @@ impl ServerConfig {
                 texts.extend(program.cwd.iter().map(|text| ("cwd".to_owned(), text)));
                 texts
             }
-            TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+            TransportConfig::Remote(address) => {
                 let mut texts = vec![("url".to_owned(), &address.url)];
                 texts.extend(prefix_keys("headers", &address.headers));
                 texts.extend(address.auth.iter().map(|auth| ("auth".to_owned(), auth.text())));
@@ -307,17 +309,6 @@ impl ServerConfig {
     }
 }
 
-impl TransportConfig {
-    /// Name of the transport in a config.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Stdio(_) => "stdio",
-            Self::Http(_) => "http",
-            Self::Sse(_) => "sse",
-        }
-    }
-}
-
 impl AuthConfig {
     pub(crate) fn text(&self) -> &TemplateString {
         match self {
@@ -328,8 +319,16 @@ impl AuthConfig {
     /// The header that carries it.
     pub(crate) fn header(&self) -> (&str, TemplateString) {
         match self {
-            Self::Bearer(token) => ("Authorization", token.with_prefix("Bearer ")),
-            Self::ApiKey { header, key } => (header, key.clone()),
+            Self::Bearer(token) => (self.header_name(), token.with_prefix("Bearer ")),
+            Self::ApiKey { key, .. } => (self.header_name(), key.clone()),
+        }
+    }
+
+    /// The name of the header that carries it.
+    pub(crate) fn header_name(&self) -> &str {
+        match self {
+            Self::Bearer(_) => "Authorization",
+            Self::ApiKey { header, .. } => header,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::duration::ConfigDuration;
 use crate::installer;
 #[cfg(test)]
 use crate::names::list_names;
+use crate::transport::{TRANSPORT_ALIAS_NAMES, TRANSPORT_NAMES};
 
 /// A key of a server's table.
 pub(crate) struct ServerKey {
@@ -198,10 +199,7 @@ pub(crate) const SERVER: &[ServerKey] = &[
     also(
         "transport",
         &["type"],
-        KeyType::Words(
-            &["stdio", "http", "sse"],
-            &["streamable-http", "streamable_http", "streamableHttp", "local", "remote"],
-        ),
+        KeyType::Words(&TRANSPORT_NAMES, &TRANSPORT_ALIAS_NAMES),
         "by `command` or `url`",
         "transport (also `type`)",
     ),

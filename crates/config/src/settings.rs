@@ -82,10 +82,9 @@ impl ServerConfig {
             TransportConfig::Stdio(program) => {
                 ServerLocation::Command(self.command(program, resolver)?)
             }
-            TransportConfig::Http(address) => {
-                ServerLocation::Http(self.endpoint(address, resolver)?)
+            TransportConfig::Remote(address) => {
+                address.transport.location(self.endpoint(address, resolver)?)
             }
-            TransportConfig::Sse(address) => ServerLocation::Sse(self.endpoint(address, resolver)?),
         };
         let mut settings = ServerSettings {
             connect: match self.connect {
@@ -165,10 +164,7 @@ impl ServerConfig {
         &self,
         resolve: &dyn ValueSource,
     ) -> Result<Option<consort_oauth::LoginSettings>, ConfigError> {
-        let (TransportConfig::Http(address) | TransportConfig::Sse(address)) = &self.transport
-        else {
-            return Ok(None);
-        };
+        let Some(address) = self.transport.remote() else { return Ok(None) };
         let says = |name: &str| name.eq_ignore_ascii_case("authorization");
         if self.disabled || address.auth.is_some() || address.headers.keys().any(|name| says(name))
         {
@@ -207,10 +203,7 @@ impl ServerConfig {
 
     /// The program that may fetch a package before the server starts.
     fn installer(&self) -> Option<String> {
-        match &self.transport {
-            TransportConfig::Stdio(program) => installer::installer(program),
-            TransportConfig::Http(_) | TransportConfig::Sse(_) => None,
-        }
+        self.transport.program().and_then(installer::installer)
     }
 
     /// Returns the timeouts of the server. One whose package may have to be fetched first gets more time to start.

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use consort_agent::RunObserver;
 use consort_agent::sub_agent::{AgentRegistry, AgentToolbox};
 use consort_config::{
-    Config, ConsortOptions, LimitSettings, ProfileConfig, ServerConfig, TransportConfig,
-    merge_policies,
+    Config, ConsortOptions, LimitSettings, ProfileConfig, ServerConfig, merge_policies,
 };
 use consort_core::{Caller, CatalogEntry, NamePattern, Problem, ServerId, Toolbox};
 use consort_models::Model;
@@ -321,11 +320,7 @@ fn policy(options: &ConsortOptions, profile: Option<&PolicySpec>) -> Policy {
 
 /// Returns the description of the one tool that represents a server.
 fn server_description(server: &ServerConfig) -> String {
-    let transport = match server.transport {
-        TransportConfig::Stdio(_) => "stdio",
-        TransportConfig::Http(_) => "http",
-        TransportConfig::Sse(_) => "sse",
-    };
+    let transport = server.transport.name();
     let usual = || {
         let name = &server.name;
         format!("MCP server '{name}' ({transport}) - provides access to multiple tools")

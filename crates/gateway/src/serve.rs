@@ -112,8 +112,8 @@ fn traced(gateway: &GatewayState, request: &mut ClientRequest) -> Option<CallSpa
         session,
         revision: Some(revision.as_str()),
         via: Some(match request.origin.via {
-            ClientTransport::Stdio => MessageTransport::Pipe,
-            ClientTransport::Http => MessageTransport::Http,
+            ClientTransport::Stdio => MessageTransport::PIPE,
+            ClientTransport::Http => MessageTransport::HTTP,
         }),
         ..SpanDescription::new(SpanKind::Server, &request.method)
     };

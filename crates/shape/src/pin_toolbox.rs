@@ -185,7 +185,7 @@ mod tests {
             let launch = ServerLaunch::Address {
                 url: "https://a.example/".to_owned(),
                 headers: [].into(),
-                sse: false,
+                transport: "http".to_owned(),
             };
             let locked = LockedServer::from_catalog(launch, &id, &catalog);
             lock.servers.insert(id, locked);

@@ -22,6 +22,7 @@ pub mod rogue;
 mod squid;
 mod streams_server;
 mod tasks_server;
+mod waiting;
 
 pub use binary::{bin, cargo, consort};
 pub use conformance::conformance;
@@ -38,3 +39,6 @@ pub use nginx::Nginx;
 pub use squid::{PROXIED_HOST, PROXY_USER, Squid};
 pub use streams_server::{EventStore, streams_server};
 pub use tasks_server::{shared_tasks_server, tasks_server, tasks_server_stdio};
+pub use waiting::{
+    OutputLines, WAIT_LIMIT, read_answer, read_answer_async, wait_until, wait_until_async,
+};

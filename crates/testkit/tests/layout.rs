@@ -398,6 +398,68 @@ fn every_path_that_the_architecture_names_exists() {
     assert!(missing.is_empty(), "ARCHITECTURE.md names paths that do not exist: {missing:?}");
 }
 
+/// The enums with a variant for each transport to a server.
+const TRANSPORT_ENUMS: [&str; 5] =
+    ["Transport", "UpstreamTransport", "ServerLocation", "TransportKind", "RemoteTransport"];
+
+/// The files that name a transport to a URL, with the part that a new one has there. Its own file is one more.
+const TRANSPORT_FILES: [(&str, &str); 4] = [
+    ("client/src/connect.rs", "negotiation"),
+    ("client/src/settings.rs", "its URL and credentials"),
+    ("client/src/transport.rs", "sending, its name, the words of OpenTelemetry"),
+    ("config/src/transport.rs", "names in configs, formats that know it"),
+];
+
+// A transport that is named in twenty files is forgotten in one of them.
+#[test]
+fn a_new_transport_touches_at_most_five_files() {
+    let crates = root().join("crates");
+    let is_test = |path: &PathBuf| path.iter().any(|part| part == "tests" || part == "tests.rs");
+    // Peers for tests and benchmarks choose a transport; they implement none.
+    let is_peer = |path: &PathBuf| {
+        path.starts_with(crates.join("testkit")) || path.starts_with(crates.join("bench"))
+    };
+    let names_transport = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
+        code.filter(|line| !line.trim_start().starts_with("//")).any(names_remote_transport)
+    };
+    let found: BTreeSet<String> = all_sources()
+        .iter()
+        .filter(|path| !is_test(path) && !is_peer(path) && names_transport(path))
+        .map(|path| path.strip_prefix(&crates).unwrap().display().to_string())
+        .collect();
+    let known: BTreeSet<String> =
+        TRANSPORT_FILES.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(found, known, "ask the transport by a method, as `TransportConfig::name`");
+}
+
+/// Returns true if a line of code names a transport to a URL, a variant of one of the enums, or defines such an enum.
+fn names_remote_transport(line: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    TRANSPORT_ENUMS.iter().any(|name| {
+        let mut found = line.match_indices(name);
+        found.any(|(at, _)| {
+            let rest = &line[at + name.len()..];
+            let is_whole = !line[..at].ends_with(is_name);
+            let is_defined = line[..at].ends_with("enum ") && rest.starts_with(" {");
+            is_whole && (is_defined || rest.starts_with("::Http") || rest.starts_with("::Sse"))
+        })
+    })
+}
+
+#[test]
+fn the_name_of_a_transport_is_recognised() {
+    for line in
+        ["UpstreamTransport::Sse => 1,", "let a = Transport::Http(http);", "enum Transport {"]
+    {
+        assert!(names_remote_transport(line), "{line}");
+    }
+    for line in ["ClientTransport::Http", "MessageTransport::HTTP", "Transport::Stdio(stdio)"] {
+        assert!(!names_remote_transport(line), "{line}");
+    }
+}
+
 // A revision says itself what it has: where one is compared, a later one would be forgotten.
 #[test]
 fn nobody_compares_revisions() {

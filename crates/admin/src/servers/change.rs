@@ -252,13 +252,12 @@ async fn remove(
         let written = written.map(|server| &server.name).chain(invalid_servers(&active));
         let written = written.into_iter().find(|known| known.as_str() == name);
         let (Some(config), Some(id)) = (&active.config, written) else {
-            let error = match server.transport {
-                ServerTransport::Local => {
-                    format!("`{name}` is built in, not a server")
-                }
-                _ => format!(
+            let error = if server.transport == ServerTransport::LOCAL {
+                format!("`{name}` is built in, not a server")
+            } else {
+                format!(
                     "`{name}` is part of the default config: it is there until a config file exists"
-                ),
+                )
             };
             return Err(AdminError::new(StatusCode::CONFLICT, error));
         };

@@ -1,10 +1,12 @@
 //! Servers as reported by the API.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use consort_config::{AuthConfig, ServerConfig, TransportConfig};
+use consort_client::UpstreamTransport;
+use consort_config::{ServerConfig, TransportConfig};
 use consort_hub::ManagedState;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use crate::calls::RecentCalls;
@@ -58,16 +60,9 @@ pub(super) enum ServerState {
     Disabled,
 }
 
-/// Transport of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ServerTransport {
-    Stdio,
-    Http,
-    Sse,
-    /// Local tools of Consort.
-    Local,
-}
+/// Name of the transport of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct ServerTransport(pub(super) &'static str);
 
 /// Protocol era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -114,26 +109,19 @@ impl LaunchReport {
     pub(super) fn of(server: &ServerConfig) -> Self {
         match &server.transport {
             TransportConfig::Stdio(program) => {
-                let words = std::iter::once(&program.command).chain(&program.arguments);
                 let names: BTreeSet<&String> = program.env.keys().chain(&program.inherit).collect();
                 Self {
-                    command: Some(words.map(ToString::to_string).collect()),
+                    command: Some(program.words().map(ToString::to_string).collect()),
                     cwd: program.cwd.as_ref().map(ToString::to_string),
                     env: names.into_iter().cloned().collect(),
                     ..Self::default()
                 }
             }
-            TransportConfig::Http(address) | TransportConfig::Sse(address) => {
-                let proof = address.auth.as_ref().map(|auth| match auth {
-                    AuthConfig::Bearer(_) => "Authorization".to_owned(),
-                    AuthConfig::ApiKey { header, .. } => header.clone(),
-                });
-                Self {
-                    url: Some(address.url.to_string()),
-                    headers: address.headers.keys().cloned().chain(proof).collect(),
-                    ..Self::default()
-                }
-            }
+            TransportConfig::Remote(address) => Self {
+                url: Some(address.url.to_string()),
+                headers: address.header_names().collect(),
+                ..Self::default()
+            },
         }
     }
 
@@ -144,12 +132,32 @@ impl LaunchReport {
 }
 
 impl ServerTransport {
+    /// Local tools of Consort.
+    pub(super) const LOCAL: Self = Self("local");
+
     pub(super) fn of(transport: &TransportConfig) -> Self {
-        match transport {
-            TransportConfig::Stdio(_) => Self::Stdio,
-            TransportConfig::Http(_) => Self::Http,
-            TransportConfig::Sse(_) => Self::Sse,
-        }
+        Self(transport.name())
+    }
+}
+
+impl Default for ServerTransport {
+    fn default() -> Self {
+        Self(UpstreamTransport::default().name())
+    }
+}
+
+impl JsonSchema for ServerTransport {
+    fn schema_name() -> Cow<'static, str> {
+        "ServerTransport".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names = [TransportConfig::names(), &[Self::LOCAL.0]].concat();
+        json_schema!({
+            "type": "string",
+            "enum": names,
+            "description": "Transport of a server; `local` for the tools of Consort.",
+        })
     }
 }
 

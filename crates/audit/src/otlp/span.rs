@@ -94,9 +94,8 @@ impl<'a> SpanDescription<'a> {
             _ => "mcp.resource.uri",
         };
         let operation = (self.method == "tools/call").then_some("execute_tool");
-        let transport =
-            self.via.map(|via| if via == MessageTransport::Pipe { "pipe" } else { "tcp" });
-        let protocol = self.via.and_then(|via| (via == MessageTransport::Http).then_some("http"));
+        let transport = self.via.map(|via| via.network);
+        let protocol = self.via.and_then(|via| via.protocol);
         let texts = [
             ("mcp.method.name", Some(self.known_method())),
             (named, self.name),

@@ -427,6 +427,7 @@ fn what_cannot_be_archived_is_not_dropped() {
     for at in 0..5000 {
         ledger.begin(intent(&at.to_string())).end(OutcomeClass::Ok, 0);
         if at % 500 == 0 {
+            // The queue is written meanwhile, so that none of it is lost.
             std::thread::sleep(Duration::from_millis(60));
         }
     }
@@ -446,6 +447,7 @@ fn records_are_dropped_when_they_are_too_old() {
     let running = ledger.begin(intent("carried"));
     ledger.close();
     drop(running);
+    // Older than the age below, by the wall clock.
     std::thread::sleep(Duration::from_millis(300));
     let ledger = Ledger::open(&path, settings(Some(Duration::from_millis(200)))).unwrap();
     ledger.begin(intent("new")).end(OutcomeClass::Ok, 0);

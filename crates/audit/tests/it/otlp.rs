@@ -21,6 +21,12 @@ struct Got {
     body: Value,
 }
 
+/// The next request that a collector got.
+async fn received(got: &mut mpsc::UnboundedReceiver<Got>) -> Got {
+    let next = tokio::time::timeout(testkit::WAIT_LIMIT, got.recv()).await;
+    next.expect("the exporter sends in time").expect("the collector runs")
+}
+
 /// A collector that answers each request with the next of these, then always with the last.
 async fn collector(answers: &'static [&'static str]) -> (String, mpsc::UnboundedReceiver<Got>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -94,7 +100,7 @@ async fn a_call_is_a_span_of_ours_and_a_child_of_it() {
         session: Some("s-1"),
         revision: Some("2025-11-25"),
         request: Some("7"),
-        via: Some(MessageTransport::Http),
+        via: Some(MessageTransport::HTTP),
         ..SpanDescription::new(SpanKind::Server, "tools/call")
     };
     let mut endpoint = exporter.tracer().begin(&about, Some(&parent));
@@ -109,7 +115,7 @@ async fn a_call_is_a_span_of_ours_and_a_child_of_it() {
     endpoint.end(OutcomeClass::Ok);
     exporter.drain().await;
 
-    let got = got.recv().await.unwrap();
+    let got = received(&mut got).await;
     assert_eq!(got.path, "/v1/traces");
     assert!(got.headers.contains("authorization: bearer t"), "{}", got.headers);
     assert!(got.headers.contains("content-type: application/json"), "{}", got.headers);
@@ -160,7 +166,7 @@ async fn metrics_are_sent_by_the_clock_and_at_the_end() {
     let more = [("OTEL_TRACES_EXPORTER", "none"), ("OTEL_METRIC_EXPORT_INTERVAL", "50")];
     let exporter = start(settings(&address, &more));
     for _ in 0..2 {
-        let got = got.recv().await.unwrap();
+        let got = received(&mut got).await;
         assert_eq!(got.path, "/v1/metrics");
         let metrics = &got.body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
         let metric = |name: &str| {
@@ -205,7 +211,7 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
         .tracer()
         .begin(&SpanDescription::new(SpanKind::Server, "ping"), None)
         .end(OutcomeClass::Ok);
-    let (first, second) = (got.recv().await.unwrap(), got.recv().await.unwrap());
+    let (first, second) = (received(&mut got).await, received(&mut got).await);
     assert_eq!(first.body, second.body);
     assert_eq!(exporter.tracer().dropped(), 0);
     exporter.drain().await;
@@ -214,7 +220,7 @@ async fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let exporter = start(settings(&address, &more));
     let tracer = exporter.tracer().clone();
     tracer.begin(&SpanDescription::new(SpanKind::Server, "ping"), None).end(OutcomeClass::Ok);
-    got.recv().await.unwrap();
+    received(&mut got).await;
     exporter.drain().await;
     assert_eq!(tracer.dropped(), 1);
     assert!(got.try_recv().is_err(), "once is enough");

@@ -193,7 +193,7 @@ fn intent(number: u64) -> CallIntent {
 /// A lock that contains its number, of up to a few dozen kilobytes.
 pub(super) fn lock_of(number: u64) -> PinLock {
     let url = format!("https://x.example/{number}");
-    let launch = ServerLaunch::Address { url, headers: [].into(), sse: false };
+    let launch = ServerLaunch::Address { url, headers: [].into(), transport: "http".to_owned() };
     let item = |at: u64| {
         let text =
             format!(r#"{{"name":"tool-{at}","description":"{}"}}"#, number.to_string().repeat(40));

@@ -7,7 +7,6 @@ mod faults;
 mod load;
 mod peers;
 
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use consort_client::{
@@ -183,10 +182,8 @@ fn http_server(options: &[&str]) -> (Child, String) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut url = String::new();
-    let stdout = server.stdout.take().unwrap();
-    BufReader::new(stdout).read_line(&mut url).unwrap();
-    (server, url.trim().to_owned())
+    let url = testkit::OutputLines::first(server.stdout.take().unwrap());
+    (server, url)
 }
 
 async fn slow_call(server: &ServerLocation, speak: EraPreference) -> Vec<String> {

@@ -404,8 +404,13 @@ async fn a_caller_who_leaves_cancels_the_call() {
 
         let cancel = consort_client::CancelHandle::new();
         let request = write(&[Step::Hang]).cancelled_by(&cancel);
+        let is_call = |message: &&serde_json::Value| message["params"]["name"] == "write";
         let (end, ()) = tokio::join!(pair.client.request(request), async {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            let what = "the second call is at the server";
+            testkit::wait_until_async(what, async || {
+                pair.seen().await.iter().filter(is_call).count() == 2
+            })
+            .await;
             cancel.cancel();
         });
         assert!(matches!(end, Err(ClientCallError::Cancelled { sent: true })), "{way:?}");

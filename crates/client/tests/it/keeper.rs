@@ -1,8 +1,7 @@
 //! The keeper: processes left by servers end with them, whichever process is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -52,7 +51,7 @@ fn is_marked((_, line): &(u32, Vec<String>), mark: &str) -> bool {
 /// A program that runs one server through a keeper, and its processes.
 struct Held {
     holder: Child,
-    lines: BufReader<ChildStdout>,
+    lines: testkit::OutputLines,
     guard: u32,
     starter: u32,
     /// The launcher and its two daemons.
@@ -63,10 +62,8 @@ impl Held {
     fn start(name: &str) -> Self {
         let mark = format!("mark-{name}-{}", std::process::id());
         let mut holder = hold(&mark);
-        let mut lines = BufReader::new(holder.stdout.take().unwrap());
-        let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
+        let mut lines = testkit::OutputLines::new(holder.stdout.take().unwrap());
+        assert_eq!(lines.next().as_deref(), Some("ready"));
         let (guard, starter, marked) = wait_for_all(holder.id(), &mark);
         Self { holder, lines, guard, starter, marked }
     }
@@ -163,9 +160,9 @@ fn nothing_of_a_server_outlives_any_of_three_that_is_killed_or_two_at_once() {
 fn a_connection_ends_when_its_keeper_is_killed() {
     let mut held = Held::start("closed");
     held.kill(&[Victim::Guard, Victim::Starter]);
-    let mut line = String::new();
-    held.lines.read_line(&mut line).unwrap();
-    assert_eq!(line, "closed: the connection was lost: the keeper process was killed\n");
+    let line = held.lines.next();
+    let expected = "closed: the connection was lost: the keeper process was killed";
+    assert_eq!(line.as_deref(), Some(expected));
     held.assert_gone("both keepers");
 }
 
@@ -180,15 +177,9 @@ fn orphans_are_reaped_and_a_launcher_that_is_killed_leaves_no_zombie() {
     for pid in &held.marked {
         kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
     }
-    let begun = Instant::now();
-    while held.marked.iter().any(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists()) {
-        assert!(
-            begun.elapsed() < LIMIT,
-            "a zombie is left of {:?}, launcher {launcher}",
-            held.marked
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let exists = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    let what = format!("no zombie is left of {:?}, launcher {launcher}", held.marked);
+    testkit::wait_until(&what, || !held.marked.iter().any(exists));
     let rogue = |of| processes().values().any(|(parent, _)| *parent == of);
     assert!(rogue(held.starter), "the server goes on below the keeper");
     held.kill(&[Victim::Holder]);
@@ -203,6 +194,7 @@ fn signals_that_end_programs_politely_do_not_end_the_keeper() {
             kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
         }
     }
+    // Nothing tells that a signal was ignored.
     std::thread::sleep(Duration::from_millis(200));
     let running = processes();
     assert!(running.contains_key(&held.guard) && running.contains_key(&held.starter));

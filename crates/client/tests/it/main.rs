@@ -107,15 +107,13 @@ impl Pair {
 
     /// Waits until the server has received a message like this.
     async fn until_seen(&self, like: impl Fn(&Value) -> bool) -> Value {
-        let waiting = async {
-            loop {
-                if let Some(found) = self.seen().await.into_iter().find(&like) {
-                    return found;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("the server is told")
+        let mut found = None;
+        testkit::wait_until_async("the server is told", async || {
+            found = self.seen().await.into_iter().find(&like);
+            found.is_some()
+        })
+        .await;
+        found.expect("it was waited for")
     }
 }
 

@@ -76,7 +76,7 @@ async fn a_session_that_is_called_like_one_before_it_is_listened_to_once() {
     let mut ids: Vec<_> = requests.iter().filter_map(|r| r.headers.get("mcp-session-id")).collect();
     ids.dedup();
     assert_eq!(ids.len(), 1, "{ids:?}");
-    // Whoever listened before may come again after a pause.
+    // Whoever listened before may come again after a pause; nothing tells that it will not.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(http.listeners(), 1);
 }

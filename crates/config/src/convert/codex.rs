@@ -18,12 +18,10 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
         server,
         &["cwd", "inherit_env", "timeout.idle", "timeout.connect", "keep", "drop"],
     );
-    writer.without_sse(server);
+    writer.check_transport(server);
     let place = match &server.transport {
         TransportConfig::Stdio(program) => stdio(server, program, writer),
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
-            http(server, address, writer)
-        }
+        TransportConfig::Remote(address) => http(server, address, writer),
     };
     let seconds = |period: ConfigDuration| OutputValue::Number(period.get().as_secs_f64());
     let rest = OutputValue::table([

@@ -24,9 +24,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
     ]);
     let place = match &server.transport {
         TransportConfig::Stdio(program) => stdio(server, program, writer),
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
-            http(server, address, writer)
-        }
+        TransportConfig::Remote(address) => http(server, address, writer),
     };
     let era = match server.era {
         EraSetting::Auto => OutputValue::Nothing,

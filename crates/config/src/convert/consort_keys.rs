@@ -8,6 +8,7 @@ use crate::server::{
     ConnectTime, EraSetting, HttpConfig, OAuthConfig, OAuthGrant, ServerConfig, TransportConfig,
 };
 use crate::template::TemplateString;
+use crate::transport::RemoteTransport;
 
 /// Returns true if Consort reads this key in the format of another client.
 pub(super) fn can_say(target: TargetFormat, key: &str) -> bool {
@@ -59,8 +60,6 @@ pub(super) fn keys(
     let limits = server.limits.configured_limits();
     let limits = limits
         .map(|(key, value)| (key, OutputValue::from_option(value.filter(|_| is(key)), limit)));
-    // Those that have no HTTP+SSE have no word for it either; we know this one.
-    let names_sse = !matches!(target, TargetFormat::Zed | TargetFormat::Codex);
     let place = match &server.transport {
         TransportConfig::Stdio(program) => {
             let inherit = strings("inherit_env", &program.inherit);
@@ -68,14 +67,16 @@ pub(super) fn keys(
                 if is("cwd") { writer.cwd(server, program) } else { OutputValue::Nothing };
             OutputValue::table([("inherit_env", inherit), ("cwd", directory)])
         }
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+        TransportConfig::Remote(address) => {
             OutputValue::join_tables([
                 OutputValue::table([
                     (
                         "type",
+                        // Formats without a key for the transport mean the usual one; Consort reads this key in all.
                         OutputValue::value_if(
-                            matches!(server.transport, TransportConfig::Sse(_)) && !names_sse,
-                            OutputValue::text("sse"),
+                            address.transport != RemoteTransport::default()
+                                && !target.names_transports(),
+                            OutputValue::text(address.transport.name()),
                         ),
                     ),
                     ("insecure", OutputValue::value_if(address.insecure, OutputValue::Bool(true))),

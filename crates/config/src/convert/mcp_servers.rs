@@ -13,6 +13,7 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> Str
 pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
     // Clients do not agree on the unit of `timeout`, so none is written.
     let more = writer.foreign(server, &["cwd"]);
+    writer.check_transport(server);
     let disabled = OutputValue::value_if(server.disabled, OutputValue::Bool(true));
     let place = match &server.transport {
         TransportConfig::Stdio(program) => OutputValue::table([
@@ -22,7 +23,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
             ("cwd", writer.cwd(server, program)),
             ("disabled", disabled),
         ]),
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => OutputValue::table([
+        TransportConfig::Remote(address) => OutputValue::table([
             ("type", OutputValue::text(server.transport.name())),
             ("url", writer.url(server, address)),
             ("headers", writer.map(server, "headers", headers(address))),

@@ -23,6 +23,7 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> Str
 
 pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
     let more = writer.foreign(server, &["cwd"]);
+    writer.check_transport(server);
     let kind = ("type", OutputValue::text(server.transport.name()));
     let place = match &server.transport {
         TransportConfig::Stdio(program) => OutputValue::table([
@@ -32,7 +33,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
             ("env", writer.env(server, program)),
             ("cwd", writer.cwd(server, program)),
         ]),
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => OutputValue::table([
+        TransportConfig::Remote(address) => OutputValue::table([
             kind,
             ("url", writer.url(server, address)),
             ("headers", writer.map(server, "headers", headers(address))),

@@ -16,7 +16,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
     let known: &[&str] =
         if single || writer.reader == OutputReader::Others { &["timeout.idle"] } else { &[] };
     let more = writer.foreign(server, known);
-    writer.without_sse(server);
+    writer.check_transport(server);
     // Older versions want it, newer ones do not mind.
     let source = ("source", OutputValue::text("custom"));
     let enabled = ("enabled", OutputValue::value_if(server.disabled, OutputValue::Bool(false)));
@@ -34,7 +34,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
             ("env", writer.env(server, program)),
             timeout,
         ]),
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => OutputValue::table([
+        TransportConfig::Remote(address) => OutputValue::table([
             source,
             enabled,
             ("url", writer.url(server, address)),

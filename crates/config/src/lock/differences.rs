@@ -7,6 +7,8 @@ use consort_shape::scan::{ScanFinding, scan};
 
 use consort_core::escape::escape_line;
 
+use crate::transport::RemoteTransport;
+
 /// The changes between two definitions, or two launch commands; `None` if there are not two.
 pub fn changed_parts(difference: &LockDifference) -> Option<Vec<DefinitionChange>> {
     match difference {
@@ -59,9 +61,13 @@ pub fn describe_launch(launch: &ServerLaunch) -> String {
                 directory.collect::<String>()
             )
         }
-        ServerLaunch::Address { url, headers, sse } => {
-            let sse = if *sse { " (HTTP+SSE)" } else { "" };
-            format!("{url}{sse}{}", list("headers", headers))
+        ServerLaunch::Address { url, headers, transport } => {
+            let title = match RemoteTransport::named(transport) {
+                Some(usual) if usual == RemoteTransport::default() => String::new(),
+                Some(other) => format!(" ({})", other.title()),
+                None => format!(" ({transport})"),
+            };
+            format!("{url}{title}{}", list("headers", headers))
         }
     })
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use consort_config::{
-    Config, ConfigLocation, FolderLayout, ImportClient, ImportSource, ServerConfig,
-    TransportConfig, UserFolders, add_servers, convert, find_config, import_sources,
+    Config, ConfigLocation, FolderLayout, ImportClient, ImportSource, ServerConfig, UserFolders,
+    add_servers, convert, find_config, import_sources,
 };
 use consort_config::{default_config_path, rewrite_config};
 use consort_core::escape::escape_line;
@@ -99,7 +99,7 @@ fn show(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
             TableCell::from(name),
             TableCell::from(server.transport.name()),
             TableCell::from(written),
-            TableCell::from(place(server)),
+            TableCell::from(server.transport.command_or_url()),
         ]);
     }
     line(table.render(width()));
@@ -113,17 +113,6 @@ fn schema(common: &GlobalArguments) {
         return json(&schema);
     }
     crate::output::file(&format!("{schema:#}"));
-}
-
-/// The command line or URL of a server, with secrets hidden.
-fn place(server: &ServerConfig) -> String {
-    match &server.transport {
-        TransportConfig::Stdio(program) => {
-            let words = std::iter::once(&program.command).chain(&program.arguments);
-            words.map(ToString::to_string).collect::<Vec<_>>().join(" ")
-        }
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => address.url.to_string(),
-    }
 }
 
 fn path(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
@@ -190,7 +179,7 @@ fn import(
                 table.row([
                     TableCell::from(server.name.as_str()),
                     TableCell::from(source.client.to_string()),
-                    TableCell::from(place(&server)),
+                    TableCell::from(server.transport.command_or_url()),
                 ]);
                 taken.push(server);
             } else {

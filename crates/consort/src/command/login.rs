@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consort::logins;
 use consort::trust::TrustedConfig;
 use consort_client::{Client, ClientSettings, Times};
-use consort_config::{LimitSettings, ServerConfig, SystemValues, TransportConfig};
+use consort_config::{LimitSettings, ServerConfig, SystemValues};
 use consort_core::escape::escape_text;
 use consort_oauth::ServerLogin;
 use consort_protocol::PrimitiveKind;
@@ -135,15 +135,15 @@ fn configured(
 
 fn nothing_to_do(server: &ServerConfig) -> CommandError {
     let name = &server.name;
-    match &server.transport {
-        TransportConfig::Stdio(_) => {
-            CommandError::usage(format!("`{name}` is a local process and needs no login"))
-                .hint("set its credentials in `env`")
-        }
-        _ if server.disabled => CommandError::usage(format!("`{name}` is disabled")),
-        _ => CommandError::usage(format!("the config already has credentials for `{name}`"))
-            .hint("remove its `auth` and its `Authorization` header to log in"),
+    if server.transport.program().is_some() {
+        return CommandError::usage(format!("`{name}` is a local process and needs no login"))
+            .hint("set its credentials in `env`");
     }
+    if server.disabled {
+        return CommandError::usage(format!("`{name}` is disabled"));
+    }
+    CommandError::usage(format!("the config already has credentials for `{name}`"))
+        .hint("remove its `auth` and its `Authorization` header to log in")
 }
 
 fn unreached(error: &consort_client::ConnectError) -> CommandError {
@@ -165,10 +165,5 @@ fn not_granted(error: &consort_oauth::LoginError) -> CommandError {
 }
 
 fn port(server: &ServerConfig) -> Option<u16> {
-    match &server.transport {
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
-            address.oauth.as_ref()?.callback_port
-        }
-        TransportConfig::Stdio(_) => None,
-    }
+    server.transport.remote()?.oauth.as_ref()?.callback_port
 }

@@ -42,7 +42,7 @@ pub(super) fn table(statuses: &[ManagedStatus]) -> TextTable {
     for status in statuses {
         let speaks = status
             .protocol
-            .map(|found| format!("{} {}", found.revision, way(found.transport)))
+            .map(|found| format!("{} {}", found.revision, found.transport.name()))
             .unwrap_or_default();
         let [tools, prompts, resources, templates] = status.offers;
         let note = status.reason_for_operator().or_else(|| status.name.clone()).unwrap_or_default();
@@ -57,14 +57,6 @@ pub(super) fn table(statuses: &[ManagedStatus]) -> TextTable {
         ]);
     }
     table
-}
-
-fn way(way: consort_client::UpstreamTransport) -> &'static str {
-    match way {
-        consort_client::UpstreamTransport::Stdio => "stdio",
-        consort_client::UpstreamTransport::Http => "http",
-        consort_client::UpstreamTransport::Sse => "sse",
-    }
 }
 
 fn meaning(state: ManagedState) -> TextStyle {

@@ -59,8 +59,7 @@ fn server_lines(server: &ServerConfig, secrets: SecretDisplay) -> Vec<String> {
     let name = &server.name;
     match &server.transport {
         TransportConfig::Stdio(program) => {
-            let words = std::iter::once(&program.command).chain(&program.arguments);
-            let words: Vec<String> = words.map(|word| shell_word(&show(word))).collect();
+            let words: Vec<String> = program.words().map(|word| shell_word(&show(word))).collect();
             let mut lines = vec![format!("server {name}{off} runs: {}", words.join(" "))];
             lines.extend(
                 program.cwd.iter().map(|folder| format!("  working directory: {}", show(folder))),
@@ -74,7 +73,7 @@ fn server_lines(server: &ServerConfig, secrets: SecretDisplay) -> Vec<String> {
             }
             lines
         }
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+        TransportConfig::Remote(address) => {
             let mut lines = vec![format!("server {name}{off} connects to: {}", show(&address.url))];
             lines.extend(pairs("headers", &address.headers));
             lines.extend(address.auth.as_ref().map(|_| "  with a credential (`auth`)".to_owned()));

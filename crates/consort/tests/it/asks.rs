@@ -243,12 +243,7 @@ async fn rogue() -> (Home, Http) {
 
 /// Waits until something is so.
 async fn until(is_so: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it comes to be so");
+    testkit::wait_until_async("the state that is waited for", async || is_so()).await;
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -277,27 +277,26 @@ impl Stage {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().unwrap();
         let mut heard = String::new();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        // Read to its end, so that whatever it says does not fill a pipe.
+        let mut lines = testkit::OutputLines::new(child.stdout.take().unwrap());
         let address = loop {
-            let mut line = String::new();
-            if lines.read_line(&mut line).unwrap() == 0 {
+            let Some(line) = lines.next() else {
                 let mut err = String::new();
                 child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
                 child.wait().ok();
                 return Err(format!("did not serve: {heard}{err}"));
-            }
+            };
             heard.push_str(&line);
+            heard.push('\n');
             let said = line.split_once("http://").map(|(_, rest)| rest);
             let end = said.and_then(|said| said.find("/mcp").map(|end| said[..end].to_owned()));
             if let Some(address) = end {
                 break address;
             }
         };
-        // Whatever it says must not fill a pipe.
-        let out = std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()).ok());
         let mut err = child.stderr.take().unwrap();
         let err = std::thread::spawn(move || std::io::copy(&mut err, &mut std::io::sink()).ok());
-        Ok(Gateway { child, address, pipes: [out, err] })
+        Ok(Gateway { child, address, pipe: err })
     }
 }
 
@@ -305,16 +304,14 @@ impl Stage {
 struct Gateway {
     child: Child,
     address: String,
-    pipes: [std::thread::JoinHandle<Option<u64>>; 2],
+    pipe: std::thread::JoinHandle<Option<u64>>,
 }
 
 impl Gateway {
     fn end(mut self) -> Result<(), String> {
         kill_process_group(Pid::from_child(&self.child), Signal::TERM).ok();
         let status = self.child.wait().unwrap();
-        for pipe in self.pipes {
-            pipe.join().unwrap();
-        }
+        self.pipe.join().unwrap();
         if status.success() { Ok(()) } else { Err(format!("the gateway ended with {status}")) }
     }
 }

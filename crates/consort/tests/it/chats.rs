@@ -163,9 +163,7 @@ fn a_run_that_was_broken_off_is_offered_to_be_gone_on_with() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let told = std::io::BufReader::new(child.stderr.take().unwrap());
-    let mut lines = std::io::BufRead::lines(told);
-    assert!(lines.any(|line| line.unwrap().contains("1/50 step 1")));
+    testkit::OutputLines::new(child.stderr.take().unwrap()).wait_for("1/50 step 1");
     child.kill().unwrap();
     child.wait().unwrap();
     let ran = home.run_with(&["chat", "--model", &model, "--continue"], "/go\n");

@@ -11,7 +11,7 @@ mod pins;
 mod servers;
 mod stream;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::clients::Fixture;
@@ -58,12 +58,8 @@ fn serving(home: &Home, fixtures: &[Fixture], options: &Value) -> Serving {
 }
 
 /// Waits, on a busy machine too, until something is so.
-fn until(mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "it takes too long");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+fn until(done: impl FnMut() -> bool) {
+    testkit::wait_until("the state that is waited for", done);
 }
 
 impl Serving {
@@ -99,12 +95,10 @@ fn events(stream: &str) -> Vec<(String, Value)> {
 
 /// What comes to be there soon.
 fn soon<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what} does not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut found = None;
+    testkit::wait_until(what, || {
+        found = look();
+        found.is_some()
+    });
+    found.expect("it was waited for")
 }

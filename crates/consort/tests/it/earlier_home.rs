@@ -61,18 +61,15 @@ fn serve(home: &Home) -> Serving {
 
 /// The names in a list of tools, once there are those of both servers.
 async fn listed(peer: &Peer) -> Vec<String> {
-    let listing = async {
-        loop {
-            let answer = peer.ask("tools/list", json!({})).await;
-            let tools = answer["result"]["tools"].as_array().unwrap().clone();
-            let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
-            if tools.len() >= 2 * TOOLS.len() {
-                return tools.iter().map(name).collect();
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(testkit::raw::PATIENCE, listing).await.expect("both servers are there")
+    let mut names: Vec<String> = Vec::new();
+    testkit::wait_until_async("both servers are there", async || {
+        let answer = peer.ask("tools/list", json!({})).await;
+        let tools = answer["result"]["tools"].as_array().unwrap().iter();
+        names = tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        names.len() >= 2 * TOOLS.len()
+    })
+    .await;
+    names
 }
 
 /// What the ledger says of each call: server, tool, outcome.

@@ -5,7 +5,6 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -16,10 +15,12 @@ use crate::{Home, Ran};
 const ORIGIN: &str = "https://tools.example";
 
 /// Sends a request as it is written and returns the head and the body of the answer.
-pub(crate) fn sent(mut stream: impl Read + Write, request: &str) -> (String, String) {
+pub(crate) fn sent(
+    mut stream: impl Read + Write + Send + 'static,
+    request: &str,
+) -> (String, String) {
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let answer = testkit::read_answer(stream);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.to_ascii_lowercase(), body.to_owned())
 }
@@ -179,12 +180,8 @@ fn health_is_answered_to_head_and_options_without_a_token() {
 }
 
 /// Waits until a condition holds.
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_mins(2), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn wait_for(what: &str, holds: impl FnMut() -> bool) {
+    testkit::wait_until(what, holds);
 }
 
 #[test]
@@ -257,8 +254,7 @@ fn a_unix_socket_is_served_and_found_by_reload_and_removed_at_the_end() {
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let mut command = home.command(&["serve", "--json", "--listen", &listen]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = testkit::OutputLines::first(child.stdout.take().unwrap());
     let mut child = crate::serve::Running::of(child);
     let said: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(said["socket"], path.display().to_string());

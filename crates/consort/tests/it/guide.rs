@@ -1,6 +1,6 @@
 //! The five-minute guide, as somebody follows it whose home holds nothing.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -35,9 +35,9 @@ fn offered(command: &mut Command) -> Vec<String> {
     let client = json!({ "name": "guide", "version": "1" });
     let params =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = testkit::OutputLines::new(child.stdout.take().unwrap());
     let mut answer = |id: u64| loop {
-        let line = lines.next().expect("it answers").unwrap();
+        let line = lines.next().expect("it answers");
         let message: Value = serde_json::from_str(&line).unwrap();
         if message["id"] == id {
             return message["result"].clone();

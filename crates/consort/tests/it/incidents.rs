@@ -1,7 +1,6 @@
 //! A server process that two identities share, and what each is told of its end.
 
 use std::fmt::Write;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::raw::Peer;
@@ -49,11 +48,7 @@ fn shared(server: &str, tool: &str, arguments: &[&str]) -> (Home, Serving, Peer,
     std::fs::write(home.path("consort.toml"), config).unwrap();
     let serving = Serving::start(&home, arguments);
     // A server in Python takes its time to start.
-    let begun = Instant::now();
-    while !serving.tools("/mcp").contains(&tool.to_owned()) {
-        assert!(begun.elapsed() < Duration::from_mins(2), "it does not start");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    testkit::wait_until("it starts", || serving.tools("/mcp").contains(&tool.to_owned()));
     let peer = |name: &str| {
         let url = format!("http://{}/mcp", serving.address);
         Peer::modern(&url, Some(&token(name)), json!({}))

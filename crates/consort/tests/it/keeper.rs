@@ -1,6 +1,5 @@
 //! What servers leave behind when the command or the gateway goes on without them, or ends.
 
-use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -48,11 +47,7 @@ fn running(mark: &str) -> usize {
 }
 
 fn wait_for(mark: &str, count: usize) {
-    let begun = Instant::now();
-    while running(mark) != count {
-        assert!(begun.elapsed() < LIMIT, "{} of `{mark}` run instead of {count}", running(mark));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    testkit::wait_until(&format!("{count} of `{mark}` run"), || running(mark) == count);
 }
 
 fn mark(name: &str) -> String {
@@ -141,11 +136,10 @@ fn a_launcher_that_is_killed_is_reaped_and_logged_and_its_server_goes_on() {
     home.write("mcp.json", &json!({ "mcpServers": { "r": server } }).to_string());
     let mut gateway = Serving::start(&home, &[]);
     assert!(gateway.tools("/mcp").contains(&"result".to_owned()));
-    let stderr = BufReader::new(gateway.child.stderr.take().unwrap());
     let launcher: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
     kill_process(Pid::from_raw(launcher).unwrap(), Signal::KILL).unwrap();
-    let logged = stderr.lines().map_while(Result::ok).find(|line| line.contains("continues"));
-    let logged = logged.expect("it is logged");
+    let logged = gateway.hear("continues");
+    let logged = logged.lines().last().unwrap();
     assert!(logged.contains("/bin/sh") && logged.contains("signal: 9"), "{logged}");
     assert!(!std::path::Path::new(&format!("/proc/{launcher}")).exists(), "it is reaped");
     let (head, body) = call("result", &json!({}));
@@ -197,9 +191,9 @@ fn orphans_leave_no_zombies_where_consort_is_the_first_process() {
     };
     // One orphan ends and one stays, beside the keeper of a server if there is one.
     let sleeping = |states: &[String]| states.iter().filter(|state| *state != "Z").count();
-    while child_states(first).contains(&"Z".to_owned()) || sleeping(&child_states(first)) != 2 {
-        assert!(begun.elapsed() < LIMIT, "{:?}", child_states(first));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    testkit::wait_until("one orphan is reaped and one runs", || {
+        let states = child_states(first);
+        !states.contains(&"Z".to_owned()) && sleeping(&states) == 2
+    });
     serving.child.kill().unwrap();
 }

@@ -1,6 +1,5 @@
 //! The ledger from the command line: shown, followed, checked.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -150,12 +149,12 @@ fn a_call_that_ends_while_one_looks_on_is_shown() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(looking.stdout.take().unwrap()).lines();
+    let mut lines = testkit::OutputLines::new(looking.stdout.take().unwrap());
     let name = |line: String| serde_json::from_str::<Value>(&line).unwrap()["name"].clone();
-    assert_eq!(name(lines.next().unwrap().unwrap()), "copy");
+    assert_eq!(name(lines.next().unwrap()), "copy");
     let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
     ledger.begin(intent("notes", "live")).end(OutcomeClass::Ok, 1);
-    assert_eq!(name(lines.next().unwrap().unwrap()), "live");
+    assert_eq!(name(lines.next().unwrap()), "live");
     ledger.close();
     looking.kill().unwrap();
     looking.wait().unwrap();

@@ -317,9 +317,7 @@ async fn a_tool_that_its_server_said_changed_does_not_run_before_its_definition_
         seen.iter().filter(|message| message["method"] == method).count()
     };
     let until = async |so: &dyn Fn() -> bool| {
-        while !so() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        testkit::wait_until_async("the server is asked", async || so()).await;
     };
     until(&|| http.listeners() > 0).await;
     http.say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
@@ -345,7 +343,8 @@ async fn held(manner: Manner, steps: &[Step]) -> (Http, Hub, PinToolbox, Call, C
     let hub = Hub::start(HubSettings { servers, ..HubSettings::default() });
     hub.settled().await;
     let me = Caller::client("me");
-    let launch = ServerLaunch::Address { url: http.url(), headers: [].into(), sse: false };
+    let launch =
+        ServerLaunch::Address { url: http.url(), headers: [].into(), transport: "http".to_owned() };
     let mut lock = PinLock::default();
     let locked = LockedServer::from_catalog(launch, &server, &hub.catalog(&me));
     lock.servers.insert(server.clone(), locked);

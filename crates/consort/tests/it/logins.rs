@@ -1,6 +1,6 @@
 //! Logging in at a server, with `FastMCP` as the server and its authorization server.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -20,8 +20,7 @@ fn get(url: &str) -> (String, String) {
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
+    let text = testkit::read_answer(stream);
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     (head.to_owned(), body.to_owned())
 }
@@ -48,10 +47,10 @@ pub(crate) fn log_in(home: &Home, arguments: &[&str]) -> (Ran, String) {
     let arguments = [&["login", "web", "--no-browser"], arguments].concat();
     let mut command = home.command(&arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let page = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("  http"));
+    let mut lines = testkit::OutputLines::new(child.stderr.take().unwrap());
+    let page = lines.find(|line| line.starts_with("  http"));
     let read = browse(page.unwrap().trim());
-    let err: Vec<String> = lines.map(Result::unwrap).collect();
+    let err: Vec<String> = lines.collect();
     let mut ran = Ran::from(child.wait_with_output().unwrap());
     ran.err = err.join("\n");
     (ran, read)
@@ -148,8 +147,8 @@ fn who_comes_back_with_another_answer_is_not_heard() {
     let home = configured(&server);
     let mut command = home.command(&["login", "web", "--no-browser"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let page = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("  http")).unwrap();
+    let mut lines = testkit::OutputLines::new(child.stderr.take().unwrap());
+    let page = lines.find(|line| line.starts_with("  http")).unwrap();
     let back = page.split("redirect_uri=").nth(1).unwrap().split('&').next().unwrap();
     let back = back.replace("%3A", ":").replace("%2F", "/");
     for wrong in [format!("{back}?code=stolen&state=guessed"), format!("{back}?code=stolen")] {

@@ -1,7 +1,6 @@
 //! Agents in `OpenAI`'s formats, asked by the official clients.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::clients::Fixture;
@@ -9,9 +8,6 @@ use testkit::fixtures;
 
 use crate::Home;
 use crate::serve::{Serving, demo};
-
-/// How long what must happen soon may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A gateway over two real servers, with an agent for each thing that can happen.
 fn serving(home: &Home) -> Serving {
@@ -96,11 +92,9 @@ fn played(serving: &Serving, mut command: Command) -> Value {
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{err}");
     let told = serde_json::from_slice(&output.stdout).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while !journal(serving).contains("slow is cancelled") {
-        assert!(Instant::now() < deadline, "a client that leaves cancels its call at the server");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    testkit::wait_until("a client that leaves cancels its call at the server", || {
+        journal(serving).contains("slow is cancelled")
+    });
     told
 }
 
@@ -316,11 +310,9 @@ fn agents_change_with_the_config_and_one_that_cannot_be_used_is_left_out() {
     assert_eq!(listed(&serving, "/v1/models"), ["boss", "forecaster"]);
     std::fs::copy(home.path("forecast.json"), home.path("nowhere.json")).unwrap();
     serving.signal(rustix::process::Signal::HUP);
-    let deadline = Instant::now() + PATIENCE;
-    while listed(&serving, "/v1/models") != ["boss", "broken", "forecaster"] {
-        assert!(Instant::now() < deadline, "the config is taken over");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    testkit::wait_until("the config is taken over", || {
+        listed(&serving, "/v1/models") == ["boss", "broken", "forecaster"]
+    });
     assert!(serving.tools("/mcp").contains(&"ask_broken".to_owned()));
     assert_eq!(said(&serving, "/v1", "broken"), (200, json!("As usual.")));
     let (_, logged) = serving.end();

@@ -1,7 +1,6 @@
 //! Packages that `scripts/package` makes: each is installed without a network, and its command is run.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -121,8 +120,8 @@ fn the_npm_packages_install_the_command_without_a_network() {
     let mut serve = home.program(command.to_str().unwrap(), &["serve", "--listen", "127.0.0.1:0"]);
     serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut serving = serve.spawn().unwrap();
-    let mut lines = BufReader::new(serving.stdout.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
+    let mut lines = testkit::OutputLines::new(serving.stdout.take().unwrap());
+    let first = lines.next().unwrap();
     assert!(first.starts_with("serving at http://127.0.0.1:"), "{first}");
     kill_process(Pid::from_child(&serving), Signal::TERM).unwrap();
     let rest = lines.count();

@@ -268,7 +268,7 @@ fn a_socks_proxy_is_refused_with_its_scheme_and_the_way_out() {
 
 #[test]
 fn traces_are_exported_through_the_proxy_to_a_collector_with_its_own_certificate() {
-    let receiver = OtlpReceiver::start();
+    let mut receiver = OtlpReceiver::start();
     let (nginx, certificate) = with_tls(receiver.address.strip_prefix("http://").unwrap());
     let (squid, home) = (Squid::start(), Home::new());
     home.write("ca.pem", &certificate);

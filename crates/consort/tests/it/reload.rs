@@ -1,7 +1,7 @@
 //! Files that change while a gateway serves: taken over when they are sound and have settled.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::serve::{Serving, demo, until};
 const POLICY: &str =
     "[consort.policy]\n[[consort.policy.rules]]\ntools = [\"search\"]\nthen = \"deny\"\n";
 
-/// The time in which a change that counts has been taken over: several looks.
+/// The time in which a change that counts has been taken over: several looks. Waited where nothing may change, which
+/// nothing tells.
 const SETTLED: Duration = Duration::from_millis(2_500);
 
 fn serve(home: &Home) -> Serving {
@@ -172,6 +173,7 @@ fn a_config_without_the_policy_of_the_one_in_force_is_kept_out_until_somebody_ac
             kept_out(&serving).iter().any(|(what, why)| what == "config" && why.contains(reason))
         });
         serving.signal(Signal::HUP);
+        // Nothing tells that a reload for which nothing changed is over.
         std::thread::sleep(Duration::from_millis(300));
         assert!(denied(&serving), "{reason}");
     }
@@ -289,6 +291,7 @@ fn changed_tokens_count_without_a_signal_and_lost_ones_stay_good() {
     fs::remove_file(home.path("ci")).unwrap();
     std::thread::sleep(SETTLED);
     serving.signal(Signal::HUP);
+    // Nothing tells that a reload for which nothing changed is over.
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(status(&serving, second), 200);
     assert!(!kept_out(&serving).is_empty());
@@ -363,8 +366,7 @@ fn a_config_from_a_pipe_is_read_once() {
     home.write("two.toml", &demo("two"));
     let config = format!("{}[consort]\ninclude = [\"t*.toml\"]\n{POLICY}", demo("one"));
     child.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = testkit::OutputLines::first(child.stdout.take().unwrap());
     let said: Value = serde_json::from_str(&line).unwrap();
     let address = said["endpoint"].as_str().unwrap();
     let address = address.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
@@ -467,7 +469,7 @@ fn a_first_start_without_a_terminal_says_where_the_token_is_and_not_what_it_is()
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = testkit::OutputLines::new(child.stdout.take().unwrap());
     let told: Vec<String> =
         lines.by_ref().take_while(|line| !line.starts_with("`consort config export")).collect();
     let file = home.path(".local/state/consort/token");
@@ -477,8 +479,7 @@ fn a_first_start_without_a_terminal_says_where_the_token_is_and_not_what_it_is()
     let (code, logged) = {
         serving.signal(Signal::TERM);
         let mut serving = serving;
-        let mut logged = String::new();
-        serving.child.stderr.take().unwrap().read_to_string(&mut logged).unwrap();
+        let logged = serving.child.log().rest();
         (serving.child.wait().unwrap().code(), logged)
     };
     assert_eq!(code, Some(0));

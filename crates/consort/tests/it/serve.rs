@@ -1,6 +1,6 @@
 //! The gateway as people start it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use testkit::OutputLines;
 
 use crate::Home;
 
@@ -20,11 +21,20 @@ pub(crate) struct Serving {
 }
 
 /// A process that does not outlive its test.
-pub(crate) struct Running(Child);
+pub(crate) struct Running {
+    child: Child,
+    log: Option<OutputLines>,
+}
 
 impl Running {
     pub(crate) fn of(child: Child) -> Self {
-        Self(child)
+        Self { child, log: None }
+    }
+
+    /// The lines that it logs.
+    pub(crate) fn log(&mut self) -> &mut OutputLines {
+        let stderr = &mut self.child.stderr;
+        self.log.get_or_insert_with(|| OutputLines::new(stderr.take().unwrap()))
     }
 }
 
@@ -32,20 +42,20 @@ impl Deref for Running {
     type Target = Child;
 
     fn deref(&self) -> &Child {
-        &self.0
+        &self.child
     }
 }
 
 impl DerefMut for Running {
     fn deref_mut(&mut self) -> &mut Child {
-        &mut self.0
+        &mut self.child
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -62,9 +72,8 @@ impl Serving {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut child = Running(child);
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut child = Running::of(child);
+        let line = OutputLines::first(child.stdout.take().unwrap());
         let said: Value = serde_json::from_str(&line).unwrap();
         let endpoint = said["endpoint"].as_str().unwrap();
         let address = endpoint.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
@@ -89,8 +98,7 @@ impl Serving {
             body.len()
         );
         stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = testkit::read_answer(stream);
         let status = answer[9..12].parse().unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         (status, head.to_owned(), body.to_owned())
@@ -132,24 +140,13 @@ impl Serving {
 
     /// Waits for a line of its log with these words, and returns what it logged until then.
     pub(crate) fn hear(&mut self, words: &str) -> String {
-        let log = self.child.stderr.as_mut().unwrap();
-        let mut heard = Vec::new();
-        loop {
-            let mut byte = [0];
-            log.read_exact(&mut byte).unwrap();
-            heard.extend(byte);
-            let text = String::from_utf8_lossy(&heard);
-            if byte == *b"\n" && text.lines().last().is_some_and(|line| line.contains(words)) {
-                return text.into_owned();
-            }
-        }
+        self.child.log().wait_for(words)
     }
 
     /// Ends it as an operator would; returns its exit code and what it logged.
     pub(crate) fn end(mut self) -> (i32, String) {
         self.signal(Signal::TERM);
-        let mut logged = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut logged).unwrap();
+        let logged = self.child.log().rest();
         (self.child.wait().unwrap().code().unwrap(), logged)
     }
 }
@@ -240,7 +237,7 @@ fn people_are_told_how_to_connect() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = OutputLines::new(child.stdout.take().unwrap());
     let told: Vec<String> =
         lines.by_ref().take_while(|line| !line.starts_with("`consort config export")).collect();
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
@@ -258,7 +255,7 @@ fn a_changed_config_is_in_force_at_once_and_a_broken_one_is_not() {
     let home = Home::new();
     let file = home.path("consort.toml");
     std::fs::write(&file, demo("one")).unwrap();
-    let serving = Serving::start(&home, &["-c", "consort.toml"]);
+    let mut serving = Serving::start(&home, &["-c", "consort.toml"]);
     assert_eq!(serving.tools("/mcp").len(), 5);
     let profile = "[consort.profiles.small]\ntools = [\"search\"]\n";
     std::fs::write(&file, demo("one") + &demo("two") + profile).unwrap();
@@ -270,11 +267,9 @@ fn a_changed_config_is_in_force_at_once_and_a_broken_one_is_not() {
     assert_eq!(serving.tools("/servers/two/mcp").len(), 5);
     std::fs::write(&file, "[mcp.one\n").unwrap();
     serving.signal(Signal::HUP);
-    std::thread::sleep(Duration::from_millis(700));
+    let logged = serving.hear("the previous config stays in effect");
     assert_eq!(serving.tools("/mcp").len(), 10);
-    let (code, logged) = serving.end();
-    assert_eq!(code, 0);
-    assert!(logged.contains("the previous config stays in effect"), "{logged}");
+    assert_eq!(serving.end().0, 0);
     assert!(logged.contains("consort.toml:1:"), "{logged}");
 }
 
@@ -320,8 +315,8 @@ fn a_desktop_client_is_served_on_standard_input_and_output() {
     }});
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let mut lines = OutputLines::new(child.stdout.take().unwrap());
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap()).unwrap() };
     writeln!(input, "{hello}").unwrap();
     assert_eq!(next()["result"]["protocolVersion"], "2025-06-18");
     writeln!(input, "{ready}\n{list}").unwrap();
@@ -330,12 +325,8 @@ fn a_desktop_client_is_served_on_standard_input_and_output() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-pub(crate) fn until(mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < Duration::from_mins(2), "it takes too long");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+pub(crate) fn until(done: impl FnMut() -> bool) {
+    testkit::wait_until("the state that is waited for", done);
 }
 
 /// A call as a modern client makes it: the head and the body.
@@ -371,13 +362,14 @@ fn calls_in_progress_end_where_they_began_however_often_the_config_changes() {
                 })
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(300));
+        until(|| serving.get("/metrics").1.contains("consort_calls_in_flight 4\n"));
         // The server they use is gone, comes back, is another, while others come and go.
         for round in 0..12 {
             let other = format!("{}cwd = \"/\"\n", demo("one"));
             let now = [demo("two"), demo("one"), other, demo("one") + &demo("two")];
             std::fs::write(&file, &now[round % now.len()]).unwrap();
             serving.signal(Signal::HUP);
+            // Changes while a reload may be under way, and after it.
             std::thread::sleep(Duration::from_millis(100));
         }
         for caller in callers {
@@ -422,6 +414,7 @@ fn a_gateway_without_files_to_spare_waits_and_recovers() {
     assert!(serving.tools("/mcp").len() >= 5);
     let idle: Vec<TcpStream> =
         (0..150).map(|_| TcpStream::connect(&serving.address).unwrap()).collect();
+    // Processor time is measured over real time, once the connections are there.
     std::thread::sleep(Duration::from_millis(300));
     let before = serving.processor_time();
     std::thread::sleep(Duration::from_secs(1));

@@ -1,7 +1,7 @@
 //! A gateway that does not run for a while: a process that is stopped, a computer that sleeps.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Write;
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -86,10 +86,9 @@ impl Network {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
+        let line = testkit::OutputLines::new(child.stdout.take()?).next();
         let network = Self(Running::of(child));
-        (line == "up\n").then_some(network)
+        (line.as_deref() == Some("up")).then_some(network)
     }
 
     /// A command that runs in it.
@@ -111,7 +110,7 @@ impl Network {
         let mut command = self.command(testkit::fixtures::python("python3").as_os_str());
         command.arg(testkit::fixtures::fastmcp_server()).args(["http", &port.to_string()]);
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut lines = testkit::OutputLines::new(child.stderr.take().unwrap());
         let line = lines.find(|line| line.starts_with("listening on ")).unwrap();
         let port = line.rsplit_once(':').unwrap().1.parse().unwrap();
         (Running::of(child), port)
@@ -122,7 +121,7 @@ impl Network {
 struct Piped {
     child: Running,
     stdin: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: testkit::OutputLines,
 }
 
 impl Piped {
@@ -134,7 +133,7 @@ impl Piped {
         command.current_dir(inner.get_current_dir().unwrap());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let lines = testkit::OutputLines::new(child.stdout.take().unwrap());
         Self { child: Running::of(child), stdin, lines }
     }
 
@@ -152,7 +151,7 @@ impl Piped {
 
     fn answer(&mut self, id: u32) -> Value {
         loop {
-            let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
+            let line: Value = serde_json::from_str(&self.lines.next().unwrap()).unwrap();
             if line["id"] == id {
                 return line;
             }
@@ -171,11 +170,13 @@ fn a_connection_that_died_in_the_sleep_is_noticed_and_made_anew_within_seconds()
     assert_eq!(gateway.answer(1)["result"]["content"][0]["text"], "3");
     let pid = Pid::from_raw(gateway.child.id().cast_signed()).unwrap();
     gateway.call(2, "compute", &json!({ "steps": 1, "milliseconds": 600_000 }));
+    // The call is on its way, and nothing tells that it has arrived.
     std::thread::sleep(Duration::from_secs(1));
     // The server goes, and none of its words about that arrives.
     kill_process(pid, Signal::STOP).unwrap();
     network.ip("link set lo down");
     drop(server);
+    // The kernel gives up on the last words of the server.
     std::thread::sleep(Duration::from_secs(6));
     network.ip("link set lo up");
     kill_process(pid, Signal::CONT).unwrap();
@@ -200,9 +201,11 @@ fn a_connection_that_died_when_the_network_changed_is_noticed_within_seconds() {
     gateway.call(1, "add", &json!({ "a": 1, "b": 2 }));
     assert_eq!(gateway.answer(1)["result"]["content"][0]["text"], "3");
     gateway.call(2, "compute", &json!({ "steps": 1, "milliseconds": 600_000 }));
+    // The call is on its way, and nothing tells that it has arrived.
     std::thread::sleep(Duration::from_secs(1));
     network.ip("link set lo down");
     drop(server);
+    // The kernel gives up on the last words of the server.
     std::thread::sleep(Duration::from_secs(3));
     network.ip("link set lo up");
     network.ip("route add 10.2.0.0/24 dev lo");

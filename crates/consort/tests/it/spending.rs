@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct OtlpReceiver {
     _child: Running,
     pub(crate) address: String,
-    lines: std::sync::mpsc::Receiver<Value>,
+    lines: testkit::OutputLines,
 }
 
 impl OtlpReceiver {
@@ -30,31 +30,19 @@ impl OtlpReceiver {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = testkit::OutputLines::new(child.stdout.take().unwrap());
         let child = Running::of(child);
-        let mut port = String::new();
-        out.read_line(&mut port).unwrap();
-        let (sender, lines) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            for line in out.lines().map_while(Result::ok) {
-                if sender.send(serde_json::from_str(&line).unwrap()).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { _child: child, address: format!("http://127.0.0.1:{}", port.trim()), lines }
+        let port = lines.next().unwrap();
+        Self { _child: child, address: format!("http://127.0.0.1:{port}"), lines }
     }
 
     /// Waits until all that was received satisfies this, and returns it.
-    pub(crate) fn until(&self, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut got = Vec::new();
+    pub(crate) fn until(&mut self, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let (mut got, begun) = (Vec::new(), Instant::now());
         while !enough(&got) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(line) = self.lines.recv_timeout(left) else {
-                panic!("not enough was received: {got:#?}");
-            };
-            got.push(line);
+            assert!(begun.elapsed() < PATIENCE, "not enough was received: {got:#?}");
+            let line = self.lines.next().expect("it receives until it is killed");
+            got.push(serde_json::from_str(&line).unwrap());
         }
         let errors: Vec<_> = got.iter().filter(|line| line["signal"] == "error").collect();
         assert!(errors.is_empty(), "{errors:#?}");
@@ -213,7 +201,7 @@ fn one_command_says_who_spent_what_on_which_model_and_tool() {
 
 #[test]
 fn a_run_is_a_span_with_its_model_requests_and_tool_calls_in_it() {
-    let receiver = OtlpReceiver::start();
+    let mut receiver = OtlpReceiver::start();
     let home = home(&replayed(answers()));
     let serving = Serving::run(
         home.command(&["serve", "--listen", "127.0.0.1:0", "--json"])

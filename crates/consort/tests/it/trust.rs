@@ -1,6 +1,5 @@
 //! Configs that were found in a folder somebody else wrote.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -200,10 +199,8 @@ fn serve(home: &Home) -> Serving {
 
 /// Waits until a gateway says that a config is not trusted.
 fn until_refused(serving: &mut Serving) {
-    let mut lines = BufReader::new(serving.child.stderr.as_mut().unwrap()).lines();
-    let refused =
-        |line: String| line.contains("is not trusted") && line.contains("stays in effect");
-    assert!(lines.any(|line| refused(line.unwrap())));
+    let refused = |line: &str| line.contains("is not trusted") && line.contains("stays in effect");
+    serving.child.log().wait_for_line("the refusal of a config", refused);
 }
 
 fn has_server(serving: &Serving, name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The gateway as its operator watches it: log, metrics and traces.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,9 +15,6 @@ use testkit::clients::Fixture;
 use crate::Home;
 use crate::serve::{Running, Serving, until};
 use crate::spending::OtlpReceiver;
-
-/// How long what must happen soon may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A home whose config names a real server, with further keys of `[consort]`.
 fn home(consort: &Value) -> Home {
@@ -52,8 +49,7 @@ fn call(serving: &Serving, tool: &str, arguments: &Value, headers: &str, meta: &
 fn status(serving: &Serving, head: &str) -> u16 {
     let mut stream = TcpStream::connect(&serving.address).unwrap();
     write!(stream, "{head}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let answer = testkit::read_answer(stream);
     answer[9..12].parse().unwrap()
 }
 
@@ -151,19 +147,14 @@ fn many_refusals_cost_few_lines_and_are_all_counted() {
         call(&serving, "no-such-tool", &json!({}), "", &json!({}));
     }
     let seconds = usize::try_from(began.elapsed().as_secs()).unwrap() + 2;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    testkit::wait_until("log lines are suppressed", || {
         let (_, metrics) = serving.get("/metrics");
         assert!(
             metrics.contains("consort_auth_failures_total{reason=\"token\"} 60\n"),
             "{metrics}"
         );
-        if !metrics.contains("consort_log_lines_suppressed_total 0\n") {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{metrics}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        !metrics.contains("consort_log_lines_suppressed_total 0\n")
+    });
     let log = objects(&serving.end().1);
     let count = |message: &str| log.iter().filter(|line| line["message"] == message).count();
     for message in ["request refused", "call refused"] {
@@ -236,6 +227,7 @@ fn a_living_server_is_read_by_an_operator_who_asks_for_it() {
             let heard = serving.hear("warming up");
             assert!(heard.contains("\"target\":\"consort::server_output\""), "{heard}");
         } else {
+            // Nothing tells that a line was not logged.
             std::thread::sleep(Duration::from_millis(500));
             assert!(!serving.end().1.contains("warming up"));
         }
@@ -270,11 +262,9 @@ fn every_line_of_the_log_is_an_object_whatever_happens() {
     call(&serving, "echo", &json!({ "message": "hi" }), "", &json!({}));
     std::fs::write(home.path("mcp.json"), "{").unwrap();
     serving.signal(Signal::HUP);
-    let deadline = Instant::now() + PATIENCE;
-    while !serving.get("/metrics").1.contains("consort_config_last_reload_successful 0\n") {
-        assert!(Instant::now() < deadline, "the reload is counted");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    testkit::wait_until("the reload is counted", || {
+        serving.get("/metrics").1.contains("consort_config_last_reload_successful 0\n")
+    });
     let (_, log) = serving.end();
     let log = objects(&log);
     let has = |level: &str, words: &str| {
@@ -332,7 +322,7 @@ fn requests_tell_outcomes_as_calls_do() {
 
 #[test]
 fn a_span_names_the_address_of_a_server_that_is_reached_over_http() {
-    let (far, receiver) = (home(&json!({})), OtlpReceiver::start());
+    let (far, mut receiver) = (home(&json!({})), OtlpReceiver::start());
     let behind = Serving::start(&far, &[]);
     // Its own server is known before the other gateway reads its list.
     call(&behind, "echo", &json!({ "message": "hi" }), "", &json!({}));
@@ -460,16 +450,9 @@ impl Prometheus {
             .spawn()
             .expect("scripts/fixtures installs it");
         let mut child = Running::of(child);
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        let address = loop {
-            line.clear();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended");
-            if let Some((_, rest)) = line.split_once("msg=\"Listening on\" address=") {
-                break rest.trim().to_owned();
-            }
-        };
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let ready = "msg=\"Listening on\" address=";
+        let logged = child.log().wait_for(ready);
+        let address = logged.split_once(ready).unwrap().1.trim().to_owned();
         Self { _child: child, address }
     }
 
@@ -479,8 +462,7 @@ impl Prometheus {
         let query: Vec<String> = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let query = query.concat();
         write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\nHost: x\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = testkit::read_answer(stream);
         // Until it is ready it says so in words.
         let body = answer.split_once("\r\n\r\n").unwrap().1;
         let answer: Value = serde_json::from_str(body).unwrap_or_default();
@@ -488,15 +470,12 @@ impl Prometheus {
     }
 
     fn until(&self, query: &str, enough: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let result = self.ask(query);
-            if enough(&result) {
-                return result;
-            }
-            assert!(Instant::now() < deadline, "{query}: {result}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
+        let mut result = Value::Null;
+        testkit::wait_until(query, || {
+            result = self.ask(query);
+            enough(&result)
+        });
+        result
     }
 }
 
@@ -505,11 +484,9 @@ fn a_burst_of_errors_right_after_the_start_has_a_rate_in_prometheus() {
     let home = home(&json!({}));
     let serving = Serving::start(&home, &[]);
     // What is known from the config is there before the first call.
-    let deadline = Instant::now() + PATIENCE;
-    while !serving.get("/metrics").1.contains("consort_calls_total{server=\"everything\"") {
-        assert!(Instant::now() < deadline, "the server's series are there");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    testkit::wait_until("the server's series are there", || {
+        serving.get("/metrics").1.contains("consort_calls_total{server=\"everything\"")
+    });
     let prometheus = Prometheus::start(&home, &serving);
     prometheus
         .until("consort_calls_total{server=\"everything\",outcome=\"tool_error\"} == 0", |it| {
@@ -538,7 +515,7 @@ fn traced(home: &Home, receiver: &OtlpReceiver) -> Serving {
 
 #[test]
 fn spans_are_as_the_conventions_say() {
-    let receiver = OtlpReceiver::start();
+    let mut receiver = OtlpReceiver::start();
     let home = home(&json!({}));
     let serving = traced(&home, &receiver);
     let (in_headers, in_meta) =
@@ -585,7 +562,7 @@ fn spans_are_as_the_conventions_say() {
 
 #[test]
 fn a_request_over_http_and_sse_continues_the_trace_in_its_headers() {
-    let receiver = OtlpReceiver::start();
+    let mut receiver = OtlpReceiver::start();
     let home = home(&json!({}));
     let serving = traced(&home, &receiver);
     // The span of a call names a tool that is known.

@@ -53,9 +53,13 @@ async fn played(client: Client, fixture: Fixture, speaks: Speaks, urls: &[String
     ];
     let naming = NamingScheme::Template("{server}__{name}".to_owned());
     let served = Served::new(servers, GatewaySettings { naming, ..quick() }).await;
-    while !served.gateway.is_ready() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    // By hand: an async closure is not `Send`, which a spawned task must be.
+    let ready = async {
+        while !served.gateway.is_ready() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(testkit::WAIT_LIMIT, ready).await.expect("the gateway is ready");
     let row = play(client, fixture, &plan(fixture), &Target::http(&served.url)).await;
     served.end().await;
     row

@@ -2,7 +2,7 @@
 
 use consort_core::Caller;
 use consort_server::{BearerToken, ClientAccess, ClientPermissions};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::{Served, open_to, quick, until};
@@ -29,8 +29,7 @@ async fn sent(served: &Served, bytes: &str) -> (u16, String) {
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let answer = testkit::read_answer_async(stream).await;
     (answer[9..12].parse().unwrap(), answer)
 }
 

@@ -171,9 +171,10 @@ async fn a_call_to_a_server_that_cannot_be_reached_was_not_sent() {
     let address = http.url().replace("http://", "");
     let address = address.split('/').next().unwrap().to_owned();
     drop(http);
-    while tokio::net::TcpStream::connect(&address).await.is_ok() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    testkit::wait_until_async("the server is gone", async || {
+        tokio::net::TcpStream::connect(&address).await.is_err()
+    })
+    .await;
     for peer in peers {
         let begun = Instant::now();
         let answer = peer.call("result", json!({ "raw": "{}" })).await;

@@ -120,9 +120,7 @@ async fn asked(served: &Served, head: &str, body: &str) -> String {
     let request =
         format!("{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    testkit::read_answer_async(stream).await
 }
 
 fn status_and_body(answer: &str) -> (&str, &str) {
@@ -294,9 +292,7 @@ async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
     }
     assert_eq!((served.gateway.counts().requests, left.load(Ordering::SeqCst)), (1, 0));
     drop(stream);
-    while left.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
+    testkit::wait_until_async("the stream is left", async || left.load(Ordering::SeqCst) > 0).await;
     served.end().await;
 }
 

@@ -212,14 +212,11 @@ fn steps(steps: &[Step]) -> Value {
 
 /// Waits until this returns a value.
 async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
-    let waiting = async {
-        loop {
-            if let Some(found) = so().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let found = tokio::time::timeout(Duration::from_secs(10), waiting).await;
-    found.unwrap_or_else(|_| panic!("{what}: it never came to it"))
+    let mut found = None;
+    testkit::wait_until_async(what, async || {
+        found = so().await;
+        found.is_some()
+    })
+    .await;
+    found.expect("it was waited for")
 }

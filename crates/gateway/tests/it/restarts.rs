@@ -155,6 +155,7 @@ async fn a_session_of_another_key_or_altered_or_expired_is_over() {
     let gateway = gateway.restart_with(short).await;
     assert_eq!(status(&peer).await, 200, "it lasts as long as was said when it began");
     let brief = gateway.served.legacy().await;
+    // Longer than the lifetime, which is by the wall clock.
     tokio::time::sleep(Duration::from_millis(250)).await;
     assert_eq!(status(&brief).await, 200, "while it is used it goes on");
     let gateway = gateway.restart().await;

@@ -328,6 +328,7 @@ async fn a_server_that_dies_while_its_call_waits_leaves_the_outcome_unknown() {
     let peer = Peer::modern(&served.url, None, able());
     let script = steps(&[Step::Message(question.to_string()), Step::Sleep(200), Step::Exit(3)]);
     let asked = peer.call("write", script.clone()).await;
+    // The process ends by itself after 200 ms.
     tokio::time::sleep(Duration::from_millis(400)).await;
     let params = json!({
         "name": "write", "arguments": script, "inputResponses": { "q1": ada() },

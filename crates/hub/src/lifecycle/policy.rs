@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consort_client::{NegotiatedProtocol, UpstreamTransport};
+use consort_client::NegotiatedProtocol;
 
 use crate::limits::{ConnectionLimits, ListLimits};
 use crate::settings::{ConnectTrigger, ServerSettings};
@@ -63,7 +63,7 @@ impl LifecyclePolicy {
     /// Returns the probe interval of an unused server. Probes also keep the single stream of HTTP+SSE open, on which
     /// the answer arrives, where a proxy would close it as idle.
     pub(super) fn probe_interval(&self, protocol: NegotiatedProtocol) -> Option<Duration> {
-        let ping = self.stream_ping.filter(|_| protocol.transport == UpstreamTransport::Sse);
+        let ping = self.stream_ping.filter(|_| protocol.transport.has_single_stream());
         self.probe.into_iter().chain(ping).min()
     }
 

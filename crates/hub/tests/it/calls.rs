@@ -7,7 +7,7 @@ use consort_core::{
     Call, CallError, CallEvent, Caller, ClientContext, Json, RepeatSafety, SESSION, Toolbox,
 };
 use consort_hub::{ArgumentCheck, Hub, ServerSettings};
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
 use crate::{call, events, id, quick, ready, rogue, seen, start, target, write};
@@ -152,19 +152,13 @@ async fn a_call_nobody_waits_for_any_more_is_cancelled_at_the_server() {
         tokio::spawn(
             async move { events(&calling, "a.write", json!({ "steps": [Step::Hang] })).await },
         );
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let has_seen = async |is: &dyn Fn(&Value) -> bool| seen(&hub, "a").await.iter().any(is);
+    let is_call = |message: &Value| message["params"]["name"] == "write";
+    testkit::wait_until_async("the call is at the server", async || has_seen(&is_call).await).await;
     waiting.abort();
     let _ = waiting.await;
-    let cancelled = async {
-        while !seen(&hub, "a")
-            .await
-            .iter()
-            .any(|message| message["method"] == "notifications/cancelled")
-        {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(2), cancelled).await.expect("the server is told");
+    let is_cancelled = |message: &Value| message["method"] == "notifications/cancelled";
+    testkit::wait_until_async("the server is told", async || has_seen(&is_cancelled).await).await;
     hub.drain().await;
 }
 

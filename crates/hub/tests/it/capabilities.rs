@@ -246,16 +246,11 @@ async fn a_connection_that_several_calls_wait_for_is_made_once_though_the_first_
     let ada = Caller::client("ada").with_capabilities(Arc::default());
     let nothing = json!({ "steps": [Step::result(&json!({ "content": [] }))] });
     let connects = async |times: usize| {
-        let waiting = async {
-            loop {
-                let ledger = std::fs::read_to_string(&ledger).unwrap();
-                if ledger.lines().filter(|line| *line == "initialize").count() >= times {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(LONG, waiting).await.unwrap();
+        testkit::wait_until_async("the server is connected", async || {
+            let ledger = std::fs::read_to_string(&ledger).unwrap();
+            ledger.lines().filter(|line| *line == "initialize").count() >= times
+        })
+        .await;
     };
     let first = consort_core::end(hub.call(call(&ada, "a.write", nothing.clone())));
     tokio::select! {
@@ -289,12 +284,10 @@ async fn a_subscription_that_is_dropped_outside_the_runtime_is_unsubscribed() {
     let accepted = events.next().await;
     assert!(matches!(accepted, Some(SubscriptionEvent::Accepted)), "{accepted:?}");
     std::thread::spawn(move || drop(events)).join().unwrap();
-    let told = async {
-        while !http.seen().iter().any(|message| message["method"] == "resources/unsubscribe") {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(LONG, told).await.unwrap();
+    testkit::wait_until_async("the server is told", async || {
+        http.seen().iter().any(|message| message["method"] == "resources/unsubscribe")
+    })
+    .await;
     hub.drain().await;
 }
 
@@ -322,11 +315,9 @@ async fn a_subscription_that_hangs_does_not_hold_up_others() {
         })
     };
     let (mut hanging, mut other) = (subscribe("memo://hangs"), subscribe("memo://note"));
-    let asked = async {
-        while !http.seen().iter().any(|message| message["method"] == "resources/subscribe") {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
+    let asked = testkit::wait_until_async("the server is asked", async || {
+        http.seen().iter().any(|message| message["method"] == "resources/subscribe")
+    });
     tokio::select! {
         event = hanging.next() => panic!("{event:?}"),
         () = asked => {}

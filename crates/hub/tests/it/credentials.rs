@@ -105,14 +105,7 @@ fn last_session(http: &Http) -> String {
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), waiting)
-        .await
-        .unwrap_or_else(|_| panic!("{what}"));
+    testkit::wait_until_async(what, async || is_so()).await;
 }
 
 async fn end(hub: &Hub, call: Call) -> bool {

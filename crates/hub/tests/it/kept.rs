@@ -50,8 +50,12 @@ async fn a_server_that_is_gone_is_still_listed_and_its_calls_say_why_they_fail()
     let first = Hub::start(settings());
     ready(&first, "a").await;
     first.drain().await;
+    let address = http.url().trim_start_matches("http://").split('/').next().unwrap().to_owned();
     drop(http);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    testkit::wait_until_async("the server is gone", async || {
+        tokio::net::TcpStream::connect(&address).await.is_err()
+    })
+    .await;
 
     let second = Hub::start(settings());
     second.settled().await;

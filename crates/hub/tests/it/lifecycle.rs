@@ -369,6 +369,7 @@ async fn an_unused_server_is_asked_whether_it_lives() {
         ServerSettings { probe: Some(Duration::from_millis(200)), ..rogue("a", &Manner::legacy()) };
     let hub = start(vec![probed]);
     ready(&hub, "a").await;
+    // A real process is probed at an interval of real time.
     tokio::time::sleep(Duration::from_millis(900)).await;
     let pings = seen(&hub, "a").await.iter().filter(|message| message["method"] == "ping").count();
     assert!((2..=4).contains(&pings), "{pings}");
@@ -394,7 +395,10 @@ async fn draining_ends_every_call_and_every_process() {
     hub.settled().await;
     let calling = hub.clone();
     let waiting = tokio::spawn(async move { write(&calling, "a", &[Step::Hang]).await });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    testkit::wait_until_async("the call is at the server", async || {
+        seen(&hub, "a").await.iter().any(|message| message["params"]["name"] == "write")
+    })
+    .await;
     let begun = Instant::now();
     hub.drain().await;
     assert!(begun.elapsed() < Duration::from_secs(2));

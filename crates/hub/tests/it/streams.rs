@@ -54,12 +54,7 @@ fn count(http: &Http, method: &str) -> usize {
 }
 
 async fn until(what: &str, so: impl Fn() -> bool) {
-    let waiting = async {
-        while !so() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what}: never"));
+    testkit::wait_until_async(what, async || so()).await;
 }
 
 #[tokio::test]

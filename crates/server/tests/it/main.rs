@@ -59,6 +59,9 @@ fn server() -> McpServer {
     )
 }
 
+/// Time limit for a response.
+const LIMIT: std::time::Duration = std::time::Duration::from_mins(2);
+
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
 const ECHO: &str = r#"{"jsonrpc":"2.0","id":2,"method":"test/echo","params":{"said":"hello"}}"#;
 const ECHOED: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"said":"hello"}}"#;
@@ -90,7 +93,8 @@ async fn posted(address: &str, headers: &str, message: &str) -> String {
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut response = String::new();
-    stream.read_to_string(&mut response).await.unwrap();
+    let reading = tokio::time::timeout(LIMIT, stream.read_to_string(&mut response)).await;
+    assert!(reading.is_ok(), "no end of the response within {LIMIT:?}: {response}");
     response
 }
 

@@ -3,16 +3,21 @@
 use std::collections::BTreeSet;
 
 use consort_core::Json;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::Pin;
 
+/// The transport that is not written into a lock.
+pub(super) const STREAMABLE_HTTP: &str = "http";
+
+/// The transport that is written as `sse = true`.
+pub(super) const SSE: &str = "sse";
+
 /// Launch settings of a server, as in the config: names of variables and headers, never their values.
 ///
 /// A change of them changes the server itself, whatever its definitions say.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerLaunch {
     /// A local program.
     Program {
@@ -33,8 +38,8 @@ pub enum ServerLaunch {
         url: String,
         /// Names of the headers sent to it.
         headers: BTreeSet<String>,
-        /// True if only the HTTP+SSE transport is used.
-        sse: bool,
+        /// Name of the transport in the config.
+        transport: String,
     },
 }
 
@@ -54,9 +59,13 @@ impl ServerLaunch {
                 "inherits": inherits,
                 "directory": directory,
             }),
-            Self::Address { url, headers, sse } => {
-                json!({ "url": url, "headers": headers, "sse": sse })
-            }
+            Self::Address { url, headers, transport } => match transport.as_str() {
+                // These two were stored as a flag before others could be.
+                STREAMABLE_HTTP | SSE => {
+                    json!({ "url": url, "headers": headers, "sse": transport == SSE })
+                }
+                other => json!({ "url": url, "headers": headers, "transport": other }),
+            },
         })
     }
 
@@ -74,6 +83,12 @@ impl ServerLaunch {
         let mut words = arguments.iter().filter(|argument| !argument.starts_with('-'));
         let any_fixed = words.any(|argument| fixed(argument));
         (!any_fixed).then(|| format!("`{program}` runs an unpinned version"))
+    }
+}
+
+impl Serialize for ServerLaunch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(serializer)
     }
 }
 
@@ -102,6 +117,24 @@ mod tests {
         assert_ne!(program("a", &["b", "c"]).pin(), program("a", &["c", "b"]).pin());
         assert_ne!(program("a", &["b c"]).pin(), program("a", &["b", "c"]).pin());
         assert_eq!(program("a", &["b"]).pin(), program("a", &["b"]).pin());
+    }
+
+    #[test]
+    fn another_transport_is_another_launch_and_the_pins_of_the_first_two_stay() {
+        let launch = |transport: &str| ServerLaunch::Address {
+            url: "https://a.example".to_owned(),
+            headers: BTreeSet::new(),
+            transport: transport.to_owned(),
+        };
+        assert_eq!(
+            ["http", "sse", "other"].map(|transport| launch(transport).json().as_str().to_owned()),
+            [
+                r#"{"headers":[],"sse":false,"url":"https://a.example"}"#,
+                r#"{"headers":[],"sse":true,"url":"https://a.example"}"#,
+                r#"{"headers":[],"transport":"other","url":"https://a.example"}"#,
+            ]
+        );
+        assert_ne!(launch("http").pin(), launch("other").pin());
     }
 
     #[test]

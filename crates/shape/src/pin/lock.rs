@@ -294,7 +294,11 @@ mod tests {
     }
 
     fn launch(url: &str) -> ServerLaunch {
-        ServerLaunch::Address { url: url.to_owned(), headers: BTreeSet::new(), sse: false }
+        ServerLaunch::Address {
+            url: url.to_owned(),
+            headers: BTreeSet::new(),
+            transport: "http".to_owned(),
+        }
     }
 
     fn offer(tools: &[Value], instructions: Option<&str>) -> ServerCatalog {

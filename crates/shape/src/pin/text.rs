@@ -9,6 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::canonical::legible;
+use super::launch::{SSE, STREAMABLE_HTTP};
 use super::{LockedServer, Pin, PinLock, PinnedItem, PinnedKind, ServerLaunch};
 
 /// The version that is written and read.
@@ -114,6 +115,7 @@ struct WrittenServer {
     headers: BTreeSet<String>,
     #[serde(default)]
     sse: bool,
+    transport: Option<String>,
     instructions: Option<WrittenItem>,
     #[serde(default)]
     prompts: BTreeMap<String, WrittenItem>,
@@ -208,12 +210,18 @@ fn launch(server: WrittenServer) -> Option<ServerLaunch> {
         || !variables.is_empty()
         || !inherits.is_empty()
         || directory.is_some();
+    let transport = match (server.sse, server.transport) {
+        (true, Some(_)) => return None,
+        (true, None) => Some(SSE.to_owned()),
+        (false, written) => written,
+    };
     match (command, server.url) {
-        (Some(command), None) if server.headers.is_empty() && !server.sse => {
+        (Some(command), None) if server.headers.is_empty() && transport.is_none() => {
             Some(ServerLaunch::Program { command, arguments, variables, inherits, directory })
         }
         (None, Some(url)) if !program => {
-            Some(ServerLaunch::Address { url, headers: server.headers, sse: server.sse })
+            let transport = transport.unwrap_or_else(|| STREAMABLE_HTTP.to_owned());
+            Some(ServerLaunch::Address { url, headers: server.headers, transport })
         }
         _ => None,
     }
@@ -270,10 +278,14 @@ fn write_launch(launch: &ServerLaunch, f: &mut fmt::Formatter<'_>) -> fmt::Resul
             list(f, "inherits", inherits.iter().collect())?;
             directory.iter().try_for_each(|path| writeln!(f, "directory = {}", quote(path)))
         }
-        ServerLaunch::Address { url, headers, sse } => {
+        ServerLaunch::Address { url, headers, transport } => {
             writeln!(f, "url = {}", quote(url))?;
             list(f, "headers", headers.iter().collect())?;
-            if *sse { writeln!(f, "sse = true") } else { Ok(()) }
+            match transport.as_str() {
+                STREAMABLE_HTTP => Ok(()),
+                SSE => writeln!(f, "sse = true"),
+                other => writeln!(f, "transport = {}", quote(other)),
+            }
         }
     }
 }
@@ -356,7 +368,7 @@ mod tests {
             launch: ServerLaunch::Address {
                 url: "https://web.example/mcp".to_owned(),
                 headers: ["Authorization".to_owned()].into(),
-                sse: true,
+                transport: "sse".to_owned(),
             },
             items: BTreeMap::new(),
         };
@@ -458,7 +470,7 @@ mod tests {
           it was edited by hand: restore it, or delete it and run `consort lock`
         line 17: the definition of `a b` is not JSON: invalid number at byte 20
           restore it from version control, or delete it and run `consort lock`
-        line 8: unknown field `commands`, expected one of `launch`, `command`, `arguments`, `variables`, `inherits`, `directory`, `url`, `headers`, `sse`, `instructions`, `prompts`, `tools`
+        line 8: unknown field `commands`, expected one of `launch`, `command`, `arguments`, `variables`, `inherits`, `directory`, `url`, `headers`, `sse`, `transport`, `instructions`, `prompts`, `tools`
           restore it from version control, or delete it and run `consort lock`
         "##);
     }
@@ -478,8 +490,10 @@ mod tests {
                     variables,
                     directory: None,
                 });
-        let address = (text, prop::collection::btree_set(text, 0..3), any::<bool>())
-            .prop_map(|(url, headers, sse)| ServerLaunch::Address { url, headers, sse });
+        let transport = prop_oneof![Just("http".to_owned()), Just("sse".to_owned()), text];
+        let address = (text, prop::collection::btree_set(text, 0..3), transport).prop_map(
+            |(url, headers, transport)| ServerLaunch::Address { url, headers, transport },
+        );
         let locked = (prop_oneof![program, address], items, proptest::option::of(text)).prop_map(
             |(launch, mut items, instructions)| {
                 let item = instructions.map(|text| PinnedItem::new(Json::string(&text)));

@@ -40,6 +40,7 @@ fn calls_in_a_cramped_place() {
     let began = Instant::now();
     for _ in 0..2000 {
         ledger.begin(intent("served all the same")).end(OutcomeClass::Ok, 0);
+        // Calls come over time, not all at once.
         std::thread::sleep(Duration::from_micros(200));
     }
     assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the disk");
@@ -111,7 +112,7 @@ fn calls_on_a_disk_that_confirms_nothing() {
             println!("\nmade {number}");
         }
         entry.end(OutcomeClass::Ok, 0);
-        // Else it is written together with the next intent.
+        // Real time: else it is written together with the next intent.
         std::thread::sleep(Duration::from_millis(20));
     }
     ledger.close();
@@ -152,6 +153,7 @@ fn a_ledger_that_could_not_be_written_says_how_many_are_missing() {
     let until = Instant::now() + Duration::from_secs(10);
     while !ledger.stats().failing && Instant::now() < until {
         ledger.begin(intent("x")).end(OutcomeClass::Ok, 0);
+        // Calls come over time, until the writer gives up.
         std::thread::sleep(Duration::from_millis(5));
     }
     let stats = ledger.stats();

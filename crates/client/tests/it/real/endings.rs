@@ -1,7 +1,5 @@
 //! Cancellation, closing, and servers that disappear.
 
-use std::time::Duration;
-
 use consort_client::{
     CallEffect, CancelHandle, ClientCallError, ClientSettings, CloseReason, ConnectionNotice,
     PendingCallEvent, ServerCommand, ServerLocation,
@@ -78,12 +76,7 @@ async fn closing_ends_what_the_server_started_too() {
     let client =
         connect(&ServerLocation::Command(leftovers.mark(command)), ClientSettings::default()).await;
     // The server may answer before what it started has become a program of its own.
-    let both = async {
-        while leftovers.running().len() != 2 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    soon(both).await;
+    testkit::wait_until_async("both run", async || leftovers.running().len() == 2).await;
     client.close().await;
     leftovers.assert_none();
 }

@@ -17,13 +17,10 @@ const SILENCE: u32 = 2;
 
 /// Waits until a tool with this prefix is listed.
 async fn listed(client: &Client, prefix: &str) {
-    let seen = async {
-        while !names(client, PrimitiveKind::Tools).await.iter().any(|name| name.starts_with(prefix))
-        {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, seen).await.unwrap_or_else(|_| panic!("no {prefix} is listed"));
+    testkit::wait_until_async(&format!("{prefix} is listed"), async || {
+        names(client, PrimitiveKind::Tools).await.iter().any(|name| name.starts_with(prefix))
+    })
+    .await;
 }
 
 /// Returns the notices up to this many changes.

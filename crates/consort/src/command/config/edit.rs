@@ -14,7 +14,6 @@ use consort_core::escape::escape_line;
 use consort_core::{ServerId, Severity};
 use serde_json::{Map, Value, json};
 
-use super::place;
 use crate::cli::{AddServerArguments, GlobalArguments};
 use crate::command_hub::tell;
 use crate::exit::{CommandError, ExitStatus};
@@ -60,7 +59,11 @@ pub(super) fn add(
         return Ok(ExitStatus::Ok);
     }
     for server in &new.servers {
-        line(escape_line(&format!("added `{}`: {}", server.name, place(server))));
+        line(escape_line(&format!(
+            "added `{}`: {}",
+            server.name,
+            server.transport.command_or_url()
+        )));
     }
     tell_where(&file, &rewritten);
     Ok(ExitStatus::Ok)

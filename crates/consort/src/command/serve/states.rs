@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use consort_audit::MessageTransport;
 use consort_audit::{ServerLookup, ServerStatus, ServerStatuses};
-use consort_client::UpstreamTransport;
 use consort_core::ServerId;
 use consort_hub::{Hub, ManagedState, ManagedStatus};
 
@@ -60,9 +59,9 @@ fn reached(hub: &Hub, status: ManagedStatus) -> ServerStatus {
     ServerStatus {
         restarts: status.restarts,
         revision: status.protocol.as_ref().map(|found| found.revision.as_str()),
-        via: status.protocol.as_ref().map(|found| match found.transport {
-            UpstreamTransport::Stdio => MessageTransport::Pipe,
-            UpstreamTransport::Http | UpstreamTransport::Sse => MessageTransport::Http,
+        via: status.protocol.as_ref().map(|found| {
+            let (network, protocol) = found.transport.network();
+            MessageTransport { network, protocol }
         }),
         address,
         ..ServerStatus::new(status.server, status.state.as_str())

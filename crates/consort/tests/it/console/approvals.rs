@@ -24,6 +24,7 @@ fn serving(home: &Home) -> Serving {
 /// Looks at the console until it is dropped.
 fn look(serving: &Serving) -> TcpStream {
     let mut stream = TcpStream::connect(&serving.address).unwrap();
+    stream.set_read_timeout(Some(testkit::WAIT_LIMIT)).unwrap();
     let token = serving.token.as_ref().unwrap();
     let request = format!(
         "GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -45,15 +46,13 @@ fn look(serving: &Serving) -> TcpStream {
 
 /// Waits until something is on the desk, while others go on.
 async fn question(serving: &Serving) -> Value {
-    let asked = async {
-        loop {
-            if let Some(asked) = serving.told("/pending-requests").get(0) {
-                return asked.clone();
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, asked).await.expect("a question")
+    let mut asked = None;
+    testkit::wait_until_async("a question", async || {
+        asked = serving.told("/pending-requests").get(0).cloned();
+        asked.is_some()
+    })
+    .await;
+    asked.expect("it was waited for")
 }
 
 /// Waits until nothing is on the desk.

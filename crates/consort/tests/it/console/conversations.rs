@@ -4,6 +4,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::clients::Fixture;
 
+use super::stream::Stream;
 use super::{events, soon};
 use crate::Home;
 use crate::serve::Serving;
@@ -293,12 +294,9 @@ fn words_stream_and_every_step_is_told() {
     let serving = serving(&home, &asking());
     let id = begin(&serving, "adder", "How much?");
     let question = question(&serving, &id);
-    let heard = std::thread::scope(|scope| {
-        let heard = scope.spawn(|| followed(&serving, &id));
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        assert_eq!(answer(&serving, &question, &json!({ "decision": "once" })).0, 204);
-        heard.join().unwrap()
-    });
+    let following = Stream::get(&serving, &format!("/api/conversations/{id}/events"));
+    assert_eq!(answer(&serving, &question, &json!({ "decision": "once" })).0, 204);
+    let heard = following.all();
     // Words are told as a whole to who comes later.
     let mut expected = vec!["started", "turn", "message", "call", "request", "result", "turn"];
     expected.extend(["delta", "delta", "delta", "message", "end"]);
@@ -446,12 +444,9 @@ fn a_gateway_that_ends_leaves_what_can_be_gone_on_with() {
     let waits = begin(&first, "adder", "How much?");
     question(&first, &waits);
     let begun = std::time::Instant::now();
-    let followed = std::thread::scope(|scope| {
-        let followed = scope.spawn(|| followed(&first, &slow));
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        first.signal(Signal::TERM);
-        followed.join().unwrap()
-    });
+    let following = Stream::get(&first, &format!("/api/conversations/{slow}/events"));
+    first.signal(Signal::TERM);
+    let followed = following.all();
     assert_eq!(followed.last().unwrap().1["status"], "cancelled");
     assert_eq!(first.end().0, 0);
     assert!(begun.elapsed() < super::PATIENCE, "{:?}", begun.elapsed());

@@ -104,11 +104,9 @@ async fn a_token_is_good_as_long_as_the_config_names_it() {
     let ada = Peer::modern(&stage.url("/mcp"), Some(secret), json!({}));
     for (config, status) in [(&with, 200), (&server, 401)] {
         stage.configure(config);
-        let answered = async {
-            while ada.begin("tools/list", json!({})).await.head.status != status {
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, answered).await.unwrap();
+        testkit::wait_until_async(&format!("status {status}"), async || {
+            ada.begin("tools/list", json!({})).await.head.status == status
+        })
+        .await;
     }
 }

@@ -1,7 +1,7 @@
 //! Every way in leads through the one decision: nothing that anybody asks reaches a server that is denied.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::io::Write;
+use std::process::{Child, ChildStdin, Stdio};
 
 use serde_json::{Value, json};
 use testkit::raw::{Exchange, Peer, message};
@@ -77,7 +77,7 @@ enum Door {
     Modern(Peer),
     Legacy(Peer),
     Sse { stream: Box<Exchange>, peer: Peer },
-    Stdio { child: Child, input: ChildStdin, lines: Lines<BufReader<ChildStdout>> },
+    Stdio { child: Child, input: ChildStdin, lines: testkit::OutputLines },
 }
 
 fn hello() -> Value {
@@ -111,7 +111,7 @@ impl Door {
             .spawn()
             .unwrap();
         let input = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let lines = testkit::OutputLines::new(child.stdout.take().unwrap());
         let mut door = Self::Stdio { child, input, lines };
         door.ask("initialize", &hello()).await;
         door
@@ -137,7 +137,7 @@ impl Door {
             Self::Stdio { input, lines, .. } => {
                 writeln!(input, "{}", message(1, method, params)).unwrap();
                 loop {
-                    let line = lines.next().unwrap().unwrap();
+                    let line = lines.next().unwrap();
                     let answer: Value = serde_json::from_str(&line).unwrap();
                     if answer["id"] == 1 {
                         return answer;

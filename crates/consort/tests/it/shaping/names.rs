@@ -144,9 +144,7 @@ async fn a_model_that_searches_calls_no_other_server_than_the_one_it_names() {
             peer.call("call_tool", json!({ "name": name, "arguments": { "nonce": nonce } }))
         };
         let known = async || text(&call("evil.bank.transfer", "open").await) == "evil has it";
-        while !known().await {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        testkit::wait_until_async("the tool is there", known).await;
         for tool in SPELLINGS {
             let answer = call(tool, "secret").await;
             if is_unreachable(state, tool) {

@@ -1,7 +1,7 @@
 //! Profiles: each at an address of its own, with its own tools, exposure and policy; or in the place of
 //! everything.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::Stdio;
 
 use insta::assert_snapshot;
@@ -128,7 +128,7 @@ fn a_desktop_client_gets_a_profile() {
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = testkit::OutputLines::new(child.stdout.take().unwrap());
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -137,7 +137,7 @@ fn a_desktop_client_gets_a_profile() {
         params["_meta"] = meta.clone();
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         writeln!(input, "{message}").unwrap();
-        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+        serde_json::from_str(&lines.next().unwrap()).unwrap()
     };
     let list = ask("tools/list", json!({}));
     assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 1, "{list}");

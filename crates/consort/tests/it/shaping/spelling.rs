@@ -180,9 +180,10 @@ async fn a_model_that_searches_gets_no_further_by_another_case() {
         answer.to_string()
     };
     let honest = json!({ "name": "go.read", "arguments": { "path": "/tmp/a" } });
-    while !call(honest.clone()).await.contains("read path=/tmp/a") {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    testkit::wait_until_async("the tool is there", async || {
+        call(honest.clone()).await.contains("read path=/tmp/a")
+    })
+    .await;
     let said = call(json!({ "name": "go.read", "arguments": {}, "~ame": "go.delete_all" })).await;
     assert!(!said.contains("delete_all path"), "{said}");
     let arguments = json!({ "path": "/tmp/a", "~ath": "/etc/x" });
