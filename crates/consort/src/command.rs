@@ -15,6 +15,7 @@ pub(crate) mod ledger;
 mod lists;
 mod lock;
 mod login;
+mod logs;
 mod man;
 mod names;
 mod prompts;
@@ -55,6 +56,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Ask(ask) => ask::run(&common, ask).await,
         CliCommand::Chat(chat) => chat::run(&common, chat).await,
         CliCommand::Run(run) => run::run(&common, run).await,
+        CliCommand::Logs(options) => logs::run(&common, options).await,
         CliCommand::Login(login) => login::login(&common, &login).await,
         CliCommand::Logout { server } => login::logout(&common, &server),
         CliCommand::Servers => {

@@ -104,6 +104,13 @@ Examples:
   consort watch
   consort watch --json";
 
+pub(super) const LOGS: &str = "\
+Examples:
+  consort logs                        # logs of all servers: size, time of the last line
+  consort logs github --since 1h
+  consort logs github --follow --lines 20
+  consort logs github --json | jq -r 'select(.source == \"stderr\").text'";
+
 pub(super) const LOGIN: &str = "\
 Examples:
   consort login github

@@ -118,6 +118,7 @@ const OTHERS: &[(&str, &[&str])] = &[
         "the interval at which something is looked at, gathered or reported",
         &[
             "consort/src/command/ledger.rs LOOK",
+            "consort/src/command/logs.rs LOOK",
             "consort/src/command/serve/memory.rs QUIET",
             "admin/src/call_statistics.rs CACHE_TIME",
             "admin/src/events.rs COUNT",
