@@ -23,7 +23,7 @@ pub(crate) use config::{
 };
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
-pub(crate) use operate::LogsArguments;
+pub(crate) use operate::{BugReportArguments, LogsArguments, ServiceCommand};
 pub(crate) use serve::ServeArguments;
 
 /// Connect to many MCP servers and expose them as one.
@@ -215,6 +215,12 @@ pub(crate) enum CliCommand {
     Ledger(LedgerArguments),
     /// List, show, copy or delete conversations with models
     Conversations(ConversationsArguments),
+    /// Run the gateway as a systemd user service
+    #[command(subcommand)]
+    Service(ServiceCommand),
+    /// Write a file for a bug report: version, config without secrets, state of servers, logs
+    #[command(after_help = examples::BUG_REPORT)]
+    BugReport(BugReportArguments),
     /// Run the bundled demo, without a config
     #[command(after_help = examples::DEMO)]
     Demo,

@@ -1,6 +1,7 @@
 //! The commands.
 
 mod ask;
+mod bug_report;
 mod call;
 mod chat;
 mod check;
@@ -25,6 +26,7 @@ mod run;
 mod search;
 mod serve;
 mod servers;
+mod service;
 mod tokens;
 mod trust;
 mod watch;
@@ -51,6 +53,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
             clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
             Ok(ExitStatus::Ok)
         }
+        CliCommand::BugReport(options) => bug_report::run(&common, options).await,
         CliCommand::Demo => demo::run(&common).await,
         CliCommand::Call(call) => call::run(&common, call).await,
         CliCommand::Ask(ask) => ask::run(&common, ask).await,
@@ -63,6 +66,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
             with_hub(&common, async |running| servers::run(running, &common).await).await
         }
         CliCommand::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
+        CliCommand::Service(command) => service::run(&common, command).await,
         CliCommand::Reload(options) => reload::run(&common, &options).await,
         CliCommand::Watch => {
             with_hub(&common, async |running| watch::run(running, &common).await).await

@@ -224,7 +224,9 @@ impl CommandHub {
             self.connect_servers(None, CatalogFreshness::Fresh).await;
         }
         let waiting = connection_bar(catalog.named_server(text).iter().len());
-        let found = consort_core::resolve(&*self.toolbox, &caller(), kind, text).await;
+        let caller = caller();
+        let resolving = consort_core::resolve(&*self.toolbox, &caller, kind, text);
+        let found = SlowStarts::new(&self.hub).report_during(resolving, &waiting).await;
         waiting.finish_and_clear();
         found
     }

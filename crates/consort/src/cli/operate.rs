@@ -1,8 +1,10 @@
 //! Commands for the operator.
 
-use clap::Args;
+use std::path::PathBuf;
 
-use super::ledger;
+use clap::{Args, Subcommand};
+
+use super::{examples, ledger};
 
 /// Options of `consort logs`.
 #[derive(Args, Debug)]
@@ -19,4 +21,39 @@ pub(crate) struct LogsArguments {
     /// `2026-11-16[T12:00:00Z]`
     #[arg(long, value_name = "TIME", value_parser = ledger::time, requires = "server")]
     pub(crate) since: Option<i64>,
+}
+
+/// Options of `consort bug-report`.
+#[derive(Args, Debug)]
+pub(crate) struct BugReportArguments {
+    /// File to write [default: consort-bug-report.md in the current folder]; `-` for standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Log lines of each server to include
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) log_lines: usize,
+    /// Do not connect to the servers
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServiceCommand {
+    /// Install and start a systemd user service that runs `consort serve` with the current config
+    #[command(after_help = examples::SERVICE_INSTALL)]
+    Install {
+        /// Print the unit and the commands, without changing anything
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Stop and remove the service
+    #[command(after_help = examples::SERVICE_REMOVE)]
+    Remove {
+        /// Print the commands, without changing anything
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Show the unit and the state of the service
+    #[command(after_help = examples::SERVICE_STATUS)]
+    Status,
 }

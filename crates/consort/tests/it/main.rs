@@ -5,6 +5,7 @@
 mod asks;
 mod bad_servers;
 mod book;
+mod bug_report;
 mod calls;
 mod canaries;
 mod chats;
@@ -41,6 +42,7 @@ mod reload;
 mod reverse_proxy;
 mod scenarios;
 mod serve;
+mod service;
 mod shaping;
 mod sleep;
 mod spending;

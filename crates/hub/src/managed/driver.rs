@@ -168,6 +168,7 @@ impl ServerDriver {
                 tracing::info!(server = %managed.id, reason, ?pause, "server is down");
             }
             LifecycleAction::RecordSlowStart(hint) => {
+                managed.log_event(&hint);
                 tracing::info!(server = %managed.id, hint, "server is slow to start");
             }
             LifecycleAction::PublishStatus => {
