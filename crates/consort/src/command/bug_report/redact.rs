@@ -36,10 +36,10 @@ const HIDDEN_KEYS: [&str; 16] = [
 const SHOWN_TABLES: [&str; 1] = ["options"];
 
 /// Length from which a value is a secret: a shorter one would be found in half of all words.
-const SHORTEST_VALUE: usize = 6;
+const PLAIN_LENGTH: usize = 6;
 
 /// The same for a value whose name is that of a secret.
-const SHORTEST_SECRET: usize = 4;
+const SECRET_LENGTH: usize = 4;
 
 /// Replaces secrets by `***`.
 pub(super) struct SecretRedactor {
@@ -165,7 +165,7 @@ fn is_secret_flag(flag: &str) -> bool {
 
 /// Adds a value and its parts: lines, the credential after `Bearer`, and the part after `name=`.
 fn add(values: &mut BTreeSet<String>, name: &str, value: &str) {
-    let least = if is_secret_name(name) { SHORTEST_SECRET } else { SHORTEST_VALUE };
+    let least = if is_secret_name(name) { SECRET_LENGTH } else { PLAIN_LENGTH };
     for line in value.lines().map(str::trim) {
         let credential = line.split_once(' ').map(|(_, rest)| rest.trim());
         let parts = [Some(line), credential].into_iter().flatten();
