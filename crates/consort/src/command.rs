@@ -49,10 +49,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
             Ok(ExitStatus::Ok)
         }
         CliCommand::Man { folder } => man::run(&folder),
-        CliCommand::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
-            Ok(ExitStatus::Ok)
-        }
+        CliCommand::Completions { shell } => Ok(print_completions(shell)),
         CliCommand::BugReport(options) => bug_report::run(&common, options).await,
         CliCommand::Demo => demo::run(&common).await,
         CliCommand::Call(call) => call::run(&common, call).await,
@@ -141,6 +138,11 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Ledger(ledger) => ledger::run(&common, ledger).await,
         CliCommand::Conversations(options) => conversations::run(&common, options).await,
     }
+}
+
+fn print_completions(shell: clap_complete::Shell) -> ExitStatus {
+    clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
+    ExitStatus::Ok
 }
 
 /// Starts a hub for a job and shuts it down afterwards, also if the job is interrupted.

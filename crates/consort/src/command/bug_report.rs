@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use consort_client::SilentHandler;
+use consort_client::platform::is_macos;
 use consort_config::{Config, LIMIT_SECTIONS, log_folder};
 use consort_core::Problem;
 use consort_core::escape::{escape_line, escape_text};
@@ -19,7 +20,7 @@ use crate::command_hub::{CommandHub, not_ready, read_untrusted};
 use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
 use crate::output::{file, json, line};
-use redact::SecretRedactor;
+use redact::{SecretRedactor, without_home};
 
 /// The file that is written by default.
 const FILE: &str = "consort-bug-report.md";
@@ -53,7 +54,7 @@ pub(super) async fn run(
     section(&mut report, "Servers", &redactor.text(&state));
     section(&mut report, "Running gateways", &redactor.text(&running(&gateways)));
     section(&mut report, "Logs of servers", &redactor.text(&logs(options.log_lines)));
-    let report = redactor.without_home(&report);
+    let report = without_home(&report);
     deliver(common, options.output, &report)
 }
 
@@ -96,7 +97,7 @@ fn version() -> String {
     format!(
         "consort {} ({build} build)\nplatform {} {}\nsystem   {}\nkernel   {}\n",
         env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
+        if is_macos() { "macOS" } else { "Unix" },
         std::env::consts::ARCH,
         name.unwrap_or("unknown").trim_matches('"'),
         read("/proc/sys/kernel/osrelease").trim(),

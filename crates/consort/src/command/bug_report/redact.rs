@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use consort_config::{
-    AuthConfig, Config, HttpConfig, InputVariable, ServerConfig, SystemValues, TransportConfig,
-    ValueSource, state_folder,
+    AuthConfig, Config, HttpConfig, InputVariable, ServerConfig, SystemValues, TemplateString,
+    TransportConfig, ValueSource, state_folder,
 };
 use consort_core::secret::{HIDDEN, hide_if_secret, is_secret_name};
 use serde_json::Value;
@@ -98,15 +98,6 @@ impl SecretRedactor {
         value
     }
 
-    /// Returns a text with the home folder as `~`.
-    pub(super) fn without_home(&self, text: &str) -> String {
-        let home = std::env::home_dir().map(|home| home.display().to_string());
-        match home.filter(|home| home.len() > 1) {
-            Some(home) => text.replace(home.trim_end_matches('/'), "~"),
-            None => text.to_owned(),
-        }
-    }
-
     fn hide(&self, key: &str, value: &mut Value, hidden: bool) {
         let hidden = hidden || is_hidden_key(key, value);
         match value {
@@ -119,6 +110,15 @@ impl SecretRedactor {
             Value::Number(_) if hidden => *value = HIDDEN.into(),
             _ => {}
         }
+    }
+}
+
+/// Returns a text with the home folder as `~`.
+pub(super) fn without_home(text: &str) -> String {
+    let home = std::env::home_dir().map(|home| home.display().to_string());
+    match home.filter(|home| home.len() > 1) {
+        Some(home) => text.replace(home.trim_end_matches('/'), "~"),
+        None => text.to_owned(),
     }
 }
 
@@ -196,13 +196,15 @@ fn add_server(values: &mut BTreeSet<String>, server: &ServerConfig) {
                 add_template(values, name, &value.to_plain_string());
             }
             let arguments: Vec<String> =
-                program.arguments.iter().map(|text| text.to_plain_string()).collect();
+                program.arguments.iter().map(TemplateString::to_plain_string).collect();
             for (at, argument) in arguments.iter().enumerate() {
                 if at > 0 && is_secret_flag(&arguments[at - 1]) {
                     add_template(values, "secret", argument);
                 }
                 let named = argument.split_once('=').filter(|(name, _)| is_secret_name(name));
-                named.into_iter().for_each(|(name, value)| add(values, name, value));
+                if let Some((name, value)) = named {
+                    add(values, name, value);
+                }
                 add_url(values, argument);
             }
         }
@@ -226,7 +228,7 @@ fn add_server(values: &mut BTreeSet<String>, server: &ServerConfig) {
 
 fn add_address(values: &mut BTreeSet<String>, address: &HttpConfig) {
     add_url(values, &address.url.to_plain_string());
-    for (_, value) in &address.headers {
+    for value in address.headers.values() {
         add_template(values, "secret", &value.to_plain_string());
     }
     if let Some(AuthConfig::Bearer(text) | AuthConfig::ApiKey { key: text, .. }) = &address.auth {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -57,19 +58,19 @@ impl ServiceUnit {
     /// The text of the unit: the packaged one, with another program, folder and environment.
     pub(super) fn text(&self) -> String {
         let words = self.arguments.iter().map(|word| quote(&word.replace('$', "$$")));
-        let words: String = words.map(|word| format!(" {word}")).collect();
+        let words = words.collect::<Vec<_>>().join(" ");
         let mut text = format!("{MARK}\n");
         // The comment at the top is about the packaged unit.
         for line in PACKAGED.lines().skip_while(|line| line.starts_with('#')) {
             if line.starts_with("ExecStart=") {
-                text += &format!("ExecStart={}{words}\n", quote(&self.program));
+                let _ = writeln!(text, "ExecStart={} {words}", quote(&self.program));
             } else if line.starts_with("WorkingDirectory=") {
-                text += &format!("WorkingDirectory={}\n", self.folder.replace('%', "%%"));
+                let _ = writeln!(text, "WorkingDirectory={}", self.folder.replace('%', "%%"));
                 for (name, value) in &self.variables {
-                    text += &format!("Environment={}\n", quote(&format!("{name}={value}")));
+                    let _ = writeln!(text, "Environment={}", quote(&format!("{name}={value}")));
                 }
             } else {
-                text += &format!("{line}\n");
+                let _ = writeln!(text, "{line}");
             }
         }
         text
