@@ -16,6 +16,7 @@ use crate::limits::{Limits, Times};
 use crate::mailbox::MailboxItem;
 use crate::notices::ConnectionNotice;
 use crate::partial_envelope::answered_ids;
+use crate::server_log::ServerLogSink;
 use crate::transport::ChannelReceiver;
 
 /// The member of `_meta` that identifies the subscription of a notification.
@@ -24,6 +25,10 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 impl ChannelReceiver for SharedConnection {
     fn label(&self) -> &str {
         &self.settings.label
+    }
+
+    fn log(&self) -> Option<&Arc<dyn ServerLogSink>> {
+        self.settings.log.as_ref()
     }
 
     fn limits(&self) -> &Limits {

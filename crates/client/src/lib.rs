@@ -33,6 +33,7 @@ mod partial_envelope;
 pub mod platform;
 mod questions;
 mod request;
+mod server_log;
 mod session;
 mod session_refusal;
 mod settings;
@@ -61,6 +62,7 @@ pub use list::{LeftOut, ListError, ServerList, ServerListItem};
 pub use listen::{ChangeSubscription, SubscriptionFilter};
 pub use notices::{ConnectionNotice, NoticeReceiver};
 pub use request::{CancelHandle, OutgoingRequest};
+pub use server_log::ServerLogSink;
 pub use settings::{ClientSettings, EraPreference, ServerLocation, ToolTimes};
 pub use transport::{
     UpstreamTransport,

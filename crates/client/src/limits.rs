@@ -83,6 +83,8 @@ limits! {
         stderr_lines: u32 = 100;
         /// Bytes of a line of a server's standard error that is logged as one.
         stderr_line_bytes: usize = 4096;
+        /// Lines of a server's standard error that are written to its log file in a second.
+        log_lines: u32 = 1000;
     }
 }
 
@@ -140,6 +142,6 @@ mod tests {
             Times::table()[0],
             ("idle", "60s".to_owned(), "Idle timeout of a call; progress resets it.")
         );
-        assert_eq!(Limits::table().len(), 23);
+        assert_eq!(Limits::table().len(), 24);
     }
 }

@@ -11,6 +11,7 @@ use crate::description::NegotiatedProtocol;
 use crate::dialect::ClientInfo;
 use crate::handler::{ClientHandler, SilentHandler};
 use crate::limits::{Limits, Times};
+use crate::server_log::ServerLogSink;
 use crate::transport::credentials::Credentials;
 use crate::transport::process::ServerCommand;
 use crate::transport::url::ServerUrl;
@@ -105,6 +106,8 @@ pub struct ClientSettings {
     pub client: ClientInfo,
     /// Memory budget for large messages, shared between connections.
     pub budget: MemoryBudget,
+    /// The operator's log of the server, if there is one.
+    pub log: Option<Arc<dyn ServerLogSink>>,
 }
 
 impl Default for ClientSettings {
@@ -119,6 +122,7 @@ impl Default for ClientSettings {
             host: Arc::new(SilentHandler),
             client: ClientInfo::default(),
             budget: MemoryBudget::default(),
+            log: None,
         }
     }
 }

@@ -31,6 +31,7 @@ mod watchdog;
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
 use crate::limits::{Limits, Times};
+use crate::server_log::ServerLogSink;
 use http::HttpTransport;
 use sse::SseTransport;
 use stdio::StdioTransport;
@@ -154,6 +155,9 @@ impl Transport {
 pub(crate) trait ChannelReceiver: Send + Sync {
     /// The name of the server in log lines.
     fn label(&self) -> &str;
+
+    /// The operator's log of the server.
+    fn log(&self) -> Option<&Arc<dyn ServerLogSink>>;
 
     /// The size limits of the connection.
     fn limits(&self) -> &Limits;

@@ -71,6 +71,11 @@ pub fn state_folder() -> Option<PathBuf> {
     Some(state.or_else(|| Some(home?.join(".local/state")))?.join("consort"))
 }
 
+/// Folder of servers' log files.
+pub fn log_folder() -> Option<PathBuf> {
+    Some(state_folder()?.join("logs"))
+}
+
 /// Folder of the user's data.
 pub fn data_folder() -> Option<PathBuf> {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);

@@ -74,7 +74,7 @@ pub use edit::{EditError, EditedConfig, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
 pub use export::{ExportClient, ExportError, ExportMode, export, snippet};
 pub use folders::{
-    UserFolders, canonical_location, catalog_folder, conversations_folder, data_folder,
+    UserFolders, canonical_location, catalog_folder, conversations_folder, data_folder, log_folder,
     state_folder,
 };
 pub use format::ConfigFormat;

@@ -7,6 +7,7 @@ pub(crate) mod duration;
 mod examples;
 mod ledger;
 mod log_level;
+mod operate;
 mod serve;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub(crate) use config::{
 };
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
+pub(crate) use operate::{BugReportArguments, LogsArguments, ServiceCommand};
 pub(crate) use serve::ServeArguments;
 
 /// Connect to many MCP servers and expose them as one.
@@ -58,6 +60,9 @@ pub(crate) struct GlobalArguments {
     /// Refuse to start without a `consort.lock`, or with servers it does not contain
     #[arg(long, global = true)]
     pub(crate) locked: bool,
+    /// Print long output without a pager (or set `CONSORT_PAGER` to nothing)
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     /// True to ignore every config: for `demo`.
     #[arg(skip)]
     pub(crate) bundled: bool,
@@ -176,6 +181,9 @@ pub(crate) enum CliCommand {
     /// Watch the state of every server live
     #[command(after_help = examples::WATCH)]
     Watch,
+    /// Show the log of a server: its standard error, starts, ends and failed connections
+    #[command(after_help = examples::LOGS)]
+    Logs(LogsArguments),
     /// Log in to a server with OAuth in a browser; tokens are stored and refreshed
     #[command(after_help = examples::LOGIN)]
     Login(LoginArguments),
@@ -207,6 +215,12 @@ pub(crate) enum CliCommand {
     Ledger(LedgerArguments),
     /// List, show, copy or delete conversations with models
     Conversations(ConversationsArguments),
+    /// Run the gateway as a systemd user service
+    #[command(subcommand)]
+    Service(ServiceCommand),
+    /// Write a file for a bug report: version, config without secrets, state of servers, logs
+    #[command(after_help = examples::BUG_REPORT)]
+    BugReport(BugReportArguments),
     /// Run the bundled demo, without a config
     #[command(after_help = examples::DEMO)]
     Demo,

@@ -1,6 +1,7 @@
 //! The commands.
 
 mod ask;
+mod bug_report;
 mod call;
 mod chat;
 mod check;
@@ -15,6 +16,7 @@ pub(crate) mod ledger;
 mod lists;
 mod lock;
 mod login;
+mod logs;
 mod man;
 mod names;
 mod prompts;
@@ -24,6 +26,7 @@ mod run;
 mod search;
 mod serve;
 mod servers;
+mod service;
 mod tokens;
 mod trust;
 mod watch;
@@ -46,21 +49,21 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
             Ok(ExitStatus::Ok)
         }
         CliCommand::Man { folder } => man::run(&folder),
-        CliCommand::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
-            Ok(ExitStatus::Ok)
-        }
+        CliCommand::Completions { shell } => Ok(print_completions(shell)),
+        CliCommand::BugReport(options) => bug_report::run(&common, options).await,
         CliCommand::Demo => demo::run(&common).await,
         CliCommand::Call(call) => call::run(&common, call).await,
         CliCommand::Ask(ask) => ask::run(&common, ask).await,
         CliCommand::Chat(chat) => chat::run(&common, chat).await,
         CliCommand::Run(run) => run::run(&common, run).await,
+        CliCommand::Logs(options) => logs::run(&common, options).await,
         CliCommand::Login(login) => login::login(&common, &login).await,
         CliCommand::Logout { server } => login::logout(&common, &server),
         CliCommand::Servers => {
             with_hub(&common, async |running| servers::run(running, &common).await).await
         }
         CliCommand::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
+        CliCommand::Service(command) => service::run(&common, command).await,
         CliCommand::Reload(options) => reload::run(&common, &options).await,
         CliCommand::Watch => {
             with_hub(&common, async |running| watch::run(running, &common).await).await
@@ -135,6 +138,11 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Ledger(ledger) => ledger::run(&common, ledger).await,
         CliCommand::Conversations(options) => conversations::run(&common, options).await,
     }
+}
+
+fn print_completions(shell: clap_complete::Shell) -> ExitStatus {
+    clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
+    ExitStatus::Ok
 }
 
 /// Starts a hub for a job and shuts it down afterwards, also if the job is interrupted.

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
 use consort_client::ClientHandler;
-use consort_config::{Config, InputKind, InputVariable};
+use consort_config::{Config, InputKind, InputVariable, log_folder};
 use consort_core::escape::{escape_line, escape_text};
 use consort_core::{CallError, Catalog, CatalogEntry, PrimitiveKind, Problem, ServerId, Toolbox};
-use consort_hub::{ConnectTrigger, Hub, HubSettings, ManagedState, ManagedStatus, builtin};
+use consort_hub::{
+    ConnectTrigger, Hub, HubSettings, ManagedState, ManagedStatus, ServerLogLimits,
+    ServerLogSettings, builtin,
+};
 use consort_shape::Exposure;
 use tokio::task::JoinSet;
 
@@ -221,7 +224,9 @@ impl CommandHub {
             self.connect_servers(None, CatalogFreshness::Fresh).await;
         }
         let waiting = connection_bar(catalog.named_server(text).iter().len());
-        let found = consort_core::resolve(&*self.toolbox, &caller(), kind, text).await;
+        let caller = caller();
+        let resolving = consort_core::resolve(&*self.toolbox, &caller, kind, text);
+        let found = SlowStarts::new(&self.hub).report_during(resolving, &waiting).await;
         waiting.finish_and_clear();
         found
     }
@@ -357,6 +362,8 @@ pub(crate) fn settings_without_config() -> Result<HubSettings, CommandError> {
     let mut settings = HubSettings {
         servers: vec![demo],
         store_folder: consort_config::catalog_folder(),
+        logs: log_folder()
+            .and_then(|folder| ServerLogSettings::new(folder, ServerLogLimits::default())),
         ..HubSettings::default()
     };
     settings.local.insert(ServerId::derive("builtin"), builtin());

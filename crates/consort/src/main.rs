@@ -61,6 +61,9 @@ fn main() -> ExitCode {
     let json =
         cli.common.json && !matches!(cli.command, CliCommand::Serve(_) | CliCommand::DemoServer);
     log::start(&cli.log());
+    if cli.common.no_pager {
+        output::disable_pager();
+    }
     command_hub::restrict_folders();
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
     let mut runtime = match cli.command {

@@ -4,6 +4,7 @@
 //! sanitizer makes, or the bytes of a file if they are no terminal ([`file`]).
 
 mod bar;
+mod pager;
 mod style;
 mod table;
 mod terminal;
@@ -15,6 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 pub(crate) use bar::{advance, label, moving, set_prefix};
+pub(crate) use pager::{disable_pager, page};
 pub(crate) use style::TextStyle;
 pub(crate) use table::{TableCell, TextTable, width};
 pub(crate) use terminal::{TerminalText, styled};

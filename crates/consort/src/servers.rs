@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use consort_config::{Config, ConfigError, ServerConfig, SystemValues, catalog_folder};
+use consort_config::{Config, ConfigError, ServerConfig, SystemValues, catalog_folder, log_folder};
 use consort_core::{Problem, ServerId};
-use consort_hub::{HubSettings, ServerSettings, builtin};
+use consort_hub::{HubSettings, ServerLogSettings, ServerSettings, builtin};
 
 use crate::logins;
 use crate::trust::TrustedConfig;
@@ -19,6 +19,7 @@ pub fn hub_settings(
     let limits = config.options.limits.settings();
     let mut settings = HubSettings {
         store_folder: catalog_folder(),
+        logs: log_folder().and_then(|folder| ServerLogSettings::new(folder, limits.server_logs)),
         schemas: limits.schemas,
         keeper: limits.keeper,
         lists: limits.lists,

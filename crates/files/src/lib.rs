@@ -15,12 +15,16 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod rotated;
+
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use rotated::RotatedFile;
 
 /// Extension of drafts.
 const DRAFT: &str = "new";

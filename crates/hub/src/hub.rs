@@ -26,6 +26,7 @@ use crate::local;
 use crate::managed::driver::ServerDriver;
 use crate::managed::{self, ManagedServer};
 use crate::schema::ValidatorStore;
+use crate::server_log::ServerLog;
 use crate::settings::{HubSettings, ServerSettings};
 use crate::shared_catalogs::{ServerNames, SharedCatalogs};
 use crate::status::ManagedStatus;
@@ -84,13 +85,13 @@ impl Hub {
         let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
         let HubSettings { servers, mut reserved, local, host, client, store_folder: kept, .. } =
             settings;
-        let HubSettings { schemas, lists, budget, resumes, .. } = settings;
+        let HubSettings { schemas, lists, budget, resumes, logs, .. } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
         let names = ServerNames { reserved, expected: expected(&servers) };
-        let starter = HubStarter { store: kept.map(CatalogStore::new), host, client, budget };
+        let starter = HubStarter { store: kept.map(CatalogStore::new), host, client, budget, logs };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let crew = TaskTracker::new();
@@ -237,6 +238,11 @@ impl Hub {
         self.0.server(server).map(|managed| managed.stderr()).unwrap_or_default()
     }
 
+    /// Returns the last line of a server's standard error, also while it starts.
+    pub fn last_stderr_line(&self, server: &ServerId) -> Option<OperatorText> {
+        self.0.server(server)?.last_stderr_line()
+    }
+
     /// Returns the client of a server, connected if need be, for methods that [`Toolbox`] does not have.
     pub async fn client(&self, server: &ServerId) -> Result<Client, CallError> {
         match self.0.server(server) {
@@ -373,16 +379,18 @@ impl Inner {
 
     /// Starts the task of a server.
     fn manage(&self, (managed, commands): PreparedServer) -> (ServerId, Arc<ManagedServer>) {
-        let HubStarter { store: kept, host, client, .. } = &self.starter;
+        let HubStarter { store: kept, host, client, logs, .. } = &self.starter;
         let stop = self.stop.child_token();
         managed.stops_by(stop.clone());
+        let tasks = ServerTasks::new(self.crew.clone(), stop);
+        managed.logs_to(ServerLog::new(logs.as_ref(), &managed.id, &tasks));
         let driver = ServerDriver::new(
             Arc::clone(&managed),
             Arc::clone(&self.shared),
             Arc::clone(host),
             client.clone(),
             kept.clone(),
-            ServerTasks::new(self.crew.clone(), stop),
+            tasks,
         );
         self.crew.spawn(driver.run(commands));
         (managed.id.clone(), managed)

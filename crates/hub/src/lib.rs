@@ -22,6 +22,7 @@ mod probation;
 mod readiness;
 mod retry;
 mod schema;
+mod server_log;
 mod settings;
 mod shared_catalogs;
 mod status;
@@ -36,5 +37,8 @@ pub use hub::Hub;
 pub use limits::{ConnectionLimits, ListLimits};
 pub use local::{read_only_tool, tool};
 pub use schema::{SchemaLimits, check_schema, check_value};
+pub use server_log::{
+    LogFollower, ServerLogFile, ServerLogLimits, ServerLogLine, ServerLogSettings, ServerLogSource,
+};
 pub use settings::{ArgumentCheck, ConnectTrigger, HubSettings, ServerSettings};
 pub use status::{ManagedState, ManagedStatus};

@@ -5,6 +5,7 @@ mod commands;
 pub(crate) mod driver;
 mod follower;
 mod in_use;
+mod log;
 mod reading;
 mod readings;
 mod select;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
-use consort_client::{Client, ClientHandler, ClientInfo, NegotiatedProtocol};
+use consort_client::{Client, ClientHandler, ClientInfo, NegotiatedProtocol, ServerLogSink};
 use consort_core::{CallError, PrimitiveKind, ServerId};
 use consort_protocol::MemoryBudget;
 use parking_lot::Mutex;
@@ -34,6 +35,7 @@ use crate::lease::ConnectionUse;
 use crate::lifecycle::{ConnectionCommand, ServerSnapshot};
 use crate::pool::ConnectionPool;
 use crate::probation::SilentTools;
+use crate::server_log::ServerLog;
 use crate::settings::{ConnectTrigger, ServerSettings};
 use crate::status::{ManagedState, ManagedStatus};
 use crate::upstream::UpstreamConnection;
@@ -53,6 +55,8 @@ pub(crate) struct ManagedServer {
     snapshot: watch::Sender<ServerSnapshot>,
     /// The main connection, once its lists were read.
     main: Mutex<Option<UpstreamConnection>>,
+    /// Its log.
+    log: OnceLock<Arc<ServerLog>>,
     /// The end of the standard error of earlier processes of the server, and the reasons for which they ended.
     past_stderr: Mutex<String>,
     /// Connections for callers with other capabilities or another identity.
@@ -99,6 +103,7 @@ impl ManagedServer {
             settings,
             budget,
             main: Mutex::default(),
+            log: OnceLock::new(),
             past_stderr: Mutex::default(),
             pool: ConnectionPool::default(),
             connect_now: Notify::new(),
@@ -216,6 +221,7 @@ impl ManagedServer {
             host,
             client: client.clone(),
             budget: self.budget.clone(),
+            log: self.log.get().cloned().map(|log| log as Arc<dyn ServerLogSink>),
         }
     }
 
@@ -332,6 +338,7 @@ impl ManagedServer {
 
     /// Publishes the state of its lifecycle.
     fn publish(&self, now: &ServerSnapshot) {
+        self.log_state(&now.status);
         self.snapshot.send_modify(|known| {
             let (state, since) = (known.status.state, known.status.since);
             known.clone_from(now);

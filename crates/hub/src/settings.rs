@@ -15,6 +15,7 @@ use consort_protocol::MemoryBudget;
 use crate::connection_room::ConnectionRoom;
 use crate::limits::{ConnectionLimits, ListLimits};
 use crate::schema::SchemaLimits;
+use crate::server_log::ServerLogSettings;
 
 /// Idle time after which a ping keeps an HTTP+SSE stream of a server open: half of what proxies allow.
 const STREAM_PING: Duration = Duration::from_secs(25);
@@ -35,6 +36,8 @@ pub struct HubSettings {
     pub client: ClientInfo,
     /// The folder that stores servers' lists for the next start; they are not stored if absent.
     pub store_folder: Option<PathBuf>,
+    /// Log files of servers; none are written if absent.
+    pub logs: Option<ServerLogSettings>,
     /// Limits of servers' schemas.
     pub schemas: SchemaLimits,
     /// Time limits of the process that starts stdio servers. With several hubs, those of the last one apply.
@@ -58,6 +61,7 @@ impl Default for HubSettings {
             host: Arc::new(SilentHandler),
             client: ClientInfo::default(),
             store_folder: None,
+            logs: None,
             schemas: SchemaLimits::default(),
             keeper: KeeperTimes::default(),
             lists: ListLimits::default(),

@@ -343,6 +343,7 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ),
     ("hub/src/builtin.rs", "the tool that tells the time"),
     ("hub/src/managed.rs", "since when a server is as it is"),
+    ("hub/src/server_log.rs", "when a line of a server's log was written"),
     ("hub/src/status.rs", "since when a server is as it is"),
     ("server/src/clock.rs", "when what was sealed before a restart expires"),
 ];
@@ -571,7 +572,7 @@ fn the_lifecycle_of_a_server_does_no_io_and_reads_no_clock() {
 }
 
 /// Files of the hub that write to disk, each on a thread for blocking work.
-const HUB_WRITERS: [&str; 1] = ["catalog_store.rs"];
+const HUB_WRITERS: [&str; 2] = ["catalog_store.rs", "server_log.rs"];
 
 // A lock that is held across a wait holds up everybody; a task that nobody holds outlives its server.
 #[test]

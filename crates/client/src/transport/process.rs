@@ -18,9 +18,9 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
-use super::live::LiveLog;
+use super::live::StderrLines;
 use super::watchdog;
-use crate::limits::{Limits, Times};
+use crate::limits::Times;
 use crate::platform;
 use crate::platform::keeper::{self, ServerChannel};
 
@@ -353,16 +353,23 @@ impl StderrTail {
 pub(crate) struct StderrReader {
     pub(crate) tail: StderrTail,
     pipe: Option<ChildStderr>,
-    live: LiveLog,
+    lines: StderrLines,
 }
 
 impl StderrReader {
-    pub(crate) fn new(server: &str, tail: StderrTail, pipe: ChildStderr, limits: &Limits) -> Self {
-        Self { tail, pipe: Some(pipe), live: LiveLog::new(server, limits) }
+    pub(crate) fn new(tail: StderrTail, pipe: ChildStderr, lines: StderrLines) -> Self {
+        Self { tail, pipe: Some(pipe), lines }
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.pipe.is_some()
+    }
+
+    /// Writes an unfinished last line of a child whose standard error was not closed.
+    pub(crate) fn finish(&mut self) {
+        if self.pipe.take().is_some() {
+            self.lines.finish();
+        }
     }
 
     /// Reads until the child closes it, keeping the end. Cancel safe, and may be called again after the end.
@@ -372,11 +379,11 @@ impl StderrReader {
             match pipe.read(&mut chunk).await {
                 Ok(count @ 1..) => {
                     self.tail.keep(&chunk[..count]);
-                    self.live.take(&chunk[..count]);
+                    self.lines.take(&chunk[..count]);
                 }
                 Ok(0) | Err(_) => {
                     self.pipe = None;
-                    self.live.finish();
+                    self.lines.finish();
                 }
             }
         }

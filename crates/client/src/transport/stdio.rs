@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
-use super::live::LiveLog;
+use super::live::StderrLines;
 use super::process::{ServerCommand, ServerProcess, StderrReader, StderrTail};
 use super::{ChannelReceiver, SendPermit};
 use crate::error::{CloseReason, NotSent};
@@ -125,8 +125,9 @@ impl StdioPipes {
     /// Serves the pipes until the server exits or the connection stops, then ends the process.
     pub(crate) async fn serve(self, link: Arc<impl ChannelReceiver>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
-        let mut stderr =
-            StderrReader::new(link.label(), process.tail.clone(), stderr, link.limits());
+        let lines = StderrLines::new(link.label(), link.log().cloned(), link.limits());
+        let mut stderr = StderrReader::new(process.tail.clone(), stderr, lines);
+        log_event(&*link, "process started");
         let closed = {
             let mut carrying = pin!(carry(stdin, stdout, outgoing, &link));
             loop {
@@ -139,7 +140,7 @@ impl StdioPipes {
             }
         };
         // The writer is gone, and with it the server's standard input is closed.
-        link.close(&match closed {
+        let closed = match closed {
             CloseReason::Broken(reason) => {
                 let output = async {
                     stderr.follow().await;
@@ -156,11 +157,31 @@ impl StdioPipes {
                 }
             }
             other => other,
-        });
+        };
+        log_event(&*link, &end_of_process(&closed));
+        link.close(&closed);
         tokio::select! {
             () = process.end(link.times()) => {}
             () = async { stderr.follow().await; std::future::pending().await } => {}
         }
+        stderr.finish();
+    }
+}
+
+fn log_event(link: &impl ChannelReceiver, text: &str) {
+    if let Some(log) = link.log() {
+        log.event(text);
+    }
+}
+
+/// Describes the end of a server process for its log.
+fn end_of_process(closed: &CloseReason) -> String {
+    match closed {
+        CloseReason::Exited { status, incident, .. } => {
+            format!("process exited ({status}, incident {incident})")
+        }
+        CloseReason::Ours => "process stopped".to_owned(),
+        closed => format!("process stopped: {closed}"),
     }
 }
 
@@ -170,7 +191,7 @@ fn exited(link: &impl ChannelReceiver, status: ExitStatus, stderr: OperatorText)
     let server = link.label();
     tracing::info!(server, status, %incident, "server process exited");
     // Unless they were logged when they came.
-    for line in stderr.lines_for_operator().filter(|_| !LiveLog::is_on()) {
+    for line in stderr.lines_for_operator().filter(|_| !StderrLines::is_live()) {
         tracing::debug!(target: SERVER_OUTPUT, server, %incident, line, "standard error");
     }
     CloseReason::Exited { status, incident, stderr }

@@ -72,8 +72,14 @@ pub(super) const MESSAGES: &[LimitSpec] = limits! {
     stderr_bytes = client.stderr_bytes, Bytes(256..=64 * MIB), "the oldest bytes are dropped";
     /// Maximum lines per second of one server's standard error in the log, if `log_server_output` is `live`.
     stderr_lines = client.stderr_lines, Count(1..=1_000_000), "further lines are dropped and counted";
-    /// Maximum length of a line of a server's standard error in the log.
+    /// Maximum length of a line of a server's standard error in the log and in its log file.
     stderr_line_bytes = client.stderr_line_bytes, Bytes(64..=MIB), "the line is split";
+    /// Size of a server's log file (`consort logs`); 0 writes none.
+    server_log_bytes = server_logs.file_bytes, Bytes(0..=GIB), "the file is rotated; the one before it is kept";
+    /// Maximum lines per second of a server's standard error in its log file.
+    server_log_lines = client.log_lines, Count(1..=1_000_000), "further lines are dropped and counted";
+    /// Maximum lines of a server that wait to be written to its log file.
+    server_log_queue = server_logs.queued_lines, Count(1..=1_000_000), "further lines are dropped and counted";
     /// Maximum redirects of one request within the server's origin, and maximum authentication retries.
     redirects = client.redirects, Count(0..=100), "the request fails; redirects to other origins are never followed";
     /// Maximum size of the head of an HTTP response.

@@ -9,7 +9,7 @@ use consort_audit::ledger::LedgerSettings;
 use consort_audit::live_calls::FeedLimits;
 use consort_audit::metrics::MetricLimits;
 use consort_client::{KeeperTimes, ResumeTimes, Times};
-use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits};
+use consort_hub::{ConnectionLimits, ListLimits, SchemaLimits, ServerLogLimits};
 use consort_models::ProviderTimeouts;
 use consort_oauth::LoginLimits;
 use consort_shape::{ApprovalLimits, ExposureLimits, ResultLimits};
@@ -22,6 +22,7 @@ pub(super) const READ_AT_START: &[&str] = &[
     "keeper",
     "schemas",
     "lists",
+    "server_logs",
     "resumes",
     "stream_ping",
     "transports",
@@ -50,6 +51,8 @@ pub struct LimitSettings {
     pub schemas: SchemaLimits,
     /// Limits of servers' lists.
     pub lists: ListLimits,
+    /// Limits of servers' log files.
+    pub server_logs: ServerLogLimits,
     /// Limits of keeping servers connected.
     pub upkeep: ConnectionLimits,
     /// Times of the checks after the computer resumed.
@@ -110,6 +113,7 @@ impl Default for LimitSettings {
             keeper: KeeperTimes::default(),
             schemas: SchemaLimits::default(),
             lists: ListLimits::default(),
+            server_logs: ServerLogLimits::default(),
             upkeep: ConnectionLimits::default(),
             resumes: ResumeTimes::default(),
             server_probe: Duration::from_mins(1),

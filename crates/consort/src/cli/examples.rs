@@ -104,6 +104,31 @@ Examples:
   consort watch
   consort watch --json";
 
+pub(super) const LOGS: &str = "\
+Examples:
+  consort logs                        # logs of all servers: size, time of the last line
+  consort logs github --since 1h
+  consort logs github --follow --lines 20
+  consort logs github --json | jq -r 'select(.source == \"stderr\").text'";
+
+pub(super) const SERVICE_INSTALL: &str = "\
+Examples:
+  consort service install --dry-run          # the unit, without writing it
+  consort --config mcp.json service install";
+
+pub(super) const SERVICE_REMOVE: &str = "\
+Examples:
+  consort service remove";
+
+pub(super) const SERVICE_STATUS: &str = "\
+Examples:
+  consort service status";
+
+pub(super) const BUG_REPORT: &str = "\
+Examples:
+  consort bug-report                         # writes consort-bug-report.md
+  consort bug-report --offline --output -    # without connecting to servers, to standard output";
+
 pub(super) const LOGIN: &str = "\
 Examples:
   consort login github

@@ -137,7 +137,7 @@ fn outcome(word: &str) -> Result<String, String> {
 }
 
 /// Reads a time, relative to now or in UTC, as microseconds since 1970.
-fn time(text: &str) -> Result<i64, String> {
+pub(super) fn time(text: &str) -> Result<i64, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
     let wrong = || {

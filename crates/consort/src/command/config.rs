@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::cli::{ConfigCommand, ConvertTarget, GlobalArguments, SourceClient};
 use crate::command_hub::{read_file, read_untrusted, tell};
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, page, styled, width};
 use crate::trust_prompt;
 
 pub(super) fn run(
@@ -102,7 +102,7 @@ fn show(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
             TableCell::from(server.transport.command_or_url()),
         ]);
     }
-    line(table.render(width()));
+    page(table.render(width()));
     Ok(ExitStatus::Ok)
 }
 
@@ -193,7 +193,7 @@ fn import(
     } else if taken.is_empty() {
         line("nothing to import");
     } else {
-        line(table.render(width()));
+        page(table.render(width()));
     }
     if !taken.is_empty() && !dry_run {
         let written = rewrite_config(&target, |text| Ok(add_servers(&target, text, &taken)?));

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::cli::{ConversationsArguments, ConversationsCommand, GlobalArguments};
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, page, styled, width};
 
 /// Characters of a title shown in a confirmation.
 const TITLE: usize = 60;
@@ -85,7 +85,7 @@ fn list(common: &GlobalArguments, store: &ConversationStore) -> Result<ExitStatu
     for summary in &summaries {
         table.row(cells(summary));
     }
-    line(table.render(width()));
+    page(table.render(width()));
     Ok(ExitStatus::Ok)
 }
 

@@ -14,7 +14,7 @@ use crate::terminal_prompt::TerminalPrompt;
 pub(super) async fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     let mut settings = settings_without_config()?;
     // A demo keeps nothing.
-    settings.store_folder = None;
+    (settings.store_folder, settings.logs) = (None, None);
     let running = CommandHub::with_settings(settings, ToolboxLayers::default(), Vec::new());
     let shown = tokio::select! {
         shown = show(&running, common) => shown,

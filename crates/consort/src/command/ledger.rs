@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::cli::{GlobalArguments, LedgerArguments, LedgerCommand};
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, styled, width};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, page, styled, width};
 use crate::recording::ledger_path;
 
 /// Poll interval of a ledger that is followed.
@@ -77,7 +77,7 @@ fn show(common: &GlobalArguments, rows: &[LedgerRow]) {
     } else if rows.is_empty() {
         line("no calls");
     } else {
-        line(table(rows).render(width()));
+        page(table(rows).render(width()));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cli::GlobalArguments;
 use crate::command_hub::{CatalogFreshness, CommandHub};
 use crate::exit::{CommandError, ExitStatus};
 use crate::output::{
-    TableCell, TerminalText, TextStyle, TextTable, json, line, note, styled, width,
+    TableCell, TerminalText, TextStyle, TextTable, json, line, note, page, styled, width,
 };
 use crate::user::caller;
 
@@ -203,7 +203,7 @@ fn print(table: &TextTable, what: &str, catalog: &Catalog) {
     if table.is_empty() {
         line(format!("no {what}"));
     } else {
-        line(table.render(width()));
+        page(table.render(width()));
     }
     for problem in &catalog.problems {
         note(format!("{}: {}", problem.severity, escape_line(&problem.to_string())));

@@ -13,7 +13,7 @@ use crate::cli::{GlobalArguments, NamesArguments};
 use crate::command_hub::{find_source, unknown_server};
 use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
-use crate::output::{TableCell, TextTable, json, line, width};
+use crate::output::{TableCell, TextTable, json, line, page, width};
 
 pub(super) fn run(
     common: &GlobalArguments,
@@ -59,7 +59,7 @@ pub(super) fn run(
             TableCell::from(record.reason),
         ]);
     }
-    line(table.render(width()));
+    page(table.render(width()));
     Ok(ExitStatus::Ok)
 }
 

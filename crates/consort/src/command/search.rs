@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::GlobalArguments;
 use crate::command_hub::{CatalogFreshness, CommandHub};
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextTable, json, line, width};
+use crate::output::{TableCell, TextTable, json, line, page, width};
 
 pub(super) async fn run(
     running: &CommandHub,
@@ -45,6 +45,6 @@ pub(super) async fn run(
         let about = tool.description().or(tool.title()).unwrap_or_default();
         table.row([TableCell::from(hit.id), TableCell::from(about)]);
     }
-    line(table.render(width()));
+    page(table.render(width()));
     Ok(ExitStatus::Ok)
 }

@@ -223,6 +223,7 @@ impl ServeSetup {
         }
         if unwritable.state {
             gateway_settings.names = None;
+            prepared.settings.logs = None;
         } else {
             key::set_state_key(&mut gateway_settings, common, file)?;
         }

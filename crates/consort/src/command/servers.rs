@@ -6,7 +6,7 @@ use consort_hub::{ManagedState, ManagedStatus};
 use crate::cli::GlobalArguments;
 use crate::command_hub::{CommandHub, not_ready, tell};
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, width};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, page, width};
 
 pub(super) async fn run(
     running: &CommandHub,
@@ -18,7 +18,7 @@ pub(super) async fn run(
     } else if statuses.is_empty() {
         line("no servers");
     } else {
-        line(table(&statuses).render(width()));
+        page(table(&statuses).render(width()));
     }
     let down: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
     if !common.json {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::cli::GlobalArguments;
 use crate::command_hub::{CatalogFreshness, CommandHub};
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextTable, json, line, width};
+use crate::output::{TableCell, TerminalText, TextTable, json, page, width};
 use crate::user::caller;
 
 #[derive(Serialize)]
@@ -69,14 +69,14 @@ pub(super) async fn run(
         json(&report);
         return Ok(ExitStatus::Ok);
     }
+    let mut shown: Vec<TerminalText> = Vec::new();
     if long {
         let mut table = TextTable::new(&["TOOL", "TOKENS"]);
         for tool in &report.tools {
             table
                 .row([TableCell::from(tool.id.as_str()), TableCell::from(tool.tokens.to_string())]);
         }
-        line(table.render(width()));
-        line("");
+        shown.extend([table.render(width()), "".into()]);
     }
     let mut table = TextTable::new(&["SERVER", "TOOLS", "TOKENS"]);
     for sum in &report.servers {
@@ -84,8 +84,7 @@ pub(super) async fn run(
             [&sum.server, &sum.tools.to_string(), &sum.tokens.to_string()].map(TableCell::from),
         );
     }
-    line(table.render(width()));
-    line("");
+    shown.extend([table.render(width()), "".into()]);
     let mut table = TextTable::new(&["PROFILE", "EXPOSURE", "TOOLS", "TOKENS", ""]);
     for ProfileCost { profile, cost } in &report.exposures {
         let chosen = if cost.chosen { "as configured" } else { "" };
@@ -97,8 +96,10 @@ pub(super) async fn run(
             TableCell::from(chosen),
         ]);
     }
-    line(table.render(width()));
-    line(format!("\ncounted with {vocabulary}, in the format of OpenAI chat completions"));
+    shown.push(table.render(width()));
+    let unit = format!("\ncounted with {vocabulary}, in the format of OpenAI chat completions");
+    shown.push(unit.into());
+    page(TerminalText::join(shown, "\n"));
     Ok(ExitStatus::Ok)
 }
 

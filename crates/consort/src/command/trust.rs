@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::{GlobalArguments, TrustArguments};
 use crate::command_hub::read_file;
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, styled, width};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, page, styled, width};
 use crate::trust_prompt::{SecretDisplay, describe};
 
 pub(super) fn run(
@@ -56,7 +56,7 @@ fn list(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
             TableCell::from(path),
         ]);
     }
-    line(if records.is_empty() { "no config is trusted".into() } else { table.render(width()) });
+    page(if records.is_empty() { "no config is trusted".into() } else { table.render(width()) });
     Ok(ExitStatus::Ok)
 }
 

@@ -160,7 +160,7 @@ pub(crate) fn prepare_source(
             let mut settings = settings_without_config()?;
             if common.bundled {
                 // A demo keeps nothing.
-                settings.store_folder = None;
+                (settings.store_folder, settings.logs) = (None, None);
             }
             let (servers, problems) = (ResolvedServers::default(), Vec::new());
             Ok(PreparedConfig { config: None, settings, toolbox_layers, servers, problems })

@@ -121,6 +121,29 @@ fn a_program_that_fetches_its_package_first_is_waited_for_and_told_of() {
 }
 
 #[test]
+fn the_output_of_an_installer_is_shown_on_a_terminal_while_it_works() {
+    let home = Home::new();
+    let rogue = testkit::bin("rogue").display().to_string();
+    let manner = serde_json::to_string(&Manner::modern()).unwrap();
+    let script =
+        format!("#!/bin/sh\necho fetching 1 of 3 >&2\nsleep 6\nexec {rogue:?} '{manner}'\n");
+    let npx = home.path("npx");
+    std::fs::write(&npx, script).unwrap();
+    std::fs::set_permissions(&npx, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    home.write(
+        "consort.toml",
+        &format!("[mcp.fetched]\ncommand = {npx:?}\nargs = ['some-server']\n"),
+    );
+    let mut terminal = crate::terminal::Terminal::start_small(&home, "", "servers");
+    terminal.until("may be downloading the package");
+    terminal.until("fetched: fetching 1 of 3");
+    let (rest, code) = terminal.end();
+    assert!(rest.contains("ready") && code == 0, "{code}: {rest}");
+    let log = home.run(&["logs", "fetched"]).out;
+    assert!(log.contains("  fetching 1 of 3\n") && log.contains("consort: `npx` may be"), "{log}");
+}
+
+#[test]
 fn what_is_unknown_is_called_what_it_is() {
     let home = Home::new();
     home.configure_everything();

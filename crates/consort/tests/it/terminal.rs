@@ -32,15 +32,29 @@ impl Terminal {
         Self::run(home, arguments, None)
     }
 
+    /// Starts a command in a terminal of 10 lines, with variables before it as a shell takes them.
+    pub(crate) fn start_small(home: &Home, variables: &str, arguments: &str) -> Self {
+        let consort = env!("CARGO_BIN_EXE_consort");
+        let line = format!("stty rows 10 cols 80; {variables} exec {consort} {arguments}");
+        Self::run_line(home, &line, home.config())
+    }
+
     fn run(home: &Home, arguments: &str, config: Option<&str>) -> Self {
         // Whichever shell it is, it must not be there to have an opinion on Ctrl-C.
         let line = format!("exec {} {arguments}", env!("CARGO_BIN_EXE_consort"));
+        Self::run_line(home, &line, config)
+    }
+
+    fn run_line(home: &Home, line: &str, config: Option<&str>) -> Self {
         let mut child = Command::new("script")
-            .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
+            .args(["--quiet", "--return", "--flush", "--command", line, "/dev/null"])
             .current_dir(home.folder.path())
             .env("HOME", home.folder.path())
             .env("TERM", "xterm-256color")
             .env_remove("NO_COLOR")
+            .env_remove("PAGER")
+            .env_remove("CONSORT_PAGER")
+            .env_remove("LESS")
             .env_remove("CONSORT_CONFIG")
             .envs(config.map(|name| ("CONSORT_CONFIG", name)))
             .stdin(Stdio::piped())

@@ -9,6 +9,7 @@ use consort_protocol::MemoryBudget;
 
 use crate::catalog_store::CatalogStore;
 use crate::managed::{CommandReceiver, ManagedServer};
+use crate::server_log::ServerLogSettings;
 use crate::settings::ServerSettings;
 
 /// Context with which every server is started.
@@ -17,6 +18,7 @@ pub(super) struct HubStarter {
     pub(super) host: Arc<dyn ClientHandler>,
     pub(super) client: ClientInfo,
     pub(super) budget: MemoryBudget,
+    pub(super) logs: Option<ServerLogSettings>,
 }
 
 /// A server whose task is not started yet, and the receiver of its commands.

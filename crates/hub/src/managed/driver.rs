@@ -164,9 +164,11 @@ impl ServerDriver {
             LifecycleAction::RecordFailure(record) => {
                 managed.remember_end(&record.reason);
                 let (reason, pause) = (record.reason, record.pause);
+                managed.log_failure(&reason, pause);
                 tracing::info!(server = %managed.id, reason, ?pause, "server is down");
             }
             LifecycleAction::RecordSlowStart(hint) => {
+                managed.log_event(&hint);
                 tracing::info!(server = %managed.id, hint, "server is slow to start");
             }
             LifecycleAction::PublishStatus => {

@@ -40,9 +40,11 @@ impl ConnectAttempt {
             if found.is_none() && refuses_era(&error) {
                 managed.modern_only.store(true, Ordering::Relaxed);
             }
+            let reason = chain(&error);
+            managed.log_event(&format!("another connection failed: {reason}"));
             CallError::Connection {
                 server: managed.id.clone(),
-                source: SharedError::new(ConnectProblem(chain(&error))),
+                source: SharedError::new(ConnectProblem(reason)),
                 detail: error.detail(),
             }
         })?;

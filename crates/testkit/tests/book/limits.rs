@@ -118,6 +118,8 @@ const OTHERS: &[(&str, &[&str])] = &[
         "the interval at which something is looked at, gathered or reported",
         &[
             "consort/src/command/ledger.rs LOOK",
+            "consort/src/command/logs.rs LOOK",
+            "consort/src/command_hub/slow_starts.rs TICK",
             "consort/src/command/serve/memory.rs QUIET",
             "admin/src/call_statistics.rs CACHE_TIME",
             "admin/src/events.rs COUNT",
@@ -195,6 +197,7 @@ const OTHERS: &[(&str, &[&str])] = &[
         "a request on this machine, or one behind which a longer limit stands",
         &[
             "consort/src/recording.rs PATIENCE",
+            "consort/src/command/service/systemctl.rs LIMIT",
             "models/src/selection/ollama.rs BYTES",
             "models/src/selection/ollama.rs LONGEST",
             "consort/src/command/reload.rs REPLY_BYTES",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::cli::GlobalArguments;
 use crate::command_hub::read_untrusted;
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, note, width};
+use crate::output::{TableCell, TerminalText, TextStyle, TextTable, json, note, page, width};
 
 /// Shows all limits, or those with a word in their key or description.
 pub(super) fn show(
@@ -29,17 +29,16 @@ pub(super) fn show(
         json(&json!({ "limits": rows.collect::<Vec<_>>() }));
         return Ok(ExitStatus::Ok);
     }
-    let mut found = false;
+    let mut shown: Vec<TerminalText> = Vec::new();
     for section in LIMIT_SECTIONS {
         let limits: Vec<&LimitSpec> = section.limits.iter().filter(fits).collect();
         if limits.is_empty() {
             continue;
         }
-        if found {
-            line("");
+        if !shown.is_empty() {
+            shown.push("".into());
         }
-        found = true;
-        line(section.heading);
+        shown.push(section.heading.into());
         let mut table = TextTable::wrapping(&["KEY", "VALUE", "DEFAULT", "ALLOWED", "DESCRIPTION"]);
         for limit in limits {
             let text = |value: Option<u64>| match value {
@@ -60,10 +59,12 @@ pub(super) fn show(
                 TableCell::from(limit.about.trim_end_matches('.')),
             ]);
         }
-        line(table.render(width()));
+        shown.push(table.render(width()));
     }
-    if !found {
+    if shown.is_empty() {
         note("no limit has this text in its key or description");
+    } else {
+        page(TerminalText::join(shown, "\n"));
     }
     Ok(ExitStatus::Ok)
 }

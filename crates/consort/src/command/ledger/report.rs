@@ -5,7 +5,7 @@ use consort_audit::ledger::{CallFilter, LedgerSource, ReportKey, ReportTotals, r
 use super::took;
 use crate::cli::GlobalArguments;
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, page, styled, width};
 
 pub(super) fn run(
     common: &GlobalArguments,
@@ -38,7 +38,7 @@ pub(super) fn run(
         let total = by.iter().enumerate().map(|(at, _)| if at == 0 { "total" } else { "" });
         table.row(total.map(TableCell::from).chain(sums(&report.total)));
     }
-    line(table.render(width()));
+    page(table.render(width()));
     if report.total.unpriced > 0 {
         let text = format!(
             "the price of {} model requests is unknown: set `price` of the model in the config",

@@ -10,7 +10,7 @@ use consort_shape::scan::{ToolShadow, scan};
 use consort_shape::visible_text::excerpt;
 use serde_json::{Value, json};
 
-use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, styled, width};
+use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, page, styled, width};
 
 /// Prints a server and all its locked definitions.
 pub(super) fn server(server: &ServerId, locked: &LockedServer) {
@@ -29,7 +29,7 @@ pub(super) fn server(server: &ServerId, locked: &LockedServer) {
         ]);
     }
     if !table.is_empty() {
-        line(table.render(width()));
+        page(table.render(width()));
     }
     for ((kind, name), item) in &locked.items {
         for finding in scan(item.definition()) {

@@ -23,7 +23,7 @@ pub(super) struct UnwritableFolders {
 /// that is not stored.
 pub(super) fn check(serve: &ServeArguments) -> Result<UnwritableFolders, CommandError> {
     let folders = [
-        (state_folder(), "token, ledger, names and logins"),
+        (state_folder(), "token, ledger, names, logins and server logs"),
         (catalog_folder(), "cached listings of servers"),
         (data_folder(), "conversations"),
     ];
