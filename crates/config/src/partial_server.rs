@@ -73,6 +73,7 @@ pub(crate) enum TransportKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeoutUnit {
     Seconds,
+    Milliseconds,
     /// Seconds or milliseconds, depending on the client.
     Unclear,
 }
@@ -239,6 +240,7 @@ impl PartialServer {
                 fields.warn(node.at, &message, Some(hint.to_owned()));
                 0.001
             }
+            TimeoutUnit::Milliseconds => 0.001,
             _ => 1.0,
         };
         self.timeout.idle = fields.period_of("timeout", node, unit);

@@ -229,6 +229,37 @@ fn servers_of_other_clients_are_taken_over_once() {
 }
 
 #[test]
+fn every_format_of_a_client_can_be_imported() {
+    let home = Home::new();
+    let here = std::fs::canonicalize(home.path("")).unwrap();
+    let project = serde_json::json!({ "mcpServers": { "shop": { "command": "shop" } } });
+    let claude = serde_json::json!({
+        "mcpServers": { "memory": { "command": "memory" } },
+        "projects": { here.to_str().unwrap(): project, "/elsewhere": project },
+    });
+    home.write(".claude.json", &claude.to_string());
+    let goose = "extensions:\n  notes: {type: stdio, cmd: notes, enabled: true, available_tools: [read]}\n  \
+                 developer: {type: builtin, enabled: true}\n";
+    home.write(".config/goose/config.yaml", goose);
+    home.write(
+        ".config/opencode/opencode.json",
+        r#"{"mcp": {"files": {"type": "local", "command": ["files", "-v"]}}}"#,
+    );
+    home.write(
+        ".config/amp/settings.json",
+        r#"{"amp.mcpServers": {"web": {"url": "https://web.example/mcp"}}}"#,
+    );
+    home.write("librechat.yaml", "mcpServers:\n  chat:\n    command: chat\n");
+    let ran = home.run(&["config", "import", "--output", "all.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_snapshot!(ran.out, @"");
+    assert!(ran.err.contains("the extension is a part of Goose"), "{}", ran.err);
+    assert_snapshot!(std::fs::read_to_string(home.path("all.toml")).unwrap(), @"");
+    let ran = home.run(&["config", "import", "librechat", "--dry-run", "--output", "all.toml"]);
+    assert_snapshot!(ran.out, @"");
+}
+
+#[test]
 fn doctor_looks_at_what_servers_offer() {
     let home = mixed();
     let ran = home.run(&["doctor"]);
