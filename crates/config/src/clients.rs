@@ -255,3 +255,69 @@ impl Serialize for KnownClient {
         serializer.serialize_str(self.id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// The files as the documentation writes them.
+    fn listed(files: &[&str]) -> String {
+        files.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The content by which the format of a client is detected.
+    fn sign(client: &KnownClient) -> String {
+        let key = client.servers.join(".");
+        match client.format {
+            ConfigFormat::VsCode => format!("`{key}` (an object), `inputs`"),
+            ConfigFormat::Codex => format!("`[{key}.NAME]`"),
+            ConfigFormat::Goose => format!("`{key}` with `type`, `cmd` or `uri`"),
+            ConfigFormat::Continue => format!("`{key}` (an array)"),
+            ConfigFormat::OpenCode => {
+                format!(
+                    "`{key}` or `{key}.servers`, with `local` or `remote` servers, or `$schema`"
+                )
+            }
+            ConfigFormat::Crush => {
+                format!("`{key}` beside `lsp`, `providers` or other keys of Crush, or `$schema`")
+            }
+            _ => format!("`{key}`"),
+        }
+    }
+
+    #[test]
+    fn the_table_of_clients_is_what_the_code_says() {
+        let mut table = String::from(
+            "| client | name in commands | file on Linux | file on macOS | detected by |\n|---|---|---|---|---|\n",
+        );
+        for client in KNOWN_CLIENTS {
+            let language = match client.language {
+                ConfigLanguage::Json => "JSON",
+                ConfigLanguage::Toml => "TOML",
+                ConfigLanguage::Yaml => "YAML",
+            };
+            let macos = client.macos.map_or("the same".to_owned(), listed);
+            let (linux, sign) = (listed(client.linux), sign(client));
+            writeln!(
+                table,
+                "| {client} | `{}` | {linux} | {macos} | {sign}, {language} |",
+                client.id
+            )
+            .expect("text takes text");
+        }
+        testkit::docs::hold("docs/config.md", "clients", &table);
+    }
+
+    #[test]
+    fn a_name_is_one_client() {
+        let ids: BTreeSet<&str> = KNOWN_CLIENTS.iter().map(|client| client.id).collect();
+        assert_eq!(ids.len(), KNOWN_CLIENTS.len());
+        for client in KNOWN_CLIENTS {
+            assert_eq!(KnownClient::find(client.id), Some(client));
+            assert!(!client.linux.is_empty() && !client.servers.is_empty());
+        }
+    }
+}

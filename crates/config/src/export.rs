@@ -14,8 +14,8 @@ use crate::syntax::ConfigLanguage;
 pub(crate) use link::InstallLink;
 pub use link::install_link;
 
-/// Name of Consort's entry.
-const NAME: &str = "consort";
+/// Name of Consort's entry in the config of a client.
+pub const ENTRY_NAME: &str = "consort";
 
 /// Connection from a client to the gateway.
 #[derive(Clone, PartialEq, Eq)]

@@ -73,7 +73,7 @@ pub use convert::{ConvertedConfig, TargetFormat, UnknownFormat, convert};
 pub use digest::ConfigDigest;
 pub use edit::{EditError, EditedConfig, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
-pub use export::{ExportError, ExportMode, export, install_link, snippet};
+pub use export::{ENTRY_NAME, ExportError, ExportMode, export, install_link, snippet};
 pub use folders::{
     UserFolders, canonical_location, catalog_folder, conversations_folder, data_folder,
     state_folder,

@@ -6,8 +6,8 @@ use crate::convert::output_value::OutputValue;
 /// Package that connects a client limited to stdio to a URL. Earlier versions run commands sent by a server.
 const BRIDGE: &str = "mcp-remote@^0.1.16";
 
-/// Time of a call in Goose, in seconds: its own default.
-const GOOSE_TIMEOUT: f64 = 300.0;
+/// Seconds of a call in Goose: its own default, which it wants written.
+const GOOSE_SECONDS: f64 = 300.0;
 
 /// `command` and `args`, or `url` and `headers`.
 pub(crate) fn untyped(mode: &ExportMode) -> OutputValue {
@@ -81,9 +81,9 @@ pub(crate) fn opencode(mode: &ExportMode) -> OutputValue {
 pub(crate) fn goose(mode: &ExportMode) -> OutputValue {
     let common = OutputValue::table([
         ("enabled", OutputValue::Bool(true)),
-        ("name", OutputValue::text(super::NAME)),
+        ("name", OutputValue::text(super::ENTRY_NAME)),
         ("description", OutputValue::text("All MCP servers of Consort")),
-        ("timeout", OutputValue::Number(GOOSE_TIMEOUT)),
+        ("timeout", OutputValue::Number(GOOSE_SECONDS)),
     ]);
     let place = match mode {
         ExportMode::Program { command, arguments } => OutputValue::table([
@@ -102,7 +102,7 @@ pub(crate) fn goose(mode: &ExportMode) -> OutputValue {
 
 /// Continue's item of a list, with its name.
 pub(crate) fn continue_item(mode: &ExportMode) -> OutputValue {
-    let name = OutputValue::table([("name", OutputValue::text(super::NAME))]);
+    let name = OutputValue::table([("name", OutputValue::text(super::ENTRY_NAME))]);
     let place = match mode {
         ExportMode::Program { .. } => untyped(mode),
         ExportMode::Url { url, token } => {

@@ -2,7 +2,7 @@
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 
-use super::{ExportError, NAME, line_at, shape};
+use super::{ENTRY_NAME, ExportError, line_at, shape};
 use crate::clients::KnownClient;
 use crate::convert::output_value::OutputValue;
 use crate::format::ConfigFormat;
@@ -30,9 +30,9 @@ pub(super) fn add(
     for key in path {
         object = inner(&object, key)?;
     }
-    match object.get(NAME) {
+    match object.get(ENTRY_NAME) {
         Some(there) => there.set_value(entry.to_cst()),
-        None => drop(object.append(NAME, entry.to_cst())),
+        None => drop(object.append(ENTRY_NAME, entry.to_cst())),
     }
     Ok(root.to_string())
 }

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{ExportMode, NAME, entry_value};
+use super::{ENTRY_NAME, ExportMode, entry_value};
 use crate::clients::KnownClient;
 
 /// The environment variable that holds the token, for clients that do not ask for it.
@@ -42,7 +42,9 @@ pub fn install_link(client: &KnownClient, mode: &ExportMode) -> Option<String> {
         InstallLink::Cursor => {
             let config = STANDARD.encode(entry.to_string());
             let config = encode_component(&config);
-            format!("cursor://anysphere.cursor-deeplink/mcp/install?name={NAME}&config={config}")
+            format!(
+                "cursor://anysphere.cursor-deeplink/mcp/install?name={ENTRY_NAME}&config={config}"
+            )
         }
         InstallLink::VsCode => {
             let config = vscode_config(entry, needs_token);
@@ -53,7 +55,7 @@ pub fn install_link(client: &KnownClient, mode: &ExportMode) -> Option<String> {
 
 /// The entry with its name, and the question for the token.
 fn vscode_config(entry: Value, needs_token: bool) -> Value {
-    let mut config = json!({ "name": NAME });
+    let mut config = json!({ "name": ENTRY_NAME });
     if needs_token {
         config["inputs"] = json!([{
             "type": "promptString", "id": TOKEN_INPUT, "description": "Token of the Consort gateway",
@@ -68,13 +70,9 @@ fn vscode_config(entry: Value, needs_token: bool) -> Value {
 
 /// Encodes a text as JavaScript's `encodeURIComponent` does.
 fn encode_component(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte);
+    let encode = |byte: u8| {
+        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(encode).collect()
 }

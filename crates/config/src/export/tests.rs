@@ -30,41 +30,58 @@ fn client(id: &str) -> &'static KnownClient {
 
 #[test]
 fn every_client_wants_it_in_its_own_words() {
-    let mut texts = String::new();
-    for client in KNOWN_CLIENTS {
-        texts += &format!("{client}\n{}{}", snippet(client, &program()), snippet(client, &url()));
-    }
-    assert_snapshot!(texts, @r#"
-    Claude Desktop
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "npx",
-          "args": ["-y", "mcp-remote@^0.1.16", "http://127.0.0.1:8080/mcp", "--allow-http", "--header", "Authorization:${CONSORT_TOKEN}"],
-          "env": {
-            "CONSORT_TOKEN": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    Claude Code
-    {
-      "mcpServers": {
-        "consort": {
-          "type": "stdio",
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
+    let written =
+        |client: &KnownClient, mode: &ExportMode| serde_json::to_string(&(client.entry)(mode));
+    let lines = |client: &KnownClient| {
+        let path = client.servers.join("/");
+        [program(), url()]
+            .map(|mode| format!("{} {path} {}\n", client.id, written(client, &mode).unwrap()))
+    };
+    assert_snapshot!(KNOWN_CLIENTS.iter().flat_map(lines).collect::<String>(), @r#"
+    claude-desktop mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    claude-desktop mcpServers {"command":"npx","args":["-y","mcp-remote@^0.1.16","http://127.0.0.1:8080/mcp","--allow-http","--header","Authorization:${CONSORT_TOKEN}"],"env":{"CONSORT_TOKEN":"Bearer t0ken"}}
+    claude-code mcpServers {"type":"stdio","command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    claude-code mcpServers {"type":"http","url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    cursor mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    cursor mcpServers {"url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    windsurf mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    windsurf mcpServers {"serverUrl":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    vscode servers {"type":"stdio","command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    vscode servers {"type":"http","url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    zed context_servers {"source":"custom","command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    zed context_servers {"source":"custom","url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    codex mcp_servers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    codex mcp_servers {"url":"http://127.0.0.1:8080/mcp","http_headers":{"Authorization":"Bearer t0ken"}}
+    gemini-cli mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    gemini-cli mcpServers {"httpUrl":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    copilot-cli mcpServers {"type":"local","command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"],"tools":["*"]}
+    copilot-cli mcpServers {"type":"http","url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"},"tools":["*"]}
+    goose extensions {"enabled":true,"name":"consort","description":"All MCP servers of Consort","timeout":300,"type":"stdio","cmd":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    goose extensions {"enabled":true,"name":"consort","description":"All MCP servers of Consort","timeout":300,"type":"streamable_http","uri":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    continue mcpServers {"name":"consort","command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    continue mcpServers {"name":"consort","type":"streamable-http","url":"http://127.0.0.1:8080/mcp","requestOptions":{"headers":{"Authorization":"Bearer t0ken"}}}
+    opencode mcp {"type":"local","command":["/bin/consort","serve","--stdio","--config","/home/me/my \"own\" #1.toml"],"enabled":true}
+    opencode mcp {"type":"remote","url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"},"enabled":true}
+    amp amp.mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    amp amp.mcpServers {"url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    crush mcp {"type":"stdio","command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    crush mcp {"type":"http","url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    kiro mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    kiro mcpServers {"url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    lm-studio mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    lm-studio mcpServers {"url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    junie mcpServers {"command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    junie mcpServers {"command":"npx","args":["-y","mcp-remote@^0.1.16","http://127.0.0.1:8080/mcp","--allow-http","--header","Authorization:${CONSORT_TOKEN}"],"env":{"CONSORT_TOKEN":"Bearer t0ken"}}
+    librechat mcpServers {"type":"stdio","command":"/bin/consort","args":["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]}
+    librechat mcpServers {"type":"streamable-http","url":"http://127.0.0.1:8080/mcp","headers":{"Authorization":"Bearer t0ken"}}
+    "#);
+    assert!(!format!("{:?}", url()).contains("t0ken"));
+}
+
+#[test]
+fn a_snippet_is_a_whole_config() {
+    let snippets = ["claude-code", "codex", "continue"].map(|id| snippet(client(id), &url()));
+    assert_snapshot!(snippets.concat(), @r#"
     {
       "mcpServers": {
         "consort": {
@@ -76,160 +93,9 @@ fn every_client_wants_it_in_its_own_words() {
         }
       }
     }
-    Cursor
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    Windsurf
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "serverUrl": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    VS Code
-    {
-      "servers": {
-        "consort": {
-          "type": "stdio",
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "servers": {
-        "consort": {
-          "type": "http",
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    Zed
-    {
-      "context_servers": {
-        "consort": {
-          "source": "custom",
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "context_servers": {
-        "consort": {
-          "source": "custom",
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    Codex
-    [mcp_servers.consort]
-    command = "/bin/consort"
-    args = ["serve", "--stdio", "--config", '/home/me/my "own" #1.toml']
     [mcp_servers.consort]
     url = "http://127.0.0.1:8080/mcp"
     http_headers = { Authorization = "Bearer t0ken" }
-    Gemini CLI
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "httpUrl": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    GitHub Copilot CLI
-    {
-      "mcpServers": {
-        "consort": {
-          "type": "local",
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"],
-          "tools": ["*"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "type": "http",
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          },
-          "tools": ["*"]
-        }
-      }
-    }
-    Goose
-    extensions:
-      consort:
-        enabled: true
-        name: "consort"
-        description: "All MCP servers of Consort"
-        timeout: 300
-        type: "stdio"
-        cmd: "/bin/consort"
-        args: ["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]
-    extensions:
-      consort:
-        enabled: true
-        name: "consort"
-        description: "All MCP servers of Consort"
-        timeout: 300
-        type: "streamable_http"
-        uri: "http://127.0.0.1:8080/mcp"
-        headers:
-          Authorization: "Bearer t0ken"
-    Continue
-    mcpServers:
-      - name: "consort"
-        command: "/bin/consort"
-        args: ["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]
     mcpServers:
       - name: "consort"
         type: "streamable-http"
@@ -237,140 +103,7 @@ fn every_client_wants_it_in_its_own_words() {
         requestOptions:
           headers:
             Authorization: "Bearer t0ken"
-    OpenCode
-    {
-      "mcp": {
-        "consort": {
-          "type": "local",
-          "command": ["/bin/consort", "serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"],
-          "enabled": true
-        }
-      }
-    }
-    {
-      "mcp": {
-        "consort": {
-          "type": "remote",
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          },
-          "enabled": true
-        }
-      }
-    }
-    Amp
-    {
-      "amp.mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "amp.mcpServers": {
-        "consort": {
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    Crush
-    {
-      "mcp": {
-        "consort": {
-          "type": "stdio",
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcp": {
-        "consort": {
-          "type": "http",
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    Kiro
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    LM Studio
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "url": "http://127.0.0.1:8080/mcp",
-          "headers": {
-            "Authorization": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    JetBrains Junie
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "/bin/consort",
-          "args": ["serve", "--stdio", "--config", "/home/me/my \"own\" #1.toml"]
-        }
-      }
-    }
-    {
-      "mcpServers": {
-        "consort": {
-          "command": "npx",
-          "args": ["-y", "mcp-remote@^0.1.16", "http://127.0.0.1:8080/mcp", "--allow-http", "--header", "Authorization:${CONSORT_TOKEN}"],
-          "env": {
-            "CONSORT_TOKEN": "Bearer t0ken"
-          }
-        }
-      }
-    }
-    LibreChat
-    mcpServers:
-      consort:
-        type: "stdio"
-        command: "/bin/consort"
-        args: ["serve","--stdio","--config","/home/me/my \"own\" #1.toml"]
-    mcpServers:
-      consort:
-        type: "streamable-http"
-        url: "http://127.0.0.1:8080/mcp"
-        headers:
-          Authorization: "Bearer t0ken"
     "#);
-    assert!(!format!("{:?}", url()).contains("t0ken"));
 }
 
 #[test]
@@ -382,7 +115,7 @@ fn what_is_written_for_a_client_is_read_as_that_client_reads_it() {
             assert_eq!(config.format, client.format, "{client}");
             assert!(config.errors.is_empty() && config.problems.is_empty(), "{client}");
             let [server] = &config.servers[..] else { panic!("{client} has not one server") };
-            assert_eq!((server.name.as_str(), server.disabled), (NAME, false), "{client}");
+            assert_eq!((server.name.as_str(), server.disabled), (ENTRY_NAME, false), "{client}");
             serde_json::to_value(&server.transport).unwrap()
         };
         let started = read(&program());

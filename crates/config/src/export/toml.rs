@@ -2,7 +2,7 @@
 
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::{ExportError, NAME, line_at, shape};
+use super::{ENTRY_NAME, ExportError, line_at, shape};
 use crate::clients::KnownClient;
 use crate::convert::output_value::OutputValue;
 
@@ -27,7 +27,7 @@ pub(super) fn add(
     match item {
         Item::Table(servers) => {
             let mut table = entry.to_table();
-            match servers.get(NAME).and_then(Item::as_table) {
+            match servers.get(ENTRY_NAME).and_then(Item::as_table) {
                 // What is written above it stays above it.
                 Some(there) => {
                     *table.decor_mut() = there.decor().clone();
@@ -38,11 +38,11 @@ pub(super) fn add(
                 None => {}
             }
             table.set_dotted(table.is_dotted() || servers.is_dotted());
-            servers.insert(NAME, Item::Table(table));
+            servers.insert(ENTRY_NAME, Item::Table(table));
         }
         item => {
             let servers = item.as_table_like_mut().ok_or_else(|| shape("`mcp_servers`"))?;
-            servers.insert(NAME, toml_edit::value(entry.to_value()));
+            servers.insert(ENTRY_NAME, toml_edit::value(entry.to_value()));
         }
     }
     Ok(document.to_string())

@@ -1,8 +1,8 @@
 //! Adding the gateway to a YAML text, by lines between those that are there.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{ExportError, NAME, entry_value, line_at, shape};
+use super::{ENTRY_NAME, ExportError, entry_value, line_at, shape};
 use crate::clients::KnownClient;
 use crate::convert::output_value::OutputValue;
 use crate::format::ConfigFormat;
@@ -56,10 +56,12 @@ fn parse(body: &str) -> Result<SyntaxNode, ExportError> {
 /// Returns the gateway's entry among the servers.
 fn find(servers: &SyntaxNode) -> Option<&SyntaxNode> {
     match &servers.value {
-        SyntaxValue::Table(table) => table.get(NAME),
+        SyntaxValue::Table(table) => table.get(ENTRY_NAME),
         SyntaxValue::List(items) => items.iter().find(|item| {
             let name = item.table().and_then(|item| item.get("name"));
-            name.is_some_and(|name| matches!(&name.value, SyntaxValue::Text(name) if name == NAME))
+            name.is_some_and(
+                |name| matches!(&name.value, SyntaxValue::Text(name) if name == ENTRY_NAME),
+            )
         }),
         _ => None,
     }
@@ -82,36 +84,24 @@ fn indent_of(body: &str, servers: &SyntaxNode) -> Result<usize, ExportError> {
 
 /// The lines of the entry, with the key if there is none yet.
 fn write(key: &str, entry: &OutputValue, is_list: bool, indent: Option<usize>) -> String {
-    let mut lines = String::new();
-    if indent.is_none() {
-        lines = format!("{key}:\n");
-    }
+    let head = if indent.is_none() { format!("{key}:\n") } else { String::new() };
     let indent = indent.unwrap_or(INDENT);
-    let blanks = " ".repeat(indent);
+    let (blanks, table) = (" ".repeat(indent), write_table(entry, indent + INDENT));
     if is_list {
-        let mut item = String::new();
-        write_table(&mut item, entry, indent + INDENT);
-        let item = item.trim_start();
-        return format!("{lines}{blanks}- {item}");
+        return format!("{head}{blanks}- {}", table.trim_start());
     }
-    lines += &format!("{blanks}{NAME}:\n");
-    write_table(&mut lines, entry, indent + INDENT);
-    lines
+    format!("{head}{blanks}{ENTRY_NAME}:\n{table}")
 }
 
-fn write_table(lines: &mut String, table: &OutputValue, indent: usize) {
-    let OutputValue::Table(entries) = table else { return };
-    for (key, value) in entries {
-        let blanks = " ".repeat(indent);
-        match value {
-            OutputValue::Table(_) => {
-                lines.push_str(&format!("{blanks}{key}:\n"));
-                write_table(lines, value, indent + INDENT);
-            }
-            // Everything else is written alike in JSON and in YAML.
-            _ => lines.push_str(&format!("{blanks}{key}: {}\n", entry_value(value))),
-        }
-    }
+fn write_table(table: &OutputValue, indent: usize) -> String {
+    let OutputValue::Table(entries) = table else { return String::new() };
+    let blanks = " ".repeat(indent);
+    let line = |(key, value): &(String, OutputValue)| match value {
+        OutputValue::Table(_) => format!("{blanks}{key}:\n{}", write_table(value, indent + INDENT)),
+        // Everything else is written alike in JSON and in YAML.
+        _ => format!("{blanks}{key}: {}\n", entry_value(value)),
+    };
+    entries.iter().map(line).collect()
 }
 
 /// Inserts lines, with the line ends of the text.
@@ -127,14 +117,14 @@ fn insert(body: &str, at: usize, lines: &str) -> String {
 /// The content that the text must have with the entry.
 fn with_entry(table: &SyntaxTable, key: &str, entry: &OutputValue, is_list: bool) -> Value {
     let mut root = SyntaxValue::Table(table.clone()).to_json();
-    let empty = if is_list { Value::Array(Vec::new()) } else { Value::Object(Default::default()) };
+    let empty = if is_list { Value::Array(Vec::new()) } else { Value::Object(Map::new()) };
     let servers = &mut root[key];
     if servers.is_null() {
         *servers = empty;
     }
     match servers {
         Value::Array(items) => items.insert(0, entry_value(entry)),
-        Value::Object(members) => drop(members.insert(NAME.to_owned(), entry_value(entry))),
+        Value::Object(members) => drop(members.insert(ENTRY_NAME.to_owned(), entry_value(entry))),
         _ => {}
     }
     root

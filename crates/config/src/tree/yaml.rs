@@ -325,11 +325,12 @@ mod tests {
 
     #[test]
     fn aliases_that_multiply_are_refused_before_they_fill_the_memory() {
-        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
-        for n in 1..12 {
+        let line = |n: usize| {
             let repeated = vec![format!("*a{}", n - 1); 10].join(", ");
-            text += &format!("a{n}: &a{n} [{repeated}]\n");
-        }
+            format!("a{n}: &a{n} [{repeated}]\n")
+        };
+        let first = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        let text: String = std::iter::once(first).chain((1..12).map(line)).collect();
         assert_eq!(error(&text).1, "too many values, with those that aliases repeat");
         assert_eq!(error("a: &a [*a]\n").1, "an alias refers to the value that it is part of");
         let deep = "[".repeat(200);

@@ -1,5 +1,6 @@
 //! The documented example of every client, read whole.
 
+use consort_config::KNOWN_CLIENTS;
 use insta::assert_snapshot;
 
 use crate::{complaints, sample};
@@ -17,6 +18,40 @@ fn servers(name: &str) -> String {
     }
     lines.push(complaints(&config));
     lines.join("\n")
+}
+
+/// The sample of a client.
+fn sample_of(id: &str) -> &'static str {
+    match id {
+        "claude-desktop" => "claude_desktop_config.json",
+        "claude-code" => "claude.json",
+        "cursor" => "cursor.json",
+        "windsurf" => "windsurf.json",
+        "vscode" => "project/.vscode/mcp.json",
+        "zed" => "zed_settings.json",
+        "codex" => "codex.toml",
+        "gemini-cli" => "gemini.json",
+        "copilot-cli" => "copilot_cli.json",
+        "goose" => "goose.yaml",
+        "continue" => "continue.yaml",
+        "opencode" => "opencode.json",
+        "amp" => "amp.json",
+        "crush" => "crush.json",
+        "kiro" => "kiro.json",
+        "lm-studio" => "lm_studio.json",
+        "junie" => "junie.json",
+        "librechat" => "librechat.yaml",
+        id => panic!("`{id}` has no sample"),
+    }
+}
+
+#[test]
+fn every_client_has_an_example_that_is_read() {
+    for client in KNOWN_CLIENTS {
+        let config = sample(sample_of(client.id));
+        assert_eq!(config.format, client.format, "{client}");
+        assert!(!config.servers.is_empty(), "{client}");
+    }
 }
 
 #[test]

@@ -192,6 +192,10 @@ fn import(
             continue;
         }
         for server in servers_of(&source) {
+            if server.name.as_str() == consort_config::ENTRY_NAME {
+                note(format!("`{}` of {} is Consort itself", server.name, source.client));
+                continue;
+            }
             if known.insert(server.name.clone()) {
                 table.row([
                     TableCell::from(server.name.as_str()),

@@ -178,14 +178,40 @@ fn yaml_is_added_to_or_left_to_the_user() {
     std::fs::write(&file, text).unwrap();
     let ran = exported(&home, &["goose"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert_snapshot!(plain(&home, &std::fs::read_to_string(&file).unwrap()), @"");
+    assert_snapshot!(plain(&home, &std::fs::read_to_string(&file).unwrap()), @r#"
+    GOOSE_MODEL: x # mine
+    extensions:
+      consort:
+        enabled: true
+        name: "consort"
+        description: "All MCP servers of Consort"
+        timeout: 300
+        type: "stdio"
+        cmd: "CONSORT"
+        args: ["serve","--stdio"]
+      memory:
+        type: builtin
+        enabled: true
+    "#);
     assert_eq!(backups(&home.path(".config/goose")).len(), 1);
     let text = "extensions: {memory: {type: builtin, enabled: true}}\n";
     std::fs::write(&file, text).unwrap();
     let ran = exported(&home, &["goose", "--url", "http://127.0.0.1:8080/mcp"]);
     assert_eq!(ran.code, 2);
-    assert_snapshot!(plain(&home, &ran.err), @"");
-    assert_snapshot!(ran.out, @"");
+    assert_snapshot!(plain(&home, &ran.err), @"
+    error: cannot edit `HOME/.config/goose/config.yaml`: nothing can be inserted without a change of what is there
+    hint: add the printed entry manually
+    ");
+    assert_snapshot!(ran.out, @r#"
+    extensions:
+      consort:
+        enabled: true
+        name: "consort"
+        description: "All MCP servers of Consort"
+        timeout: 300
+        type: "streamable_http"
+        uri: "http://127.0.0.1:8080/mcp"
+    "#);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
 }
 
@@ -206,6 +232,9 @@ fn a_link_is_for_programs_and_has_no_token_in_it() {
     assert!(link.starts_with("vscode:mcp/install?%7B") && !link.contains("s3cret"), "{link}");
     let ran = exported(&home, &["zed", "--link"]);
     assert_eq!(ran.code, 2);
-    assert_snapshot!(ran.err, @"");
+    assert_snapshot!(ran.err, @"
+    error: Zed has no links that install a server
+    hint: omit --link to edit its config
+    ");
     assert!(!home.path(".cursor").exists(), "nothing is written");
 }

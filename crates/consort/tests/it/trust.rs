@@ -49,6 +49,7 @@ fn was_started(home: &Home) -> bool {
 #[test]
 fn a_project_of_cursor_needs_trust_too() {
     let home = Home::new();
+    std::fs::create_dir_all(home.path("shop/.cursor")).unwrap();
     home.write("shop/.cursor/mcp.json", &config(&home, ".cursor/mcp.json"));
     let run = |arguments: &[&str]| {
         let mut command = home.command(arguments);
