@@ -282,7 +282,7 @@ mod tests {
                 )
             }
             ConfigFormat::Crush => {
-                format!("`{key}` beside `lsp`, `providers` or other keys of Crush, or `$schema`")
+                format!("`{key}` beside `lsp`, `options` or `permissions`, or `$schema`")
             }
             _ => format!("`{key}`"),
         }

@@ -141,11 +141,14 @@ fn format_of_mcp(file: &Path, root: &SyntaxTable) -> Option<ConfigFormat> {
     if mcp_servers::server_selection(root).is_some() {
         return None;
     }
-    Some(if opencode::is_root(root) {
+    // Only Consort's own format is TOML, or has settings of Consort beside this key.
+    let is_ours = file.extension().is_some_and(|extension| extension == "toml")
+        || root.get(options::KEY).is_some();
+    Some(if !is_ours && opencode::is_root(root) {
         ConfigFormat::OpenCode
     } else if vscode_settings(root).is_some() {
         ConfigFormat::VsCode
-    } else if crush::is_root(file, root) {
+    } else if !is_ours && crush::is_root(file, root) {
         ConfigFormat::Crush
     } else {
         ConfigFormat::Consort

@@ -12,8 +12,8 @@ use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcp";
 
-/// Keys beside it that Consort's own format has not.
-const OTHERS: [&str; 6] = ["providers", "models", "lsp", "options", "permissions", "tools"];
+/// Keys beside it that tell Crush. `providers` and `models` do not: they may be misplaced settings of Consort.
+const OTHERS: [&str; 3] = ["lsp", "options", "permissions"];
 
 /// Returns true if a root with this key is Crush's: by its schema, its other keys, its tool filters or its file.
 pub(crate) fn is_root(file: &Path, root: &SyntaxTable) -> bool {

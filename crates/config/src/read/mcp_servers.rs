@@ -12,7 +12,7 @@ use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit
 use crate::problem_collector::ProblemCollector;
 use crate::server::{ConnectTime, ServerConfig};
 use crate::table_reader::TableReader;
-use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcpServers";
@@ -52,7 +52,11 @@ pub(crate) fn read<'a>(
 pub(crate) fn server_selection(root: &SyntaxTable) -> Option<(&SyntaxNode, &SyntaxTable)> {
     let node = root.get("mcp")?;
     let table = node.table().filter(|table| !table.0.is_empty())?;
-    table.keys().all(|key| SELECTION.contains(&key)).then_some((node, table))
+    // A server of ours may be called `allowed`.
+    let selects = |entry: &SyntaxEntry| {
+        SELECTION.contains(&entry.key.as_str()) && entry.node.table().is_none()
+    };
+    table.0.iter().all(selects).then_some((node, table))
 }
 
 /// Disables the servers that Gemini CLI would not connect to.

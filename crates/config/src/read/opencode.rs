@@ -14,7 +14,7 @@ pub(crate) const KEY: &str = "mcp";
 /// The key of the servers within it, from version 2 on.
 pub(crate) const SERVERS: &str = "servers";
 
-const KEYS: FieldNames = FieldNames { arguments: &[], env: &["environment"], ..COMMON_NAMES };
+const KEYS: FieldNames = FieldNames { env: &["environment", "env"], ..COMMON_NAMES };
 
 /// Returns true if a root with this key is OpenCode's: by its schema, or the types of its servers.
 pub(crate) fn is_root(root: &SyntaxTable) -> bool {

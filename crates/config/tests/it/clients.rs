@@ -1,9 +1,9 @@
 //! The documented example of every client, read whole.
 
-use consort_config::KNOWN_CLIENTS;
+use consort_config::{ConfigFormat, KNOWN_CLIENTS};
 use insta::assert_snapshot;
 
-use crate::{complaints, sample};
+use crate::{complaints, read, sample};
 
 /// Servers in short: transport, place, and what is not the default.
 fn servers(name: &str) -> String {
@@ -183,4 +183,27 @@ fn gemini_selects_among_its_servers() {
       hint: add a unit, such as `"60s"`, if that is not intended
     warning: cloud: gemini.json:22:27: `authProviderType` is ignored: log in with `consort login`, or set `headers` with a reference to the token
     "#);
+}
+
+#[test]
+fn the_key_mcp_is_read_as_the_client_that_wrote_it() {
+    let json = |text: &str| read("x.json", text).format;
+    let local = r#""x": {"type": "local", "command": ["x"]}"#;
+    let stdio = r#""x": {"type": "stdio", "command": "x"}"#;
+    assert_eq!(json(&format!("{{\"mcp\": {{{local}}}}}")), ConfigFormat::OpenCode);
+    assert_eq!(json(&format!("{{\"mcp\": {{\"servers\": {{{local}}}}}}}")), ConfigFormat::OpenCode);
+    assert_eq!(json(&format!("{{\"mcp\": {{\"servers\": {{{stdio}}}}}}}")), ConfigFormat::VsCode);
+    assert_eq!(json(&format!("{{\"mcp\": {{{stdio}}}, \"lsp\": {{}}}}")), ConfigFormat::Crush);
+    assert_eq!(json(&format!("{{\"mcp\": {{{stdio}}}}}")), ConfigFormat::Consort);
+    let ours = format!("{{\"mcp\": {{{local}}}, \"consort\": {{\"builtin\": false}}}}");
+    assert_eq!(json(&ours), ConfigFormat::Consort);
+    let ours = read("consort.toml", "[mcp.x]\ntype = 'local'\ncommand = 'x'\n\n[options]\na = 1\n");
+    assert_eq!(ours.format, ConfigFormat::Consort);
+    assert_snapshot!(complaints(&ours), @"error: consort.toml:5:2: unknown key `options`");
+    // Settings of Consort in the wrong place are not skipped as another client's.
+    let misplaced = read("x.json", &format!("{{\"mcp\": {{{stdio}}}, \"providers\": {{}}}}"));
+    assert!(misplaced.errors[0].is_blocking(), "{}", complaints(&misplaced));
+    let named =
+        read("x.json", r#"{"mcp": {"allowed": {"command": "x"}, "excluded": {"command": "y"}}}"#);
+    assert_eq!((named.format, named.servers.len()), (ConfigFormat::Consort, 2));
 }
