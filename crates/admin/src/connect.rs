@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort_config::{ExportClient, ExportMode, FolderLayout, UserFolders, snippet};
+use consort_config::{ExportMode, FolderLayout, KnownClient, UserFolders, snippet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,6 +15,9 @@ use crate::state::AdminState;
 
 /// Placeholder of the page's own origin in a snippet.
 const ORIGIN: &str = "ORIGIN";
+
+/// Clients with a tab of their own, besides Claude Code.
+const SHOWN_CLIENTS: [&str; 4] = ["codex", "claude-desktop", "cursor", "vscode"];
 
 /// Placeholder of the token in a snippet.
 const TOKEN: &str = "TOKEN";
@@ -88,22 +91,15 @@ fn clients(active: &ActiveConfig, profile: Option<&str>, locked: bool) -> Vec<Cl
         file,
         snippet: snippet.trim_end().to_owned() + "\n",
     };
-    let mut clients = vec![
-        client("claude-code", "Claude Code", None, claude_code(&url, locked)),
-        client("codex", "Codex", Some("~/.codex/config.toml".to_owned()), codex(&url, locked)),
-    ];
+    let mut clients = vec![client("claude-code", "Claude Code", None, claude_code(&url, locked))];
     // The scheme is part of the origin; a plain one must be said to be meant.
     let mode =
         ExportMode::Url { url: format!("http://{url}"), token: locked.then(|| TOKEN.to_owned()) };
-    for (recipient, id, name) in [
-        (ExportClient::ClaudeDesktop, "claude-desktop", "Claude Desktop"),
-        (ExportClient::Cursor, "cursor", "Cursor"),
-        (ExportClient::VsCode, "vscode", "VS Code"),
-    ] {
-        let text = snippet(recipient, &mode).replace(&format!("http://{ORIGIN}"), ORIGIN);
+    for known in SHOWN_CLIENTS.iter().filter_map(|id| KnownClient::find(id)) {
+        let text = snippet(known, &mode).replace(&format!("http://{ORIGIN}"), ORIGIN);
         // A variable must not be taken for what stands for the token.
         let text = text.replace("CONSORT_TOKEN", "CONSORT_BEARER");
-        clients.push(client(id, name, usual_file(recipient), text));
+        clients.push(client(known.id, known.name, usual_file(known), text));
     }
     let header = if locked {
         format!(",\n      \"headers\": {{ \"Authorization\": \"Bearer {TOKEN}\" }}")
@@ -129,27 +125,20 @@ fn clients(active: &ActiveConfig, profile: Option<&str>, locked: bool) -> Vec<Cl
 }
 
 /// Default path of a client's config, independent of the machine.
-fn usual_file(recipient: ExportClient) -> Option<String> {
+fn usual_file(client: &KnownClient) -> Option<String> {
     let home = PathBuf::from("~");
     let folders = UserFolders {
         current: PathBuf::new(),
         settings: Some(home.join(".config")),
         home: Some(home),
     };
-    Some(recipient.file(&folders, FolderLayout::of_system())?.display().to_string())
+    Some(client.files(&folders, FolderLayout::of_system()).first()?.display().to_string())
 }
 
 fn claude_code(url: &str, locked: bool) -> String {
     let header = format!(" --header \"Authorization: Bearer {TOKEN}\"");
     let header = if locked { header.as_str() } else { "" };
     format!("claude mcp add --transport http consort {}{header}", shell_quote(url))
-}
-
-fn codex(url: &str, locked: bool) -> String {
-    let header = format!("http_headers = {{ Authorization = \"Bearer {TOKEN}\" }}\n");
-    let header = if locked { header.as_str() } else { "" };
-    // A string is written alike in JSON and in TOML.
-    format!("[mcp_servers.consort]\nurl = {}\n{header}", json!(url))
 }
 
 /// Quotes a word for a shell.
@@ -173,5 +162,6 @@ fn stdio(active: &ActiveConfig, profile: Option<&str>) -> Option<String> {
     if let Some(profile) = profile {
         arguments.extend(["--profile".to_owned(), profile.to_owned()]);
     }
-    Some(snippet(ExportClient::Cursor, &ExportMode::Program { command, arguments }))
+    let cursor = KnownClient::find("cursor")?;
+    Some(snippet(cursor, &ExportMode::Program { command, arguments }))
 }

@@ -13,7 +13,10 @@ use crate::include::{self, ConfigFiles};
 use crate::merge;
 use crate::options::ConsortOptions;
 use crate::problem_collector::ProblemCollector;
-use crate::read::{self, aether, aidk, codex, consort, elysia, mcp_servers, vscode, zed};
+use crate::read::{
+    self, aether, aidk, amp, codex, consort, continue_list, crush, elysia, goose, mcp_servers,
+    opencode, vscode, zed,
+};
 use crate::resolve::SystemValues;
 use crate::server::ServerConfig;
 use crate::source_location::SourceLocation;
@@ -87,6 +90,18 @@ impl Config {
         usable.chain(broken.map(|error| error.place().clone())).collect()
     }
 
+    /// Adds the servers of the project that a folder belongs to. They replace servers of the same name, as in Claude
+    /// Code.
+    pub fn add_project_servers(&mut self, folder: &Path) {
+        let Some(project) = folder.ancestors().find(|folder| self.projects.contains_key(*folder))
+        else {
+            return;
+        };
+        let own = self.projects.remove(project).unwrap_or_default();
+        self.servers.retain(|server| !own.iter().any(|own| own.name == server.name));
+        self.servers.extend(own);
+    }
+
     /// Parses a config and the files that it includes as one.
     fn parse_files(files: &ConfigFiles) -> Result<Self, UnusableFile> {
         let fragments = files.fragments.iter().map(|one| (one.file.as_path(), one.text.as_str()));
@@ -138,9 +153,16 @@ impl Config {
 }
 
 impl ConfigFiles {
-    /// Parses the config that they form together.
+    /// Parses the config that they form together. Of the servers of single projects, those of the current folder are
+    /// added to the others.
     pub fn parse(&self) -> Result<Config, UnusableFile> {
-        Config::parse_files(self)
+        let mut config = Config::parse_files(self)?;
+        if !config.projects.is_empty()
+            && let Ok(folder) = std::env::current_dir()
+        {
+            config.add_project_servers(&folder);
+        }
+        Ok(config)
     }
 }
 
@@ -176,6 +198,11 @@ impl ParsedConfigFile {
             ConfigFormat::Zed => zed::read(&findings, table),
             ConfigFormat::Codex => codex::read(&findings, table),
             ConfigFormat::Consort => consort::read(&findings, table),
+            ConfigFormat::Goose => goose::read(&findings, table),
+            ConfigFormat::Continue => continue_list::read(&findings, table),
+            ConfigFormat::OpenCode => opencode::read(&findings, table),
+            ConfigFormat::Amp => amp::read(&findings, table),
+            ConfigFormat::Crush => crush::read(&findings, table),
             ConfigFormat::Aether => aether::read(&findings, table),
             ConfigFormat::Aidk => aidk::read(&findings, &root),
             ConfigFormat::Elysia => elysia::read(&findings, table),

@@ -60,6 +60,9 @@ pub enum EditError {
     /// Consort reads the format and cannot write it.
     #[error("cannot edit a config in the format of {0}: the format is read-only")]
     Format(ConfigFormat),
+    /// Consort reads YAML and cannot write it.
+    #[error("cannot edit a config in YAML: YAML is read-only")]
+    Yaml,
     /// A value is not a table and must be one.
     #[error("`{0}` is not a table")]
     Shape(String),
@@ -77,7 +80,7 @@ impl EditError {
             Self::Unknown { near, .. } => {
                 near.as_ref().map(|near| format!("did you mean `{near}`?"))
             }
-            Self::Format(_) => Some(
+            Self::Format(_) | Self::Yaml => Some(
                 "convert it with `consort config convert --to consort --output FILE`".to_owned(),
             ),
             Self::Shape(_) | Self::Unfaithful => Some("edit the file manually".to_owned()),
@@ -120,6 +123,7 @@ pub fn add_servers(
     let edited = match plan.language {
         ConfigLanguage::Json => json::add(body, plan.path, &entries, &inputs)?,
         ConfigLanguage::Toml => toml::add(body, plan.path, &entries, &inputs)?,
+        ConfigLanguage::Yaml => return Err(EditError::Yaml),
     };
     let text = format!("{mark}{edited}");
     let after = Config::parse(file, &text).map_err(|_| EditError::Unfaithful)?;
@@ -149,6 +153,7 @@ pub fn remove_server(file: &Path, text: &str, name: &ServerId) -> Result<String,
     let edited = match plan.language {
         ConfigLanguage::Json => json::remove(body, plan.path, key)?,
         ConfigLanguage::Toml => toml::remove(body, plan.path, key)?,
+        ConfigLanguage::Yaml => return Err(EditError::Yaml),
     };
     let text = format!("{mark}{edited}");
     let after = Config::parse(file, &text).map_err(|_| EditError::Unfaithful)?;
@@ -178,8 +183,7 @@ impl EditPlan {
     fn parse(file: &Path, text: &str) -> Result<Self, EditError> {
         let findings = ProblemCollector::new(file, text);
         let root = syntax::parse(file, text, &findings)?;
-        let language = ConfigLanguage::detect(file, text)
-            .map_err(|mistake| UnusableFile::new(findings.unusable(0, mistake), []))?;
+        let language = ConfigLanguage::detect(file, text);
         let signs = ConfigFormat::detect_all(file, &root)
             .map_err(|mistake| UnusableFile::new(findings.unusable(root.at, mistake), []))?;
         let (format, key) = signs[0];
@@ -198,10 +202,20 @@ impl EditPlan {
             ConfigFormat::VsCode => (TargetFormat::VsCode, &[vscode::KEY]),
             ConfigFormat::Zed => (TargetFormat::Zed, &[zed::KEY]),
             ConfigFormat::Codex => (TargetFormat::Codex, &[codex::KEY]),
-            ConfigFormat::Aether | ConfigFormat::Aidk | ConfigFormat::Elysia => {
+            ConfigFormat::Goose
+            | ConfigFormat::Continue
+            | ConfigFormat::OpenCode
+            | ConfigFormat::Amp
+            | ConfigFormat::Crush
+            | ConfigFormat::Aether
+            | ConfigFormat::Aidk
+            | ConfigFormat::Elysia => {
                 return Err(EditError::Format(format));
             }
         };
+        if language == ConfigLanguage::Yaml {
+            return Err(EditError::Yaml);
+        }
         let (last, outer) = path.split_last().expect("no path is empty");
         let outer = outer.iter().try_fold(table, |table, key| table.get(key)?.table());
         let servers = outer.and_then(|table| table.get(last));

@@ -124,8 +124,6 @@ pub(crate) enum ConfigErrorKind {
     TooLarge(u64),
     #[error("not valid {language}: {message}")]
     Syntax { language: &'static str, message: String },
-    #[error("YAML is not supported")]
-    Yaml,
     #[error("no servers are configured")]
     NoServers { near: Option<(String, &'static str)> },
     #[error("`{key}` is {found}: expected {expected}")]
@@ -170,6 +168,8 @@ pub(crate) enum ConfigErrorKind {
     Proxy(consort_client::InvalidProxyUrl),
     #[error("invalid header `{header}`: {reason}")]
     Header { header: String, reason: &'static str },
+    #[error("`{key}` is not supported: {reason}")]
+    Unsupported { key: String, reason: &'static str, hint: &'static str },
     #[error("the script `{0}` is neither Python nor JavaScript")]
     Script(String),
     #[error("the environment variable `{name}` is not set")]
@@ -201,11 +201,6 @@ pub(crate) enum ConfigErrorKind {
 impl ConfigErrorKind {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Yaml => {
-                "convert goose's `extensions` and other YAML to JSON with `mcpServers`, or to \
-                           TOML with `[mcp.NAME]`"
-                    .into()
-            }
             Self::NoServers { near: Some((found, near)) } => {
                 format!("unknown key `{found}`; did you mean `{near}`?")
             }
@@ -220,7 +215,7 @@ impl ConfigErrorKind {
                 format!("define it under `inputs`, with `id = \"{id}\"`")
             }
             Self::Nameless(_) => "wrap it as `{\"NAME\": {…}}`".into(),
-            Self::Missing { hint, .. } => (*hint).into(),
+            Self::Missing { hint, .. } | Self::Unsupported { hint, .. } => (*hint).into(),
             Self::KeyTwice { first, .. } => format!("the first is in line {}", first.line),
             Self::NameTwice { first, .. } => {
                 format!("the first is in line {}; rename one of them", first.line)

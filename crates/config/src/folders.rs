@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 /// The files searched in the current folder, in this order.
-pub(crate) const WORKING_NAMES: [&str; 4] =
-    ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
+pub(crate) const WORKING_NAMES: [&str; 5] =
+    ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json", CURSOR];
+
+/// The servers of a project in Cursor; in the home folder, those of the user.
+const CURSOR: &str = ".cursor/mcp.json";
 
 /// The files searched in Consort's folder among the user's settings, in this order.
 pub(crate) const SETTINGS_NAMES: [&str; 2] = ["consort.toml", "mcp.json"];
@@ -34,8 +37,21 @@ impl UserFolders {
     }
 
     /// The config in a folder, if the search would find one there.
-    pub fn config_in(folder: &Path) -> Option<PathBuf> {
-        WORKING_NAMES.map(|name| folder.join(name)).into_iter().find(|file| file.is_file())
+    pub fn config_in(&self, folder: &Path) -> Option<PathBuf> {
+        self.configs_of(folder).into_iter().find(|file| file.is_file())
+    }
+
+    /// The files searched in a folder, in order. In the user's home, the config of Cursor is the user's, and not one
+    /// of a project.
+    pub(crate) fn configs_of(&self, folder: &Path) -> Vec<PathBuf> {
+        let real = |folder: &Path| {
+            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            here.canonicalize().ok()
+        };
+        let home = self.home.as_deref().and_then(real);
+        let is_home = home.is_some() && home == real(folder);
+        let names = WORKING_NAMES.iter().filter(|name| !is_home || **name != CURSOR);
+        names.map(|name| folder.join(name)).collect()
     }
 
     /// The file names searched in the working folder, in order.

@@ -8,7 +8,10 @@ use serde::Serialize;
 use crate::error::ConfigErrorKind;
 use crate::names::{closest_name, shorten_name};
 use crate::read::options;
-use crate::read::{aether, aidk, codex, consort, mcp_servers, vscode, zed};
+use crate::read::{
+    aether, aidk, amp, codex, consort, continue_list, crush, goose, mcp_servers, opencode, vscode,
+    zed,
+};
 use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// Format of a config.
@@ -27,6 +30,16 @@ pub enum ConfigFormat {
     Codex,
     /// Consort's own `mcp`.
     Consort,
+    /// Goose's `extensions`.
+    Goose,
+    /// Continue's list `mcpServers`.
+    Continue,
+    /// OpenCode's `mcp`, with `local` and `remote` servers.
+    OpenCode,
+    /// Amp's `amp.mcpServers`.
+    Amp,
+    /// Crush's `mcp`.
+    Crush,
     /// A list of endpoints under `tool_service`.
     Aether,
     /// Servers with `serverName` and `connection`.
@@ -43,6 +56,11 @@ impl fmt::Display for ConfigFormat {
             Self::Zed => "Zed",
             Self::Codex => "Codex",
             Self::Consort => "Consort",
+            Self::Goose => "Goose",
+            Self::Continue => "Continue",
+            Self::OpenCode => "OpenCode",
+            Self::Amp => "Amp",
+            Self::Crush => "Crush",
             Self::Aether => "Aether",
             Self::Aidk => "AIDK",
             Self::Elysia => "Elysia",
@@ -60,7 +78,7 @@ impl ConfigFormat {
         root: &SyntaxNode,
     ) -> Result<Vec<DetectedFormat>, ConfigErrorKind> {
         let mut signs = match &root.value {
-            SyntaxValue::Table(table) => by_key(table),
+            SyntaxValue::Table(table) => by_key(file, table),
             SyntaxValue::List(list) if list.iter().any(|node| has(node, aidk::NAME)) => {
                 vec![(Self::Aidk, aidk::NAME)]
             }
@@ -79,7 +97,7 @@ impl ConfigFormat {
 }
 
 /// The formats that have a root key of their own.
-pub(crate) fn by_key(root: &SyntaxTable) -> Vec<DetectedFormat> {
+pub(crate) fn by_key(file: &Path, root: &SyntaxTable) -> Vec<DetectedFormat> {
     let mut signs = Vec::new();
     let is_list = |key: &str| root.get(key).is_some_and(|node| node.list().is_some());
     let mut known = |key: &'static str, format: ConfigFormat| {
@@ -87,7 +105,15 @@ pub(crate) fn by_key(root: &SyntaxTable) -> Vec<DetectedFormat> {
             signs.push((format, key));
         }
     };
-    known(mcp_servers::KEY, ConfigFormat::McpServers);
+    known(
+        mcp_servers::KEY,
+        if continue_list::is_root(file, root) {
+            ConfigFormat::Continue
+        } else {
+            ConfigFormat::McpServers
+        },
+    );
+    known(amp::KEY, ConfigFormat::Amp);
     known(aether::OUTER, ConfigFormat::Aether);
     known(
         codex::KEY,
@@ -98,14 +124,35 @@ pub(crate) fn by_key(root: &SyntaxTable) -> Vec<DetectedFormat> {
         if is_list(vscode::KEY) { ConfigFormat::Elysia } else { ConfigFormat::VsCode },
     );
     known(zed::KEY, ConfigFormat::Zed);
-    known(
-        consort::KEY,
-        if vscode_settings(root).is_some() { ConfigFormat::VsCode } else { ConfigFormat::Consort },
-    );
+    if let Some(format) = format_of_mcp(file, root) {
+        known(consort::KEY, format);
+    }
+    if goose::is_root(root) {
+        known(goose::KEY, ConfigFormat::Goose);
+    }
     if signs.is_empty() && root.get(options::KEY).is_some() {
         signs.push((ConfigFormat::Consort, options::KEY));
     }
     signs
+}
+
+/// The format of the root key `mcp`, which four clients use in their own ways.
+fn format_of_mcp(file: &Path, root: &SyntaxTable) -> Option<ConfigFormat> {
+    if mcp_servers::server_selection(root).is_some() {
+        return None;
+    }
+    // Only Consort's own format is TOML, or has settings of Consort beside this key.
+    let is_ours = file.extension().is_some_and(|extension| extension == "toml")
+        || root.get(options::KEY).is_some();
+    Some(if !is_ours && opencode::is_root(root) {
+        ConfigFormat::OpenCode
+    } else if vscode_settings(root).is_some() {
+        ConfigFormat::VsCode
+    } else if !is_ours && crush::is_root(file, root) {
+        ConfigFormat::Crush
+    } else {
+        ConfigFormat::Consort
+    })
 }
 
 /// `mcp` as in VS Code's settings, with `servers` inside.
@@ -138,7 +185,17 @@ fn has(node: &SyntaxNode, key: &str) -> bool {
 }
 
 fn no_servers(root: &SyntaxTable) -> ConfigErrorKind {
-    let known = [mcp_servers::KEY, vscode::KEY, zed::KEY, codex::KEY, consort::KEY, aether::OUTER];
-    let near = root.keys().find_map(|key| Some((shorten_name(key), closest_name(key, known)?)));
+    let known = [
+        mcp_servers::KEY,
+        vscode::KEY,
+        zed::KEY,
+        codex::KEY,
+        consort::KEY,
+        aether::OUTER,
+        goose::KEY,
+        amp::KEY,
+    ];
+    let mut keys = root.keys().filter(|key| !known.contains(key));
+    let near = keys.find_map(|key| Some((shorten_name(key), closest_name(key, known)?)));
     ConfigErrorKind::NoServers { near }
 }

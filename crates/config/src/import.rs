@@ -1,38 +1,17 @@
 //! Files in which other clients store their servers.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::clients::{KNOWN_CLIENTS, KnownClient};
 use crate::folders::UserFolders;
-
-/// A client whose servers can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ImportClient {
-    /// Claude Desktop.
-    ClaudeDesktop,
-    /// Claude Code.
-    ClaudeCode,
-    /// Cursor.
-    Cursor,
-    /// Windsurf.
-    Windsurf,
-    /// VS Code.
-    VsCode,
-    /// Zed.
-    Zed,
-    /// Codex.
-    Codex,
-}
 
 /// A file in which a client stores the user's servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportSource {
     /// The client.
-    pub client: ImportClient,
+    pub client: &'static KnownClient,
     /// The file.
     pub file: PathBuf,
     /// True if it exists.
@@ -55,44 +34,13 @@ impl FolderLayout {
     }
 }
 
-impl fmt::Display for ImportClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::ClaudeDesktop => "Claude Desktop",
-            Self::ClaudeCode => "Claude Code",
-            Self::Cursor => "Cursor",
-            Self::Windsurf => "Windsurf",
-            Self::VsCode => "VS Code",
-            Self::Zed => "Zed",
-            Self::Codex => "Codex",
-        })
-    }
-}
-
 /// All files in which a known client may store the user's servers.
 pub fn import_sources(folders: &UserFolders, layout: FolderLayout) -> Vec<ImportSource> {
-    let (Some(home), Some(settings)) = (&folders.home, &folders.settings) else {
-        return Vec::new();
+    let of = |client: &'static KnownClient| {
+        let files = client.files(folders, layout).into_iter();
+        files.map(move |file| ImportSource { client, exists: file.is_file(), file })
     };
-    let applications = match layout {
-        FolderLayout::Linux => settings.clone(),
-        FolderLayout::MacOs => home.join("Library/Application Support"),
-    };
-    let files = [
-        (ImportClient::ClaudeDesktop, applications.join("Claude/claude_desktop_config.json")),
-        (ImportClient::ClaudeCode, home.join(".claude.json")),
-        (ImportClient::Cursor, home.join(".cursor/mcp.json")),
-        (ImportClient::Windsurf, home.join(".codeium/windsurf/mcp_config.json")),
-        (ImportClient::VsCode, applications.join("Code/User/mcp.json")),
-        (ImportClient::VsCode, applications.join("Code - Insiders/User/mcp.json")),
-        // Zed keeps to the folders of Linux on a Mac too.
-        (ImportClient::Zed, settings.join("zed/settings.json")),
-        (ImportClient::Codex, home.join(".codex/config.toml")),
-    ];
-    files
-        .into_iter()
-        .map(|(client, file)| ImportSource { client, exists: file.is_file(), file })
-        .collect()
+    KNOWN_CLIENTS.iter().flat_map(of).collect()
 }
 
 #[cfg(test)]
@@ -121,16 +69,25 @@ mod tests {
         VS Code: /home/me/.config/Code - Insiders/User/mcp.json
         Zed: /home/me/.config/zed/settings.json
         Codex: /home/me/.codex/config.toml
+        Gemini CLI: /home/me/.gemini/settings.json
+        GitHub Copilot CLI: /home/me/.copilot/mcp-config.json
+        Goose: /home/me/.config/goose/config.yaml
+        Continue: /home/me/.continue/config.yaml
+        OpenCode: /home/me/.config/opencode/opencode.json
+        OpenCode: /home/me/.config/opencode/opencode.jsonc
+        Amp: /home/me/.config/amp/settings.json
+        Crush: /home/me/.config/crush/crush.json
+        Kiro: /home/me/.kiro/settings/mcp.json
+        LM Studio: /home/me/.lmstudio/mcp.json
+        JetBrains Junie: /home/me/.junie/mcp/mcp.json
+        LibreChat: librechat.yaml
         ");
-        insta::assert_snapshot!(listed(FolderLayout::MacOs), @"
+        let (linux, macos) = (listed(FolderLayout::Linux), listed(FolderLayout::MacOs));
+        let other: Vec<&str> = macos.lines().filter(|line| !linux.contains(line)).collect();
+        insta::assert_snapshot!(other.join("\n"), @"
         Claude Desktop: /home/me/Library/Application Support/Claude/claude_desktop_config.json
-        Claude Code: /home/me/.claude.json
-        Cursor: /home/me/.cursor/mcp.json
-        Windsurf: /home/me/.codeium/windsurf/mcp_config.json
         VS Code: /home/me/Library/Application Support/Code/User/mcp.json
         VS Code: /home/me/Library/Application Support/Code - Insiders/User/mcp.json
-        Zed: /home/me/.config/zed/settings.json
-        Codex: /home/me/.codex/config.toml
         ");
     }
 

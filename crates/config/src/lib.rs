@@ -18,6 +18,7 @@
 
 mod agents;
 pub mod changes;
+mod clients;
 mod config;
 mod convert;
 mod digest;
@@ -67,18 +68,19 @@ pub mod trust;
 pub use agents::{
     AgentConfig, ModelConfig, PriceConfig, ProviderConfig, ReasoningConfig, ReasoningLevel,
 };
+pub use clients::{KNOWN_CLIENTS, KnownClient};
 pub use config::Config;
 pub use convert::{ConvertedConfig, TargetFormat, UnknownFormat, convert};
 pub use digest::ConfigDigest;
 pub use edit::{EditError, EditedConfig, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
-pub use export::{ExportClient, ExportError, ExportMode, export, snippet};
+pub use export::{ENTRY_NAME, ExportError, ExportMode, export, install_link, snippet};
 pub use folders::{
     UserFolders, canonical_location, catalog_folder, conversations_folder, data_folder, log_folder,
     state_folder,
 };
 pub use format::ConfigFormat;
-pub use import::{FolderLayout, ImportClient, ImportSource, import_sources};
+pub use import::{FolderLayout, ImportSource, import_sources};
 pub use include::{ConfigFiles, ConfigFragment, IncludePattern};
 pub use input::{InputKind, InputVariable};
 pub use limits::{

@@ -4,9 +4,14 @@ use crate::error::ConfigErrorKind;
 use crate::server::{OAuthConfig, OAuthGrant};
 use crate::table_reader::TableReader;
 use crate::template::SecretMasking;
+use crate::tree::SyntaxValue;
 
 /// Reads `oauth`, with Consort's keys or Claude Code's: `{client_id, client_secret, scope, callback_port, …}`.
 pub(crate) fn read(fields: &TableReader<'_>) -> Option<OAuthConfig> {
+    // OpenCode writes `false` for a server without OAuth.
+    if matches!(fields.get("oauth")?.value, SyntaxValue::Bool(false)) {
+        return None;
+    }
     let fields = fields.table("oauth")?;
     let grants =
         [("code", OAuthGrant::Code), ("client_credentials", OAuthGrant::ClientCredentials)];
@@ -51,7 +56,6 @@ pub(crate) fn of_cursor(fields: &TableReader<'_>) -> Option<OAuthConfig> {
 
 /// Scopes, as a string or as a list.
 fn scope(fields: &TableReader<'_>, key: &'static str) -> Option<String> {
-    use crate::tree::SyntaxValue;
     match &fields.get(key)?.value {
         SyntaxValue::List(_) => Some(fields.strings(key).join(" ")),
         _ => fields.string(key).map(str::to_owned),

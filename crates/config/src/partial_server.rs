@@ -50,6 +50,7 @@ const MOST_SECONDS: f64 = 3_600.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeoutUnit {
     Seconds,
+    Milliseconds,
     /// Seconds or milliseconds, depending on the client.
     Unclear,
 }
@@ -216,6 +217,7 @@ impl PartialServer {
                 fields.warn(node.at, &message, Some(hint.to_owned()));
                 0.001
             }
+            TimeoutUnit::Milliseconds => 0.001,
             _ => 1.0,
         };
         self.timeout.idle = fields.period_of("timeout", node, unit);

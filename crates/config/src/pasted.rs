@@ -33,7 +33,7 @@ impl Config {
         let text = whole.as_deref().unwrap_or(text);
         let findings = ProblemCollector::new(file, text);
         let root = syntax::parse(file, text, &findings)?;
-        let Some(table) = root.table().filter(|table| is_entries(table)) else {
+        let Some(table) = root.table().filter(|table| is_entries(file, table)) else {
             return Self::parse(file, text);
         };
         if let Some(key) = ["command", "url", "serverUrl", "httpUrl"]
@@ -63,14 +63,14 @@ impl Config {
 }
 
 /// Returns true if these are entries, and not a config that has them under a key.
-fn is_entries(table: &SyntaxTable) -> bool {
+fn is_entries(file: &Path, table: &SyntaxTable) -> bool {
     let other = |key| table.get(key).is_some();
     let connections = table
         .0
         .iter()
         .any(|entry| entry.node.table().is_some_and(|entry| entry.get(aidk::CONNECTION).is_some()));
     !table.0.is_empty()
-        && by_key(table).is_empty()
+        && by_key(file, table).is_empty()
         && !other(aidk::NAME)
         && !other(mcp_servers::PROJECTS)
         && !connections

@@ -3,13 +3,19 @@
 pub(crate) mod aether;
 mod agents;
 pub(crate) mod aidk;
+pub(crate) mod amp;
 mod auth;
 pub(crate) mod codex;
 pub(crate) mod consort;
+pub(crate) mod continue_list;
+pub(crate) mod crush;
 pub(crate) mod elysia;
+pub(crate) mod goose;
 mod inputs;
 pub(crate) mod mcp_servers;
+pub(crate) mod opencode;
 pub(crate) mod options;
+mod tool_filters;
 pub(crate) mod vscode;
 pub(crate) mod zed;
 
@@ -94,21 +100,31 @@ impl<'a> ServerReader<'a> {
                 .collect_blocking(|| self.report_wrong_type(key, node, "a list of servers"));
         };
         for (n, node) in list.iter().enumerate() {
-            let Some(table) = node.table() else {
-                self.report_wrong_type(&format!("{key}[{n}]"), node, "a table");
-                continue;
-            };
-            match table.get(name).map(|node| (&node.value, node.at)) {
-                Some((SyntaxValue::Text(text), at)) => self.add(text, at, node, read),
-                // Reports that it is missing or not a string, and that alone.
-                _ => {
-                    let fields = TableReader::new(self.findings, None, node.at, table);
-                    if fields.get(name).is_none() {
-                        let hint = "every server in a list requires a `name`";
-                        fields.error(node.at, ConfigErrorKind::Missing { key: name, hint });
-                    }
-                    fields.string(name);
+            self.add_named(&format!("{key}[{n}]"), node, name, read);
+        }
+    }
+
+    /// Reads a server that contains its name.
+    pub(crate) fn add_named(
+        &mut self,
+        path: &str,
+        node: &'a SyntaxNode,
+        name: &'static str,
+        read: fn(&TableReader<'a>) -> PartialServer,
+    ) {
+        let Some(table) = node.table() else {
+            return self.report_wrong_type(path, node, "a table");
+        };
+        match table.get(name).map(|node| (&node.value, node.at)) {
+            Some((SyntaxValue::Text(text), at)) => self.add(text, at, node, read),
+            // Reports that it is missing or not a string, and that alone.
+            _ => {
+                let fields = TableReader::new(self.findings, None, node.at, table);
+                if fields.get(name).is_none() {
+                    let hint = "every server in a list requires a `name`";
+                    fields.error(node.at, ConfigErrorKind::Missing { key: name, hint });
                 }
+                fields.string(name);
             }
         }
     }

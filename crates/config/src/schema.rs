@@ -18,7 +18,7 @@ use crate::server_keys::{AUTH, OAUTH, SERVER, ServerKey, timeouts};
 const NOTES: &str = "^([$_#]|//)";
 
 /// The top-level keys of other formats, whose files may contain more than servers.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 9] = [
     "mcpServers",
     "servers",
     "context_servers",
@@ -26,6 +26,8 @@ const OTHERS: [&str; 7] = [
     "tool_service",
     "mcp.servers",
     "projects",
+    "extensions",
+    "amp.mcpServers",
 ];
 
 /// Pattern of durations: seconds, or a number with its unit.
@@ -85,7 +87,6 @@ pub fn config_schema() -> Value {
             "mcp": {
                 "description": "MCP servers, by name.",
                 "type": "object",
-                "additionalProperties": servers("Server"),
             },
             "mcpServers": {
                 "description": "MCP servers, by name, in the format of MCP clients.",
@@ -102,6 +103,7 @@ pub fn config_schema() -> Value {
         // A file of ours holds keys of ours only.
         "if": { "not": { "anyOf": OTHERS.map(|key| json!({ "required": [key] })) } },
         "then": {
+            "properties": { "mcp": { "additionalProperties": servers("Server") } },
             "propertyNames": {
                 "anyOf": [{ "enum": ["mcp", "consort", "inputs"] }, { "pattern": "^\\$" }],
             },

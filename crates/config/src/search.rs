@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::folders::{SETTINGS_NAMES, UserFolders, WORKING_NAMES};
+use crate::folders::{SETTINGS_NAMES, UserFolders};
 use crate::source_location::SourceLocation;
 
 /// The variable that names the config.
@@ -70,7 +70,8 @@ pub fn find_config(
         argument.map(|path| (path, SearchReason::Argument, "`--config`")),
         variable.map(|path| (path, SearchReason::Variable, "`CONSORT_CONFIG`")),
     ];
-    let here = WORKING_NAMES.map(|name| (folders.current.join(name), SearchReason::Current));
+    let here = folders.configs_of(&folders.current).into_iter();
+    let here = here.map(|file| (file, SearchReason::Current));
     let settings = folders.settings.iter().flat_map(|folder| {
         SETTINGS_NAMES.map(|name| (folder.join("consort").join(name), SearchReason::User))
     });
@@ -122,6 +123,7 @@ mod tests {
         for file in [
             ".config/consort/mcp.json",
             ".config/consort/consort.toml",
+            "project/.cursor/mcp.json",
             "project/.vscode/mcp.json",
             "project/mcp.json",
             "project/.mcp.json",
@@ -130,6 +132,21 @@ mod tests {
             write(root, file);
             assert_eq!(found(), ConfigLocation::File(root.join(file)));
         }
+    }
+
+    #[test]
+    fn cursors_config_in_the_home_folder_is_not_one_of_a_project() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, ".cursor/mcp.json");
+        write(root, ".config/consort/consort.toml");
+        let home = UserFolders { current: root.to_owned(), ..folders(root) };
+        let own = ConfigLocation::File(root.join(".config/consort/consort.toml"));
+        assert_eq!(find_config(None, None, &home).unwrap().found, own);
+        assert_eq!(home.config_in(root), None);
+        write(root, "project/.cursor/mcp.json");
+        let project = root.join("project/.cursor/mcp.json");
+        assert_eq!(home.config_in(&root.join("project")), Some(project));
     }
 
     #[test]
@@ -145,7 +162,7 @@ mod tests {
             ConfigLocation::File(named.clone())
         );
         assert_eq!(find(None, Some(&named)).unwrap().found, ConfigLocation::File(named.clone()));
-        assert_eq!(find(None, Some(Path::new(""))).unwrap().searched.len(), 6);
+        assert_eq!(find(None, Some(Path::new(""))).unwrap().searched.len(), 7);
         let error = find(None, Some(lost)).unwrap_err();
         insta::assert_snapshot!(error, @"lost.json: no config at the path set by `CONSORT_CONFIG`");
     }

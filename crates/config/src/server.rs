@@ -345,11 +345,22 @@ impl ServerOrigin {
             return project.clone();
         }
         let beside = self.beside();
-        let hidden = [".vscode", ".cursor", ".zed", ".codex"];
-        if beside.file_name().is_some_and(|name| hidden.iter().any(|hidden| name == *hidden)) {
-            return beside.parent().unwrap_or(Path::new("")).to_owned();
-        }
-        beside.to_owned()
+        let hidden = [
+            ".vscode",
+            ".cursor",
+            ".zed",
+            ".codex",
+            ".amp",
+            ".gemini",
+            ".opencode",
+            ".kiro/settings",
+            ".junie/mcp",
+        ];
+        let Some(hidden) = hidden.iter().find(|hidden| beside.ends_with(hidden)) else {
+            return beside.to_owned();
+        };
+        let levels = Path::new(hidden).components().count();
+        beside.ancestors().nth(levels).unwrap_or(Path::new("")).to_owned()
     }
 }
 

@@ -14,11 +14,12 @@ const MOST_ERRORS: usize = 5;
 pub(crate) enum ConfigLanguage {
     Json,
     Toml,
+    Yaml,
 }
 
 impl ConfigLanguage {
     /// Detects the language from the start of the text; if that is ambiguous, from the file's name.
-    pub(crate) fn detect(file: &Path, text: &str) -> Result<Self, ConfigErrorKind> {
+    pub(crate) fn detect(file: &Path, text: &str) -> Self {
         let named = |names: &[&str]| {
             let extension = file.extension().and_then(|extension| extension.to_str());
             extension.is_some_and(|extension| {
@@ -28,17 +29,32 @@ impl ConfigLanguage {
         let start = after_comments(text);
         let list = start.strip_prefix('[').map(after_comments);
         if start.starts_with('{') || list.is_some_and(|rest| rest.starts_with(['{', ']'])) {
-            return Ok(Self::Json);
+            return Self::Json;
         }
         // No word that starts a list in JSON is the name of a table that we know.
         if list.is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '[')) {
-            return Ok(Self::Toml);
+            return Self::Toml;
         }
         if named(&["yaml", "yml"]) {
-            return Err(ConfigErrorKind::Yaml);
+            return Self::Yaml;
         }
-        Ok(if named(&["json", "jsonc", "json5"]) { Self::Json } else { Self::Toml })
+        if named(&["json", "jsonc", "json5"]) {
+            return Self::Json;
+        }
+        if !named(&["toml"]) && starts_as_yaml(text) { Self::Yaml } else { Self::Toml }
     }
+}
+
+/// Returns true if the first line that is no comment can be YAML and cannot be TOML.
+fn starts_as_yaml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_end);
+    let Some(line) = lines.find(|line| !line.is_empty() && !line.starts_with('#')) else {
+        return false;
+    };
+    let after_key = line.trim_start_matches(|c: char| c.is_alphanumeric() || "_-.$".contains(c));
+    let is_key = after_key.len() < line.len()
+        && after_key.strip_prefix(':').is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    is_key || line.starts_with("- ") || line.starts_with("---") || line.starts_with("%YAML")
 }
 
 /// The text after blanks and the comments of JSON.
@@ -65,11 +81,10 @@ pub(crate) fn parse(
     text: &str,
     findings: &ProblemCollector<'_>,
 ) -> Result<SyntaxNode, UnusableFile> {
-    let language = ConfigLanguage::detect(file, text)
-        .map_err(|mistake| UnusableFile::new(findings.unusable(0, mistake), []))?;
-    let (name, parsed) = match language {
+    let (name, parsed) = match ConfigLanguage::detect(file, text) {
         ConfigLanguage::Json => ("JSON", tree::json::parse(text).map_err(|error| vec![error])),
         ConfigLanguage::Toml => ("TOML", tree::toml::parse(text)),
+        ConfigLanguage::Yaml => ("YAML", tree::yaml::parse(text).map_err(|error| vec![error])),
     };
     parsed.map_err(|mut errors| {
         errors.sort_by_key(|error| error.at);
@@ -90,8 +105,9 @@ mod tests {
 
     #[test]
     fn the_language_is_told_by_the_first_letters() {
-        let of = |file: &str, text: &str| ConfigLanguage::detect(Path::new(file), text).ok();
-        let (json, toml) = (Some(ConfigLanguage::Json), Some(ConfigLanguage::Toml));
+        let of = |file: &str, text: &str| ConfigLanguage::detect(Path::new(file), text);
+        let (json, toml) = (ConfigLanguage::Json, ConfigLanguage::Toml);
+        let yaml = ConfigLanguage::Yaml;
         assert_eq!(of("x.toml", "{}"), json);
         assert_eq!(of("x", "// note\n /* more */ { }"), json);
         assert_eq!(of("x", "[{}]"), json);
@@ -104,6 +120,14 @@ mod tests {
         assert_eq!(of("x.json", ""), json);
         assert_eq!(of("x", ""), toml);
         assert_eq!(of("x.yaml", "{}"), json);
-        assert_eq!(of("x.yaml", "extensions:"), None);
+        assert_eq!(of("x.yaml", "extensions:"), yaml);
+        assert_eq!(of("x.yml", "# note"), yaml);
+        assert_eq!(of("x", "# note\n\nextensions:\n  x: 1\n"), yaml);
+        assert_eq!(of("x", "amp.mcpServers: {}"), yaml);
+        assert_eq!(of("x", "---\na: 1"), yaml);
+        assert_eq!(of("x", "- name: a"), yaml);
+        assert_eq!(of("x", "a = \"b: c\""), toml);
+        assert_eq!(of("x.toml", "a: b"), toml);
+        assert_eq!(of("x.json", "a: b"), json);
     }
 }

@@ -1,19 +1,20 @@
-//! Common tree of JSON and TOML, with the offset of every value.
+//! Common tree of JSON, TOML and YAML, with the offset of every value.
 
 pub(crate) mod json;
 pub(crate) mod toml;
+pub(crate) mod yaml;
 
 use crate::names::shorten_name;
 
 /// A value and its offset.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SyntaxNode {
     pub(crate) value: SyntaxValue,
     pub(crate) at: usize,
 }
 
-/// A value, in either language.
-#[derive(Debug)]
+/// A value, in any language.
+#[derive(Clone, Debug)]
 pub(crate) enum SyntaxValue {
     Null,
     Bool(bool),
@@ -26,11 +27,11 @@ pub(crate) enum SyntaxValue {
 }
 
 /// Keys and values in written order. A key may occur twice.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SyntaxTable(pub(super) Vec<SyntaxEntry>);
 
 /// A key and its value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SyntaxEntry {
     pub(crate) key: String,
     pub(crate) at: usize,

@@ -19,7 +19,7 @@ use crate::log::LogSettings;
 
 pub(crate) use agent::{AgentArguments, AskArguments, ChatArguments, RunArguments};
 pub(crate) use config::{
-    AddServerArguments, ConfigCommand, ConvertTarget, ExportArguments, SourceClient, TargetClient,
+    AddServerArguments, ClientArgument, ConfigCommand, ConvertTarget, ExportArguments,
 };
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};

@@ -1,4 +1,4 @@
-//! Ordered output tree, independent of JSON or TOML.
+//! Ordered output tree, independent of JSON, TOML or YAML.
 
 use jsonc_parser::cst::CstInputValue;
 use serde::ser::SerializeMap;
@@ -17,13 +17,13 @@ pub(crate) enum OutputValue {
 
 impl OutputValue {
     /// A table without absent or empty values.
-    pub(super) fn table<const N: usize>(entries: [(&str, Self); N]) -> Self {
+    pub(crate) fn table<const N: usize>(entries: [(&str, Self); N]) -> Self {
         let given = entries.into_iter().filter(|(_, value)| !value.is_empty());
         Self::Table(given.map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
     /// The keys of several tables, one after the other.
-    pub(super) fn join_tables<const N: usize>(tables: [Self; N]) -> Self {
+    pub(crate) fn join_tables<const N: usize>(tables: [Self; N]) -> Self {
         let entries = tables.into_iter().flat_map(|table| match table {
             Self::Table(entries) => entries,
             _ => Vec::new(),
@@ -31,7 +31,7 @@ impl OutputValue {
         Self::Table(entries.collect())
     }
 
-    pub(super) fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
@@ -40,11 +40,11 @@ impl OutputValue {
         if condition { value } else { Self::Nothing }
     }
 
-    pub(super) fn from_option<T>(value: Option<T>, write: impl FnOnce(T) -> Self) -> Self {
+    pub(crate) fn from_option<T>(value: Option<T>, write: impl FnOnce(T) -> Self) -> Self {
         value.map_or(Self::Nothing, write)
     }
 
-    pub(super) fn strings<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
+    pub(crate) fn strings<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
         Self::List(texts.into_iter().cloned().map(Self::Text).collect())
     }
 

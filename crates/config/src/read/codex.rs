@@ -42,7 +42,7 @@ fn server(fields: &TableReader<'_>) -> PartialServer {
         partial.auth = variable(fields, "bearer_token_env_var", name).map(AuthConfig::Bearer);
     }
     partial.headers.extend(headers(fields));
-    partial.keep.extend(fields.strings("enabled_tools"));
+    partial.allow_tools(fields, "enabled_tools");
     partial.drop.extend(fields.strings("disabled_tools"));
     fields.warn_unused(&["required"], "a failing server never blocks the others");
     fields.warn_unused(

@@ -1,21 +1,27 @@
-//! `mcpServers`, as Claude Desktop, Claude Code, Cursor, Windsurf and many others write it.
+//! `mcpServers`, as Claude Desktop, Claude Code, Cursor, Windsurf, Gemini CLI, LibreChat and many others write it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use consort_core::ServerId;
+
 use super::{ServerReader, auth, inputs};
+use crate::error::ConfigErrorKind;
 use crate::oauth;
 use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
 use crate::problem_collector::ProblemCollector;
-use crate::server::ServerConfig;
+use crate::server::{ConnectTime, ServerConfig};
 use crate::table_reader::TableReader;
-use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcpServers";
 
 /// The key under which Claude Code stores the servers of single projects.
 pub(crate) const PROJECTS: &str = "projects";
+
+/// The keys of `mcp` in Gemini CLI's settings.
+const SELECTION: [&str; 3] = ["allowed", "excluded", "serverCommand"];
 
 const KEYS: FieldNames = FieldNames {
     transport: &["type", "transport", "transportType"],
@@ -35,7 +41,41 @@ pub(crate) fn read<'a>(
     if let Some(node) = root.get(KEY) {
         reader.map(KEY, node, server);
     }
-    reader.into_servers()
+    let mut servers = reader.into_servers();
+    if let Some((node, selection)) = server_selection(root) {
+        select(findings, node, selection, &mut servers);
+    }
+    servers
+}
+
+/// Returns the key `mcp` of Gemini CLI's settings, which selects among the servers.
+pub(crate) fn server_selection(root: &SyntaxTable) -> Option<(&SyntaxNode, &SyntaxTable)> {
+    let node = root.get("mcp")?;
+    let table = node.table().filter(|table| !table.0.is_empty())?;
+    // A server of ours may be called `allowed`.
+    let selects = |entry: &SyntaxEntry| {
+        SELECTION.contains(&entry.key.as_str()) && entry.node.table().is_none()
+    };
+    table.0.iter().all(selects).then_some((node, table))
+}
+
+/// Disables the servers that Gemini CLI would not connect to.
+fn select<'a>(
+    findings: &'a ProblemCollector<'a>,
+    node: &'a SyntaxNode,
+    table: &'a SyntaxTable,
+    servers: &mut [ServerConfig],
+) {
+    let fields = TableReader::new(findings, None, node.at, table);
+    let has_allowed = fields.get("allowed").is_some();
+    let (allowed, excluded) = (fields.strings("allowed"), fields.strings("excluded"));
+    fields.warn_unused(&["serverCommand"], "define the server under `mcpServers`");
+    let named = |names: &[String], server: &ServerConfig| {
+        names.iter().any(|name| ServerId::derive(name) == server.name)
+    };
+    for server in servers {
+        server.disabled |= has_allowed && !named(&allowed, server) || named(&excluded, server);
+    }
 }
 
 /// Reads entries without an enclosing key.
@@ -77,7 +117,7 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
     }
     fields.warn_unused(&["envFile"], "set its variables under `env`");
     for key in ["enabledTools", "includeTools", "tools"] {
-        partial.keep.extend(fields.strings(key));
+        partial.allow_tools(fields, key);
     }
     for key in ["disabledTools", "excludeTools"] {
         partial.drop.extend(fields.strings(key));
@@ -87,7 +127,45 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         "approvals are configured in `[consort.policy]`",
     );
     fields.warn_unused(&["headersHelper"], "set `headers` with a reference to the token");
+    fields.warn_unused(
+        &["authProviderType", "targetAudience", "targetServiceAccount"],
+        "log in with `consort login`, or set `headers` with a reference to the token",
+    );
+    librechat(&mut partial, fields);
     partial
+}
+
+/// Reads the keys that only LibreChat has.
+fn librechat(partial: &mut PartialServer, fields: &TableReader<'_>) {
+    if let Some(node) = fields.get("initTimeout") {
+        partial.timeout.connect = fields.period_of("initTimeout", node, 0.001);
+    }
+    if fields.get("startup").is_some() && fields.bool("startup") == Some(false) {
+        partial.connect = ConnectTime::Call;
+    }
+    fields.warn_unused(&["serverInstructions"], "instructions are those of the server");
+    // They say how LibreChat shows a server, or what Consort finds out itself.
+    for key in ["title", "iconPath", "chatMenu", "requiresOAuth", "stderr"] {
+        fields.get(key);
+    }
+    let variables = fields.get("customUserVars").and_then(SyntaxNode::table);
+    let variables: Vec<&str> = variables.map(|all| all.keys().collect()).unwrap_or_default();
+    let values = partial.env.iter().map(|(name, value)| (format!("env.{name}"), value));
+    let headers = partial.headers.iter().map(|(name, value)| (format!("headers.{name}"), value));
+    let url = partial.url.iter().map(|url| ("url".to_owned(), url));
+    for (key, value) in values.chain(headers).chain(url) {
+        if has_placeholder(&value.to_plain_string(), &variables) {
+            let reason = "the placeholder `{{…}}` has a value for each user of LibreChat";
+            let hint = "use a reference such as `${NAME}`";
+            fields.error_in(value, ConfigErrorKind::Unsupported { key, reason, hint });
+        }
+    }
+}
+
+/// Returns true if a value has a placeholder for data of LibreChat's users.
+fn has_placeholder(text: &str, variables: &[&str]) -> bool {
+    let mut starts = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}"));
+    starts.any(|(name, _)| name.starts_with("LIBRECHAT_") || variables.contains(&name))
 }
 
 /// Returns true for the OAuth client that Cursor writes under `auth`.

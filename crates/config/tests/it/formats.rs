@@ -184,6 +184,24 @@ fn claude_code_keeps_the_servers_of_projects_apart() {
 }
 
 #[test]
+fn the_servers_of_the_current_project_replace_those_of_the_user() {
+    let names = |folder: &str| {
+        let mut config = sample("claude.json");
+        config.add_project_servers(folder.as_ref());
+        let command = |server: &consort_config::ServerConfig| {
+            let of = server.origin.project.as_ref().map(|of| of.display().to_string());
+            format!("{} of {}", server.name, of.unwrap_or("the user".to_owned()))
+        };
+        (config.servers.iter().map(command).collect::<Vec<_>>().join(", "), config.projects.len())
+    };
+    let all = "memory of /home/me/shop, stripe of /home/me/shop";
+    assert_eq!(names("/home/me/shop"), (all.to_owned(), 0));
+    assert_eq!(names("/home/me/shop/src/deep"), (all.to_owned(), 0));
+    assert_eq!(names("/home/me"), ("memory of the user".to_owned(), 1));
+    assert_eq!(names("/home/me/shop2"), ("memory of the user".to_owned(), 1));
+}
+
+#[test]
 fn cursor_refers_to_folders_and_variables() {
     assert_snapshot!(shown(&sample("cursor.json")), @r#"
     {

@@ -7,7 +7,8 @@ use consort_config::{Config, ConfigError, SystemValues, TargetFormat, convert};
 use consort_core::Problem;
 
 /// Names that say of a text what language and whose it is.
-const FILES: [&str; 4] = ["consort.toml", "mcp.json", ".vscode/settings.json", "servers"];
+const FILES: [&str; 5] =
+    ["consort.toml", "mcp.json", ".vscode/settings.json", "servers", "config.yaml"];
 
 /// Reads a text as every file it may be.
 pub(super) fn check(text: &str) {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure to set up is a failure of the test")]
 
+mod clients;
 mod convert;
 mod formats;
 mod law;

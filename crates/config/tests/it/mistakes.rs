@@ -51,8 +51,35 @@ fn a_file_that_describes_no_servers_says_how_to() {
       hint: define servers under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
     ");
     assert_snapshot!(unusable("config.yaml", "extensions:\n  github:\n    enabled: true\n"), @"
-    error: config.yaml:1:1: YAML is not supported
-      hint: convert goose's `extensions` and other YAML to JSON with `mcpServers`, or to TOML with `[mcp.NAME]`
+    error: config.yaml:1:1: no servers are configured
+      hint: define servers under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)
+    ");
+}
+
+#[test]
+fn a_mistake_in_yaml_has_its_place() {
+    assert_snapshot!(unusable("config.yaml", "extensions:\n  a: [1\n  b: 2\n"), @"error: config.yaml:3:4: not valid YAML: illegal placement of ':' indicator");
+    assert_snapshot!(unusable("x.yaml", "mcpServers: *none\n"), @"error: x.yaml:1:13: not valid YAML: while parsing node, found unknown anchor");
+    let text = "mcpServers:\n  a: {command: 5}\n  b: {url: https://b.example, url: https://c.example}\n  c: {command: c, arg: [x]}\n";
+    assert_snapshot!(complaints(&read("x.yaml", text)), @"
+    error: a: x.yaml:2:16: `command` is a number: expected a string or a list of strings
+    error: b: x.yaml:3:31: duplicate key `url`
+      hint: the first is in line 3
+    warning: c: x.yaml:4:19: unknown key `arg`
+      hint: did you mean `args`?
+    ");
+    let text = "mcpServers:\n  - name: a\n    command: a\n  - command: b\n  - name: a\n    url: https://a.example\n";
+    assert_snapshot!(complaints(&read("x.yaml", text)), @"
+    error: x.yaml:4:5: `name` is missing
+      hint: every server in a list requires a `name`
+    error: x.yaml:5:11: two servers are named `a`
+      hint: the first is in line 2; rename one of them
+    ");
+    let text = "extensions:\n  a: {type: stdio, cmd: a, socket: x, enabled: true}\n  b: {type: carrier, uri: https://b.example}\n";
+    assert_snapshot!(complaints(&read("x.yaml", text)), @"
+    error: a: x.yaml:2:36: `socket` is not supported: a URL is reached over TCP
+      hint: remove `socket` if the server also listens on a port
+    error: b: x.yaml:3:13: unknown value `carrier` of `type`: expected `stdio`, `http` or `sse`
     ");
 }
 

@@ -52,6 +52,34 @@ const PIECES: [&str; 44] = [
     "\\u00",
 ];
 
+/// Pieces of YAML, in addition.
+const YAML: [&str; 24] = [
+    "- ",
+    ": ",
+    ":\n",
+    "\n  ",
+    "\n    ",
+    "\t",
+    "? ",
+    "&a ",
+    "*a",
+    "<<: *a",
+    "|\n  ",
+    ">-\n",
+    "!t ",
+    "!!str ",
+    "---\n",
+    "...\n",
+    "%YAML 1.2\n",
+    "\r\n",
+    " # ",
+    "extensions:\n  a:\n    ",
+    "mcpServers:\n  - ",
+    "cmd: x\n    ",
+    "uses: ",
+    "customUserVars",
+];
+
 /// Texts that are right as JSON, with keys and values that may not be right.
 fn json() -> impl Strategy<Value = String> {
     let word = prop::sample::select(&PIECES[18..]);
@@ -89,14 +117,23 @@ proptest! {
     }
 
     #[test]
+    fn any_pieces_of_yaml_are_survived(pieces in prop::collection::vec(prop::sample::select([&YAML[..], &PIECES].concat()), 0..40)) {
+        survive("config.yaml", &pieces.concat());
+    }
+
+    #[test]
     fn any_json_is_survived(text in json()) {
         survive("mcp.json", &text);
+        survive("config.yaml", &format!("x: {text}"));
     }
 
     #[test]
     fn any_value_in_a_server_is_survived(key in prop::sample::select(&PIECES[18..]), value in json()) {
         survive("mcp.json", &format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", {key:?}: {value}}}}}}}"));
         survive("mcp.json", &format!("{{\"mcp\": {{\"a\": {{\"url\": \"https://x.example\", {key:?}: {value}}}}}}}"));
+        survive("mcp.json", &format!("{{\"mcp\": {{\"a\": {{\"type\": \"remote\", {key:?}: {value}}}}}}}"));
+        survive("x.yaml", &format!("extensions:\n  a: {{cmd: x, {key:?}: {value}}}\n"));
+        survive("x.yaml", &format!("mcpServers:\n- {{name: x, command: x, {key:?}: {value}}}\n"));
     }
 }
 
@@ -127,6 +164,15 @@ fn depth_does_no_harm() {
             survive("mcp.json", &format!("{}1{}", open.repeat(depth), close.repeat(depth)));
         }
     }
+    for piece in
+        ["[", "{", "{a: ", "- ", "? ", "a: ", "!t ", "&a ", "*", "'", "\"", "|\n", "- \n", "a:\n "]
+    {
+        for text in [piece.repeat(100_000), format!("a:\n  {}", piece.repeat(100_000))] {
+            survive("config.yaml", &text);
+        }
+    }
+    let stairs: Vec<String> = (0..2_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
+    survive("config.yaml", &stairs.concat());
     survive("consort.toml", &format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000)));
     survive("consort.toml", &format!("[{}]", vec!["a"; 100_000].join(".")));
     survive("consort.toml", &format!("{} = 1", vec!["a"; 100_000].join(".")));

@@ -136,12 +136,14 @@ fn a_reference_that_leads_nowhere_is_an_error_with_a_place() {
 fn the_folder_of_an_editor_is_the_one_around_its_settings() {
     let text =
         r#"{"servers": {"x": {"command": "x", "args": ["${workspaceFolder}"], "cwd": "sub"}}}"#;
-    match settings("/work/shop/.vscode/mcp.json", text).server {
-        ServerLocation::Command(command) => {
-            assert_eq!(format!("{command:?}"), "x /work/shop");
-            assert_eq!(command.working_directory(), Some(Path::new("/work/shop/sub")));
+    for folder in [".vscode", ".cursor", ".kiro/settings", ".junie/mcp"] {
+        match settings(&format!("/work/shop/{folder}/mcp.json"), text).server {
+            ServerLocation::Command(command) => {
+                assert_eq!(format!("{command:?}"), "x /work/shop");
+                assert_eq!(command.working_directory(), Some(Path::new("/work/shop/sub")));
+            }
+            _ => unreachable!("it has a command"),
         }
-        _ => unreachable!("it has a command"),
     }
 }
 

@@ -1,8 +1,11 @@
 //! `consort config`.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
+use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
+use consort_config::{KNOWN_CLIENTS, KnownClient};
 
 use super::examples;
 
@@ -24,9 +27,9 @@ pub(crate) enum ConfigCommand {
     /// Import the servers of other MCP clients on this machine
     #[command(after_help = examples::CONFIG_IMPORT)]
     Import {
-        /// Clients to import from [default: all]
+        /// Clients to import from [default: all with a config in the home folder]
         #[arg(value_enum)]
-        from: Vec<SourceClient>,
+        from: Vec<ClientArgument>,
         /// Config file to add them to [default: consort.toml in the user's config folder]
         #[arg(long, short)]
         output: Option<PathBuf>,
@@ -88,7 +91,7 @@ pub(crate) struct AddServerArguments {
 pub(crate) struct ExportArguments {
     /// Client to configure
     #[arg(value_enum)]
-    pub(crate) client: TargetClient,
+    pub(crate) client: ClientArgument,
     /// URL of a running gateway [default: the client starts `consort serve --stdio`]
     #[arg(long)]
     pub(crate) url: Option<String>,
@@ -101,6 +104,9 @@ pub(crate) struct ExportArguments {
     /// Print the entry, without writing
     #[arg(long)]
     pub(crate) print: bool,
+    /// Print a link that installs the entry, without writing; it never contains a token
+    #[arg(long, conflicts_with_all = ["print", "output"])]
+    pub(crate) link: bool,
 }
 
 /// A format to write.
@@ -118,22 +124,18 @@ pub(crate) enum ConvertTarget {
     Consort,
 }
 
-/// A client to import from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SourceClient {
-    ClaudeDesktop,
-    ClaudeCode,
-    Cursor,
-    Windsurf,
-    Vscode,
-    Zed,
-    Codex,
-}
+/// A client to import from or to export to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientArgument(pub(crate) &'static KnownClient);
 
-/// A client to export to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TargetClient {
-    ClaudeDesktop,
-    Cursor,
-    Vscode,
+impl ValueEnum for ClientArgument {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<ClientArgument>> =
+            LazyLock::new(|| KNOWN_CLIENTS.iter().map(ClientArgument).collect());
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.id))
+    }
 }

@@ -178,13 +178,14 @@ Examples:
 pub(super) const CONFIG_IMPORT: &str = "\
 Examples:
   consort config import --dry-run
-  consort config import claude-desktop cursor";
+  consort config import claude-desktop cursor goose";
 
 pub(super) const CONFIG_EXPORT: &str = "\
 Examples:
   consort config export claude-desktop
   consort config export cursor --url http://127.0.0.1:8808/mcp --token-file token
-  consort config export vscode --print";
+  consort config export vscode --print
+  consort config export cursor --link";
 
 pub(super) const CONFIG_ADD: &str = "\
 Examples:

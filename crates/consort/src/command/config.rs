@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use consort_config::{
-    Config, ConfigLocation, FolderLayout, ImportClient, ImportSource, ServerConfig, UserFolders,
+    Config, ConfigLocation, FolderLayout, ImportSource, KnownClient, ServerConfig, UserFolders,
     add_servers, convert, find_config, import_sources,
 };
 use consort_config::{default_config_path, rewrite_config};
@@ -15,7 +15,7 @@ use consort_core::escape::escape_line;
 use consort_core::{Problem, ServerId};
 use serde_json::json;
 
-use crate::cli::{ConfigCommand, ConvertTarget, GlobalArguments, SourceClient};
+use crate::cli::{ClientArgument, ConfigCommand, ConvertTarget, GlobalArguments};
 use crate::command_hub::{read_file, read_untrusted, tell};
 use crate::exit::{CommandError, ExitStatus};
 use crate::output::{TableCell, TextStyle, TextTable, json, line, note, page, styled, width};
@@ -153,7 +153,7 @@ fn path(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
 /// Imports the servers of other clients that the target does not have yet.
 fn import(
     common: &GlobalArguments,
-    from: &[SourceClient],
+    from: &[ClientArgument],
     output: Option<PathBuf>,
     dry_run: bool,
 ) -> Result<ExitStatus, CommandError> {
@@ -167,14 +167,24 @@ fn import(
         .flat_map(|config| &config.servers)
         .map(|server| server.name.clone())
         .collect();
-    let wanted: Vec<ImportClient> = from.iter().map(|source| (*source).into()).collect();
+    let wanted: Vec<&KnownClient> = from.iter().map(|client| client.0).collect();
     let mut taken: Vec<ServerConfig> = Vec::new();
     let mut table = TextTable::wrapping(&["SERVER", "CLIENT", "COMMAND OR URL"]);
     for source in import_sources(&folders, FolderLayout::of_system()) {
-        if !source.exists || !wanted.is_empty() && !wanted.contains(&source.client) {
+        let is_wanted = if wanted.is_empty() {
+            // A file in the working folder may be anybody's: it must be asked for.
+            !source.client.is_in_working_folder()
+        } else {
+            wanted.contains(&source.client)
+        };
+        if !source.exists || !is_wanted {
             continue;
         }
         for server in servers_of(&source) {
+            if server.name.as_str() == consort_config::ENTRY_NAME {
+                note(format!("`{}` of {} is Consort itself", server.name, source.client));
+                continue;
+            }
             if known.insert(server.name.clone()) {
                 table.row([
                     TableCell::from(server.name.as_str()),
@@ -238,20 +248,6 @@ impl From<ConvertTarget> for consort_config::TargetFormat {
             ConvertTarget::Zed => Self::Zed,
             ConvertTarget::Codex => Self::Codex,
             ConvertTarget::Consort => Self::Consort,
-        }
-    }
-}
-
-impl From<SourceClient> for ImportClient {
-    fn from(source: SourceClient) -> Self {
-        match source {
-            SourceClient::ClaudeDesktop => Self::ClaudeDesktop,
-            SourceClient::ClaudeCode => Self::ClaudeCode,
-            SourceClient::Cursor => Self::Cursor,
-            SourceClient::Windsurf => Self::Windsurf,
-            SourceClient::Vscode => Self::VsCode,
-            SourceClient::Zed => Self::Zed,
-            SourceClient::Codex => Self::Codex,
         }
     }
 }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use consort_client::ServerUrl;
 use consort_config::{
-    ConfigLocation, ExportClient, ExportMode, FolderLayout, STDIN, UserFolders, export,
-    find_config, snippet,
+    ConfigLocation, ExportError, ExportMode, FolderLayout, KnownClient, STDIN, UserFolders, export,
+    find_config, install_link, snippet,
 };
 use consort_config::{back_up_file, replace_file};
 use consort_core::escape::escape_line;
 use serde_json::json;
 
-use crate::cli::{ExportArguments, GlobalArguments, TargetClient};
+use crate::cli::{ExportArguments, GlobalArguments};
 use crate::command_hub::read_file;
 use crate::exit::{CommandError, ExitStatus};
 use crate::output::{json, line, note};
@@ -24,14 +24,17 @@ pub(super) fn run(
     common: &GlobalArguments,
     wanted: &ExportArguments,
 ) -> Result<ExitStatus, CommandError> {
-    let recipient = ExportClient::from(wanted.client);
+    let client = wanted.client.0;
     let mode = mode(common, wanted)?;
+    if wanted.link {
+        return print_link(common, client, &mode);
+    }
     if wanted.print {
-        crate::output::file(&snippet(recipient, &mode));
+        crate::output::file(&snippet(client, &mode));
         warn_of_demo(&mode);
         return Ok(ExitStatus::Ok);
     }
-    let own = || recipient.file(&UserFolders::of_process(), FolderLayout::of_system());
+    let own = || client.file(&UserFolders::of_process(), FolderLayout::of_system());
     let Some(file) = wanted.output.clone().or_else(own) else {
         return Err(CommandError::usage("no home folder").hint("use --output FILE"));
     };
@@ -42,14 +45,8 @@ pub(super) fn run(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed("read", &file, &error)),
     };
-    let after =
-        export(recipient, &mode, before.as_deref().unwrap_or_default()).map_err(|error| {
-            let message = format!("cannot edit `{}`: {error}", file.display());
-            CommandError::usage(escape_line(&message)).hint(
-                "print the entry with --print and add it \
-                manually",
-            )
-        })?;
+    let after = export(client, &mode, before.as_deref().unwrap_or_default())
+        .map_err(|error| cannot_edit(client, &mode, &file, &error))?;
     let changed = before.as_ref() != Some(&after);
     let backup = match before {
         Some(_) if changed => {
@@ -60,7 +57,7 @@ pub(super) fn run(
     if changed {
         replace_file(&file, &after).map_err(|error| failed("write", &file, &error))?;
     }
-    tell(common, recipient, &file, backup.as_deref(), changed);
+    tell(common, client, &file, backup.as_deref(), changed);
     warn_of_demo(&mode);
     let open = fs::metadata(&file).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
     if open && matches!(mode, ExportMode::Url { token: Some(_), .. }) {
@@ -79,14 +76,49 @@ fn warn_of_demo(mode: &ExportMode) {
     }
 }
 
+/// Prints the link with which the client installs the entry.
+fn print_link(
+    common: &GlobalArguments,
+    client: &KnownClient,
+    mode: &ExportMode,
+) -> Result<ExitStatus, CommandError> {
+    let Some(link) = install_link(client, mode) else {
+        let message = format!("{client} has no links that install a server");
+        return Err(CommandError::usage(message).hint("omit --link to edit its config"));
+    };
+    if common.json {
+        json(&json!({ "client": client, "link": link }));
+    } else {
+        line(&link);
+    }
+    warn_of_demo(mode);
+    Ok(ExitStatus::Ok)
+}
+
+/// Explains why a config cannot be edited. A file that could only be rewritten is left to the user, with the entry.
+fn cannot_edit(
+    client: &KnownClient,
+    mode: &ExportMode,
+    file: &Path,
+    error: &ExportError,
+) -> CommandError {
+    let message = format!("cannot edit `{}`: {error}", file.display());
+    let failure = CommandError::usage(escape_line(&message));
+    if matches!(error, ExportError::Manual(_)) {
+        crate::output::file(&snippet(client, mode));
+        return failure.hint("add the printed entry manually");
+    }
+    failure.hint("print the entry with --print and add it manually")
+}
+
 fn tell(
     common: &GlobalArguments,
-    recipient: ExportClient,
+    client: &KnownClient,
     file: &Path,
     backup: Option<&Path>,
     changed: bool,
 ) {
-    let (client, name) = (recipient.client(), escape_line(&file.display().to_string()));
+    let name = escape_line(&file.display().to_string());
     if common.json {
         json(&json!({ "client": client, "file": file, "backup": backup, "changed": changed }));
     } else if changed {
@@ -147,14 +179,4 @@ fn token(file: &Path) -> Result<String, CommandError> {
 
 fn failed(what: &str, file: &Path, error: &io::Error) -> CommandError {
     CommandError::usage(escape_line(&format!("cannot {what} `{}`: {error}", file.display())))
-}
-
-impl From<TargetClient> for ExportClient {
-    fn from(receiver: TargetClient) -> Self {
-        match receiver {
-            TargetClient::ClaudeDesktop => Self::ClaudeDesktop,
-            TargetClient::Cursor => Self::Cursor,
-            TargetClient::Vscode => Self::VsCode,
-        }
-    }
 }

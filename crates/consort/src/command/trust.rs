@@ -91,7 +91,7 @@ fn file(path: &Path) -> Result<PathBuf, CommandError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    UserFolders::config_in(path).ok_or_else(|| {
+    UserFolders::of_process().config_in(path).ok_or_else(|| {
         let shown = escape_line(&path.display().to_string());
         let names = UserFolders::working_names().join("`, `");
         CommandError::usage(format!("no config in `{shown}`: expected one of `{names}`"))

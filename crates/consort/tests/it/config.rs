@@ -229,6 +229,73 @@ fn servers_of_other_clients_are_taken_over_once() {
 }
 
 #[test]
+fn every_format_of_a_client_can_be_imported() {
+    let home = Home::new();
+    let here = std::fs::canonicalize(home.path("")).unwrap();
+    let project = serde_json::json!({ "mcpServers": { "shop": { "command": "shop" } } });
+    let claude = serde_json::json!({
+        "mcpServers": { "memory": { "command": "memory" } },
+        "projects": { here.to_str().unwrap(): project, "/elsewhere": project },
+    });
+    for folder in [".config/goose", ".config/opencode", ".config/amp"] {
+        std::fs::create_dir_all(home.path(folder)).unwrap();
+    }
+    home.write(".claude.json", &claude.to_string());
+    let goose = "extensions:\n  notes: {type: stdio, cmd: notes, enabled: true, available_tools: [read]}\n  \
+                 developer: {type: builtin, enabled: true}\n";
+    home.write(".config/goose/config.yaml", goose);
+    home.write(
+        ".config/opencode/opencode.json",
+        r#"{"mcp": {"files": {"type": "local", "command": ["files", "-v"]}}}"#,
+    );
+    home.write(
+        ".config/amp/settings.json",
+        r#"{"amp.mcpServers": {"web": {"url": "https://web.example/mcp"}}}"#,
+    );
+    home.write("librechat.yaml", "mcpServers:\n  chat:\n    command: chat\n");
+    assert_eq!(home.run(&["config", "export", "amp"]).code, 0);
+    let ran = home.run(&["config", "import", "--output", "all.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_snapshot!(ran.out, @"
+    SERVER  CLIENT       COMMAND OR URL
+    memory  Claude Code  memory
+    shop    Claude Code  shop
+    notes   Goose        notes
+    files   OpenCode     files -v
+    web     Amp          https://web.example/mcp
+    ");
+    assert!(ran.err.contains("the extension is a part of Goose"), "{}", ran.err);
+    assert!(ran.err.contains("`consort` of Amp is Consort itself"), "{}", ran.err);
+    assert_snapshot!(std::fs::read_to_string(home.path("all.toml")).unwrap(), @r#"
+    [mcp.memory]
+    transport = "stdio"
+    command = ["memory"]
+
+    [mcp.shop]
+    transport = "stdio"
+    command = ["shop"]
+
+    [mcp.notes]
+    transport = "stdio"
+    command = ["notes"]
+    keep = ["read"]
+
+    [mcp.files]
+    transport = "stdio"
+    command = ["files", "-v"]
+
+    [mcp.web]
+    transport = "http"
+    url = "https://web.example/mcp"
+    "#);
+    let ran = home.run(&["config", "import", "librechat", "--dry-run", "--output", "all.toml"]);
+    assert_snapshot!(ran.out, @"
+    SERVER  CLIENT     COMMAND OR URL
+    chat    LibreChat  chat
+    ");
+}
+
+#[test]
 fn doctor_looks_at_what_servers_offer() {
     let home = mixed();
     let ran = home.run(&["doctor"]);

@@ -68,7 +68,7 @@ fn what_a_client_has_stays_and_a_copy_is_kept() {
     assert_snapshot!(plain(&home, &ran.err), @"warning: other users of this machine can read the token in HOME/.config/Code/User/mcp.json");
     assert!(!ran.out.contains("s3cret"), "{}", ran.out);
     let said: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((&said["client"], &said["changed"]), (&"vs-code".into(), &true.into()));
+    assert_eq!((&said["client"], &said["changed"]), (&"vscode".into(), &true.into()));
     let kept = backups(&folder);
     assert_eq!(
         said["backup"].as_str().unwrap(),
@@ -166,4 +166,75 @@ fn a_config_behind_a_link_stays_behind_it() {
     assert_eq!(exported(&home, &["cursor"]).code, 0);
     assert!(std::fs::symlink_metadata(home.path(".cursor/mcp.json")).unwrap().is_symlink());
     assert!(std::fs::read_to_string(home.path("dotfiles/mcp.json")).unwrap().contains("serve"));
+}
+
+#[test]
+fn yaml_is_added_to_or_left_to_the_user() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path(".config/goose")).unwrap();
+    let file = home.path(".config/goose/config.yaml");
+    let text =
+        "GOOSE_MODEL: x # mine\nextensions:\n  memory:\n    type: builtin\n    enabled: true\n";
+    std::fs::write(&file, text).unwrap();
+    let ran = exported(&home, &["goose"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_snapshot!(plain(&home, &std::fs::read_to_string(&file).unwrap()), @r#"
+    GOOSE_MODEL: x # mine
+    extensions:
+      consort:
+        enabled: true
+        name: "consort"
+        description: "All MCP servers of Consort"
+        timeout: 300
+        type: "stdio"
+        cmd: "CONSORT"
+        args: ["serve","--stdio"]
+      memory:
+        type: builtin
+        enabled: true
+    "#);
+    assert_eq!(backups(&home.path(".config/goose")).len(), 1);
+    let text = "extensions: {memory: {type: builtin, enabled: true}}\n";
+    std::fs::write(&file, text).unwrap();
+    let ran = exported(&home, &["goose", "--url", "http://127.0.0.1:8080/mcp"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(plain(&home, &ran.err), @"
+    error: cannot edit `HOME/.config/goose/config.yaml`: nothing can be inserted without a change of what is there
+    hint: add the printed entry manually
+    ");
+    assert_snapshot!(ran.out, @r#"
+    extensions:
+      consort:
+        enabled: true
+        name: "consort"
+        description: "All MCP servers of Consort"
+        timeout: 300
+        type: "streamable_http"
+        uri: "http://127.0.0.1:8080/mcp"
+    "#);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+}
+
+#[test]
+fn a_link_is_for_programs_and_has_no_token_in_it() {
+    let home = Home::new();
+    std::fs::write(home.path("token"), "s3cret\n").unwrap();
+    let url = ["--url", "http://127.0.0.1:8080/mcp", "--token-file", "token", "--link"];
+    let ran = exported(&home, &[&["cursor"], &url[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.starts_with("cursor://anysphere.cursor-deeplink/mcp/install?name=consort&config=")
+    );
+    let ran = exported(&home, &[&["vscode", "--json"], &url[..]].concat());
+    let said: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(said["client"], "vscode");
+    let link = said["link"].as_str().unwrap();
+    assert!(link.starts_with("vscode:mcp/install?%7B") && !link.contains("s3cret"), "{link}");
+    let ran = exported(&home, &["zed", "--link"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err, @"
+    error: Zed has no links that install a server
+    hint: omit --link to edit its config
+    ");
+    assert!(!home.path(".cursor").exists(), "nothing is written");
 }

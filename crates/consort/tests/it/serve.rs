@@ -248,6 +248,7 @@ fn people_are_told_how_to_connect() {
     {
         assert!(told.contains(part), "{part} in {told}");
     }
+    assert!(!told.contains("mcp/install?"), "a link is for a terminal: {told}");
 }
 
 #[test]

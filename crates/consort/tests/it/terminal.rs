@@ -161,6 +161,24 @@ fn ctrl_c_cancels_the_call_and_leaves_no_process() {
 }
 
 #[test]
+fn links_that_install_the_gateway_are_for_terminals_and_have_no_token() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, "serve --listen 127.0.0.1:0");
+    let shown = terminal.until("`consort config export");
+    let token = std::fs::read_to_string(home.path(".local/state/consort/token")).unwrap();
+    let token = token.trim();
+    assert!(shown.contains(&format!("Bearer {token}")), "the entry has it: {shown}");
+    let links: Vec<&str> = shown.lines().filter(|line| line.starts_with("or open: ")).collect();
+    assert!(
+        links[0].contains("cursor://anysphere.cursor-deeplink/mcp/install?name=consort&config=")
+    );
+    assert!(links[1].contains("vscode:mcp/install?%7B"), "{links:?}");
+    assert!(!links.concat().contains(token), "{links:?}");
+    terminal.type_in(b"\x03\x03");
+    terminal.end();
+}
+
+#[test]
 fn colours_are_for_terminals() {
     let home = Home::new();
     let (seen, _) = Terminal::start(&home, "servers").end();

@@ -46,6 +46,24 @@ fn was_started(home: &Home) -> bool {
 }
 
 #[test]
+fn a_project_of_cursor_needs_trust_too() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("shop/.cursor")).unwrap();
+    home.write("shop/.cursor/mcp.json", &config(&home, ".cursor/mcp.json"));
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        let out = command.current_dir(home.path("shop")).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    let (code, told) = run(&["tools"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains(".cursor/mcp.json") && !was_started(&home), "{told}");
+    assert_eq!(run(&["trust"]).0, Some(0));
+    assert_eq!(run(&["tools"]).0, Some(0));
+    assert!(was_started(&home));
+}
+
+#[test]
 fn no_command_starts_a_program_of_a_config_that_was_found_in_the_working_folder() {
     let commands: [&[&str]; 14] = [
         &["tools"],

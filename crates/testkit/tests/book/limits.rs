@@ -37,6 +37,18 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
     ),
     ("config/src/template.rs", "DEEPEST", "the value is refused", "part of the config's syntax"),
     (
+        "config/src/tree/yaml.rs",
+        "DEEPEST",
+        "the config is refused",
+        "counted before any key is read",
+    ),
+    (
+        "config/src/tree/yaml.rs",
+        "MOST_VALUES",
+        "the config is refused",
+        "counted before any key is read; aliases may stand for any number of values",
+    ),
+    (
         "config/src/duration.rs",
         "LONGEST",
         "the value is refused",

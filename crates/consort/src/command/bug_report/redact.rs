@@ -208,7 +208,7 @@ fn add_server(values: &mut BTreeSet<String>, server: &ServerConfig) {
                 add_url(values, argument);
             }
         }
-        TransportConfig::Http(address) | TransportConfig::Sse(address) => {
+        TransportConfig::Remote(address) => {
             add_address(values, address);
         }
     }

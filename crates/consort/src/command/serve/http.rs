@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use consort_admin::AdminState;
-use consort_config::{ExportClient, ExportMode, ListenAddress, snippet};
+use consort_config::{
+    ExportMode, KNOWN_CLIENTS, KnownClient, ListenAddress, install_link, snippet,
+};
 use consort_gateway::Gateway;
 use consort_server::BasePath;
 use serde_json::json;
@@ -16,6 +18,9 @@ use crate::cli::{GlobalArguments, ServeArguments};
 use crate::exit::{CommandError, ExitStatus};
 use crate::gateways::RunningGateway;
 use crate::output::{json_text, line, note};
+
+/// Clients whose entries are printed at the start.
+const SHOWN_CLIENTS: [&str; 3] = ["claude-desktop", "cursor", "vscode"];
 
 /// Default limit of threads.
 const THREADS: usize = 4;
@@ -169,7 +174,8 @@ fn announce(
         line(format!("OpenAI-compatible API: {base}/v1, model {}", asked.join(" or ")));
     }
     // Other outputs are journals or files, which would store the token.
-    let shown = std::io::stdout().is_terminal() && kept.is_some_and(|kept| kept.created);
+    let is_terminal = std::io::stdout().is_terminal();
+    let shown = is_terminal && kept.is_some_and(|kept| kept.created);
     match kept {
         None => note("warning: served without authentication (--allow-unauthenticated)"),
         Some(kept) if shown => {
@@ -179,15 +185,20 @@ fn announce(
         Some(kept) => line(format!("token: see {}", kept.file.display())),
     }
     let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
-    let reach = ExportMode::Url { url: endpoint, token };
-    for (recipient, name) in [
-        (ExportClient::ClaudeDesktop, "Claude Desktop"),
-        (ExportClient::Cursor, "Cursor"),
-        (ExportClient::VsCode, "VS Code"),
-    ] {
-        line(format!("\n{name}:\n{}", snippet(recipient, &reach).trim_end()));
+    print_snippets(&ExportMode::Url { url: endpoint, token }, is_terminal);
+}
+
+/// Prints the entries of a few clients, and on a terminal the links that install them.
+fn print_snippets(mode: &ExportMode, is_terminal: bool) {
+    for client in SHOWN_CLIENTS.iter().filter_map(|id| KnownClient::find(id)) {
+        line(format!("\n{client}:\n{}", snippet(client, mode).trim_end()));
+        if let Some(link) = install_link(client, mode).filter(|_| is_terminal) {
+            line(format!("or open: {link}"));
+        }
     }
     line("\n`consort config export CLIENT` adds this to the client's own config");
+    let others: Vec<&str> = KNOWN_CLIENTS.iter().map(|client| client.id).collect();
+    line(format!("clients: {}", others.join(", ")));
 }
 
 /// Shutdown signals, received from the creation of this value on.
