@@ -7,8 +7,11 @@ pub(crate) mod duration;
 mod examples;
 mod ledger;
 mod log_level;
+mod root_help;
 mod serve;
+mod servers;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -18,11 +21,15 @@ use crate::log::LogSettings;
 
 pub(crate) use agent::{AgentArguments, AskArguments, ChatArguments, RunArguments};
 pub(crate) use config::{
-    AddServerArguments, ConfigCommand, ConvertTarget, ExportArguments, SourceClient, TargetClient,
+    ConfigCommand, ConvertTarget, ExportArguments, SourceClient, TargetClient,
 };
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
 pub(crate) use serve::ServeArguments;
+pub(crate) use servers::{
+    AddJsonArguments, AddServerArguments, AddTransport, ConfigScope, InitArguments, ListArguments,
+    PlacementArguments, RemoveServerArguments, StatusArguments, is_url,
+};
 
 /// Connect to many MCP servers and expose them as one.
 #[derive(Debug, Parser)]
@@ -31,8 +38,9 @@ pub(crate) use serve::ServeArguments;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: GlobalArguments,
+    /// The command; without one, an overview is shown.
     #[command(subcommand)]
-    pub(crate) command: CliCommand,
+    pub(crate) command: Option<CliCommand>,
 }
 
 /// Options of every command.
@@ -65,9 +73,24 @@ pub(crate) struct GlobalArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
+    /// Set up the config: import the servers of other MCP clients on this machine
+    #[command(after_help = examples::INIT)]
+    Init(InitArguments),
+    /// Add a server to the config, and connect to it
+    #[command(after_help = examples::ADD, override_usage = servers::ADD_USAGE)]
+    Add(AddServerArguments),
+    /// Add a server from its JSON entry, and connect to it
+    #[command(after_help = examples::ADD_JSON)]
+    AddJson(AddJsonArguments),
+    /// Remove a server from the config
+    #[command(after_help = examples::REMOVE, visible_alias = "rm")]
+    Remove(RemoveServerArguments),
     /// List the configured servers and their state
-    #[command(after_help = examples::SERVERS)]
-    Servers,
+    #[command(after_help = examples::LIST, visible_aliases = ["ls", "servers"])]
+    List(ListArguments),
+    /// Show the running gateways of this config, with their servers
+    #[command(after_help = examples::STATUS)]
+    Status(StatusArguments),
     /// List the available tools
     #[command(after_help = examples::TOOLS)]
     Tools {
@@ -182,7 +205,7 @@ pub(crate) enum CliCommand {
     /// Delete the stored login of a server
     #[command(after_help = examples::LOGOUT)]
     Logout {
-        /// Server name in the config
+        /// Server name in the config; or the URL of a server that is no longer in it
         server: String,
     },
     /// Validate the config without starting servers
@@ -353,10 +376,16 @@ pub(crate) struct TrustArguments {
 }
 
 impl Cli {
+    /// Parses the arguments of this process.
+    pub(crate) fn parse_process() -> Result<Self, clap::Error> {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        servers::parse(&arguments)
+    }
+
     /// The settings of the log.
     pub(crate) fn log(&self) -> LogSettings {
         let gateway = match &self.command {
-            CliCommand::Serve(serve) => Some(serve.log()),
+            Some(CliCommand::Serve(serve)) => Some(serve.log()),
             _ => None,
         };
         LogSettings { verbose: self.common.verbose, gateway }

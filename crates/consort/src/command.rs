@@ -1,5 +1,6 @@
 //! The commands.
 
+mod add;
 mod ask;
 mod call;
 mod chat;
@@ -11,19 +12,23 @@ mod dialect;
 mod doctor;
 mod explain;
 pub(crate) mod export;
+mod init;
 pub(crate) mod ledger;
 mod lists;
 mod lock;
 mod login;
 mod man;
 mod names;
+mod overview;
 mod prompts;
 mod reload;
+mod remove;
 mod resources;
 mod run;
 mod search;
 mod serve;
 mod servers;
+mod status;
 mod tokens;
 mod trust;
 mod watch;
@@ -40,7 +45,8 @@ use crate::exit::{CommandError, ExitStatus};
 /// Runs the parsed command.
 pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
     let common = cli.common;
-    match cli.command {
+    let Some(command) = cli.command else { return overview::run(&common) };
+    match command {
         CliCommand::DemoServer => {
             consort::demo::serve().await;
             Ok(ExitStatus::Ok)
@@ -57,9 +63,14 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Run(run) => run::run(&common, run).await,
         CliCommand::Login(login) => login::login(&common, &login).await,
         CliCommand::Logout { server } => login::logout(&common, &server),
-        CliCommand::Servers => {
-            with_hub(&common, async |running| servers::run(running, &common).await).await
+        CliCommand::Init(options) => init::run(&common, options),
+        CliCommand::Add(wanted) => add::run(&common, &wanted).await,
+        CliCommand::AddJson(wanted) => add::run_json(&common, &wanted).await,
+        CliCommand::Remove(wanted) => remove::run(&common, &wanted),
+        CliCommand::List(options) => {
+            with_hub(&common, async |running| servers::run(running, &common, options).await).await
         }
+        CliCommand::Status(options) => status::run(&common, options).await,
         CliCommand::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
         CliCommand::Reload(options) => reload::run(&common, &options).await,
         CliCommand::Watch => {
@@ -128,7 +139,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Doctor => {
             with_hub(&common, async |running| doctor::run(running, &common).await).await
         }
-        CliCommand::Config(command) => config::run(&common, command),
+        CliCommand::Config(command) => config::run(&common, command).await,
         CliCommand::Names(wanted) => names::run(&common, &wanted),
         CliCommand::Trust(options) => trust::run(&common, &options),
         CliCommand::Lock(lock) => lock::run(&common, lock).await,

@@ -1,6 +1,6 @@
 //! `consort config`: shows the config, converts it to other formats, and imports servers of other clients.
 
-mod edit;
+pub(in crate::command) mod edit;
 mod limits;
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use crate::exit::{CommandError, ExitStatus};
 use crate::output::{TableCell, TextStyle, TextTable, json, line, note, styled, width};
 use crate::trust_prompt;
 
-pub(super) fn run(
+pub(super) async fn run(
     common: &GlobalArguments,
     command: ConfigCommand,
 ) -> Result<ExitStatus, CommandError> {
@@ -44,8 +44,11 @@ pub(super) fn run(
             Ok(ExitStatus::Ok)
         }
         ConfigCommand::Export(wanted) => super::export::run(common, &wanted),
-        ConfigCommand::Add(wanted) => edit::add(common, &wanted),
-        ConfigCommand::Remove { name } => edit::remove(common, &name),
+        ConfigCommand::Add(mut wanted) => {
+            wanted.placement.no_connect = true;
+            super::add::run(common, &wanted).await
+        }
+        ConfigCommand::Remove(wanted) => super::remove::run(common, &wanted),
         ConfigCommand::Import { from, output, dry_run } => import(common, &from, output, dry_run),
     }
 }
@@ -116,7 +119,7 @@ fn schema(common: &GlobalArguments) {
 }
 
 /// The command line or URL of a server, with secrets hidden.
-fn place(server: &ServerConfig) -> String {
+pub(super) fn place(server: &ServerConfig) -> String {
     match &server.transport {
         TransportConfig::Stdio(program) => {
             let words = std::iter::once(&program.command).chain(&program.arguments);
