@@ -35,7 +35,6 @@ mod watch;
 
 use std::sync::Arc;
 
-use clap::CommandFactory;
 use consort_client::SilentHandler;
 
 use crate::cli::{Cli, CliCommand, FreshArguments, GlobalArguments, LedgerSelection};
@@ -45,17 +44,11 @@ use crate::exit::{CommandError, ExitStatus};
 /// Runs the parsed command.
 pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
     let common = cli.common;
-    let Some(command) = cli.command else { return overview::run(&common) };
+    let Some(command) = cli.command else { return Ok(overview::run(&common)) };
     match command {
-        CliCommand::DemoServer => {
-            consort::demo::serve().await;
-            Ok(ExitStatus::Ok)
-        }
+        CliCommand::DemoServer => Ok(demo::serve().await),
         CliCommand::Man { folder } => man::run(&folder),
-        CliCommand::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
-            Ok(ExitStatus::Ok)
-        }
+        CliCommand::Completions { shell } => Ok(man::completions(shell)),
         CliCommand::Demo => demo::run(&common).await,
         CliCommand::Call(call) => call::run(&common, call).await,
         CliCommand::Ask(ask) => ask::run(&common, ask).await,
@@ -84,14 +77,10 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         }
         CliCommand::Tools { server, fresh, long, exposed, exposure, .. } => {
             let shown = if long { lists::ListDetail::Long } else { lists::ListDetail::Table };
+            let view = lists::ToolSelection::new(exposure, exposed);
+            let fresh = freshness(fresh);
             with_hub(&common, async |running| {
-                let view = match exposure {
-                    Some(exposure) => lists::ToolSelection::Exposed(exposure),
-                    None if exposed => lists::ToolSelection::Configured,
-                    None => lists::ToolSelection::All,
-                };
-                lists::tools(running, &common, server.as_deref(), freshness(fresh), shown, view)
-                    .await
+                lists::tools(running, &common, server.as_deref(), fresh, shown, view).await
             })
             .await
         }

@@ -11,6 +11,12 @@ use crate::exit::{CommandError, ExitStatus};
 use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, styled, width};
 use crate::terminal_prompt::TerminalPrompt;
 
+/// Runs the demo server on standard input and output.
+pub(super) async fn serve() -> ExitStatus {
+    consort::demo::serve().await;
+    ExitStatus::Ok
+}
+
 pub(super) async fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     let mut settings = settings_without_config()?;
     // A demo keeps nothing.

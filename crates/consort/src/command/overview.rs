@@ -17,7 +17,7 @@ use crate::trust_prompt;
 /// A suggested command, with its purpose.
 type Step = (&'static str, &'static str);
 
-pub(super) fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
+pub(super) fn run(common: &GlobalArguments) -> ExitStatus {
     let config = read_untrusted(common);
     let gateways = running(common);
     let is_configured = !matches!(config, Ok(None));
@@ -42,7 +42,7 @@ pub(super) fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandError> 
             "importable_clients": clients,
             "next": steps.iter().map(|(command, _)| command).collect::<Vec<_>>(),
         }));
-        return Ok(ExitStatus::Ok);
+        return ExitStatus::Ok;
     }
     line(format!("Consort {}: all your MCP servers as one", env!("CARGO_PKG_VERSION")));
     line("");
@@ -66,7 +66,7 @@ pub(super) fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandError> 
         line(styled(TextStyle::Heading, format!("  {command:widest$}")) + format!("  {purpose}"));
     }
     line("`consort --help` lists all commands");
-    Ok(ExitStatus::Ok)
+    ExitStatus::Ok
 }
 
 /// The gateways that run with the config in use.

@@ -77,8 +77,8 @@ fn a_server_is_added_and_connected_to_and_can_be_called_at_once() {
         (&json!(["again"]), &json!("ready"))
     );
     assert_eq!(told["servers"][0]["offers"][0], 13);
-    let ran = home.run_unnamed(&["add", "--no-connect", "third", "npx", "-y", "third", "--json"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "added `third`: npx -y third --json\n"));
+    let ran = home.run_unnamed(&["add", "--no-connect", "third", "/bin/false", "-y", "--json"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "added `third`: /bin/false -y --json\n"));
     assert_eq!(document(&home.run_unnamed(&["list", "--json"])).as_array().unwrap().len(), 3);
 }
 

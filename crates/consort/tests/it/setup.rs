@@ -21,7 +21,10 @@ fn with_clients() -> Home {
     let (node, script) = (testkit::fixtures::node(), testkit::fixtures::server_everything());
     // A short name, so that no table wraps.
     let everything = home.path("everything");
-    home.write("everything", &format!("#!/bin/sh\nexec {node:?} {script:?} \"$@\"\n"));
+    home.write(
+        "everything",
+        &format!("#!/bin/sh\nexec '{}' '{}' \"$@\"\n", node.display(), script.display()),
+    );
     std::fs::set_permissions(&everything, PermissionsExt::from_mode(0o755)).unwrap();
     let cursor = json!({ "mcpServers": {
         "everything": { "command": everything, "args": ["stdio"] },

@@ -108,28 +108,23 @@ impl ConnectedServers {
         let mut failed = Vec::new();
         for status in &self.statuses {
             let name = &status.server;
-            match status.state {
-                ManagedState::NeedsAuth if self.needing_login.contains(name) => {
-                    if !common.json {
-                        line(
-                            styled(TextStyle::Warning, "needs login")
-                                + format!(": consort login {name}"),
-                        );
-                    }
-                }
-                ManagedState::Disabled if !common.json => {
-                    line(format!("`{name}` is disabled: not connected"));
-                }
-                ManagedState::Ready if !common.json => {
-                    line(
-                        styled(TextStyle::Good, "connected") + format!(": {}", self.offer(status)),
-                    );
-                }
-                _ => {}
-            }
-            let waits =
+            let needs_login =
                 status.state == ManagedState::NeedsAuth && self.needing_login.contains(name);
-            if let Some(problem) = not_ready(status).filter(|_| !waits) {
+            if !common.json {
+                match status.state {
+                    ManagedState::NeedsAuth if needs_login => line(
+                        styled(TextStyle::Warning, "needs login")
+                            + format!(": consort login {name}"),
+                    ),
+                    ManagedState::Disabled => line(format!("`{name}` is disabled: not connected")),
+                    ManagedState::Ready => {
+                        let offer = self.offer(status);
+                        line(styled(TextStyle::Good, "connected") + format!(": {offer}"));
+                    }
+                    _ => {}
+                }
+            }
+            if let Some(problem) = not_ready(status).filter(|_| !needs_login) {
                 tell(&problem);
                 failed.push(name.clone());
             }
@@ -156,14 +151,14 @@ impl ConnectedServers {
             .map(|(_, tool)| escape_line(tool))
             .collect();
         let [count, prompts, resources, templates] = status.offers;
-        let mut offer = match count {
+        let offer = match count {
+            0 if prompts + resources + templates > 0 => {
+                format!("no tools, {prompts} prompts, {} resources", resources + templates)
+            }
             0 => "no tools".to_owned(),
             1 => "1 tool".to_owned(),
             count => format!("{count} tools"),
         };
-        if count == 0 && prompts + resources + templates > 0 {
-            offer += &format!(", {prompts} prompts, {} resources", resources + templates);
-        }
         if tools.is_empty() {
             return offer;
         }
