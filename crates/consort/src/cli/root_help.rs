@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::Command;
 
+use crate::output::strip_styles as plain;
+
 /// Heading of the list that clap makes.
 const ALL: &str = "Commands:";
 
@@ -47,7 +49,6 @@ pub(super) fn with_groups(mut command: Command) -> Command {
 
 /// Sorts the entries under `Commands:` into groups.
 fn group_commands(help: &str) -> String {
-    let plain = |line: &str| anstream::adapter::strip_str(line).to_string();
     let lines: Vec<&str> = help.lines().collect();
     let Some(start) = lines.iter().position(|line| plain(line) == ALL) else {
         return help.to_owned();
