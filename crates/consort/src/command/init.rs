@@ -21,8 +21,11 @@ pub(super) fn run(
     common: &GlobalArguments,
     options: InitArguments,
 ) -> Result<ExitStatus, CommandError> {
-    let scope = common.config.is_none().then_some(ConfigScope::User);
-    let target = edit::target(common, scope)?;
+    // The user's config, unless another is named.
+    let target = match edit::named(common, None)? {
+        Some(named) => named,
+        None => edit::target(common, Some(ConfigScope::User))?,
+    };
     let clients = client_configs();
     if !common.json {
         for client in &clients {

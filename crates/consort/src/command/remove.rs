@@ -102,7 +102,7 @@ fn remains(id: &ServerId, server: Option<&ServerConfig>, file: &Path) -> Vec<Str
     if let (1.., Some(path)) = (approved, approvals::path()) {
         let path = shell_word(&path.display().to_string());
         remains.push(format!(
-            "{approved} approvals of its tools are still stored, and apply to the same tools if it is added again; \
+            "approvals of its tools are still stored ({approved}), and apply to the same tools if it is added again; \
              `rm {path}` deletes all approvals"
         ));
     }

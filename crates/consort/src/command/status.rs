@@ -85,7 +85,6 @@ async fn read(gateway: &RunningGateway, limit: Duration) -> Result<GatewayReport
     let servers = get(gateway, "/api/servers", limit).await?;
     let calls = get(gateway, "/api/calls?outcome=running", limit).await?;
     let odd = |error: serde_json::Error| unreached(&gateway.local_address(), &error);
-    let servers = servers.get("servers").cloned().unwrap_or(servers);
     let calls = calls.get("calls").and_then(Value::as_array).map_or(0, Vec::len);
     Ok(GatewayReport {
         session: session.map_err(odd)?,

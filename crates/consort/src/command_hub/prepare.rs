@@ -50,6 +50,9 @@ pub(crate) fn read_untrusted(common: &GlobalArguments) -> Result<Option<Config>,
 /// be asked.
 pub(crate) fn read_usable(common: &GlobalArguments) -> Result<Option<TrustedConfig>, CommandError> {
     let config = read_untrusted(common)?;
+    if config.is_none() && !common.bundled {
+        client_configs::note_importable();
+    }
     config.iter().try_for_each(refuse_blocking)?;
     config.map(|config| trust_prompt::confirm(common, config)).transpose()
 }

@@ -1,11 +1,12 @@
 //! `consort` alone, `init` and `status`: finding the way from an empty home to a running gateway.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::serve::{Serving, until};
+use crate::serve::{Running, Serving, until};
 use crate::terminal::Terminal;
 use crate::{Home, Ran};
 
@@ -191,6 +192,8 @@ fn without_a_config_the_servers_of_other_clients_are_pointed_at() {
     note: no config found, but there are servers of other clients: Cursor, Codex
        hint: import them with `consort init`
     ");
+    let ran = home.run_unnamed(&["login", "github"]);
+    assert!(ran.code == 2 && ran.err.contains("hint: import them with `consort init`"), "{ran:?}");
     assert!(!home.run_unnamed(&["demo"]).err.contains("consort init"));
     assert_eq!(Home::new().run_unnamed(&["tools"]).err, "");
 }
@@ -227,6 +230,18 @@ fn status_shows_the_running_gateway_with_its_servers() {
     let alone = home.run(&[]).out;
     assert!(alone.contains(&format!("gateway  running at {endpoint} (pid ")), "{alone}");
     assert!(alone.contains("consort status"), "{alone}");
+    // A client of another home calls a tool.
+    let client = Home::new();
+    let token = serving.token.as_ref().unwrap();
+    client.write(
+        "consort.toml",
+        &format!("[mcp.gw]\nurl = '{endpoint}'\nera = 'legacy'\nauth = {{ bearer = '{token}' }}\n"),
+    );
+    let mut call = client.command(&["call", "gw.long_computation", "steps=9"]);
+    let mut call = Running::of(call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    until(|| status()[0]["calls_in_progress"] == 1);
+    assert_eq!(status()[0]["sessions"], 1);
+    call.kill().unwrap();
     // One of another config is not that of this one.
     home.write("other.toml", "");
     assert_eq!(home.run(&["-c", "other.toml", "status"]).code, 3);

@@ -62,7 +62,7 @@ pub(in crate::command) fn candidates(
 }
 
 /// The config that the user named, unless a scope was given instead.
-fn named(
+pub(in crate::command) fn named(
     common: &GlobalArguments,
     scope: Option<ConfigScope>,
 ) -> Result<Option<EditTarget>, CommandError> {
