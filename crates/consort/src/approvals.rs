@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use consort_config::state_folder;
-use consort_core::Json;
+use consort_core::{Json, ServerId};
 use consort_files::FileReaders;
 use consort_shape::SharedApprovals;
 use consort_shape::policy::ApprovalStore;
@@ -31,6 +31,12 @@ pub(crate) fn stored_approvals() -> Arc<SharedApprovals> {
             note(format!("warning: cannot write `{}`: {error}", path.display()));
         }
     }))
+}
+
+/// Number of stored approvals for tools of a server.
+pub(crate) fn count_of(server: &ServerId) -> usize {
+    let stored = path().and_then(|path| read(&path).ok()).unwrap_or_default();
+    stored.permanent().filter(|key| key.server() == server.as_str()).count()
 }
 
 fn read(path: &Path) -> Result<ApprovalStore, String> {

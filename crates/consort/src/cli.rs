@@ -8,8 +8,12 @@ mod examples;
 mod ledger;
 mod log_level;
 mod operate;
+mod review;
+mod root_help;
 mod serve;
+mod servers;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -18,13 +22,16 @@ use consort_shape::Exposure;
 use crate::log::LogSettings;
 
 pub(crate) use agent::{AgentArguments, AskArguments, ChatArguments, RunArguments};
-pub(crate) use config::{
-    AddServerArguments, ClientArgument, ConfigCommand, ConvertTarget, ExportArguments,
-};
+pub(crate) use config::{ClientArgument, ConfigCommand, ConvertTarget, ExportArguments};
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
 pub(crate) use operate::{BugReportArguments, LogsArguments, ServiceCommand};
+pub(crate) use review::{CheckArguments, LockArguments, NamesArguments, TrustArguments};
 pub(crate) use serve::ServeArguments;
+pub(crate) use servers::{
+    AddJsonArguments, AddServerArguments, AddTransport, ConfigScope, InitArguments, ListArguments,
+    PlacementArguments, RemoveServerArguments, StatusArguments, is_url,
+};
 
 /// Connect to many MCP servers and expose them as one.
 #[derive(Debug, Parser)]
@@ -33,8 +40,9 @@ pub(crate) use serve::ServeArguments;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: GlobalArguments,
+    /// The command; without one, an overview is shown.
     #[command(subcommand)]
-    pub(crate) command: CliCommand,
+    pub(crate) command: Option<CliCommand>,
 }
 
 /// Options of every command.
@@ -70,9 +78,24 @@ pub(crate) struct GlobalArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
+    /// Set up the config: import the servers of other MCP clients on this machine
+    #[command(after_help = examples::INIT)]
+    Init(InitArguments),
+    /// Add a server to the config, and connect to it
+    #[command(after_help = examples::ADD, override_usage = servers::ADD_USAGE)]
+    Add(AddServerArguments),
+    /// Add a server from its JSON entry, and connect to it
+    #[command(after_help = examples::ADD_JSON)]
+    AddJson(AddJsonArguments),
+    /// Remove a server from the config
+    #[command(after_help = examples::REMOVE, visible_alias = "rm")]
+    Remove(RemoveServerArguments),
     /// List the configured servers and their state
-    #[command(after_help = examples::SERVERS)]
-    Servers,
+    #[command(after_help = examples::LIST, visible_aliases = ["ls", "servers"])]
+    List(ListArguments),
+    /// Show the running gateways of this config, with their servers
+    #[command(after_help = examples::STATUS)]
+    Status(StatusArguments),
     /// List the available tools
     #[command(after_help = examples::TOOLS)]
     Tools {
@@ -190,7 +213,7 @@ pub(crate) enum CliCommand {
     /// Delete the stored login of a server
     #[command(after_help = examples::LOGOUT)]
     Logout {
-        /// Server name in the config
+        /// Server name in the config; or the URL of a server that is no longer in it
         server: String,
     },
     /// Validate the config without starting servers
@@ -302,14 +325,6 @@ pub(crate) struct CallArguments {
     pub(crate) ledger: LedgerSelection,
 }
 
-/// A check of the config.
-#[derive(Args, Debug)]
-pub(crate) struct CheckArguments {
-    /// Fail on warnings too (exit code 2)
-    #[arg(long)]
-    pub(crate) strict: bool,
-}
-
 /// A reload.
 #[derive(Args, Debug)]
 pub(crate) struct ReloadArguments {
@@ -324,53 +339,17 @@ pub(crate) struct ReloadArguments {
     pub(crate) timeout: std::time::Duration,
 }
 
-/// Options of `consort lock`.
-#[derive(Args, Debug)]
-pub(crate) struct LockArguments {
-    /// With --update: only these servers
-    #[arg(value_name = "SERVER", requires = "update")]
-    pub(crate) servers: Vec<String>,
-    /// Show changes since the last lock, and approve them
-    #[arg(long, conflicts_with = "check")]
-    pub(crate) update: bool,
-    /// Show changes since the last lock, without approving (exit code 7 if there are any)
-    #[arg(long)]
-    pub(crate) check: bool,
-    /// Approve without confirmation
-    #[arg(long, short, conflicts_with = "check")]
-    pub(crate) yes: bool,
-    /// Lock file [default: consort.lock next to the config]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-}
-
-/// Names that a gateway assigned.
-#[derive(Args, Debug)]
-pub(crate) struct NamesArguments {
-    /// Forget the names of this server, and those assigned to others because of them; repeatable
-    #[arg(long, value_name = "SERVER")]
-    pub(crate) forget: Vec<String>,
-}
-
-/// Options of `consort trust`.
-#[derive(Args, Debug)]
-pub(crate) struct TrustArguments {
-    /// Config file or its folder [default: the current folder]
-    #[arg(value_name = "PATH")]
-    pub(crate) path: Option<PathBuf>,
-    /// List the trusted configs
-    #[arg(long, conflicts_with_all = ["path", "remove"])]
-    pub(crate) list: bool,
-    /// Revoke the trust
-    #[arg(long)]
-    pub(crate) remove: bool,
-}
-
 impl Cli {
+    /// Parses the arguments of this process.
+    pub(crate) fn parse_process() -> Result<Self, clap::Error> {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        servers::parse(&arguments)
+    }
+
     /// The settings of the log.
     pub(crate) fn log(&self) -> LogSettings {
         let gateway = match &self.command {
-            CliCommand::Serve(serve) => Some(serve.log()),
+            Some(CliCommand::Serve(serve)) => Some(serve.log()),
             _ => None,
         };
         LogSettings { verbose: self.common.verbose, gateway }

@@ -1,5 +1,6 @@
 //! The commands.
 
+mod add;
 mod ask;
 mod bug_report;
 mod call;
@@ -12,6 +13,7 @@ mod dialect;
 mod doctor;
 mod explain;
 pub(crate) mod export;
+mod init;
 pub(crate) mod ledger;
 mod lists;
 mod lock;
@@ -19,21 +21,23 @@ mod login;
 mod logs;
 mod man;
 mod names;
+mod overview;
 mod prompts;
 mod reload;
+mod remove;
 mod resources;
 mod run;
 mod search;
 mod serve;
 mod servers;
 mod service;
+mod status;
 mod tokens;
 mod trust;
 mod watch;
 
 use std::sync::Arc;
 
-use clap::CommandFactory;
 use consort_client::SilentHandler;
 
 use crate::cli::{Cli, CliCommand, FreshArguments, GlobalArguments, LedgerSelection};
@@ -43,13 +47,11 @@ use crate::exit::{CommandError, ExitStatus};
 /// Runs the parsed command.
 pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
     let common = cli.common;
-    match cli.command {
-        CliCommand::DemoServer => {
-            consort::demo::serve().await;
-            Ok(ExitStatus::Ok)
-        }
+    let Some(command) = cli.command else { return Ok(overview::run(&common)) };
+    match command {
+        CliCommand::DemoServer => Ok(demo::serve().await),
         CliCommand::Man { folder } => man::run(&folder),
-        CliCommand::Completions { shell } => Ok(print_completions(shell)),
+        CliCommand::Completions { shell } => Ok(man::completions(shell)),
         CliCommand::BugReport(options) => bug_report::run(&common, options).await,
         CliCommand::Demo => demo::run(&common).await,
         CliCommand::Call(call) => call::run(&common, call).await,
@@ -59,9 +61,14 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Logs(options) => logs::run(&common, options).await,
         CliCommand::Login(login) => login::login(&common, &login).await,
         CliCommand::Logout { server } => login::logout(&common, &server),
-        CliCommand::Servers => {
-            with_hub(&common, async |running| servers::run(running, &common).await).await
+        CliCommand::Init(options) => init::run(&common, options),
+        CliCommand::Add(wanted) => add::run(&common, &wanted).await,
+        CliCommand::AddJson(wanted) => add::run_json(&common, &wanted).await,
+        CliCommand::Remove(wanted) => remove::run(&common, &wanted),
+        CliCommand::List(options) => {
+            with_hub(&common, async |running| servers::run(running, &common, options).await).await
         }
+        CliCommand::Status(options) => status::run(&common, options).await,
         CliCommand::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
         CliCommand::Service(command) => service::run(&common, command).await,
         CliCommand::Reload(options) => reload::run(&common, &options).await,
@@ -76,14 +83,10 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         }
         CliCommand::Tools { server, fresh, long, exposed, exposure, .. } => {
             let shown = if long { lists::ListDetail::Long } else { lists::ListDetail::Table };
+            let view = lists::ToolSelection::new(exposure, exposed);
+            let fresh = freshness(fresh);
             with_hub(&common, async |running| {
-                let view = match exposure {
-                    Some(exposure) => lists::ToolSelection::Exposed(exposure),
-                    None if exposed => lists::ToolSelection::Configured,
-                    None => lists::ToolSelection::All,
-                };
-                lists::tools(running, &common, server.as_deref(), freshness(fresh), shown, view)
-                    .await
+                lists::tools(running, &common, server.as_deref(), fresh, shown, view).await
             })
             .await
         }
@@ -131,18 +134,13 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Doctor => {
             with_hub(&common, async |running| doctor::run(running, &common).await).await
         }
-        CliCommand::Config(command) => config::run(&common, command),
+        CliCommand::Config(command) => config::run(&common, command).await,
         CliCommand::Names(wanted) => names::run(&common, &wanted),
         CliCommand::Trust(options) => trust::run(&common, &options),
         CliCommand::Lock(lock) => lock::run(&common, lock).await,
         CliCommand::Ledger(ledger) => ledger::run(&common, ledger).await,
         CliCommand::Conversations(options) => conversations::run(&common, options).await,
     }
-}
-
-fn print_completions(shell: clap_complete::Shell) -> ExitStatus {
-    clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
-    ExitStatus::Ok
 }
 
 /// Starts a hub for a job and shuts it down afterwards, also if the job is interrupted.

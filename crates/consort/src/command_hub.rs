@@ -188,6 +188,13 @@ impl CommandHub {
         statuses
     }
 
+    /// The servers with what is known of them without connecting, also those that cannot be used.
+    pub(crate) fn known_statuses(&self) -> Vec<ManagedStatus> {
+        let mut statuses = self.hub.statuses();
+        statuses.extend(self.unusable_servers());
+        statuses
+    }
+
     /// Returns true if a problem is about a server that can be started.
     pub(crate) fn is_startable(&self, problem: &Problem) -> bool {
         let statuses = self.hub.statuses();

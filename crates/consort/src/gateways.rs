@@ -5,12 +5,17 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use consort_config::ListenAddress;
-use consort_config::state_folder;
+use consort_config::{ConfigLocation, ListenAddress, UserFolders, state_folder};
+use consort_core::escape::escape_text;
 use consort_files::FileReaders;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
+
+use crate::cli::GlobalArguments;
+use crate::command_hub::config_failure;
+use crate::exit::{CommandError, ExitStatus};
 
 /// Record of a running gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +30,12 @@ pub(crate) struct RunningGateway {
     pub(crate) token_file: Option<PathBuf>,
     /// True if it serves the admin API.
     pub(crate) admin: bool,
+    /// Version of the program; absent in records of earlier versions.
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+    /// Time of the start, in seconds since 1970; absent in records of earlier versions.
+    #[serde(default)]
+    pub(crate) started_at: Option<u64>,
 }
 
 impl RunningGateway {
@@ -44,6 +55,25 @@ impl RunningGateway {
             config: config.filter(|file| file.is_file()).and_then(|file| whole(&file)),
             token_file: token_file.and_then(whole),
             admin,
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            started_at: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .ok()
+                .map(|time| time.as_secs()),
+        }
+    }
+
+    /// The time since its start.
+    pub(crate) fn uptime(&self) -> Option<Duration> {
+        let started = UNIX_EPOCH + Duration::from_secs(self.started_at?);
+        Some(SystemTime::now().duration_since(started).unwrap_or_default())
+    }
+
+    /// The URL of the gateway for clients on this machine, without a path; that of a Unix socket has no port.
+    pub(crate) fn base_url(&self) -> String {
+        match self.local_address() {
+            ListenAddress::Tcp(address) => format!("http://{address}"),
+            ListenAddress::Unix(_) => "http://localhost".to_owned(),
         }
     }
 
@@ -113,6 +143,50 @@ impl RunningGateway {
 
     fn file(&self) -> Option<PathBuf> {
         Some(folder()?.join(format!("{}.json", self.pid)))
+    }
+}
+
+/// The gateways that run with the config in use; fails if there are none.
+pub(crate) fn running_gateways(
+    common: &GlobalArguments,
+) -> Result<Vec<RunningGateway>, CommandError> {
+    let config = config_file(common)?;
+    let config = config.as_deref();
+    let (ours, others): (Vec<_>, Vec<_>) =
+        RunningGateway::all().into_iter().partition(|gateway| gateway.uses(config));
+    if !ours.is_empty() {
+        return Ok(ours);
+    }
+    let which = config.map_or("without a config".to_owned(), |file| {
+        format!("with the config `{}`", escape_text(&file.display().to_string()))
+    });
+    let failure = CommandError {
+        exit: ExitStatus::Unreachable,
+        ..CommandError::usage(format!("no gateway is running {which}"))
+    };
+    let known: Vec<String> = others
+        .iter()
+        .filter_map(|gateway| gateway.config.as_ref())
+        .map(|file| format!("`{}`", escape_text(&file.display().to_string())))
+        .collect();
+    Err(match known.as_slice() {
+        [] => failure.hint("start one with `consort serve`"),
+        known => failure.hint(format!(
+            "use --config with the config of a running gateway: {}",
+            known.join(", ")
+        )),
+    })
+}
+
+/// The selected config file; `None` for the embedded one.
+pub(crate) fn config_file(common: &GlobalArguments) -> Result<Option<PathBuf>, CommandError> {
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let folders = UserFolders::of_process();
+    let lookup =
+        consort_config::find_config(common.config.as_deref(), variable.as_deref(), &folders);
+    match lookup.map_err(|error| config_failure(&error))?.found {
+        ConfigLocation::File(file) => Ok(std::path::absolute(file).ok()),
+        ConfigLocation::Embedded => Ok(None),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The `consort` command.
 
+mod admin_client;
 mod agent_run;
 mod approvals;
 mod browser;
 mod cli;
+mod client_configs;
 mod command;
 mod command_hub;
 mod exit;
@@ -20,7 +22,6 @@ mod user;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use tokio::runtime::Builder;
 
 use cli::{Cli, CliCommand};
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         let traced = trace.status() == std::backtrace::BacktraceStatus::Captured;
         note(if traced { format!("{panic}\n{trace}") } else { panic.to_string() });
     }));
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::parse_process() {
         Ok(cli) => cli,
         // What was typed is quoted in it.
         Err(error) if error.use_stderr() => {
@@ -58,8 +59,8 @@ fn main() -> ExitCode {
         Err(help) => help.exit(),
     };
     // The standard output of a gateway may be the protocol.
-    let json =
-        cli.common.json && !matches!(cli.command, CliCommand::Serve(_) | CliCommand::DemoServer);
+    let json = cli.common.json
+        && !matches!(cli.command, Some(CliCommand::Serve(_) | CliCommand::DemoServer));
     log::start(&cli.log());
     if cli.common.no_pager {
         output::disable_pager();
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
     command_hub::restrict_folders();
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
     let mut runtime = match cli.command {
-        CliCommand::Serve(_) => Builder::new_current_thread(),
+        Some(CliCommand::Serve(_)) => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
     };
     let runtime = match runtime.worker_threads(2).enable_all().build() {

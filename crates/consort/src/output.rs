@@ -40,7 +40,7 @@ pub(crate) fn note(text: impl Into<TerminalText>) {
     if !IS_LOGGED.load(Ordering::Relaxed) {
         return aside(&(text + "\n"));
     }
-    let text = anstream::adapter::strip_str(text.as_str()).to_string();
+    let text = strip_styles(text.as_str());
     let text = text.trim();
     match text.split_once(": ") {
         Some(("error", text)) => tracing::error!("{text}"),
@@ -48,6 +48,11 @@ pub(crate) fn note(text: impl Into<TerminalText>) {
         _ if text.contains("panicked at") => tracing::error!("{text}"),
         _ => tracing::info!("{text}"),
     }
+}
+
+/// Returns a text without colors and other styles.
+pub(crate) fn strip_styles(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
 }
 
 /// Prints a text to the standard output, and flushes it.

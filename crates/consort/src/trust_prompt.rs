@@ -20,7 +20,15 @@ pub(crate) fn confirm(
     common: &GlobalArguments,
     config: Config,
 ) -> Result<TrustedConfig, CommandError> {
-    let (config, status) = match TrustedConfig::verify(config, choice(common)) {
+    confirm_chosen(choice(common), config)
+}
+
+/// Like [`confirm`], for a config that was chosen in another way than the one in use.
+pub(crate) fn confirm_chosen(
+    choice: ConfigChoice,
+    config: Config,
+) -> Result<TrustedConfig, CommandError> {
+    let (config, status) = match TrustedConfig::verify(config, choice) {
         Ok(trusted) => return Ok(trusted),
         Err(untrusted) => *untrusted,
     };
@@ -63,6 +71,11 @@ pub(crate) fn note_untrusted(common: &GlobalArguments, config: &Config) {
         note(format!("note: {message}"));
         note(format!("   hint: {}", hint.unwrap_or_default()));
     }
+}
+
+/// Returns true if a config may be used without asking.
+pub(crate) fn is_trusted(common: &GlobalArguments, config: &Config) -> bool {
+    TrustStatus::of(config, choice(common)) == TrustStatus::Trusted
 }
 
 /// Returns the way in which the config was chosen.

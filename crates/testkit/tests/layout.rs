@@ -196,7 +196,7 @@ fn doc_comments_open_with_a_noun_phrase_or_a_verb() {
 const WRITERS: [(&str, &str); 3] = [
     ("output.rs", "the only way to a terminal"),
     ("demo.rs", "an MCP server, which speaks JSON on its standard output"),
-    ("command.rs", "shell completions, made of our own words alone"),
+    ("command/man.rs", "shell completions, made of our own words alone"),
 ];
 
 /// Expressions that write to standard output or standard error.

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use consort_config::{KNOWN_CLIENTS, KnownClient};
 
 use super::examples;
+use super::servers::{AddServerArguments, CONFIG_ADD_USAGE, RemoveServerArguments};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -40,15 +41,12 @@ pub(crate) enum ConfigCommand {
     /// Register Consort in another MCP client on this machine
     #[command(after_help = examples::CONFIG_EXPORT)]
     Export(ExportArguments),
-    /// Add a server to the config file in use; the rest of the file is unchanged
-    #[command(after_help = examples::CONFIG_ADD)]
+    /// Add a server to the config without connecting: `consort add --no-connect`
+    #[command(after_help = examples::CONFIG_ADD, override_usage = CONFIG_ADD_USAGE)]
     Add(AddServerArguments),
-    /// Remove a server from the config file in use; the rest of the file is unchanged
+    /// Remove a server from the config: `consort remove`
     #[command(after_help = examples::CONFIG_REMOVE)]
-    Remove {
-        /// Name of the server
-        name: String,
-    },
+    Remove(RemoveServerArguments),
     /// Show the search path of the config and the file in use
     #[command(after_help = examples::CONFIG_PATH)]
     Path,
@@ -61,29 +59,6 @@ pub(crate) enum ConfigCommand {
         /// Only limits with this text in their key or description
         word: Option<String>,
     },
-}
-
-/// A server to be added.
-#[derive(Args, Debug)]
-pub(crate) struct AddServerArguments {
-    /// Name of the server
-    #[arg(required_unless_present = "paste", conflicts_with = "paste")]
-    pub(crate) name: Option<String>,
-    /// Command to start, with its arguments
-    #[arg(last = true, required_unless_present_any = ["url", "paste"], conflicts_with_all = ["url", "paste"])]
-    pub(crate) command: Vec<String>,
-    /// URL of a remote server
-    #[arg(long, conflicts_with = "paste")]
-    pub(crate) url: Option<String>,
-    /// Environment variable of the process; `NAME=env:NAME` keeps a secret out of the file; repeatable
-    #[arg(long, short, value_name = "NAME=VALUE", requires = "command")]
-    pub(crate) env: Vec<String>,
-    /// HTTP header of every request; repeatable
-    #[arg(long, short = 'H', value_name = "NAME=VALUE", requires = "url")]
-    pub(crate) header: Vec<String>,
-    /// Read servers from standard input: an `mcp.json` in any supported format, or entries of one
-    #[arg(long)]
-    pub(crate) paste: bool,
 }
 
 /// An entry in the config of a client.

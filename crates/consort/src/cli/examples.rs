@@ -2,20 +2,48 @@
 
 pub(super) const ROOT: &str = "\
 Examples:
-  consort demo                                    # built-in tools and a demo server, without a config
-  consort config add files -- npx -y @modelcontextprotocol/server-filesystem .
-  consort config import                           # servers of other MCP clients on this machine
-  consort tools                                   # tools of all servers
+  consort init                                    # import the servers of other MCP clients
+  consort add files -- npx -y @modelcontextprotocol/server-filesystem .
+  consort list                                    # servers and their state
+  consort call files.list_directory path=.
   consort serve                                   # all servers as one MCP endpoint
 
 Exit codes: 0 success, 1 error of a tool or server, 2 invalid usage or config, 3 server unreachable, \
 4 timeout, 5 denied, 6 outcome unknown, 7 differs from the lock, 8 limit reached, 9 waiting for a user, \
 130 interrupted.";
 
-pub(super) const SERVERS: &str = "\
+pub(super) const INIT: &str = "\
 Examples:
-  consort servers
-  consort servers --json | jq '.[] | select(.state != \"ready\")'";
+  consort init
+  consort init --yes";
+
+pub(super) const ADD: &str = "\
+Examples:
+  consort add files -- npx -y @modelcontextprotocol/server-filesystem .
+  consort add github --env GITHUB_TOKEN=env:GITHUB_TOKEN -- github-mcp-server stdio
+  consort add docs https://docs.example/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+  consort add old https://old.example/sse --transport sse --scope project";
+
+pub(super) const ADD_JSON: &str = "\
+Examples:
+  consort add-json files '{\"command\": \"npx\", \"args\": [\"-y\", \"files-server\"]}'
+  consort add-json docs - < entry.json";
+
+pub(super) const REMOVE: &str = "\
+Examples:
+  consort remove files
+  consort remove files --scope project";
+
+pub(super) const LIST: &str = "\
+Examples:
+  consort list
+  consort list --no-connect
+  consort list --json | jq '.[] | select(.state != \"ready\")'";
+
+pub(super) const STATUS: &str = "\
+Examples:
+  consort status
+  consort --config mcp.json status --json";
 
 pub(super) const TOOLS: &str = "\
 Examples:
@@ -191,7 +219,7 @@ pub(super) const CONFIG_ADD: &str = "\
 Examples:
   consort config add files -- npx -y @modelcontextprotocol/server-filesystem .
   consort config add github --env GITHUB_TOKEN=env:GITHUB_TOKEN -- github-mcp-server stdio
-  consort config add web --url https://example.com/mcp --header 'Authorization=Bearer ${TOKEN}'
+  consort config add web https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
   consort config add --paste < mcp.json";
 
 pub(super) const CONFIG_REMOVE: &str = "\

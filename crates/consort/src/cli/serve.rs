@@ -89,7 +89,9 @@ impl ServeArguments {
     /// The options of `consort serve` without flags.
     pub(crate) fn defaults() -> Self {
         let command = Cli::parse_from(["consort", "serve"]).command;
-        let CliCommand::Serve(serve) = command else { unreachable!("`serve` is the command") };
+        let Some(CliCommand::Serve(serve)) = command else {
+            unreachable!("`serve` is the command")
+        };
         serve
     }
 }

@@ -1,6 +1,6 @@
 //! `consort config`: shows the config, converts it to other formats, and imports servers of other clients.
 
-mod edit;
+pub(in crate::command) mod edit;
 mod limits;
 
 use std::collections::BTreeSet;
@@ -16,12 +16,13 @@ use consort_core::{Problem, ServerId};
 use serde_json::json;
 
 use crate::cli::{ClientArgument, ConfigCommand, ConvertTarget, GlobalArguments};
+use crate::client_configs::is_own_entry;
 use crate::command_hub::{read_file, read_untrusted, tell};
 use crate::exit::{CommandError, ExitStatus};
 use crate::output::{TableCell, TextStyle, TextTable, json, line, note, page, styled, width};
 use crate::trust_prompt;
 
-pub(super) fn run(
+pub(super) async fn run(
     common: &GlobalArguments,
     command: ConfigCommand,
 ) -> Result<ExitStatus, CommandError> {
@@ -44,8 +45,11 @@ pub(super) fn run(
             Ok(ExitStatus::Ok)
         }
         ConfigCommand::Export(wanted) => super::export::run(common, &wanted),
-        ConfigCommand::Add(wanted) => edit::add(common, &wanted),
-        ConfigCommand::Remove { name } => edit::remove(common, &name),
+        ConfigCommand::Add(mut wanted) => {
+            wanted.placement.no_connect = true;
+            super::add::run(common, &wanted).await
+        }
+        ConfigCommand::Remove(wanted) => super::remove::run(common, &wanted),
         ConfigCommand::Import { from, output, dry_run } => import(common, &from, output, dry_run),
     }
 }
@@ -181,7 +185,7 @@ fn import(
             continue;
         }
         for server in servers_of(&source) {
-            if server.name.as_str() == consort_config::ENTRY_NAME {
+            if is_own_entry(&server) {
                 note(format!("`{}` of {} is Consort itself", server.name, source.client));
                 continue;
             }

@@ -11,6 +11,12 @@ use crate::exit::{CommandError, ExitStatus};
 use crate::output::{TableCell, TerminalText, TextStyle, TextTable, line, styled, width};
 use crate::terminal_prompt::TerminalPrompt;
 
+/// Runs the demo server on standard input and output.
+pub(super) async fn serve() -> ExitStatus {
+    consort::demo::serve().await;
+    ExitStatus::Ok
+}
+
 pub(super) async fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     let mut settings = settings_without_config()?;
     // A demo keeps nothing.
@@ -26,9 +32,7 @@ pub(super) async fn run(common: &GlobalArguments) -> Result<ExitStatus, CommandE
         exit => return Ok(exit),
     }
     let exit = agent(common).await?;
-    heading(
-        "Next, with your own servers: `consort config import`, or `consort --config mcp.json tools`.",
-    );
+    heading("Next, with your own servers: `consort init`, or `consort add NAME -- COMMAND`.");
     Ok(exit)
 }
 
@@ -38,7 +42,7 @@ async fn agent(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
     let words = ["ask", "--model", DEMO, "--no-store", "what", "do", "you", "find"];
     line(format!("$ consort {}", words.join(" ")));
     let typed = Cli::parse_from(["consort"].into_iter().chain(words));
-    let CliCommand::Ask(ask) = typed.command else { unreachable!("`ask` is the command") };
+    let Some(CliCommand::Ask(ask)) = typed.command else { unreachable!("`ask` is the command") };
     let common = GlobalArguments { bundled: true, ..common.clone() };
     super::ask::run(&common, ask).await
 }

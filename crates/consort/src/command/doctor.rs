@@ -62,7 +62,7 @@ pub(super) async fn run(
         json(&DoctorReport { servers: &statuses, weights: &weights, problems: &problems });
     } else {
         if !statuses.is_empty() {
-            line(servers::table(&statuses).render(width()));
+            line(servers::table(&statuses, running.config.as_ref()).render(width()));
         }
         line(TerminalText::from("\n") + table(&weights).render(width()));
         line("");

@@ -72,7 +72,7 @@ fn warn_of_demo(mode: &ExportMode) {
     let ExportMode::Program { arguments, .. } = mode else { return };
     if !arguments.iter().any(|argument| argument == "--config") {
         note("warning: no config found: the client gets the bundled demo server");
-        note("   hint: use --config FILE, or add a server with `consort config add`");
+        note("   hint: use --config FILE, or add a server with `consort add`");
     }
 }
 

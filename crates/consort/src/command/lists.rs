@@ -34,6 +34,17 @@ pub(super) enum ToolSelection {
     Exposed(Exposure),
 }
 
+impl ToolSelection {
+    /// The selection by the flags of `consort tools`.
+    pub(super) fn new(exposure: Option<Exposure>, exposed: bool) -> Self {
+        match exposure {
+            Some(exposure) => Self::Exposed(exposure),
+            None if exposed => Self::Configured,
+            None => Self::All,
+        }
+    }
+}
+
 pub(super) async fn tools(
     running: &CommandHub,
     common: &GlobalArguments,

@@ -69,25 +69,40 @@ pub(super) async fn login(
 
 /// Deletes a stored login.
 pub(super) fn logout(common: &GlobalArguments, wanted: &str) -> Result<ExitStatus, CommandError> {
+    // A server that was removed from the config is known by its URL.
+    if cli::is_url(wanted) {
+        let removed = remove_login(wanted)?;
+        if common.json {
+            json(&json!({ "server": wanted, "removed": removed }));
+        } else {
+            told_logout(&escape_text(wanted), removed);
+        }
+        return Ok(ExitStatus::Ok);
+    }
     let (server, _) = configured(common, wanted)?;
     let login = server
         .to_login(&SystemValues::silent())
         .map_err(|error| command_hub::config_failure(&error))?;
     let Some(login) = login else { return Err(nothing_to_do(&server)) };
-    let removed = match logins::store() {
-        Some(store) => store
-            .remove(&login.server)
-            .map_err(|error| CommandError::usage(format!("cannot remove the login: {error}")))?,
-        None => false,
-    };
+    let removed = remove_login(&login.server)?;
     if common.json {
         json(&json!({ "server": server.name, "removed": removed }));
-    } else if removed {
-        line(format!("logged out of `{}`", server.name));
     } else {
-        line(format!("not logged in to `{}`", server.name));
+        told_logout(server.name.as_str(), removed);
     }
     Ok(ExitStatus::Ok)
+}
+
+/// Removes the login at a URL; returns false if there was none.
+fn remove_login(url: &str) -> Result<bool, CommandError> {
+    let Some(store) = logins::store() else { return Ok(false) };
+    let failed = |error| CommandError::usage(format!("cannot remove the login: {error}"));
+    store.remove(url).map_err(failed)
+}
+
+fn told_logout(server: &str, removed: bool) {
+    let state = if removed { "logged out of" } else { "not logged in to" };
+    line(format!("{state} `{server}`"));
 }
 
 fn told(common: &GlobalArguments, server: &ServerConfig, login: &ServerLogin, tools: usize) {

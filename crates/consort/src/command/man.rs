@@ -1,4 +1,4 @@
-//! `consort man`: manual pages, one for every command.
+//! `consort man`: manual pages, one for every command; and `consort completions`.
 
 use std::path::Path;
 
@@ -6,6 +6,12 @@ use clap::CommandFactory;
 
 use crate::cli::Cli;
 use crate::exit::{CommandError, ExitStatus};
+
+/// Prints the completions for a shell.
+pub(super) fn completions(shell: clap_complete::Shell) -> ExitStatus {
+    clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
+    ExitStatus::Ok
+}
 
 pub(super) fn run(folder: &Path) -> Result<ExitStatus, CommandError> {
     let written = std::fs::create_dir_all(folder)

@@ -1,24 +1,31 @@
-//! `consort servers`: every server and its state.
+//! `consort list`: every server and its state.
 
+use consort_config::Config;
 use consort_core::Problem;
 use consort_hub::{ManagedState, ManagedStatus};
 
-use crate::cli::GlobalArguments;
+use crate::cli::{GlobalArguments, ListArguments};
 use crate::command_hub::{CommandHub, not_ready, tell};
 use crate::exit::{CommandError, ExitStatus};
-use crate::output::{TableCell, TextStyle, TextTable, json, line, page, width};
+use crate::output::{TableCell, TextStyle, TextTable, json, line, note, page, width};
 
 pub(super) async fn run(
     running: &CommandHub,
     common: &GlobalArguments,
+    options: ListArguments,
 ) -> Result<ExitStatus, CommandError> {
-    let statuses = running.diagnose().await;
+    let statuses =
+        if options.no_connect { running.known_statuses() } else { running.diagnose().await };
     if common.json {
         json(&statuses);
     } else if statuses.is_empty() {
         line("no servers");
+        note("   hint: add one with `consort add NAME -- COMMAND` or `consort add NAME URL`");
     } else {
-        page(table(&statuses).render(width()));
+        page(table(&statuses, running.config.as_ref()).render(width()));
+    }
+    if options.no_connect {
+        return Ok(ExitStatus::Ok);
     }
     let down: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
     if !common.json {
@@ -28,31 +35,23 @@ pub(super) async fn run(
     Ok(if down.is_empty() { ExitStatus::Ok } else { ExitStatus::Unreachable })
 }
 
-/// Formats servers as a table.
-pub(super) fn table(statuses: &[ManagedStatus]) -> TextTable {
-    let mut table = TextTable::wrapping(&[
-        "SERVER",
-        "STATE",
-        "PROTOCOL",
-        "TOOLS",
-        "PROMPTS",
-        "RESOURCES",
-        "NOTE",
-    ]);
+/// Formats servers as a table. The transport of one that was not connected yet is that of the config.
+pub(super) fn table(statuses: &[ManagedStatus], config: Option<&Config>) -> TextTable {
+    let mut table = TextTable::wrapping(&["SERVER", "TRANSPORT", "STATE", "TOOLS", "NOTE"]);
     for status in statuses {
-        let speaks = status
-            .protocol
-            .map(|found| format!("{} {}", found.revision, found.transport.name()))
-            .unwrap_or_default();
-        let [tools, prompts, resources, templates] = status.offers;
+        let configured = config.iter().flat_map(|config| &config.servers);
+        let configured = configured.into_iter().find(|server| server.name == status.server);
+        let transport = match (status.protocol, configured) {
+            (Some(found), _) => format!("{} {}", found.transport.name(), found.revision),
+            (None, Some(server)) => server.transport.name().to_owned(),
+            (None, None) => String::new(),
+        };
         let note = status.reason_for_operator().or_else(|| status.name.clone()).unwrap_or_default();
         table.row([
             TableCell::from(status.server.as_str()),
+            TableCell::from(transport),
             TableCell::styled(meaning(status.state), status.state.as_str()),
-            TableCell::from(speaks),
-            TableCell::from(tools.to_string()),
-            TableCell::from(prompts.to_string()),
-            TableCell::from((resources + templates).to_string()),
+            TableCell::from(status.offers[0].to_string()),
             TableCell::from(note),
         ]);
     }

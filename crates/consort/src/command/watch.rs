@@ -24,7 +24,7 @@ pub(super) async fn run(
     tokio::pin!(reaching);
     let mut reached = false;
     loop {
-        show(&running.hub.statuses(), &mut last, common, screen);
+        show(running, &mut last, common, screen);
         tokio::select! {
             () = &mut reaching, if !reached => reached = true,
             changed = stirred.changed() => if changed.is_err() { return Ok(ExitStatus::Ok) },
@@ -34,17 +34,18 @@ pub(super) async fn run(
 }
 
 fn show(
-    statuses: &[ManagedStatus],
+    running: &CommandHub,
     last: &mut BTreeMap<ServerId, ManagedStatus>,
     common: &GlobalArguments,
     screen: bool,
 ) {
+    let statuses = running.hub.statuses();
     if screen {
-        let table = servers::table(statuses).render(width());
+        let table = servers::table(&statuses, running.config.as_ref()).render(width());
         line(TerminalText::cleared_screen() + table + "\n\nPress Ctrl-C to stop.");
         return;
     }
-    for status in statuses {
+    for status in &statuses {
         if last.get(&status.server) == Some(status) {
             continue;
         }

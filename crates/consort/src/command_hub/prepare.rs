@@ -16,6 +16,7 @@ use consort_shape::pin::PinLock;
 use super::{prompt_for_input, settings_without_config};
 use crate::approvals;
 use crate::cli::GlobalArguments;
+use crate::client_configs;
 use crate::exit::{CommandError, ExitStatus};
 use crate::trust_prompt;
 
@@ -49,6 +50,9 @@ pub(crate) fn read_untrusted(common: &GlobalArguments) -> Result<Option<Config>,
 /// be asked.
 pub(crate) fn read_usable(common: &GlobalArguments) -> Result<Option<TrustedConfig>, CommandError> {
     let config = read_untrusted(common)?;
+    if config.is_none() && !common.bundled {
+        client_configs::note_importable();
+    }
     config.iter().try_for_each(refuse_blocking)?;
     config.map(|config| trust_prompt::confirm(common, config)).transpose()
 }
@@ -154,6 +158,9 @@ pub(crate) fn prepare_source(
             Err(CommandError::usage(format!("{flag} requires a config, and none was found")))
         }
         None => {
+            if !common.bundled {
+                client_configs::note_importable();
+            }
             let toolbox_layers = ToolboxLayers::default();
             let toolbox_layers =
                 if common.read_only { toolbox_layers.read_only() } else { toolbox_layers };

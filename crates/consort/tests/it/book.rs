@@ -142,6 +142,25 @@ fn servers(home: &Home) -> String {
     config.to_string()
 }
 
+/// An `npx` that runs the installed packages in place of those it would fetch.
+fn npx(home: &Home) -> String {
+    let fixtures = [
+        ("everything", testkit::fixtures::server_everything()),
+        ("filesystem", testkit::fixtures::server_filesystem()),
+        ("memory", testkit::fixtures::server_memory()),
+    ];
+    let cases = fixtures.map(|(name, script)| {
+        format!("@modelcontextprotocol/server-{name}) script={:?} ;;", script.display().to_string())
+    });
+    format!(
+        "#!/bin/sh\n[ \"$1\" = -y ] || exit 64\ncase $2 in\n{}\n*) exit 64 ;;\nesac\nshift 2\n\
+         export MEMORY_FILE_PATH={:?}\nexec {:?} \"$script\" \"$@\"\n",
+        cases.join("\n"),
+        home.path("memory.jsonl").display().to_string(),
+        testkit::fixtures::node().display().to_string(),
+    )
+}
+
 /// A page that is being played.
 pub(crate) struct Stage {
     pub(crate) home: Home,
@@ -158,24 +177,27 @@ impl Stage {
         std::fs::create_dir(home.path(WORK)).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_consort"), programs.join("consort"))
             .unwrap();
-        Self { home, exports: String::new(), programs, played: 0 }
+        let stage = Self { home, exports: String::new(), programs, played: 0 };
+        stage.install("npx", &npx(&stage.home));
+        stage
     }
 
     /// Adds a program, written in a script.
-    pub(crate) fn install(&self, name: &str, script: &str) {
+    fn install(&self, name: &str, script: &str) {
         let file = self.programs.join(name);
         std::fs::write(&file, script).unwrap();
         std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
     }
 
-    /// A command of the guide, by words that are in it.
-    pub(crate) fn line(words: &str) -> String {
-        let blocks = guide_blocks().into_iter().flat_map(|(block, _)| block.lines);
-        blocks.into_iter().find(|line| line.contains(words)).unwrap()
+    /// The variables with which a program of this home finds others.
+    pub(crate) fn variables(&self) -> [String; 2] {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let programs = self.programs.display();
+        [format!("HOME={}", self.home.path("").display()), format!("PATH={programs}:{path}")]
     }
 
-    pub(crate) fn bash(&self, line: &str) -> Command {
+    fn bash(&self, line: &str) -> Command {
         let mut path = std::ffi::OsString::from(&self.programs);
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());

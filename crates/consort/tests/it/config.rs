@@ -360,7 +360,7 @@ fn a_server_is_added_and_removed_and_all_else_stays() {
     let ran = home.run(&["config", "add", "web", "--url", url, "--header", "X-Key=file:key.txt"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: web: pasted:1:28: the file `key.txt` that `headers.X-Key` refers to cannot be read: No such file or directory (os error 2)
+    error: web: the file `key.txt` that `headers.X-Key` refers to cannot be read: No such file or directory (os error 2)
        hint: `file:` is a reference to a file; for the literal string, use a default: `${NAME:-file:…}`
     error: nothing was added
     ");
@@ -408,7 +408,7 @@ fn a_server_is_added_and_removed_and_all_else_stays() {
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
     error: a server named `notes` already exists
-    hint: remove that server first, or choose another name
+    hint: use --replace, remove it with `consort remove notes`, or choose another name
     ");
     for name in ["notes", "web", "more"] {
         assert_eq!(home.run(&["config", "remove", name]).code, 0);

@@ -1,4 +1,4 @@
-//! `consort servers` and `consort doctor` about servers that are not ready, and errors for programs.
+//! `consort list` and `consort doctor` about servers that are not ready, and errors for programs.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn a_server_that_the_config_keeps_from_starting_is_listed_as_failed() {
     );
     let ran = home.run(&["servers"]);
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.out.contains("remote  failed"), "{}", ran.out);
+    assert!(ran.out.contains("remote  http              failed"), "{}", ran.out);
     assert_eq!(ran.err.matches("NOT_SET_HERE").count(), 2, "told once, with its hint: {}", ran.err);
 }
 

@@ -13,8 +13,10 @@ fn documented() -> String {
 
 /// The commands below one, by its help.
 pub(crate) fn commands(help: &str) -> Vec<&str> {
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let lines = lines.take_while(|line| !line.is_empty());
+    let sections = help.split("\n\n");
+    let lists =
+        |section: &&str| section.lines().next().is_some_and(|line| line.ends_with("ommands:"));
+    let lines = sections.filter(lists).flat_map(|section| section.lines().skip(1));
     let names = lines.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
     names.filter(|name| *name != "help").collect()
 }

@@ -31,7 +31,7 @@ fn a_client_without_a_config_gets_one() {
     assert_eq!(ran.code, 0);
     assert_snapshot!(ran.err, @"
     warning: no config found: the client gets the bundled demo server
-       hint: use --config FILE, or add a server with `consort config add`
+       hint: use --config FILE, or add a server with `consort add`
     ");
     assert_snapshot!(plain(&home, &ran.out), @"Cursor will use Consort from its next start: HOME/.cursor/mcp.json");
     let file = home.path(".cursor/mcp.json");

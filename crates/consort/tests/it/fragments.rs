@@ -173,7 +173,7 @@ fn a_server_or_a_key_in_two_files_is_an_error_that_names_both() {
     let ran = home.run(&["-c", "consort.toml", "doctor"]);
     assert!(ran.code != 0 && ran.err.contains("conf.d/20-two.toml"), "{ran:?}");
     let ran = home.run(&["-c", "consort.toml", "servers"]);
-    assert!(ran.code == 3 && ran.out.contains("two     failed"), "{ran:?}");
+    assert!(ran.code == 3 && ran.out.contains("two                       failed"), "{ran:?}");
     fs::remove_file(home.path("conf.d/20-two.toml")).unwrap();
     until(|| count(&serving) == 10);
     for name in ["30-a.toml", "30-b.toml"] {

@@ -58,8 +58,8 @@ fn a_second_listing_asks_no_server() {
 fn servers_tell_how_they_are_doing() {
     let home = Home::new();
     assert_snapshot!(home.run(&["servers"]).out, @"
-    SERVER  STATE  PROTOCOL          TOOLS  PROMPTS  RESOURCES  NOTE
-    demo    ready  2026-07-28 stdio  5      0        0          consort-demo 0.1.0
+    SERVER  TRANSPORT         STATE  TOOLS  NOTE
+    demo    stdio 2026-07-28  ready  5      consort-demo 0.1.0
     ");
     let servers: Value = serde_json::from_str(&home.run(&["servers", "--json"]).out).unwrap();
     assert_eq!(servers[0]["state"], "ready");

@@ -242,4 +242,8 @@ fn a_person_at_the_terminal_is_asked_and_what_is_approved_for_always_stays() {
     assert!(shown.contains("Oslo"), "{shown}");
     let approved = home.run(&["call", "demo.get_weather", "location=Rome"]);
     assert_eq!(approved.code, 0, "{approved:?}");
+    let removed = home.run(&["remove", "demo"]);
+    let file = home.path(".local/state/consort/approvals.json");
+    assert!(removed.err.contains("approvals of its tools are still stored (1)"), "{removed:?}");
+    assert!(removed.err.contains(&format!("`rm {}`", file.display())), "{removed:?}");
 }

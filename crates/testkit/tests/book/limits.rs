@@ -212,7 +212,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "consort/src/command/service/systemctl.rs LIMIT",
             "models/src/selection/ollama.rs BYTES",
             "models/src/selection/ollama.rs LONGEST",
-            "consort/src/command/reload.rs REPLY_BYTES",
+            "consort/src/admin_client.rs REPLY_BYTES",
             "consort/src/browser.rs REQUEST",
             "audit/src/ledger/read.rs BUSY",
             "audit/src/otlp/post.rs LARGEST",

@@ -1,153 +1,126 @@
-//! `consort config add` and `consort config remove`.
+//! Config files that commands change: the file of a scope, and reports of the change.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use consort::trust::ConfigChoice;
 use consort_config::{
-    ConfigError, ConfigLocation, EditedConfig, UserFolders, add_servers, find_config, remove_server,
-};
-use consort_config::{
-    RewriteError, RewrittenConfig, check_not_included, default_config_path, parse_pasted,
-    rewrite_config, strip_pasted_path,
+    ConfigLocation, ConfigSearch, RewriteError, RewrittenConfig, SearchReason, UserFolders,
+    default_config_path, find_config,
 };
 use consort_core::escape::escape_line;
-use consort_core::{ServerId, Severity};
-use serde_json::{Map, Value, json};
 
-use crate::cli::{AddServerArguments, GlobalArguments};
-use crate::command_hub::tell;
-use crate::exit::{CommandError, ExitStatus};
-use crate::output::{json, line, note};
+use crate::cli::{ConfigScope, GlobalArguments};
+use crate::exit::CommandError;
+use crate::output::note;
 
-pub(super) fn add(
+/// The file of a project that is created if there is none: other clients read it too.
+const PROJECT_FILE: &str = ".mcp.json";
+
+/// A config to change.
+#[derive(Debug)]
+pub(in crate::command) struct EditTarget {
+    pub(in crate::command) file: PathBuf,
+    /// The way in which it was chosen.
+    pub(in crate::command) choice: ConfigChoice,
+    /// Its scope; `None` for a file that was named.
+    pub(in crate::command) scope: Option<ConfigScope>,
+}
+
+/// The config that a server is added to: that of the scope, else the config in use. It may not exist yet.
+pub(in crate::command) fn target(
     common: &GlobalArguments,
-    wanted: &AddServerArguments,
-) -> Result<ExitStatus, CommandError> {
-    let file = target(common)?;
-    let text = if wanted.paste { standard_input()? } else { written(wanted)? };
-    let new = parse_pasted(&file, &text).map_err(|unusable| {
-        let failure = CommandError::usage(escape_line(&unusable.to_string()));
-        match unusable.errors().first().and_then(ConfigError::hint) {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
-    let problems = new.all_problems().into_iter().map(|problem| strip_pasted_path(&file, problem));
-    let mut broken = false;
-    for problem in problems {
-        broken |= problem.severity == Severity::Error;
-        tell(&problem);
-    }
-    if broken {
-        return Err(CommandError::usage("nothing was added"));
-    }
-    if new.servers.is_empty() {
-        return Err(CommandError::usage("it contains no server").hint(
-            "paste an `mcp.json`, such as \
-                `{\"mcpServers\": {…}}`",
-        ));
-    }
-    let edit = |text: &str| {
-        check_not_included(&file, text, new.servers.iter().map(|server| &server.name))?;
-        Ok(add_servers(&file, text, &new.servers)?)
-    };
-    let rewritten = rewrite_config(&file, edit).map_err(failed)?;
-    rewritten.problems.iter().for_each(tell);
-    if common.json {
-        let added: Vec<&ServerId> = new.servers.iter().map(|server| &server.name).collect();
-        json(&json!({ "file": file, "backup": rewritten.backup, "added": added }));
-        return Ok(ExitStatus::Ok);
-    }
-    for server in &new.servers {
-        line(escape_line(&format!(
-            "added `{}`: {}",
-            server.name,
-            server.transport.command_or_url()
-        )));
-    }
-    tell_where(&file, &rewritten);
-    Ok(ExitStatus::Ok)
-}
-
-pub(super) fn remove(common: &GlobalArguments, name: &str) -> Result<ExitStatus, CommandError> {
-    let file = target(common)?;
-    let id = name.parse().unwrap_or_else(|_| ServerId::derive(name));
-    let edit = |text: &str| {
-        check_not_included(&file, text, [&id])?;
-        let text = remove_server(&file, text, &id)?;
-        Ok(EditedConfig { text, problems: Vec::new() })
-    };
-    let rewritten = rewrite_config(&file, edit).map_err(failed)?;
-    if common.json {
-        json(&json!({ "file": file, "backup": rewritten.backup, "removed": id }));
-    } else {
-        line(format!("removed `{id}`"));
-        tell_where(&file, &rewritten);
-    }
-    Ok(ExitStatus::Ok)
-}
-
-/// The config in use, or the path where one is created.
-fn target(common: &GlobalArguments) -> Result<PathBuf, CommandError> {
-    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
-    let variable = variable.filter(|path| !path.as_os_str().is_empty());
-    // One that is named is made if it is not there.
-    if let Some(named) = common.config.clone().or(variable) {
+    scope: Option<ConfigScope>,
+) -> Result<EditTarget, CommandError> {
+    if let Some(named) = named(common, scope)? {
         return Ok(named);
     }
-    let lookup = find_config(None, None, &UserFolders::of_process())
-        .map_err(|error| CommandError::usage(escape_line(&error.to_string())))?;
-    match lookup.found {
-        ConfigLocation::File(file) => Ok(file),
-        ConfigLocation::Embedded => default_config_path()
-            .ok_or_else(|| CommandError::usage("no home folder").hint("use --config FILE")),
+    let mut existing = existing(scope)?;
+    if !existing.is_empty() {
+        return Ok(existing.swap_remove(0));
+    }
+    let (file, scope) = match scope {
+        Some(ConfigScope::Project) => (PathBuf::from(PROJECT_FILE), ConfigScope::Project),
+        Some(ConfigScope::User) | None => {
+            let file = default_config_path().ok_or_else(|| {
+                CommandError::usage("no home folder").hint("use --config FILE, or --scope project")
+            })?;
+            (file, ConfigScope::User)
+        }
+    };
+    Ok(EditTarget { file, choice: ConfigChoice::Found, scope: Some(scope) })
+}
+
+/// The configs in which a server may be, in the order of the search.
+pub(in crate::command) fn candidates(
+    common: &GlobalArguments,
+    scope: Option<ConfigScope>,
+) -> Result<Vec<EditTarget>, CommandError> {
+    match named(common, scope)? {
+        Some(named) => Ok(vec![named]),
+        None => existing(scope),
     }
 }
 
-fn standard_input() -> Result<String, CommandError> {
-    let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| CommandError::usage(format!("cannot read standard input: {error}")))?;
-    Ok(text)
-}
-
-/// The typed server as JSON, in the form that `config add` accepts pasted.
-fn written(wanted: &AddServerArguments) -> Result<String, CommandError> {
-    let name = wanted.name.as_deref().unwrap_or_default();
-    let name: ServerId =
-        name.parse().map_err(|error| CommandError::usage(escape_line(&format!("{error}"))))?;
-    let entry = match (&wanted.url, wanted.command.split_first()) {
-        (Some(url), _) => json!({ "url": url, "headers": pairs("--header", &wanted.header)? }),
-        (None, Some((command, arguments))) => {
-            json!({ "command": command, "args": arguments, "env": pairs("--env", &wanted.env)? })
+/// The config that the user named, unless a scope was given instead.
+pub(in crate::command) fn named(
+    common: &GlobalArguments,
+    scope: Option<ConfigScope>,
+) -> Result<Option<EditTarget>, CommandError> {
+    let target = |file| EditTarget { file, choice: ConfigChoice::Named, scope: None };
+    match (&common.config, scope) {
+        (Some(_), Some(_)) => {
+            Err(CommandError::usage("--scope and --config both name a config")
+                .hint("use one of them"))
         }
+        (Some(file), None) => Ok(Some(target(file.clone()))),
+        (None, Some(_)) => Ok(None),
         (None, None) => {
-            return Err(CommandError::usage("add a command: `-- COMMAND ARGUMENTS`"));
+            let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+            Ok(variable.filter(|path| !path.as_os_str().is_empty()).map(target))
         }
-    };
-    Ok(json!({ name.as_str(): entry }).to_string())
+    }
 }
 
-fn pairs(flag: &str, written: &[String]) -> Result<Map<String, Value>, CommandError> {
-    let pair = |pair: &String| match pair.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.into())),
-        // What was meant as a value may be a secret.
-        _ => Err(CommandError::usage(format!("{flag} takes `NAME=VALUE`"))),
-    };
-    written.iter().map(pair).collect()
+/// The configs that exist where they are searched for.
+fn existing(scope: Option<ConfigScope>) -> Result<Vec<EditTarget>, CommandError> {
+    let places = search(None, None)?.searched.into_iter().filter(|place| place.exists);
+    let targets = places.map(|place| {
+        let found = match place.reason {
+            SearchReason::User => ConfigScope::User,
+            _ => ConfigScope::Project,
+        };
+        EditTarget { file: place.file, choice: ConfigChoice::Found, scope: Some(found) }
+    });
+    let is_meant = |target: &EditTarget| scope.is_none() || target.scope == scope;
+    Ok(targets.filter(is_meant).collect())
 }
 
-fn tell_where(file: &Path, rewritten: &RewrittenConfig) {
-    note(format!("in {}", escape_line(&file.display().to_string())));
+fn search(argument: Option<&Path>, variable: Option<&Path>) -> Result<ConfigSearch, CommandError> {
+    find_config(argument, variable, &UserFolders::of_process())
+        .map_err(|error| CommandError::usage(escape_line(&error.to_string())))
+}
+
+/// Notes the backup of a changed config, and that another config is in use here.
+pub(in crate::command) fn tell_rewritten(
+    common: &GlobalArguments,
+    target: &EditTarget,
+    rewritten: &RewrittenConfig,
+) {
+    let shown = |file: &Path| escape_line(&file.display().to_string());
     if let Some(backup) = &rewritten.backup {
-        let backup = escape_line(&backup.display().to_string());
-        note(format!("backup: {backup}"));
+        note(format!("backup: {}", shown(backup)));
+    }
+    let variable = std::env::var_os(consort_config::CONFIG_VARIABLE).map(PathBuf::from);
+    let used = search(common.config.as_deref(), variable.as_deref()).map(|search| search.found);
+    if let Ok(ConfigLocation::File(used)) = used
+        && used != target.file
+    {
+        note(format!("note: here `{}` is used instead; configs are not merged", shown(&used)));
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
-pub(super) fn failed(error: RewriteError) -> CommandError {
+pub(in crate::command) fn failed(error: RewriteError) -> CommandError {
     let failure = CommandError::usage(escape_line(&error.to_string()));
     match error.hint() {
         Some(hint) => failure.hint(hint),
