@@ -10,6 +10,7 @@ use crate::connection::SharedConnection;
 use crate::description::{NegotiatedProtocol, UpstreamTransport};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError};
+use crate::helper_program::HelperLimits;
 use crate::own_request;
 use crate::request::OutgoingRequest;
 use crate::session::initialize;
@@ -32,6 +33,14 @@ pub(crate) async fn connect(
     settings: ClientSettings,
 ) -> Result<Arc<SharedConnection>, ConnectError> {
     let remembered = settings.protocol;
+    let current = match &settings.values {
+        Some(values) => {
+            let limits = HelperLimits::new(&settings.limits, &settings.times);
+            Some(values.read(server, limits).await.map_err(ConnectError::Value)?)
+        }
+        None => None,
+    };
+    let server = current.as_ref().unwrap_or(server);
     match Box::pin(connect_transport(server, settings.clone(), remembered)).await {
         // What was remembered no longer holds: look again.
         Err(error)

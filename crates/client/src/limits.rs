@@ -83,6 +83,8 @@ limits! {
         stderr_lines: u32 = 100;
         /// Bytes of a line of a server's standard error that is logged as one.
         stderr_line_bytes: usize = 4096;
+        /// Bytes of a value that a program prints, such as a secret.
+        secret_bytes: usize = 64 << 10;
     }
 }
 
@@ -123,6 +125,8 @@ limits! {
         keep_alive: Duration = Duration::from_secs(15);
         /// Silence on a TCP connection before its peer is probed, right after the computer resumed.
         resume_check: Duration = Duration::from_secs(1);
+        /// A program that prints a value, such as a secret.
+        secret: Duration = Duration::from_secs(30);
         /// Limits that fire late.
         late: LateTimes = LateTimes::default();
     }
@@ -140,6 +144,6 @@ mod tests {
             Times::table()[0],
             ("idle", "60s".to_owned(), "Idle timeout of a call; progress resets it.")
         );
-        assert_eq!(Limits::table().len(), 23);
+        assert_eq!(Limits::table().len(), 24);
     }
 }

@@ -19,6 +19,8 @@ pub(crate) mod keeper;
 #[path = "platform/no_keeper.rs"]
 pub(crate) mod keeper;
 
+pub mod keyring;
+
 /// Returns true on macOS, where applications store their files in `~/Library`. Elsewhere the folders are those of
 /// the XDG base directory specification.
 pub fn is_macos() -> bool {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use consort_protocol::MemoryBudget;
 
+use crate::connection_values::ConnectionValues;
 use crate::description::NegotiatedProtocol;
 use crate::dialect::ClientInfo;
 use crate::handler::{ClientHandler, SilentHandler};
@@ -105,6 +106,8 @@ pub struct ClientSettings {
     pub client: ClientInfo,
     /// Memory budget for large messages, shared between connections.
     pub budget: MemoryBudget,
+    /// Values of the server that are read for each connection.
+    pub values: Option<Arc<dyn ConnectionValues>>,
 }
 
 impl Default for ClientSettings {
@@ -119,6 +122,7 @@ impl Default for ClientSettings {
             host: Arc::new(SilentHandler),
             client: ClientInfo::default(),
             budget: MemoryBudget::default(),
+            values: None,
         }
     }
 }

@@ -39,12 +39,24 @@ const ALIASES: [(&str, TransportKind); 7] = [
 ];
 
 /// The keys that are for programs only, in any format.
-const FOR_PROGRAMS: [&str; 8] =
-    ["args", "arguments", "env", "environment", "env_vars", "inherit_env", "cwd", "directory"];
+const FOR_PROGRAMS: [&str; 10] = [
+    "args",
+    "arguments",
+    "env",
+    "environment",
+    "env_file",
+    "envFile",
+    "env_vars",
+    "inherit_env",
+    "cwd",
+    "directory",
+];
 
 /// The keys that are for URLs only, in any format.
-const FOR_ADDRESSES: [&str; 10] = [
+const FOR_ADDRESSES: [&str; 12] = [
     "headers",
+    "headers_helper",
+    "headersHelper",
     "http_headers",
     "env_http_headers",
     "auth",
@@ -84,10 +96,12 @@ pub(crate) struct PartialServer {
     pub(crate) command: Option<TemplateString>,
     pub(crate) arguments: Vec<TemplateString>,
     pub(crate) env: BTreeMap<String, TemplateString>,
+    pub(crate) env_file: Option<TemplateString>,
     pub(crate) inherit: Vec<String>,
     pub(crate) cwd: Option<TemplateString>,
     pub(crate) url: Option<TemplateString>,
     pub(crate) headers: BTreeMap<String, TemplateString>,
+    pub(crate) headers_helper: Option<String>,
     pub(crate) auth: Option<AuthConfig>,
     pub(crate) oauth: Option<OAuthConfig>,
     pub(crate) insecure: bool,
@@ -155,6 +169,8 @@ impl PartialServer {
         }
         Self {
             inherit,
+            env_file: fields.text(&["env_file"], SecretMasking::LikelySecrets),
+            headers_helper: fields.string("headers_helper").map(str::to_owned),
             insecure: fields.bool("insecure").unwrap_or_default(),
             session_header: fields.string("session_header").map(str::to_owned),
             oauth: oauth::read(fields),
@@ -170,6 +186,12 @@ impl PartialServer {
             limits: ServerLimits::read(fields),
             ..Self::default()
         }
+    }
+
+    /// Reads `envFile` of editors.
+    pub(crate) fn read_env_file(&mut self, fields: &TableReader<'_>) {
+        let file = fields.text(&["envFile"], SecretMasking::LikelySecrets);
+        self.env_file = file.or(self.env_file.take());
     }
 
     /// Reads `command`: a program, or a program with its arguments.
@@ -323,6 +345,7 @@ impl PartialServer {
             command,
             arguments: take(&mut self.arguments),
             env: take(&mut self.env),
+            env_file: self.env_file.take(),
             inherit: take(&mut self.inherit),
             cwd: self.cwd.take(),
         })
@@ -337,7 +360,17 @@ impl PartialServer {
             fields.error(fields.at_of("session_header"), mistake);
         }
         let network = take(&mut self.network);
-        let address = HttpConfig { url, headers, auth, oauth, insecure, session_header, network };
+        let headers_helper = self.headers_helper.take();
+        let address = HttpConfig {
+            url,
+            headers,
+            headers_helper,
+            auth,
+            oauth,
+            insecure,
+            session_header,
+            network,
+        };
         if let Err(mistake) = check_url(key, &address) {
             fields.error(at, mistake);
         }

@@ -7,6 +7,7 @@ pub(crate) mod duration;
 mod examples;
 mod ledger;
 mod log_level;
+mod secret;
 mod serve;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub(crate) use config::{
 };
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
+pub(crate) use secret::{SecretCommand, SecretSelection};
 pub(crate) use serve::ServeArguments;
 
 /// Connect to many MCP servers and expose them as one.
@@ -200,6 +202,9 @@ pub(crate) enum CliCommand {
     /// Trust the config of a folder, so that its programs may be started until it changes
     #[command(after_help = examples::TRUST)]
     Trust(TrustArguments),
+    /// Store or remove secrets in the system's keyring, and list stored answers to inputs
+    #[command(subcommand)]
+    Secret(SecretCommand),
     /// Show, edit, convert, import or export the config
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -22,6 +22,7 @@ mod reload;
 mod resources;
 mod run;
 mod search;
+mod secret;
 mod serve;
 mod servers;
 mod tokens;
@@ -131,6 +132,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Config(command) => config::run(&common, command),
         CliCommand::Names(wanted) => names::run(&common, &wanted),
         CliCommand::Trust(options) => trust::run(&common, &options),
+        CliCommand::Secret(command) => secret::run(&common, &command),
         CliCommand::Lock(lock) => lock::run(&common, lock).await,
         CliCommand::Ledger(ledger) => ledger::run(&common, ledger).await,
         CliCommand::Conversations(options) => conversations::run(&common, options).await,

@@ -216,6 +216,7 @@ impl ManagedServer {
             host,
             client: client.clone(),
             budget: self.budget.clone(),
+            values: settings.values.clone(),
         }
     }
 

@@ -83,6 +83,12 @@ impl ServerUrl {
         Ok(self)
     }
 
+    /// Sets a header of every request, in place of those of the same name.
+    pub fn replace_header(mut self, name: &str, value: &str) -> Result<Self, ConnectError> {
+        self.headers.retain(|(known, _)| !known.as_str().eq_ignore_ascii_case(name));
+        self.header(name, value)
+    }
+
     /// Adds a header to every request whose `_meta` has this string member: its value.
     pub fn meta_header(mut self, name: &str, member: &str) -> Result<Self, ConnectError> {
         let name = HeaderName::try_from(name)

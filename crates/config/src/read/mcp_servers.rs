@@ -75,7 +75,7 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         Some(_) => partial.auth = auth::read(fields),
         None => {}
     }
-    fields.warn_unused(&["envFile"], "set its variables under `env`");
+    partial.read_env_file(fields);
     for key in ["enabledTools", "includeTools", "tools"] {
         partial.keep.extend(fields.strings(key));
     }
@@ -86,7 +86,9 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         &["autoApprove", "alwaysAllow", "trust"],
         "approvals are configured in `[consort.policy]`",
     );
-    fields.warn_unused(&["headersHelper"], "set `headers` with a reference to the token");
+    if let Some(helper) = fields.string("headersHelper") {
+        partial.headers_helper = Some(helper.to_owned());
+    }
     partial
 }
 

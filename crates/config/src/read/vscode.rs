@@ -28,7 +28,7 @@ pub(crate) fn read<'a>(
 fn server(fields: &TableReader<'_>) -> PartialServer {
     let mut partial = PartialServer::read(fields, &COMMON_NAMES);
     partial.timeout(fields, TimeoutUnit::Unclear);
-    fields.warn_unused(&["envFile"], "set its variables under `env`");
+    partial.read_env_file(fields);
     fields.warn_unused(&["oauth"], "set `headers` with a reference to the token");
     fields.warn_unused(&["sandbox", "sandboxEnabled"], "sandboxing is not supported");
     // They say how the editor shows and watches a server.
