@@ -28,7 +28,7 @@ impl PartialEq for dyn ConnectionValues {
 
 /// The reason why a value could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{message} ({hint})")]
 pub struct UnreadableValue {
     /// The problem, which names the reference.
     pub message: String,

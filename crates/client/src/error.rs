@@ -106,7 +106,6 @@ impl ConnectError {
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("is it installed and on the PATH?")
             }
-            Self::Value(value) => Some(value.hint),
             Self::Unauthorized { advice: Some(_), .. } => None,
             Self::Unauthorized { challenge: Some(_), .. } => {
                 Some("log in with OAuth, or send a token in a header")

@@ -180,7 +180,7 @@ pub(crate) enum ConfigErrorKind {
     File { path: PathBuf, key: String, source: io::Error },
     #[error("line {line} of the file `{}` is not `NAME=value`", .path.display())]
     EnvFile { path: PathBuf, line: usize },
-    #[error("{0}")]
+    #[error("{}", .0.message)]
     Printed(UnreadableValue),
     #[error("the input `{id}` has the type `command`, which runs a command of the editor")]
     CommandInput { id: String },

@@ -40,6 +40,7 @@ impl Terminal {
             .current_dir(home.folder.path())
             .env("HOME", home.folder.path())
             .env("TERM", "xterm-256color")
+            .env("DBUS_SESSION_BUS_ADDRESS", "disabled:")
             .env_remove("NO_COLOR")
             .env_remove("CONSORT_CONFIG")
             .envs(config.map(|name| ("CONSORT_CONFIG", name)))
