@@ -7,6 +7,7 @@ use std::sync::Arc;
 use consort_protocol::{Era, Object, OperatorText, Revision, ServerError, TaskHandling, late};
 
 use crate::connection::SharedConnection;
+use crate::connection_values::ConnectionValues;
 use crate::description::{NegotiatedProtocol, UpstreamTransport};
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError};
@@ -18,6 +19,7 @@ use crate::settings::{ClientSettings, EraPreference, ServerLocation};
 use crate::transport::Transport;
 use crate::transport::http::HttpTransport;
 use crate::transport::process::ServerCommand;
+use crate::transport::request_headers::HeaderRenewal;
 use crate::transport::sse::SseTransport;
 use crate::transport::stdio::{StdioTransport, UnreadInput};
 use crate::transport::url::ServerUrl;
@@ -34,10 +36,7 @@ pub(crate) async fn connect(
 ) -> Result<Arc<SharedConnection>, ConnectError> {
     let remembered = settings.protocol;
     let current = match &settings.values {
-        Some(values) => {
-            let limits = HelperLimits::new(&settings.limits, &settings.times);
-            Some(values.read(server, limits).await.map_err(ConnectError::Value)?)
-        }
+        Some(values) => Some(read_values(server, values, &settings).await?),
         None => None,
     };
     let server = current.as_ref().unwrap_or(server);
@@ -54,6 +53,25 @@ pub(crate) async fn connect(
         }
         result => result,
     }
+}
+
+/// Returns the server with the values that are read for each connection.
+async fn read_values(
+    server: &ServerLocation,
+    values: &Arc<dyn ConnectionValues>,
+    settings: &ClientSettings,
+) -> Result<ServerLocation, ConnectError> {
+    let limits = HelperLimits::new(&settings.limits, &settings.times);
+    let read = values.read(server, limits.clone()).await.map_err(ConnectError::Value)?;
+    let renewal = || {
+        let (server, values) = (server.clone(), Arc::clone(values));
+        Some(Arc::new(HeaderRenewal { server, values, limits: limits.clone() }))
+    };
+    Ok(match read {
+        ServerLocation::Http(url) => ServerLocation::Http(ServerUrl { renewal: renewal(), ..url }),
+        ServerLocation::Sse(url) => ServerLocation::Sse(ServerUrl { renewal: renewal(), ..url }),
+        command @ ServerLocation::Command(_) => command,
+    })
 }
 
 async fn connect_transport(

@@ -18,6 +18,7 @@ pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod request_body;
+pub(crate) mod request_headers;
 pub(crate) mod resume;
 pub(crate) mod sse;
 pub(crate) mod stdio;

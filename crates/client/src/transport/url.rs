@@ -9,6 +9,7 @@ use ::http::{HeaderName, HeaderValue, Uri};
 
 use super::credentials::Credentials;
 use super::network::NetworkSettings;
+use super::request_headers::HeaderRenewal;
 use crate::error::ConnectError;
 
 /// An HTTP server's address with the headers every request to it carries.
@@ -28,6 +29,8 @@ pub struct ServerUrl {
     pub(crate) meta_headers: Vec<(HeaderName, String)>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     pub(crate) network: NetworkSettings,
+    /// Source of headers that are read anew when the server refuses them.
+    pub(crate) renewal: Option<Arc<HeaderRenewal>>,
 }
 
 impl PartialEq for ServerUrl {
@@ -65,6 +68,7 @@ impl ServerUrl {
             meta_headers: Vec::new(),
             credentials: None,
             network: NetworkSettings::default(),
+            renewal: None,
         })
     }
 

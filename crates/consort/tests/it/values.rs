@@ -70,6 +70,29 @@ fn a_server_that_demands_a_token_gets_it_from_a_program() {
 }
 
 #[test]
+fn a_token_that_the_server_refuses_is_read_anew() {
+    let server = testkit::fastmcp_with_token(TOKEN);
+    let home = Home::new();
+    // The first run prints a token that has expired.
+    let print = format!("test $(wc -l <ran) -gt 1 && echo {TOKEN} || echo expired");
+    let program = script(&home, "token.sh", &print);
+    home.write(
+        "consort.toml",
+        &format!(
+            "[mcp.sums]\nurl = {:?}\nauth = {{ bearer = \"cmd:{program}\" }}\n",
+            server.url("/mcp")
+        ),
+    );
+    let ran = add(&home);
+    assert_eq!((ran.code, ran.out.trim(), runs(&home)), (0, "3", 2), "{}", ran.err);
+    // One that stays the same is not read for each refused request.
+    script(&home, "token.sh", "echo expired");
+    std::fs::remove_file(home.path("ran")).unwrap();
+    assert_ne!(add(&home).code, 0);
+    assert_eq!(runs(&home), 2);
+}
+
+#[test]
 fn a_headers_helper_of_claude_code_is_run_for_a_connection_with_the_name_and_url() {
     let server = testkit::fastmcp_with_token(TOKEN);
     let home = Home::new();
