@@ -74,3 +74,14 @@ pub fn is_absent(error: &HelperError) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_never_an_argument() {
+        let command = format!("{:?}", store("service", "name", "s3cret"));
+        assert!(command.starts_with(program()) && !command.contains("s3cret"), "{command}");
+    }
+}
