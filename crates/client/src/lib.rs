@@ -9,7 +9,6 @@ mod changes;
 mod client;
 mod connect;
 mod connection;
-mod connection_values;
 mod description;
 mod dialect;
 mod dispatch;
@@ -51,11 +50,12 @@ pub mod keeper {
 pub use call::{CallId, PendingCall, PendingCallEvent, ServerAnswer};
 pub use changes::{ChangedLists, ListChanges};
 pub use client::Client;
-pub use connection_values::{ConnectionValues, UnreadableValue};
 pub use consort_protocol::BoxFuture;
 pub use description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 pub use dialect::ClientInfo;
-pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
+pub use error::{
+    CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind, UnreadableValue,
+};
 pub use faults::FaultCounts;
 pub use handler::{ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
 pub use helper_program::{HelperError, HelperLimits, HelperProgram};
@@ -65,10 +65,12 @@ pub use list::{LeftOut, ListError, ServerList, ServerListItem};
 pub use listen::{ChangeSubscription, SubscriptionFilter};
 pub use notices::{ConnectionNotice, NoticeReceiver};
 pub use request::{CancelHandle, OutgoingRequest};
-pub use settings::{ClientSettings, EraPreference, ServerLocation, ToolTimes};
+pub use settings::{ClientSettings, EraPreference, ToolTimes};
 pub use transport::{
     addresses::{AllowedAddresses, is_public},
+    connection_values::ConnectionValues,
     credentials::{Credentials, RefusedRequest},
+    location::ServerLocation,
     network::{ClientCertificate, NetworkSettings, ProxyChoice},
     origin::{HttpOrigin, HttpRequestError, HttpResponse, OriginConnectError},
     process::ServerCommand,

@@ -8,9 +8,11 @@ use consort_protocol::{MemoryBudget, MemoryHolder, MemoryReservation, OperatorTe
 use tokio_util::sync::CancellationToken;
 
 pub(crate) mod addresses;
+pub(crate) mod connection_values;
 pub(crate) mod credentials;
 pub(crate) mod http;
 mod live;
+pub(crate) mod location;
 pub(crate) mod network;
 pub(crate) mod origin;
 mod origin_route;

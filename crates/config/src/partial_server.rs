@@ -22,6 +22,7 @@ use crate::table_reader::TableReader;
 use crate::template::{SecretMasking, TemplateString};
 use crate::tree::{SyntaxNode, SyntaxValue};
 pub(crate) use field_names::{COMMON_NAMES, FieldNames};
+use field_names::{FOR_ADDRESSES, FOR_PROGRAMS};
 
 /// The names of transports.
 const TRANSPORTS: [(&str, TransportKind); 3] =
@@ -36,36 +37,6 @@ const ALIASES: [(&str, TransportKind); 7] = [
     ("remote", TransportKind::Http),
     ("websocket", TransportKind::WebSocket),
     ("ws", TransportKind::WebSocket),
-];
-
-/// The keys that are for programs only, in any format.
-const FOR_PROGRAMS: [&str; 10] = [
-    "args",
-    "arguments",
-    "env",
-    "environment",
-    "env_file",
-    "envFile",
-    "env_vars",
-    "inherit_env",
-    "cwd",
-    "directory",
-];
-
-/// The keys that are for URLs only, in any format.
-const FOR_ADDRESSES: [&str; 12] = [
-    "headers",
-    "headers_helper",
-    "headersHelper",
-    "http_headers",
-    "env_http_headers",
-    "auth",
-    "bearer_token_env_var",
-    "oauth",
-    "proxy",
-    "ca_file",
-    "client_certificate_file",
-    "client_key_file",
 ];
 
 /// Above this many seconds a bare number means milliseconds: some clients count in these, others in seconds, and none
@@ -186,12 +157,6 @@ impl PartialServer {
             limits: ServerLimits::read(fields),
             ..Self::default()
         }
-    }
-
-    /// Reads `envFile` of editors.
-    pub(crate) fn read_env_file(&mut self, fields: &TableReader<'_>) {
-        let file = fields.text(&["envFile"], SecretMasking::LikelySecrets);
-        self.env_file = file.or(self.env_file.take());
     }
 
     /// Reads `command`: a program, or a program with its arguments.

@@ -7,10 +7,10 @@ use ::http::header::{HOST, USER_AGENT};
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::RwLock;
 
+use super::connection_values::ConnectionValues;
+use super::location::ServerLocation;
 use super::url::ServerUrl;
-use crate::connection_values::ConnectionValues;
 use crate::helper_program::HelperLimits;
-use crate::settings::ServerLocation;
 
 /// A list of headers.
 pub(crate) type HeaderList = Vec<(HeaderName, HeaderValue)>;

@@ -9,6 +9,7 @@ use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit
 use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
 use crate::table_reader::TableReader;
+use crate::template::SecretMasking;
 use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
@@ -75,7 +76,8 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         Some(_) => partial.auth = auth::read(fields),
         None => {}
     }
-    partial.read_env_file(fields);
+    let env_file = fields.text(&["envFile"], SecretMasking::LikelySecrets);
+    partial.env_file = env_file.or(partial.env_file.take());
     for key in ["enabledTools", "includeTools", "tools"] {
         partial.keep.extend(fields.strings(key));
     }
