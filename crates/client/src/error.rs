@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use consort_protocol::{IncidentId, OperatorText, ServerError};
 
+use crate::helper_program::UnreadableValue;
+
 /// The headers and the body of a request disagree.
 const HEADER_MISMATCH: i64 = -32020;
 
@@ -117,25 +119,6 @@ impl ConnectError {
             }
             _ => None,
         }
-    }
-}
-
-/// The reason why a value could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message} ({hint})")]
-pub struct UnreadableValue {
-    /// The problem, which names the reference.
-    pub message: String,
-    /// The way out.
-    pub hint: &'static str,
-    /// The standard error of the program, for the operator only.
-    pub detail: OperatorText,
-}
-
-impl UnreadableValue {
-    /// A problem without further detail.
-    pub fn new(message: impl Into<String>, hint: &'static str) -> Self {
-        Self { message: message.into(), hint, detail: OperatorText::default() }
     }
 }
 

@@ -110,6 +110,25 @@ impl HelperError {
     }
 }
 
+/// The reason why a value could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({hint})")]
+pub struct UnreadableValue {
+    /// The problem, which names the reference.
+    pub message: String,
+    /// The way out.
+    pub hint: &'static str,
+    /// The standard error of the program, for the operator only.
+    pub detail: OperatorText,
+}
+
+impl UnreadableValue {
+    /// A problem without further detail.
+    pub fn new(message: impl Into<String>, hint: &'static str) -> Self {
+        Self { message: message.into(), hint, detail: OperatorText::default() }
+    }
+}
+
 impl HelperProgram {
     /// The program to run, looked up on the `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {

@@ -53,12 +53,10 @@ pub use client::Client;
 pub use consort_protocol::BoxFuture;
 pub use description::{NegotiatedProtocol, ServerDescription, UpstreamTransport};
 pub use dialect::ClientInfo;
-pub use error::{
-    CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind, UnreadableValue,
-};
+pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
 pub use faults::FaultCounts;
 pub use handler::{ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
-pub use helper_program::{HelperError, HelperLimits, HelperProgram};
+pub use helper_program::{HelperError, HelperLimits, HelperProgram, UnreadableValue};
 pub use keeper_times::KeeperTimes;
 pub use limits::{Limits, Times};
 pub use list::{LeftOut, ListError, ServerList, ServerListItem};

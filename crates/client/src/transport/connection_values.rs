@@ -5,8 +5,7 @@ use std::fmt::Debug;
 use consort_protocol::BoxFuture;
 
 use super::location::ServerLocation;
-use crate::error::UnreadableValue;
-use crate::helper_program::HelperLimits;
+use crate::helper_program::{HelperLimits, UnreadableValue};
 
 /// Source of arguments, variables and headers that are read for each connection, such as short-lived tokens.
 pub trait ConnectionValues: Send + Sync + Debug {
