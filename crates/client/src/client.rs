@@ -18,8 +18,9 @@ use crate::faults::FaultCounts;
 use crate::list::{ListError, ServerList};
 use crate::notices::NoticeReceiver;
 use crate::request::OutgoingRequest;
-use crate::settings::{ClientSettings, ServerLocation};
+use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
+use crate::transport::location::ServerLocation;
 use crate::{connect, execution, list};
 
 /// A connection to a server. Clones share it; dropping the last one closes it.

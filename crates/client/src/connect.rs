@@ -10,12 +10,16 @@ use crate::connection::SharedConnection;
 use crate::description::NegotiatedProtocol;
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError};
+use crate::helper_program::HelperLimits;
 use crate::own_request;
 use crate::request::OutgoingRequest;
 use crate::session::initialize;
-use crate::settings::{ClientSettings, EraPreference, ServerLocation};
+use crate::settings::{ClientSettings, EraPreference};
+use crate::transport::connection_values::ConnectionValues;
 use crate::transport::http::HttpTransport;
+use crate::transport::location::ServerLocation;
 use crate::transport::process::ServerCommand;
+use crate::transport::request_headers::HeaderRenewal;
 use crate::transport::sse::SseTransport;
 use crate::transport::stdio::{StdioTransport, UnreadInput};
 use crate::transport::url::ServerUrl;
@@ -32,6 +36,11 @@ pub(crate) async fn connect(
     settings: ClientSettings,
 ) -> Result<Arc<SharedConnection>, ConnectError> {
     let remembered = settings.protocol;
+    let current = match &settings.values {
+        Some(values) => Some(read_values(server, values, &settings).await?),
+        None => None,
+    };
+    let server = current.as_ref().unwrap_or(server);
     match Box::pin(connect_transport(server, settings.clone(), remembered)).await {
         // What was remembered no longer holds: look again.
         Err(error)
@@ -45,6 +54,25 @@ pub(crate) async fn connect(
         }
         result => result,
     }
+}
+
+/// Returns the server with the values that are read for each connection.
+async fn read_values(
+    server: &ServerLocation,
+    values: &Arc<dyn ConnectionValues>,
+    settings: &ClientSettings,
+) -> Result<ServerLocation, ConnectError> {
+    let limits = HelperLimits::new(&settings.limits, &settings.times);
+    let read = values.read(server, limits.clone()).await.map_err(ConnectError::Value)?;
+    let renewal = || {
+        let (server, values) = (server.clone(), Arc::clone(values));
+        Some(Arc::new(HeaderRenewal { server, values, limits: limits.clone() }))
+    };
+    Ok(match read {
+        ServerLocation::Http(url) => ServerLocation::Http(ServerUrl { renewal: renewal(), ..url }),
+        ServerLocation::Sse(url) => ServerLocation::Sse(ServerUrl { renewal: renewal(), ..url }),
+        command @ ServerLocation::Command(_) => command,
+    })
 }
 
 async fn connect_transport(

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use consort_protocol::{IncidentId, OperatorText, ServerError};
 
+use crate::helper_program::UnreadableValue;
+
 /// The headers and the body of a request disagree.
 const HEADER_MISMATCH: i64 = -32020;
 
@@ -29,6 +31,9 @@ pub enum ConnectError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// A value that is read for each connection could not be read; nothing was started and nothing was sent.
+    #[error("{0}")]
+    Value(UnreadableValue),
     /// No connection could be made.
     #[error("cannot connect to `{host}`")]
     Unreachable {
@@ -90,6 +95,7 @@ impl ConnectError {
             Self::Status { body, .. } => body.clone(),
             Self::Refused(error) => error.to_string().into(),
             Self::TimedOut { stderr, .. } => stderr.clone(),
+            Self::Value(value) => value.detail.clone(),
             _ => OperatorText::default(),
         }
     }

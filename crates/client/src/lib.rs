@@ -18,6 +18,7 @@ mod execution;
 mod faults;
 mod gate;
 mod handler;
+mod helper_program;
 mod input_requests;
 mod keeper_times;
 mod limits;
@@ -56,6 +57,7 @@ pub use dialect::ClientInfo;
 pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
 pub use faults::FaultCounts;
 pub use handler::{ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
+pub use helper_program::{HelperError, HelperLimits, HelperProgram, UnreadableValue};
 pub use keeper_times::KeeperTimes;
 pub use limits::{Limits, Times};
 pub use list::{LeftOut, ListError, ServerList, ServerListItem};
@@ -63,11 +65,13 @@ pub use listen::{ChangeSubscription, SubscriptionFilter};
 pub use notices::{ConnectionNotice, NoticeReceiver};
 pub use request::{CancelHandle, OutgoingRequest};
 pub use server_log::ServerLogSink;
-pub use settings::{ClientSettings, EraPreference, ServerLocation, ToolTimes};
+pub use settings::{ClientSettings, EraPreference, ToolTimes};
 pub use transport::{
     UpstreamTransport,
     addresses::{AllowedAddresses, is_public},
+    connection_values::ConnectionValues,
     credentials::{Credentials, RefusedRequest},
+    location::ServerLocation,
     network::{ClientCertificate, NetworkSettings, ProxyChoice},
     origin::{HttpOrigin, HttpRequestError, HttpResponse, OriginConnectError},
     process::ServerCommand,

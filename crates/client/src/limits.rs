@@ -85,6 +85,8 @@ limits! {
         stderr_line_bytes: usize = 4096;
         /// Lines of a server's standard error that are written to its log file in a second.
         log_lines: u32 = 1000;
+        /// Bytes of a value that a program prints, such as a secret.
+        secret_bytes: usize = 64 << 10;
     }
 }
 
@@ -125,6 +127,8 @@ limits! {
         keep_alive: Duration = Duration::from_secs(15);
         /// Silence on a TCP connection before its peer is probed, right after the computer resumed.
         resume_check: Duration = Duration::from_secs(1);
+        /// A program that prints a value, such as a secret.
+        secret: Duration = Duration::from_secs(30);
         /// Limits that fire late.
         late: LateTimes = LateTimes::default();
     }

@@ -28,6 +28,7 @@ pub use code_pages::unmap_code;
 /// Does nothing: elsewhere pages of code stay mapped until the system needs the memory.
 #[cfg(not(target_os = "linux"))]
 pub fn unmap_code() {}
+pub mod keyring;
 
 /// Returns true on macOS, where applications store their files in `~/Library`. Elsewhere the folders are those of
 /// the XDG base directory specification.

@@ -301,10 +301,12 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     // Not `insecure`: no other format has it.
     match &server.transport {
         TransportConfig::Stdio(program) => {
+            used("env_file", program.env_file.is_some());
             used("inherit_env", !program.inherit.is_empty());
             used("cwd", program.cwd.is_some());
         }
         TransportConfig::Remote(address) => {
+            used("headers_helper", address.headers_helper.is_some());
             used("oauth", address.oauth.is_some());
             for (key, _) in address.network.texts() {
                 used(key, true);

@@ -5,9 +5,11 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use consort_client::UnreadableValue;
 use consort_core::{Problem, ServerId};
 
 use crate::duration::InvalidDuration;
+use crate::input::InputVariable;
 use crate::source_location::{LineColumn, SourceLocation};
 use crate::template::InvalidTemplate;
 
@@ -176,6 +178,12 @@ pub(crate) enum ConfigErrorKind {
     UnsetVariable { name: String },
     #[error("the file `{}` that `{key}` refers to cannot be read", .path.display())]
     File { path: PathBuf, key: String, source: io::Error },
+    #[error("line {line} of the file `{}` is not `NAME=value`", .path.display())]
+    EnvFile { path: PathBuf, line: usize },
+    #[error("{}", .0.message)]
+    Printed(UnreadableValue),
+    #[error("the input `{id}` has the type `command`, which runs a command of the editor")]
+    CommandInput { id: String },
     #[error("unknown input `{id}`")]
     UnknownInput { id: String, near: Option<String> },
     #[error("the input `{id}` was not answered")]
@@ -230,19 +238,22 @@ impl ConfigErrorKind {
                 format!("set it, or add a default: `${{{name}:-default}}`")
             }
             Self::File { .. } => {
-                "`file:` is a reference to a file; for the literal string, use a default: \
-                                  `${NAME:-file:…}`"
+                "`file:` is a reference to a file; for the literal string, write `literal:file:…`"
                     .into()
             }
-            Self::Unanswered { description, .. } => match description {
-                Some(description) => {
-                    format!(
-                        "it prompts for: {description}; run in a terminal, or use a reference such as \
-                            `env:NAME`"
-                    )
-                }
-                None => "run in a terminal, or use a reference such as `env:NAME`".into(),
-            },
+            Self::Unanswered { id, description } => {
+                let prompt = description.iter().map(|text| format!("it prompts for: {text}; "));
+                let variable = InputVariable::environment_variable(id);
+                format!(
+                    "{}run in a terminal, set `{variable}`, or store it with `consort secret set --input {id}`",
+                    prompt.collect::<String>()
+                )
+            }
+            Self::Printed(value) => value.hint.into(),
+            Self::CommandInput { .. } => {
+                "use the type `promptString`, or a reference such as `env:NAME` or `cmd:COMMAND`"
+                    .into()
+            }
             Self::NoHome => "set HOME".into(),
             Self::Include { .. } => {
                 "`include` takes paths relative to the config, such as `conf.d/*.toml`".into()
@@ -267,9 +278,22 @@ fn text_hint(reason: InvalidTemplate) -> Option<String> {
         ),
         InvalidTemplate::Unknown | InvalidTemplate::Empty | InvalidTemplate::Unclosed => Some(
             "supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, \
-             `${input:id}`, `${workspaceFolder}` and `${userHome}`"
+             `${keyring:SERVICE/NAME}`, `${cmd:COMMAND}`, `${input:id}`, `${workspaceFolder}` and \
+             `${userHome}`; for the literal string, write `literal:…`"
                 .into(),
         ),
+        InvalidTemplate::ForeignScheme(scheme) => Some(format!(
+            "use `env:NAME`, `file:path`, `keyring:SERVICE/NAME`, or `cmd:COMMAND` with a program that prints \
+             the secret; for the literal string, write `literal:{scheme}:…`"
+        )),
+        InvalidTemplate::Keyring => {
+            Some("write `keyring:SERVICE/NAME`, as in `consort secret set SERVICE/NAME`".into())
+        }
+        InvalidTemplate::Quote => Some("close it, or escape it with `\\`".into()),
+        InvalidTemplate::Substitution => {
+            Some("use `cmd:COMMAND`, which is run without a shell".into())
+        }
+        InvalidTemplate::Template(_) => Some("use `${NAME}`, an environment variable".into()),
         InvalidTemplate::Name => Some("a variable name consists of letters, digits and `_`".into()),
         InvalidTemplate::Depth | InvalidTemplate::Nul => None,
     }

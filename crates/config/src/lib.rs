@@ -20,8 +20,10 @@ mod agents;
 pub mod changes;
 mod clients;
 mod config;
+mod connection_values;
 mod convert;
 mod digest;
+mod dotenv;
 mod duration;
 mod edit;
 mod endpoint;
@@ -32,6 +34,7 @@ mod format;
 mod import;
 mod include;
 mod input;
+mod input_store;
 mod installer;
 mod limits;
 mod listen;
@@ -53,6 +56,8 @@ mod resolve;
 mod rewrite;
 mod schema;
 mod search;
+mod secret_program;
+mod secret_scheme;
 mod server;
 mod server_keys;
 mod server_limits;
@@ -83,6 +88,7 @@ pub use format::ConfigFormat;
 pub use import::{FolderLayout, ImportSource, import_sources};
 pub use include::{ConfigFiles, ConfigFragment, IncludePattern};
 pub use input::{InputKind, InputVariable};
+pub use input_store::{InputStore, StoredInput};
 pub use limits::{
     AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LIMIT_SECTIONS, LimitSection,
     LimitSettings, LimitSpec, LimitUnit, LimitsConfig, PendingLimit, RecordLimits, ReloadLimits,

@@ -23,24 +23,7 @@ use crate::template::{SecretMasking, TemplateString};
 use crate::transport::{RemoteTransport, TRANSPORT_ALIASES, TRANSPORTS, TransportKind, WEB_SOCKET};
 use crate::tree::{SyntaxNode, SyntaxValue};
 pub(crate) use field_names::{COMMON_NAMES, FieldNames};
-
-/// The keys that are for programs only, in any format.
-const FOR_PROGRAMS: [&str; 8] =
-    ["args", "arguments", "env", "environment", "env_vars", "inherit_env", "cwd", "directory"];
-
-/// The keys that are for URLs only, in any format.
-const FOR_ADDRESSES: [&str; 10] = [
-    "headers",
-    "http_headers",
-    "env_http_headers",
-    "auth",
-    "bearer_token_env_var",
-    "oauth",
-    "proxy",
-    "ca_file",
-    "client_certificate_file",
-    "client_key_file",
-];
+use field_names::{FOR_ADDRESSES, FOR_PROGRAMS};
 
 /// Above this many seconds a bare number means milliseconds: some clients count in these, others in seconds, and none
 /// allows a call longer than an hour.
@@ -62,10 +45,12 @@ pub(crate) struct PartialServer {
     pub(crate) command: Option<TemplateString>,
     pub(crate) arguments: Vec<TemplateString>,
     pub(crate) env: BTreeMap<String, TemplateString>,
+    pub(crate) env_file: Option<TemplateString>,
     pub(crate) inherit: Vec<String>,
     pub(crate) cwd: Option<TemplateString>,
     pub(crate) url: Option<TemplateString>,
     pub(crate) headers: BTreeMap<String, TemplateString>,
+    pub(crate) headers_helper: Option<String>,
     pub(crate) auth: Option<AuthConfig>,
     pub(crate) oauth: Option<OAuthConfig>,
     pub(crate) insecure: bool,
@@ -133,6 +118,8 @@ impl PartialServer {
         }
         Self {
             inherit,
+            env_file: fields.text(&["env_file"], SecretMasking::LikelySecrets),
+            headers_helper: fields.string("headers_helper").map(str::to_owned),
             insecure: fields.bool("insecure").unwrap_or_default(),
             session_header: fields.string("session_header").map(str::to_owned),
             oauth: oauth::read(fields),
@@ -295,6 +282,7 @@ impl PartialServer {
             command,
             arguments: take(&mut self.arguments),
             env: take(&mut self.env),
+            env_file: self.env_file.take(),
             inherit: take(&mut self.inherit),
             cwd: self.cwd.take(),
         })
@@ -313,8 +301,18 @@ impl PartialServer {
             fields.error(fields.at_of("session_header"), mistake);
         }
         let network = take(&mut self.network);
-        let address =
-            HttpConfig { transport, url, headers, auth, oauth, insecure, session_header, network };
+        let headers_helper = self.headers_helper.take();
+        let address = HttpConfig {
+            transport,
+            url,
+            headers,
+            headers_helper,
+            auth,
+            oauth,
+            insecure,
+            session_header,
+            network,
+        };
         if let Err(mistake) = check_url(key, &address) {
             fields.error(at, mistake);
         }

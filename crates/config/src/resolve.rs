@@ -5,10 +5,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use consort_client::{HelperError, HelperLimits, HelperProgram};
 use parking_lot::Mutex;
 
+use crate::connection_values::ValuePart;
+use crate::dotenv;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::input::InputVariable;
+use crate::input::{InputKind, InputVariable};
+use crate::input_store::InputStore;
+use crate::secret_program::SecretProgram;
 use crate::server::ServerConfig;
 use crate::template::{TemplatePart, TemplateString, ValueReference};
 
@@ -24,11 +29,16 @@ pub trait ValueSource {
     /// The text of a file.
     fn file(&self, path: &Path) -> io::Result<String>;
 
-    /// The answer of the user; `None` if nobody can be asked.
-    fn input(&self, input: &InputVariable) -> Option<String>;
+    /// The answer of the user to an input of a config; `None` if nobody can be asked.
+    fn input(&self, input: &InputVariable, config: &Path) -> Option<String>;
 
     /// The user's home.
     fn home(&self) -> Option<PathBuf>;
+
+    /// Runs a program that prints a value.
+    fn program(&self, program: &HelperProgram) -> Result<String, HelperError> {
+        program.run_blocking(&HelperLimits::default())
+    }
 }
 
 /// Function that asks the user.
@@ -37,8 +47,10 @@ type AskFunction = dyn Fn(&InputVariable) -> Option<String> + Send + Sync;
 /// Resolves references on this machine. Each input is requested once, however many servers need it.
 pub struct SystemValues {
     ask: Box<AskFunction>,
-    answers: Mutex<HashMap<String, String>>,
+    answers: Mutex<HashMap<(PathBuf, String), String>>,
     files: Mutex<BTreeSet<PathBuf>>,
+    limits: Mutex<HelperLimits>,
+    store: Option<InputStore>,
 }
 
 impl SystemValues {
@@ -49,7 +61,24 @@ impl SystemValues {
 
     /// A resolver with user input, for example from a terminal.
     pub fn asking(ask: impl Fn(&InputVariable) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self { ask: Box::new(ask), answers: Mutex::default(), files: Mutex::default() }
+        Self {
+            ask: Box::new(ask),
+            answers: Mutex::default(),
+            files: Mutex::default(),
+            limits: Mutex::default(),
+            store: None,
+        }
+    }
+
+    /// Looks up inputs in a store before the user is asked, and stores the answers there.
+    #[must_use]
+    pub fn with_store(self, store: Option<InputStore>) -> Self {
+        Self { store, ..self }
+    }
+
+    /// Sets the limits of programs that print values.
+    pub fn set_limits(&self, limits: HelperLimits) {
+        *self.limits.lock() = limits;
     }
 
     /// Returns the files that references led to since the last call.
@@ -81,14 +110,34 @@ impl ValueSource for SystemValues {
         Ok(text)
     }
 
-    fn input(&self, input: &InputVariable) -> Option<String> {
+    fn input(&self, input: &InputVariable, config: &Path) -> Option<String> {
         let mut answers = self.answers.lock();
-        if let Some(answer) = answers.get(&input.id) {
+        let key = (config.to_owned(), input.id.clone());
+        if let Some(answer) = answers.get(&key) {
             return Some(answer.clone());
         }
-        let answer = (self.ask)(input)?;
-        answers.insert(input.id.clone(), answer.clone());
+        let store = self.store.clone().map(|store| store.with_limits(self.limits.lock().clone()));
+        let stored = || store.as_ref()?.get(config, &input.id);
+        let variable = self.variable(&InputVariable::environment_variable(&input.id));
+        let known = variable.or_else(stored).filter(|answer| input.accepts(answer));
+        let answer = match known {
+            Some(answer) => answer,
+            None => {
+                let answer = (self.ask)(input)?;
+                // One that cannot be stored is asked for again the next time.
+                if !answer.is_empty() && input.accepts(&answer) {
+                    let _ = store.as_ref().map(|store| store.put(config, &input.id, &answer));
+                }
+                answer
+            }
+        };
+        answers.insert(key, answer.clone());
         Some(answer)
+    }
+
+    fn program(&self, program: &HelperProgram) -> Result<String, HelperError> {
+        let limits = self.limits.lock().clone();
+        program.run_blocking(&limits)
     }
 
     fn home(&self) -> Option<PathBuf> {
@@ -124,11 +173,11 @@ pub(crate) struct ReferenceResolver<'a> {
     inputs: InputMode,
 }
 
-/// The treatment of inputs.
+/// The treatment of inputs, and of programs that print values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InputMode {
     Ask,
-    /// Assume that they would be answered.
+    /// Assume that they would be answered, and start nothing.
     Assume,
 }
 
@@ -144,6 +193,38 @@ impl<'a> ReferenceResolver<'a> {
     /// Resolves a text.
     pub(crate) fn text(&self, key: &str, text: &TemplateString) -> Result<String, ConfigError> {
         self.parts(key, text.parts()).map_err(|mistake| self.error_at(text, mistake))
+    }
+
+    /// Resolves a text, except for the parts that programs print.
+    pub(crate) fn value_parts(
+        &self,
+        key: &str,
+        text: &TemplateString,
+    ) -> Result<Vec<ValuePart>, ConfigError> {
+        let resolved = text.parts().iter().map(|part| match part {
+            TemplatePart::Literal(text) => Ok(ValuePart::Text(text.clone())),
+            TemplatePart::Reference(reference, _) => match self.program(reference) {
+                Some(program) => Ok(ValuePart::Program(program)),
+                None => Ok(ValuePart::Text(self.reference(key, reference)?)),
+            },
+        });
+        resolved.collect::<Result<_, _>>().map_err(|mistake| self.error_at(text, mistake))
+    }
+
+    /// Reads a file of environment variables.
+    pub(crate) fn env_file(
+        &self,
+        text: &TemplateString,
+    ) -> Result<Vec<(String, String)>, ConfigError> {
+        let path = self.path("env_file", text)?;
+        let failed = |mistake| self.error_at(text, mistake);
+        let read = self.read(&path, "env_file").map_err(failed)?;
+        dotenv::parse(&read).map_err(|line| failed(ConfigErrorKind::EnvFile { path, line }))
+    }
+
+    /// Returns true if programs may be started.
+    pub(crate) fn starts_programs(&self) -> bool {
+        self.inputs == InputMode::Ask
     }
 
     /// Resolves a path, relative to the folder that the config is for.
@@ -186,6 +267,9 @@ impl<'a> ReferenceResolver<'a> {
                 }
             }
             ValueReference::File(path) => self.file(key, path),
+            ValueReference::Keyring { .. } | ValueReference::Program(_) => {
+                self.printed(key, reference)
+            }
             ValueReference::Input(id) => self.input(key, id),
             ValueReference::Folder => Ok(self.folder().display().to_string()),
             ValueReference::FolderName => {
@@ -206,17 +290,42 @@ impl<'a> ReferenceResolver<'a> {
         let path = expand_variables(path, |name| self.resolve.variable(name))
             .map_err(|name| ConfigErrorKind::UnsetVariable { name })?;
         let path = beside.join(self.expand(&path)?);
-        let mut text = self.resolve.file(&path).map_err(|source| {
+        let mut text = self.read(&path, key)?;
+        let end = text.trim_end_matches(['\r', '\n']).len();
+        text.truncate(end);
+        Ok(text)
+    }
+
+    fn read(&self, path: &Path, key: &str) -> Result<String, ConfigErrorKind> {
+        self.resolve.file(path).map_err(|source| {
             // What the system says is safe to show; another error may quote what was read.
             let source = match source.raw_os_error() {
                 Some(_) => source,
                 None => source.kind().into(),
             };
-            ConfigErrorKind::File { path, key: key.to_owned(), source }
-        })?;
-        let end = text.trim_end_matches(['\r', '\n']).len();
-        text.truncate(end);
-        Ok(text)
+            ConfigErrorKind::File { path: path.to_owned(), key: key.to_owned(), source }
+        })
+    }
+
+    /// Returns the program that prints the value of a reference, if one does.
+    fn program(&self, reference: &ValueReference) -> Option<SecretProgram> {
+        match reference {
+            ValueReference::Keyring { service, name } => {
+                Some(SecretProgram::keyring(service, name))
+            }
+            ValueReference::Program(words) => {
+                Some(SecretProgram::command(words, self.server.origin.beside()))
+            }
+            _ => None,
+        }
+    }
+
+    fn printed(&self, key: &str, reference: &ValueReference) -> Result<String, ConfigErrorKind> {
+        let Some(program) = self.program(reference).filter(|_| self.starts_programs()) else {
+            return Ok(String::new());
+        };
+        let result = self.resolve.program(program.helper());
+        program.interpret(key, result).map_err(ConfigErrorKind::Printed)
     }
 
     fn input(&self, key: &str, id: &str) -> Result<String, ConfigErrorKind> {
@@ -227,10 +336,15 @@ impl<'a> ReferenceResolver<'a> {
         let Some(input) = self.server.inputs.iter().find(|input| input.id == id) else {
             return Err(unanswered(None));
         };
+        if matches!(input.kind, InputKind::Command { .. }) {
+            return Err(ConfigErrorKind::CommandInput { id: id.to_owned() });
+        }
         if self.inputs == InputMode::Assume {
             return Ok(String::new());
         }
-        let answer = self.resolve.input(input).ok_or_else(|| unanswered(Some(input)))?;
+        let origin = &self.server.origin;
+        let config = origin.config.as_ref().unwrap_or(&origin.file);
+        let answer = self.resolve.input(input, config).ok_or_else(|| unanswered(Some(input)))?;
         match &input.default {
             Some(default) if answer.is_empty() => self.parts(key, default.parts()),
             _ => Ok(answer),
@@ -248,7 +362,8 @@ impl<'a> ReferenceResolver<'a> {
         }
     }
 
-    fn folder(&self) -> PathBuf {
+    /// The folder that the server is described for.
+    pub(crate) fn folder(&self) -> PathBuf {
         let folder = self.server.origin.folder();
         // Absolute, so that it does not depend on the working folder of the server.
         std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })

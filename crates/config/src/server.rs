@@ -9,9 +9,10 @@ use serde::Serialize;
 use crate::duration::ConfigDuration;
 use crate::input::InputVariable;
 use crate::network::NetworkConfig;
+use crate::secret_scheme;
 use crate::server_limits::ServerLimits;
 use crate::source_location::{LineColumn, SourceLocation};
-use crate::template::TemplateString;
+use crate::template::{TemplateString, ValueReference};
 use crate::transport::{self, RemoteTransport};
 
 /// Configuration of one server. References are not resolved yet; see [`ServerConfig::to_settings`].
@@ -84,6 +85,9 @@ pub struct StdioConfig {
     /// Environment variables set for it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, TemplateString>,
+    /// File of environment variables; those of `env` take precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_file: Option<TemplateString>,
     /// Environment variables of Consort passed to it besides the harmless ones; `*` means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inherit: Vec<String>,
@@ -102,6 +106,9 @@ pub struct HttpConfig {
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, TemplateString>,
+    /// Shell command that prints a JSON object of further headers, for each connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers_helper: Option<String>,
     /// Authentication by a static credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthConfig>,
@@ -284,6 +291,7 @@ impl ServerConfig {
                 let mut texts = vec![("command".to_owned(), &program.command)];
                 texts.extend(program.arguments.iter().map(|text| ("args".to_owned(), text)));
                 texts.extend(prefix_keys("env", &program.env));
+                texts.extend(program.env_file.iter().map(|text| ("env_file".to_owned(), text)));
                 texts.extend(program.cwd.iter().map(|text| ("cwd".to_owned(), text)));
                 texts
             }
@@ -302,6 +310,22 @@ impl ServerConfig {
                 texts
             }
         }
+    }
+
+    /// Command lines of the programs that print its values, as written: `cmd:` and `headersHelper`.
+    pub fn value_commands(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for (_, text) in self.texts() {
+            let written = text.references().into_iter().filter_map(|reference| match reference {
+                ValueReference::Program(words) => Some(secret_scheme::join_words(words)),
+                _ => None,
+            });
+            lines.extend(written);
+        }
+        if let Some(address) = self.transport.remote() {
+            lines.extend(address.headers_helper.iter().map(|line| format!("sh -c {line}")));
+        }
+        lines
     }
 
     pub(crate) fn place(&self, spot: LineColumn) -> SourceLocation {

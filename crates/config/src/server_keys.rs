@@ -144,6 +144,12 @@ pub(crate) const SERVER: &[ServerKey] = &[
         "environment variables of the process (formerly `environment`)",
     ),
     key(
+        "env_file",
+        KeyType::Text,
+        "none",
+        "file with lines `NAME=value` that sets environment variables of the process, relative to the folder of the config; those of `env` take precedence (`envFile` of editors)",
+    ),
+    key(
         "inherit_env",
         KeyType::Patterns,
         "none",
@@ -158,6 +164,12 @@ pub(crate) const SERVER: &[ServerKey] = &[
     ),
     key("url", KeyType::Text, "", "URL of a remote server; either this or `command`"),
     key("headers", KeyType::TextMap, "none", "HTTP headers of every request"),
+    key(
+        "headers_helper",
+        KeyType::Text,
+        "none",
+        "shell command that prints a JSON object of further headers, run for each connection (`headersHelper` of Claude Code)",
+    ),
     key("auth", KeyType::Table("AuthConfig"), "none", "static credentials: see below"),
     key(
         "oauth",

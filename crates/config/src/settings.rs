@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_client::{
-    ClientCertificate, EraPreference, NetworkSettings, ProxyChoice, ProxyUrl, ServerCommand,
-    ServerLocation, ServerUrl, Times, ToolTimes,
+    ClientCertificate, EraPreference, HelperProgram, NetworkSettings, ProxyChoice, ProxyUrl,
+    ServerCommand, ServerLocation, ServerUrl, Times, ToolTimes,
 };
 use consort_core::{NamePattern, Problem, SESSION, Severity};
 use consort_hub::{ConnectTrigger as When, ServerSettings};
 use consort_oauth::{ClientCredentials, LoginLimits};
 use consort_shape::transform::{DropTools, ForServer, KeepTools, Transform};
 
+use crate::connection_values::{PrintedValues, ValuePlace};
 use crate::duration::ConfigDuration;
 use crate::endpoint;
 use crate::error::{ConfigError, ConfigErrorKind};
@@ -60,8 +61,10 @@ impl ServerConfig {
         let errors: Vec<ConfigError> =
             texts.iter().filter_map(|(key, text)| resolver.text(key, text).err()).collect();
         let mut problems: Vec<Problem> = errors.iter().map(Problem::from).collect();
-        // A URL with an unanswered question in it is not to be judged.
-        if errors.is_empty() && self.inputs.is_empty() {
+        // A URL with an unanswered question in it is not to be judged, nor one that a program prints.
+        let is_known =
+            self.inputs.is_empty() && !texts.iter().any(|(_, text)| text.needs_program());
+        if errors.is_empty() && is_known {
             problems.extend(self.settings(&resolver).err().iter().map(Problem::from));
         }
         if self.disabled {
@@ -71,22 +74,25 @@ impl ServerConfig {
         }
         for (key, text) in texts.iter().filter(|(_, text)| text.holds_secret()) {
             let message = format!("{}: `{key}` contains a secret", self.place(text.spot()));
-            let hint = "use a reference instead: `env:NAME` or `file:path`";
+            let hint = "use a reference instead: `env:NAME`, `file:path`, `keyring:SERVICE/NAME` or \
+                        `cmd:COMMAND`";
             problems.push(Problem::warning(message).of(&self.name).hint(hint));
         }
         problems
     }
 
     fn settings(&self, resolver: &ReferenceResolver<'_>) -> Result<ServerSettings, ConfigError> {
+        let mut printed = PrintedValues::default();
         let server = match &self.transport {
             TransportConfig::Stdio(program) => {
-                ServerLocation::Command(self.command(program, resolver)?)
+                ServerLocation::Command(self.command(program, resolver, &mut printed)?)
             }
             TransportConfig::Remote(address) => {
-                address.transport.location(self.endpoint(address, resolver)?)
+                address.transport.location(self.endpoint(address, resolver, &mut printed)?)
             }
         };
         let mut settings = ServerSettings {
+            values: printed.into_source(),
             connect: match self.connect {
                 ConnectTime::Start => When::Start,
                 ConnectTime::Call => When::Call,
@@ -111,14 +117,22 @@ impl ServerConfig {
         &self,
         program: &StdioConfig,
         resolver: &ReferenceResolver<'_>,
+        printed: &mut PrintedValues,
     ) -> Result<ServerCommand, ConfigError> {
-        let text = |key: &str, text: &TemplateString| self.text(resolver, key, text);
-        let mut command = ServerCommand::new(text("command", &program.command)?);
-        for argument in &program.arguments {
-            command = command.arguments([text("args", argument)?]);
+        let mut command = ServerCommand::new(self.text(resolver, "command", &program.command)?);
+        for (index, argument) in program.arguments.iter().enumerate() {
+            let place = ValuePlace::Argument(index);
+            command = command.arguments([self.value(resolver, "args", argument, place, printed)?]);
+        }
+        if let Some(file) = program.env_file.as_ref().filter(|_| !self.disabled) {
+            for (name, value) in resolver.env_file(file)? {
+                command = command.variable(name, value);
+            }
         }
         for (name, value) in &program.env {
-            command = command.variable(name, text(&format!("env.{name}"), value)?);
+            let (key, place) = (format!("env.{name}"), ValuePlace::Variable(name.clone()));
+            let value = self.value(resolver, &key, value, place, printed)?;
+            command = command.variable(name, value);
         }
         for name in &program.inherit {
             command = command.inherit(name);
@@ -134,6 +148,7 @@ impl ServerConfig {
         &self,
         address: &HttpConfig,
         resolver: &ReferenceResolver<'_>,
+        printed: &mut PrintedValues,
     ) -> Result<ServerUrl, ConfigError> {
         let url = match address.url.as_literal() {
             None if self.disabled => UNRESOLVED.to_owned(),
@@ -147,9 +162,19 @@ impl ServerConfig {
         let auth = address.auth.as_ref().map(AuthConfig::header);
         let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
         for (name, text) in headers.chain(auth) {
-            let value = self.text(resolver, &format!("headers.{name}"), &text)?;
+            let (key, place) = (format!("headers.{name}"), ValuePlace::Header(name.to_owned()));
+            let value = self.value(resolver, &key, &text, place, printed)?;
             endpoint = endpoint::header(endpoint, name, &value)
                 .map_err(|mistake| resolver.error_at(&text, mistake))?;
+        }
+        if let Some(line) = address.headers_helper.as_ref().filter(|_| !self.disabled) {
+            // As Claude Code runs it: in a shell, with the name and the URL of the server.
+            let helper = HelperProgram::new("/bin/sh")
+                .arguments(["-c", line])
+                .directory(resolver.folder())
+                .variable("CLAUDE_CODE_MCP_SERVER_NAME", self.name.as_str())
+                .variable("CLAUDE_CODE_MCP_SERVER_URL", &url);
+            printed.set_headers_helper(helper);
         }
         if let Some(name) = &address.session_header {
             endpoint =
@@ -166,8 +191,9 @@ impl ServerConfig {
     ) -> Result<Option<consort_oauth::LoginSettings>, ConfigError> {
         let Some(address) = self.transport.remote() else { return Ok(None) };
         let says = |name: &str| name.eq_ignore_ascii_case("authorization");
-        if self.disabled || address.auth.is_some() || address.headers.keys().any(|name| says(name))
-        {
+        let has_header =
+            address.headers_helper.is_some() || address.headers.keys().any(|name| says(name));
+        if self.disabled || address.auth.is_some() || has_header {
             return Ok(None);
         }
         let resolver = ReferenceResolver::new(self, resolve, InputMode::Ask);
@@ -199,6 +225,22 @@ impl ServerConfig {
         text: &TemplateString,
     ) -> Result<String, ConfigError> {
         if self.disabled { Ok(text.to_string()) } else { resolver.text(key, text) }
+    }
+
+    /// Resolves a value. One that a program prints is empty until a connection is made.
+    fn value(
+        &self,
+        resolver: &ReferenceResolver<'_>,
+        key: &str,
+        text: &TemplateString,
+        place: ValuePlace,
+        printed: &mut PrintedValues,
+    ) -> Result<String, ConfigError> {
+        if !self.disabled && text.needs_program() && resolver.starts_programs() {
+            printed.add(place, resolver.value_parts(key, text)?);
+            return Ok(String::new());
+        }
+        self.text(resolver, key, text)
     }
 
     /// The program that may fetch a package before the server starts.

@@ -1,6 +1,7 @@
 //! Reader for the keys of one table, which reports all errors.
 
 mod spec;
+mod texts;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,8 +14,8 @@ use crate::names::{closest_name, list_names, shorten_name};
 use crate::problem_collector::ProblemCollector;
 use crate::renamed_keys::is_renamed;
 use crate::source_location::SourceLocation;
-use crate::template::{SecretMasking, TemplateString};
-use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::template::TemplateString;
+use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// A table that is being read. Requested keys are known; the rest is reported by [`TableReader::finish`].
 pub(crate) struct TableReader<'a> {
@@ -141,63 +142,6 @@ impl<'a> TableReader<'a> {
             SyntaxValue::Bool(value) => Some(value),
             _ => self.report_wrong_type(key, node, "a boolean"),
         }
-    }
-
-    pub(crate) fn text(
-        &self,
-        keys: &[&'static str],
-        secrecy: SecretMasking,
-    ) -> Option<TemplateString> {
-        let (key, node) = self.any_of(keys)?;
-        match &node.value {
-            SyntaxValue::Text(text) => self.parse(&self.path(key), text, node.at, secrecy),
-            _ => self.report_wrong_type(key, node, "a string"),
-        }
-    }
-
-    /// A list of arguments; one that follows `--token` is a secret.
-    pub(crate) fn texts(&self, key: &'static str, node: &'a SyntaxNode) -> Vec<TemplateString> {
-        let SyntaxValue::List(list) = &node.value else {
-            return self.report_wrong_type(key, node, "a list of strings").unwrap_or_default();
-        };
-        let mut secrecy = SecretMasking::LikelySecrets;
-        let mut texts = Vec::new();
-        for (n, node) in list.iter().enumerate() {
-            let key = format!("{key}[{n}]");
-            let Some(text) = plain(&node.value) else {
-                self.report_wrong_type::<()>(&key, node, "a string");
-                continue;
-            };
-            texts.extend(self.parse(&self.path(&key), &text, node.at, secrecy));
-            let flag = text.starts_with('-') && !text.contains('=');
-            secrecy = if flag { SecretMasking::of(&text) } else { SecretMasking::LikelySecrets };
-        }
-        texts
-    }
-
-    /// A map of strings. A value whose name looks like that of a secret is one.
-    pub(crate) fn text_map(&self, keys: &[&'static str]) -> BTreeMap<String, TemplateString> {
-        let Some((key, node)) = self.any_of(keys) else { return BTreeMap::new() };
-        let SyntaxValue::Table(table) = &node.value else {
-            return self.report_wrong_type(key, node, "a table of strings").unwrap_or_default();
-        };
-        let mut texts = BTreeMap::new();
-        for SyntaxEntry { key: name, node, .. } in &table.0 {
-            let key = format!("{key}.{}", shorten_name(name));
-            if matches!(node.value, SyntaxValue::Null) {
-                continue;
-            }
-            let Some(text) = plain(&node.value) else {
-                self.report_wrong_type::<()>(&key, node, "a string");
-                continue;
-            };
-            if let Some(text) =
-                self.parse(&self.path(&key), &text, node.at, SecretMasking::of(name))
-            {
-                texts.insert(name.clone(), text);
-            }
-        }
-        texts
     }
 
     pub(crate) fn strings(&self, key: &'static str) -> Vec<String> {
@@ -360,27 +304,6 @@ impl<'a> TableReader<'a> {
             Some(within) => format!("{within}.{key}"),
             None => key.to_owned(),
         }
-    }
-
-    pub(crate) fn parse(
-        &self,
-        key: &str,
-        text: &str,
-        at: usize,
-        secrecy: SecretMasking,
-    ) -> Option<TemplateString> {
-        let failed =
-            |reason| self.error(at, ConfigErrorKind::Template { key: key.to_owned(), reason });
-        TemplateString::parse(text, self.findings.spot(at), secrecy).map_err(failed).ok()
-    }
-}
-
-/// The text of a string, number or boolean: environment variables are all strings.
-fn plain(value: &SyntaxValue) -> Option<String> {
-    match value {
-        SyntaxValue::Text(text) | SyntaxValue::Number(text) => Some(text.clone()),
-        SyntaxValue::Bool(value) => Some(value.to_string()),
-        _ => None,
     }
 }
 

@@ -1,15 +1,17 @@
 //! Config values that may refer to variables, files and user input.
 
+mod parser;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use consort_core::secret;
 use serde::{Serialize, Serializer};
 
+use crate::secret_scheme;
 use crate::source_location::LineColumn;
-
-/// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
-const DEEPEST: usize = 8;
+pub(crate) use parser::ReferenceSyntax;
+use parser::parts;
 
 /// A config value as written: displayed with its references, never with their values, and with `***` in place of a
 /// likely secret.
@@ -19,6 +21,9 @@ const DEEPEST: usize = 8;
 /// | `env:NAME`, `${NAME}`, `${env:NAME}` | an environment variable of Consort |
 /// | `${NAME:-text}` | the same, or `text` if it is not set or empty |
 /// | `file:path`, `${file:path}` | the text of a file, without its last line end |
+/// | `keyring:SERVICE/NAME`, `${keyring:SERVICE/NAME}` | an entry of the system's keyring |
+/// | `cmd:LINE`, `${cmd:LINE}` | the output of a program, without its last line end |
+/// | `literal:text` | `text`, without a search for references |
 /// | `${input:id}` | the answer of the user |
 /// | `${workspaceFolder}`, `${workspaceFolderBasename}` | the folder the config is for, and its name |
 /// | `${userHome}`, `${pathSeparator}`, `${/}` | the user's home, the path separator |
@@ -45,6 +50,10 @@ pub(crate) enum ValueReference {
     Variable { name: String, default: Option<Vec<TemplatePart>> },
     /// The text of a file.
     File(String),
+    /// An entry of the system's keyring.
+    Keyring { service: String, name: String },
+    /// The output of a program: its name and its arguments.
+    Program(Vec<String>),
     /// The answer of the user.
     Input(String),
     /// The folder the config is for.
@@ -93,10 +102,17 @@ pub(crate) enum InvalidTemplate {
     Depth,
     #[error("a value contains a NUL character")]
     Nul,
+    #[error("`{0}:` is not a secret reference that Consort knows")]
+    ForeignScheme(&'static str),
+    #[error("`keyring:` requires a service and a name")]
+    Keyring,
+    #[error("the command line of `cmd:` has a quote without an end")]
+    Quote,
+    #[error("`$(…)` runs a command in a shell, which is not supported")]
+    Substitution,
+    #[error("unsupported reference `${{{{ {0}.… }}}}`")]
+    Template(&'static str),
 }
-
-/// References that only editors can resolve.
-const EDITORS: [&str; 4] = ["command", "config", "workspaceFolder", "extensionInstallFolder"];
 
 impl TemplateString {
     /// Parses the references in a text.
@@ -105,8 +121,21 @@ impl TemplateString {
         spot: LineColumn,
         secrecy: SecretMasking,
     ) -> Result<Self, InvalidTemplate> {
+        Self::parse_as(ReferenceSyntax::Common, text, spot, secrecy)
+    }
+
+    /// Parses the references in a text of a client's file.
+    pub(crate) fn parse_as(
+        syntax: ReferenceSyntax,
+        text: &str,
+        spot: LineColumn,
+        secrecy: SecretMasking,
+    ) -> Result<Self, InvalidTemplate> {
         if text.contains('\0') {
             return Err(InvalidTemplate::Nul);
+        }
+        if let Some(literal) = text.strip_prefix(secret_scheme::LITERAL) {
+            return Ok(Self { secrecy, ..Self::literal(literal, spot) });
         }
         let whole = |reference| vec![TemplatePart::Reference(reference, text.to_owned())];
         let parts = match text.split_once(':') {
@@ -119,7 +148,10 @@ impl TemplateString {
             Some(("file", path)) if !path.starts_with("//") => {
                 whole(ValueReference::File(path.to_owned()))
             }
-            _ => parts(text, 0)?,
+            _ => match secret_scheme::parse(text) {
+                Some(reference) => whole(reference?),
+                None => parts(syntax, text, 0)?,
+            },
         };
         Ok(Self { parts, spot, secrecy })
     }
@@ -182,6 +214,23 @@ impl TemplateString {
         self.as_literal().is_some_and(|text| self.hidden(&text) != text)
     }
 
+    /// Returns true if a program must be run to resolve it.
+    pub(crate) fn needs_program(&self) -> bool {
+        let is_program = |reference: &&ValueReference| {
+            matches!(reference, ValueReference::Keyring { .. } | ValueReference::Program(_))
+        };
+        self.references().iter().any(is_program)
+    }
+
+    /// The text as Consort would have to read it: with the scheme of a literal, if it would be a reference without it.
+    pub(crate) fn to_literal(&self) -> Option<String> {
+        let text = self.as_literal()?;
+        let is_plain = Self::parse(&text, self.spot, self.secrecy)
+            .is_ok_and(|parsed| parsed.as_literal().is_some_and(|same| same == text))
+            && secret_scheme::foreign(&text).is_none();
+        Some(if is_plain { text.into_owned() } else { format!("{}{text}", secret_scheme::LITERAL) })
+    }
+
     /// All references, including those in defaults.
     pub(crate) fn references(&self) -> Vec<&ValueReference> {
         let mut found = Vec::new();
@@ -205,6 +254,10 @@ impl TemplateString {
                 _,
             ) => {
                 format!("${{{name}:-{}}}", self.format_parts(default))
+            }
+            // A command line may contain a secret.
+            TemplatePart::Reference(ValueReference::Program(_), spelled) => {
+                secret::hide_if_secret(spelled).into_owned()
             }
             TemplatePart::Reference(_, spelled) => spelled.clone(),
         };
@@ -261,84 +314,6 @@ fn collect<'a>(parts: &'a [TemplatePart], found: &mut Vec<&'a ValueReference>) {
     }
 }
 
-fn parts(mut text: &str, depth: usize) -> Result<Vec<TemplatePart>, InvalidTemplate> {
-    let mut parts = Vec::new();
-    let mut literal = String::new();
-    while let Some(start) = text.find("${") {
-        let length = closing(&text[start + 2..]).ok_or(InvalidTemplate::Unclosed)?;
-        literal.push_str(&text[..start]);
-        let (inside, end) = (&text[start + 2..start + 2 + length], start + 3 + length);
-        let reference = reference(inside, depth)?;
-        if !literal.is_empty() {
-            parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
-        }
-        parts.push(TemplatePart::Reference(reference, text[start..end].to_owned()));
-        text = &text[end..];
-    }
-    literal.push_str(text);
-    if !literal.is_empty() {
-        parts.push(TemplatePart::Literal(literal));
-    }
-    Ok(parts)
-}
-
-/// Returns the offset of the brace that closes the one opened before `text`.
-fn closing(text: &str) -> Option<usize> {
-    let (mut open, mut last) = (1, b' ');
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'{' if last == b'$' => open += 1,
-            b'}' => open -= 1,
-            _ => {}
-        }
-        if open == 0 {
-            return Some(at);
-        }
-        last = byte;
-    }
-    None
-}
-
-fn reference(inside: &str, depth: usize) -> Result<ValueReference, InvalidTemplate> {
-    let named = |rest: &str| {
-        if rest.is_empty() { Err(InvalidTemplate::Empty) } else { Ok(rest.to_owned()) }
-    };
-    match inside {
-        "" => return Err(InvalidTemplate::Empty),
-        "workspaceFolder" => return Ok(ValueReference::Folder),
-        "workspaceFolderBasename" => return Ok(ValueReference::FolderName),
-        "userHome" => return Ok(ValueReference::Home),
-        "pathSeparator" | "/" => return Ok(ValueReference::Separator),
-        _ => {}
-    }
-    match inside.split_once(':') {
-        Some(("input", id)) => named(id).map(ValueReference::Input),
-        Some(("file", path)) => named(path).map(ValueReference::File),
-        Some(("env", rest)) => variable(rest, depth),
-        Some((word, rest)) if !rest.starts_with('-') => {
-            let editor = EDITORS.into_iter().find(|known| *known == word);
-            Err(editor.map_or(InvalidTemplate::Unknown, InvalidTemplate::Elsewhere))
-        }
-        _ => variable(inside, depth),
-    }
-}
-
-fn variable(text: &str, depth: usize) -> Result<ValueReference, InvalidTemplate> {
-    let (name, default) = match text.split_once(":-") {
-        Some((name, default)) => (name, Some(default)),
-        None => (text, None),
-    };
-    if !is_name(name) {
-        return Err(InvalidTemplate::Unknown);
-    }
-    let default = match default {
-        Some(_) if depth == DEEPEST => return Err(InvalidTemplate::Depth),
-        Some(default) => Some(parts(default, depth + 1)?),
-        None => None,
-    };
-    Ok(ValueReference::Variable { name: name.to_owned(), default })
-}
-
 /// Returns true for a valid variable name.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -357,6 +332,8 @@ mod tests {
             .map(|reference| match reference {
                 ValueReference::Variable { name, .. } => format!(" {name}"),
                 ValueReference::File(path) => format!(" file({path})"),
+                ValueReference::Keyring { service, name } => format!(" keyring({service}, {name})"),
+                ValueReference::Program(words) => format!(" program({})", words.join("|")),
                 ValueReference::Input(id) => format!(" input({id})"),
                 ValueReference::Folder => " folder".to_owned(),
                 ValueReference::FolderName => " folder name".to_owned(),
@@ -379,6 +356,12 @@ mod tests {
             ("file:token.txt", "file:token.txt -> file(token.txt)"),
             ("x ${file:/a b}", "x ${file:/a b} -> file(/a b)"),
             ("file:///data/x.db", "file:///data/x.db ->"),
+            ("keyring:git/hub/x", "keyring:git/hub/x -> keyring(git, hub/x)"),
+            ("a${keyring:git/hub}", "a${keyring:git/hub} -> keyring(git, hub)"),
+            ("cmd:pass show 'a b'", "cmd:pass show 'a b' -> program(pass|show|a b)"),
+            ("Bearer ${cmd:x y}", "Bearer ${cmd:x y} -> program(x|y)"),
+            ("literal:cmd:x ${A}", "cmd:x ${A} ->"),
+            ("literal:", " ->"),
             ("${input:key}", "${input:key} -> input(key)"),
             ("${workspaceFolder}/x", "${workspaceFolder}/x -> folder"),
             ("${workspaceFolderBasename}", "${workspaceFolderBasename} -> folder name"),
@@ -393,7 +376,9 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_reference_is_refused() {
-        use InvalidTemplate::{Depth, Elsewhere, Empty, Name, Nul, Unclosed, Unknown};
+        use InvalidTemplate::{
+            Depth, Elsewhere, Empty, Keyring, Name, Nul, Quote, Unclosed, Unknown,
+        };
         let deep = format!("{}{}", "${A:-".repeat(9), "}".repeat(9));
         for (text, why) in [
             ("env:MY-TOKEN", Name),
@@ -408,6 +393,10 @@ mod tests {
             ("${a b}", Unknown),
             ("${:-x}", Unknown),
             ("a\0b", Nul),
+            ("keyring:github", Keyring),
+            ("keyring:/x", Keyring),
+            ("cmd:", Empty),
+            ("cmd:a 'b", Quote),
             (&deep, Depth),
         ] {
             assert_eq!(read(text, SecretMasking::LikelySecrets), Err(why), "{text}");

@@ -10,6 +10,7 @@ mod log_level;
 mod operate;
 mod review;
 mod root_help;
+mod secret;
 mod serve;
 mod servers;
 
@@ -27,6 +28,7 @@ pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
 pub(crate) use operate::{BugReportArguments, LogsArguments, ServiceCommand};
 pub(crate) use review::{CheckArguments, LockArguments, NamesArguments, TrustArguments};
+pub(crate) use secret::{SecretCommand, SecretSelection};
 pub(crate) use serve::ServeArguments;
 pub(crate) use servers::{
     AddJsonArguments, AddServerArguments, AddTransport, ConfigScope, InitArguments, ListArguments,
@@ -231,6 +233,9 @@ pub(crate) enum CliCommand {
     /// Trust the config of a folder, so that its programs may be started until it changes
     #[command(after_help = examples::TRUST)]
     Trust(TrustArguments),
+    /// Store or remove secrets in the system's keyring, and list stored answers to inputs
+    #[command(subcommand)]
+    Secret(SecretCommand),
     /// Show, edit, convert, import or export the config
     #[command(subcommand)]
     Config(ConfigCommand),

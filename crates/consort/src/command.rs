@@ -28,6 +28,7 @@ mod remove;
 mod resources;
 mod run;
 mod search;
+mod secret;
 mod serve;
 mod servers;
 mod service;
@@ -137,6 +138,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Config(command) => config::run(&common, command).await,
         CliCommand::Names(wanted) => names::run(&common, &wanted),
         CliCommand::Trust(options) => trust::run(&common, &options),
+        CliCommand::Secret(command) => secret::run(&common, &command),
         CliCommand::Lock(lock) => lock::run(&common, lock).await,
         CliCommand::Ledger(ledger) => ledger::run(&common, ledger).await,
         CliCommand::Conversations(options) => conversations::run(&common, options).await,

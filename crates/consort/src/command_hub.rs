@@ -341,7 +341,7 @@ pub(crate) fn prompt_for_input(input: &InputVariable) -> Option<String> {
     let about = escape_line(input.description.as_deref().unwrap_or(&input.id));
     let choices = match &input.kind {
         InputKind::PickString { options } => format!(" [{}]", escape_line(&options.join(", "))),
-        InputKind::PromptString { .. } => String::new(),
+        InputKind::PromptString { .. } | InputKind::Command { .. } => String::new(),
     };
     let secret = matches!(input.kind, InputKind::PromptString { password: true });
     aside(&format!("{about}{choices}: ").into());

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use consort_client::HelperLimits;
 use consort_config::{Config, ConfigError, ServerConfig, SystemValues, catalog_folder, log_folder};
 use consort_core::{Problem, ServerId};
 use consort_hub::{HubSettings, ServerLogSettings, ServerSettings, builtin};
@@ -97,6 +98,7 @@ impl ResolvedServers {
     pub fn new(config: &Config, resolve: &SystemValues, last_good: &LastGoodServers) -> Self {
         let mut resolved = Self::default();
         let limits = config.options.limits.settings();
+        resolve.set_limits(HelperLimits::new(&limits.client, &limits.times));
         let mut mistakes: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
         // Whatever was asked for before is of no server.
         resolve.take_files();

@@ -3,8 +3,8 @@
 use consort::servers::{LastGoodServers, hub_settings};
 use consort::toolbox_layers::ToolboxLayers;
 use consort::trust::TrustedConfig;
-use consort_config::SystemValues;
 use consort_config::lock::{DefinitionSurvey, SurveyPlan, SurveyScope};
+use consort_config::{InputStore, SystemValues};
 use consort_core::{Problem, Toolbox};
 use consort_hub::ConnectTrigger;
 use consort_shape::pin::PinLock;
@@ -40,7 +40,8 @@ pub(crate) async fn survey(
 
 /// A hub for the servers' own definitions: without the transforms of the config, and without Consort's own tools.
 fn survey_hub(config: &TrustedConfig) -> CommandHub {
-    let resolve = SystemValues::asking(command_hub::prompt_for_input);
+    let resolve =
+        SystemValues::asking(command_hub::prompt_for_input).with_store(InputStore::of_user());
     let (mut settings, servers) = hub_settings(config, &resolve, &LastGoodServers::default());
     let bad = servers.bad.into_iter().map(|bad| bad.problem);
     let problems: Vec<Problem> = bad.chain(config.problems.iter().cloned()).collect();

@@ -222,6 +222,7 @@ impl ManagedServer {
             client: client.clone(),
             budget: self.budget.clone(),
             log: self.log.get().cloned().map(|log| log as Arc<dyn ServerLogSink>),
+            values: settings.values.clone(),
         }
     }
 

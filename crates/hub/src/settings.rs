@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_client::{
-    ClientHandler, ClientInfo, EraPreference, KeeperTimes, Limits, ResumeTimes, ServerLocation,
-    SilentHandler, Times, ToolTimes,
+    ClientHandler, ClientInfo, ConnectionValues, EraPreference, KeeperTimes, Limits, ResumeTimes,
+    ServerLocation, SilentHandler, Times, ToolTimes,
 };
 use consort_core::{LocalTool, ServerId};
 use consort_protocol::MemoryBudget;
@@ -91,6 +91,8 @@ pub struct ServerSettings {
     pub id: ServerId,
     /// Its command or URL.
     pub server: ServerLocation,
+    /// Arguments, variables and headers that are read for each connection.
+    pub values: Option<Arc<dyn ConnectionValues>>,
     /// Time of the first connection.
     pub connect: ConnectTrigger,
     /// Protocol era.
@@ -128,6 +130,7 @@ impl ServerSettings {
         Self {
             id,
             server,
+            values: None,
             connect: ConnectTrigger::default(),
             speak: EraPreference::default(),
             limits: Limits::default(),

@@ -19,6 +19,13 @@ pub fn fastmcp_with_login(seconds: u32) -> Listening {
     Listening::start(command)
 }
 
+/// Starts the server on a free port, at `/mcp`, for those who show this bearer token.
+pub fn fastmcp_with_token(token: &str) -> Listening {
+    let mut command = std::process::Command::new(fixtures::python("python3"));
+    command.arg(fixtures::fastmcp_server()).arg("token").arg(token);
+    Listening::start(command)
+}
+
 /// Starts a server that adds tools while it runs without a notification, on a free port, at `/mcp`.
 pub fn fastmcp_growing() -> Listening {
     let mut command = std::process::Command::new(fixtures::python("python3"));

@@ -31,7 +31,7 @@ pub use everything::{Everything, everything, everything_on, everything_stdio};
 pub use fake::Fake;
 pub use fastmcp::{
     fastmcp, fastmcp_conformance, fastmcp_elicit, fastmcp_elicit_sse, fastmcp_elicit_stdio,
-    fastmcp_growing, fastmcp_sessions, fastmcp_stdio, fastmcp_with_login,
+    fastmcp_growing, fastmcp_sessions, fastmcp_stdio, fastmcp_with_login, fastmcp_with_token,
 };
 pub use leftovers::Leftovers;
 pub use listening::Listening;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use consort_config::{
-    ConfigError, ConfigFiles, EditError, EditedConfig, ServerConfig, SystemValues, add_servers,
-    changes, remove_server,
+    ConfigError, ConfigFiles, EditError, EditedConfig, InputStore, ServerConfig, SystemValues,
+    add_servers, changes, remove_server,
 };
 use consort_config::{
     RewriteError, check_not_included, default_config_path, parse_pasted, rewrite_config,
@@ -111,7 +111,7 @@ impl ParsedServers {
             return Err(refused(problem.clone()));
         }
         // There is no terminal to ask at.
-        let resolve = SystemValues::silent();
+        let resolve = SystemValues::silent().with_store(InputStore::of_user());
         let asking = config.servers.iter().filter(|server| !server.inputs.is_empty());
         let errors = asking.filter_map(|server| server.to_settings(&resolve).err());
         problems.extend(errors.map(|error| Problem::from(&error)));
@@ -301,7 +301,7 @@ impl AdminState {
         };
         let mut problems: Vec<Problem> =
             config.errors.iter().filter(concerns).map(Problem::from).collect();
-        let resolve = SystemValues::silent();
+        let resolve = SystemValues::silent().with_store(InputStore::of_user());
         let idle = config.servers.iter().filter(|server| new.contains(&server.name));
         let errors = idle.filter_map(|server| server.to_settings(&resolve).err());
         problems.extend(errors.map(|error| Problem::from(&error)));

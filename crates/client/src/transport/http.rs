@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use ::http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT,
-    WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE,
 };
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode};
@@ -17,6 +16,7 @@ use super::SendPermit;
 use super::credentials::{Credentials, RefusedRequest};
 use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
 use super::request_body::RequestBody;
+use super::request_headers::RequestHeaders;
 use super::url::ServerUrl;
 use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, NotSent};
@@ -35,7 +35,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) struct HttpTransport {
     pool: HttpConnectionPool,
     redirects: u32,
-    headers: Vec<(HeaderName, HeaderValue)>,
+    headers: RequestHeaders,
     meta_headers: Vec<(HeaderName, String)>,
     credentials: Option<Arc<dyn Credentials>>,
     path: RwLock<PathAndQuery>,
@@ -62,14 +62,9 @@ pub(crate) enum ReplyContentType {
 impl HttpTransport {
     pub(crate) fn new(endpoint: &ServerUrl, limits: &Limits, times: &Times) -> Self {
         let url = endpoint.url.clone();
-        let agent = concat!("consort/", env!("CARGO_PKG_VERSION"));
-        let authority =
-            HeaderValue::try_from(url.authority()).expect("an authority is a header value");
-        let mut headers = vec![(HOST, authority), (USER_AGENT, HeaderValue::from_static(agent))];
-        headers.extend(endpoint.headers.iter().cloned());
         Self {
             redirects: limits.redirects,
-            headers,
+            headers: RequestHeaders::new(endpoint),
             meta_headers: endpoint.meta_headers.clone(),
             credentials: endpoint.credentials.clone(),
             path: RwLock::new(url.path.clone()),
@@ -196,11 +191,7 @@ impl HttpTransport {
     }
 
     fn message_headers(&self, dialect: &RequestDialect) -> HeaderMap {
-        // Room for all of them: a map that grows is made twice.
-        let mut headers = HeaderMap::with_capacity(self.headers.len() + 8);
-        for (name, value) in &self.headers {
-            headers.append(name, value.clone());
-        }
+        let mut headers = self.headers.to_map();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if dialect.revision.has_version_header() {
@@ -226,6 +217,7 @@ impl HttpTransport {
             let mut request = HttpRequest::new(Full::new(RequestBody::new(bytes.clone(), ticket)));
             *request.method_mut() = method.clone();
             *request.uri_mut() = path.into();
+            let sent = self.headers.current();
             *request.headers_mut() = headers();
             let shown = match &self.credentials {
                 Some(credentials) => credentials.authorization().await,
@@ -236,6 +228,11 @@ impl HttpTransport {
             }
             let reply =
                 self.pool.send(request, ticket).await.map_err(|failure| self.failed(failure))?;
+            if reply.status == StatusCode::UNAUTHORIZED && self.headers.renew(&sent).await {
+                // Whoever is not let in has had nothing done.
+                ticket.stay();
+                continue;
+            }
             if let Some(credentials) = &self.credentials
                 && matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
             {
@@ -246,7 +243,6 @@ impl HttpTransport {
                     let advice = Some(advice);
                     return Err(ClientCallError::Unauthorized { status, challenge, advice });
                 }
-                // Whoever is not let in has had nothing done.
                 ticket.stay();
                 continue;
             }

@@ -87,6 +87,15 @@ impl ServerCommand {
         self
     }
 
+    /// Replaces the argument at a position.
+    #[must_use]
+    pub fn replace_argument(mut self, index: usize, argument: impl Into<OsString>) -> Self {
+        if let Some(known) = self.arguments.get_mut(index) {
+            *known = argument.into();
+        }
+        self
+    }
+
     /// Sets an environment variable. The value never shows in debug output.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {

@@ -9,6 +9,7 @@ use ::http::{HeaderName, HeaderValue, Uri};
 
 use super::credentials::Credentials;
 use super::network::NetworkSettings;
+use super::request_headers::HeaderRenewal;
 use crate::error::ConnectError;
 
 /// An HTTP server's address with the headers every request to it carries.
@@ -28,6 +29,8 @@ pub struct ServerUrl {
     pub(crate) meta_headers: Vec<(HeaderName, String)>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     pub(crate) network: NetworkSettings,
+    /// Source of headers that are read anew when the server refuses them.
+    pub(crate) renewal: Option<Arc<HeaderRenewal>>,
 }
 
 impl PartialEq for ServerUrl {
@@ -65,6 +68,7 @@ impl ServerUrl {
             meta_headers: Vec::new(),
             credentials: None,
             network: NetworkSettings::default(),
+            renewal: None,
         })
     }
 
@@ -81,6 +85,12 @@ impl ServerUrl {
         value.set_sensitive(true);
         self.headers.push((name, value));
         Ok(self)
+    }
+
+    /// Sets a header of every request, in place of those of the same name.
+    pub fn replace_header(mut self, name: &str, value: &str) -> Result<Self, ConnectError> {
+        self.headers.retain(|(known, _)| !known.as_str().eq_ignore_ascii_case(name));
+        self.header(name, value)
     }
 
     /// Adds a header to every request whose `_meta` has this string member: its value.

@@ -34,6 +34,12 @@ impl ConfigWriter {
     }
 
     /// Returns the inputs of all servers, each once.
+    pub(super) fn env_file(&mut self, server: &ServerConfig, program: &StdioConfig) -> OutputValue {
+        OutputValue::from_option(program.env_file.as_ref(), |text| {
+            OutputValue::Text(self.write_text(server, "env_file", text))
+        })
+    }
+
     pub(super) fn inputs(&mut self, servers: &[&ServerConfig]) -> OutputValue {
         let mut written: Vec<&InputVariable> = Vec::new();
         let mut inputs = Vec::new();
@@ -56,6 +62,11 @@ impl ConfigWriter {
             InputKind::PickString { options } => {
                 ("pickString", false, OutputValue::strings(options))
             }
+            InputKind::Command { .. } => ("command", false, OutputValue::Nothing),
+        };
+        let command = match &input.kind {
+            InputKind::Command { command } => OutputValue::text(command),
+            _ => OutputValue::Nothing,
         };
         let spell = |text| OutputValue::Text(self.write_text(server, "default", text));
         let default = OutputValue::from_option(input.default.as_ref(), spell);
@@ -65,6 +76,7 @@ impl ConfigWriter {
             ("description", OutputValue::from_option(input.description.clone(), OutputValue::Text)),
             ("password", OutputValue::value_if(password, OutputValue::Bool(true))),
             ("options", options),
+            ("command", command),
             ("default", default),
         ])
     }

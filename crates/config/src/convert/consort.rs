@@ -70,6 +70,7 @@ fn stdio(server: &ServerConfig, program: &StdioConfig, writer: &mut ConfigWriter
         ("command", OutputValue::List(command)),
         ("cwd", writer.cwd(server, program)),
         ("inherit_env", OutputValue::strings(&program.inherit)),
+        ("env_file", writer.env_file(server, program)),
         ("env", writer.env(server, program)),
     ])
 }
@@ -94,6 +95,10 @@ fn http(server: &ServerConfig, address: &HttpConfig, writer: &mut ConfigWriter) 
         (
             "session_header",
             OutputValue::from_option(address.session_header.as_deref(), OutputValue::text),
+        ),
+        (
+            "headers_helper",
+            OutputValue::from_option(address.headers_helper.as_deref(), OutputValue::text),
         ),
         (
             "oauth",

@@ -65,7 +65,16 @@ pub(super) fn keys(
             let inherit = strings("inherit_env", &program.inherit);
             let directory =
                 if is("cwd") { writer.cwd(server, program) } else { OutputValue::Nothing };
-            OutputValue::table([("inherit_env", inherit), ("cwd", directory)])
+            let env_file = if is("env_file") {
+                writer.env_file(server, program)
+            } else {
+                OutputValue::Nothing
+            };
+            OutputValue::table([
+                ("inherit_env", inherit),
+                ("env_file", env_file),
+                ("cwd", directory),
+            ])
         }
         TransportConfig::Remote(address) => {
             OutputValue::join_tables([
@@ -84,6 +93,13 @@ pub(super) fn keys(
                         "session_header",
                         OutputValue::from_option(
                             address.session_header.as_deref(),
+                            OutputValue::text,
+                        ),
+                    ),
+                    (
+                        "headers_helper",
+                        OutputValue::from_option(
+                            address.headers_helper.as_deref().filter(|_| is("headers_helper")),
                             OutputValue::text,
                         ),
                     ),

@@ -12,7 +12,7 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> Str
 
 pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
     // Clients do not agree on the unit of `timeout`, so none is written.
-    let more = writer.foreign(server, &["cwd"]);
+    let more = writer.foreign(server, &["cwd", "env_file", "headers_helper"]);
     writer.check_transport(server);
     let disabled = OutputValue::value_if(server.disabled, OutputValue::Bool(true));
     let place = match &server.transport {
@@ -20,6 +20,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
             ("command", writer.command(server, program)),
             ("args", writer.arguments(server, program)),
             ("env", writer.env(server, program)),
+            ("envFile", writer.env_file(server, program)),
             ("cwd", writer.cwd(server, program)),
             ("disabled", disabled),
         ]),
@@ -27,6 +28,10 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
             ("type", OutputValue::text(server.transport.name())),
             ("url", writer.url(server, address)),
             ("headers", writer.map(server, "headers", headers(address))),
+            (
+                "headersHelper",
+                OutputValue::from_option(address.headers_helper.as_deref(), OutputValue::text),
+            ),
             ("disabled", disabled),
         ]),
     };

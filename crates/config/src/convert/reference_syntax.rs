@@ -1,6 +1,8 @@
 //! References in the syntax of each format.
 
 use super::{ConfigWriter, OutputReader, TargetFormat};
+pub(super) use crate::input::variable_for;
+use crate::secret_scheme;
 use crate::server::ServerConfig;
 use crate::template::{TemplatePart, TemplateString, ValueReference};
 
@@ -24,6 +26,7 @@ impl ConfigWriter {
         text: &TemplateString,
     ) -> String {
         let mut trouble = ConversionLoss::default();
+        let is_ours = self.target == TargetFormat::Consort || self.reader == OutputReader::Us;
         let spelled = match (self.target, text.parts()) {
             (
                 TargetFormat::Consort,
@@ -36,7 +39,19 @@ impl ConfigWriter {
             {
                 format!("file:{path}")
             }
-            (target, parts) => write_parts((target, self.reader), parts, &mut trouble),
+            (
+                _,
+                [
+                    TemplatePart::Reference(
+                        ValueReference::Keyring { .. } | ValueReference::Program(_),
+                        spelled,
+                    ),
+                ],
+            ) if is_ours && !spelled.starts_with("${") => spelled.clone(),
+            (target, parts) => match text.to_literal() {
+                Some(text) if is_ours => text,
+                _ => write_parts((target, self.reader), parts, &mut trouble),
+            },
         };
         let (target, reader) = (self.target, self.reader);
         let mut warn = |message, hint: &str| self.warn(server, message, Some(hint));
@@ -98,14 +113,18 @@ fn reference_for(
     reference: &ValueReference,
     trouble: &mut ConversionLoss,
 ) -> String {
-    use ValueReference::{File, Folder, FolderName, Home, Input, Separator, Variable};
+    use ValueReference::{
+        File, Folder, FolderName, Home, Input, Keyring, Program, Separator, Variable,
+    };
     let (target, reader) = hand;
     let asks =
         reader == OutputReader::Us && !matches!(target, TargetFormat::Zed | TargetFormat::Codex);
     let follows = match (target, reference) {
         _ if reader == OutputReader::Us => true,
         (TargetFormat::Consort, _) | (TargetFormat::McpServers, Variable { .. } | Input(_)) => true,
-        (TargetFormat::VsCode, reference) => !matches!(reference, File(_)),
+        (TargetFormat::VsCode, reference) => {
+            !matches!(reference, File(_) | Keyring { .. } | Program(_))
+        }
         (TargetFormat::McpServers | TargetFormat::Zed | TargetFormat::Codex, _) => false,
     };
     trouble.stuck |= !follows;
@@ -127,16 +146,11 @@ fn reference_for(
             format!("${{{}}}", variable_for(id))
         }
         (_, File(path)) => format!("${{file:{path}}}"),
+        (_, Keyring { service, name }) => format!("${{keyring:{service}/{name}}}"),
+        (_, Program(words)) => format!("${{cmd:{}}}", secret_scheme::join_words(words)),
         (_, Folder) => "${workspaceFolder}".to_owned(),
         (_, FolderName) => "${workspaceFolderBasename}".to_owned(),
         (_, Home) => "${userHome}".to_owned(),
         (_, Separator) => "${/}".to_owned(),
     }
-}
-
-/// Name of the variable for an input in formats without inputs: `github-token` is `GITHUB_TOKEN`.
-pub(super) fn variable_for(id: &str) -> String {
-    let letters = id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-    let name = letters.collect::<String>().to_ascii_uppercase();
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }

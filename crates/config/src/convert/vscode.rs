@@ -22,7 +22,7 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> Str
 }
 
 pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputValue {
-    let more = writer.foreign(server, &["cwd"]);
+    let more = writer.foreign(server, &["cwd", "env_file"]);
     writer.check_transport(server);
     let kind = ("type", OutputValue::text(server.transport.name()));
     let place = match &server.transport {
@@ -31,6 +31,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut ConfigWriter) -> OutputV
             ("command", writer.command(server, program)),
             ("args", writer.arguments(server, program)),
             ("env", writer.env(server, program)),
+            ("envFile", writer.env_file(server, program)),
             ("cwd", writer.cwd(server, program)),
         ]),
         TransportConfig::Remote(address) => OutputValue::table([

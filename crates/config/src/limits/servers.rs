@@ -152,6 +152,10 @@ pub(super) const CONNECTIONS: &[LimitSpec] = limits! {
     orphan_close = keeper.close, Time(0..=HOUR), "SIGTERM to the server and its child processes";
     /// Time for a stdio server to exit after that SIGTERM, before SIGKILL.
     orphan_terminate = keeper.terminate, Time(0..=HOUR), "SIGKILL to the server and its child processes";
+    /// Time for a program that prints a value to end: `cmd:`, `keyring:` and `headersHelper`.
+    secret_wait = times.secret, Time(1..=HOUR), "the program is killed; the connection fails and is retried with backoff";
+    /// Maximum size of the value that such a program prints.
+    secret_bytes = client.secret_bytes, Bytes(1..=MIB), "the program is killed; the connection fails and is retried with backoff";
     /// Time for the keeper process to start a stdio server.
     keeper_reply = keeper.reply, Time(1..=HOUR), "the start fails and is retried with backoff";
     /// Time to wait for the end of a stdio server's processes after SIGKILL.

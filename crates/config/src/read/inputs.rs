@@ -42,8 +42,14 @@ fn input<'a>(
     }
     let description = fields.string("description").map(str::to_owned);
     let password = fields.bool("password").unwrap_or_default();
-    let kind = match fields.word("type", &[("promptString", false), ("pickString", true)], &[]) {
-        Some(true) => InputKind::PickString { options: options(&fields) },
+    let kinds = [("promptString", 0), ("pickString", 1)];
+    let kind = match fields.word("type", &kinds, &[("command", 2)]) {
+        Some(1) => InputKind::PickString { options: options(&fields) },
+        Some(2) => {
+            fields.get("args");
+            let command = fields.string("command").unwrap_or_default().to_owned();
+            InputKind::Command { command }
+        }
         _ => InputKind::PromptString { password },
     };
     let secrecy = if password { SecretMasking::Everything } else { SecretMasking::LikelySecrets };

@@ -12,6 +12,7 @@ use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit
 use crate::problem_collector::ProblemCollector;
 use crate::server::{ConnectTime, ServerConfig};
 use crate::table_reader::TableReader;
+use crate::template::SecretMasking;
 use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
@@ -115,7 +116,8 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         Some(_) => partial.auth = auth::read(fields),
         None => {}
     }
-    fields.warn_unused(&["envFile"], "set its variables under `env`");
+    let env_file = fields.text(&["envFile"], SecretMasking::LikelySecrets);
+    partial.env_file = env_file.or(partial.env_file.take());
     for key in ["enabledTools", "includeTools", "tools"] {
         partial.allow_tools(fields, key);
     }
@@ -126,7 +128,9 @@ pub(super) fn server(fields: &TableReader<'_>) -> PartialServer {
         &["autoApprove", "alwaysAllow", "trust"],
         "approvals are configured in `[consort.policy]`",
     );
-    fields.warn_unused(&["headersHelper"], "set `headers` with a reference to the token");
+    if let Some(helper) = fields.string("headersHelper") {
+        partial.headers_helper = Some(helper.to_owned());
+    }
     fields.warn_unused(
         &["authProviderType", "targetAudience", "targetServiceAccount"],
         "log in with `consort login`, or set `headers` with a reference to the token",

@@ -5,6 +5,7 @@ use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
 use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
 use crate::table_reader::TableReader;
+use crate::template::SecretMasking;
 use crate::tree::SyntaxTable;
 
 /// The key of the servers.
@@ -28,7 +29,8 @@ pub(crate) fn read<'a>(
 fn server(fields: &TableReader<'_>) -> PartialServer {
     let mut partial = PartialServer::read(fields, &COMMON_NAMES);
     partial.timeout(fields, TimeoutUnit::Unclear);
-    fields.warn_unused(&["envFile"], "set its variables under `env`");
+    let env_file = fields.text(&["envFile"], SecretMasking::LikelySecrets);
+    partial.env_file = env_file.or(partial.env_file.take());
     fields.warn_unused(&["oauth"], "set `headers` with a reference to the token");
     fields.warn_unused(&["sandbox", "sandboxEnabled"], "sandboxing is not supported");
     // They say how the editor shows and watches a server.

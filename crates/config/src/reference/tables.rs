@@ -1,8 +1,14 @@
 //! The tables of a config, and the sources of the comments on their keys.
 
 /// Keys of other formats that are requested only to warn of them.
-pub(super) const FOREIGN: &[&str] =
-    &["env_vars", "http_headers", "env_http_headers", "bearer_token_env_var"];
+pub(super) const FOREIGN: &[&str] = &[
+    "env_vars",
+    "envFile",
+    "http_headers",
+    "headersHelper",
+    "env_http_headers",
+    "bearer_token_env_var",
+];
 
 /// A table whose keys are the fields of a struct, described by their comments.
 pub(super) struct StructFields {

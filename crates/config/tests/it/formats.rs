@@ -230,6 +230,7 @@ fn cursor_refers_to_folders_and_variables() {
             "--root",
             "${userHome}${/}data"
           ],
+          "env_file": ".env",
           "cwd": "${workspaceFolder}",
           "disabled": true,
           "origin": {
@@ -241,7 +242,6 @@ fn cursor_refers_to_folders_and_variables() {
       ],
       "options": {}
     }
-    warning: local: cursor.json:11:18: `envFile` is ignored: set its variables under `env`
     "#);
 }
 

@@ -14,6 +14,7 @@ mod resolve;
 mod schema;
 mod secrets;
 mod section;
+mod values;
 
 use consort_config::Config;
 use consort_core::Problem;

@@ -294,11 +294,11 @@ fn what_is_no_reference_is_refused() {
     error: x: consort.toml:3:9: cannot read `args[0]`: unsupported reference `${command:…}`
       hint: it is defined only inside an editor; use `${env:NAME}` or `${input:id}`
     error: x: consort.toml:3:28: cannot read `args[1]`: `${…}` is not a valid reference
-      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
+      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${keyring:SERVICE/NAME}`, `${cmd:COMMAND}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`; for the literal string, write `literal:…`
     error: x: consort.toml:3:43: cannot read `args[2]`: `${` without a closing `}`
-      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
+      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${keyring:SERVICE/NAME}`, `${cmd:COMMAND}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`; for the literal string, write `literal:…`
     error: x: consort.toml:3:53: cannot read `args[3]`: empty reference
-      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`
+      hint: supported references are `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:path}`, `${keyring:SERVICE/NAME}`, `${cmd:COMMAND}`, `${input:id}`, `${workspaceFolder}` and `${userHome}`; for the literal string, write `literal:…`
     ");
     assert_snapshot!(toml("command = 'x'\nenv = { A = 'env:MY-TOKEN', B = '${input:tokn}' }\n[[inputs]]\nid = 'token'\ntype = 'promptString'"), @"
     error: x: consort.toml:3:13: cannot read `env.A`: not a valid variable name

@@ -31,7 +31,7 @@ impl ValueSource for World {
         Ok((*file).to_owned())
     }
 
-    fn input(&self, input: &InputVariable) -> Option<String> {
+    fn input(&self, input: &InputVariable, _: &Path) -> Option<String> {
         self.answers.get(input.id.as_str()).map(|answer| (*answer).to_owned())
     }
 
@@ -115,11 +115,11 @@ fn a_reference_that_leads_nowhere_is_an_error_with_a_place() {
     ");
     assert_snapshot!(error("command = 'x'\nenv = { KEY = 'file:lost' }"), @"
     error: x: consort.toml:4:15: the file `lost` that `env.KEY` refers to cannot be read: entity not found
-      hint: `file:` is a reference to a file; for the literal string, use a default: `${NAME:-file:…}`
+      hint: `file:` is a reference to a file; for the literal string, write `literal:file:…`
     ");
     assert_snapshot!(error("url = 'https://x.example'\nauth = { bearer = '${input:code}' }"), @"
     error: x: consort.toml:4:19: the input `code` was not answered
-      hint: it prompts for: Code from the app; run in a terminal, or use a reference such as `env:NAME`
+      hint: it prompts for: Code from the app; run in a terminal, set `CONSORT_INPUT_CODE`, or store it with `consort secret set --input code`
     ");
     assert_snapshot!(error("url = '${MISSING}'"), @"
     error: x: consort.toml:3:7: the environment variable `MISSING` is not set
@@ -222,9 +222,9 @@ fn a_check_finds_every_reference_that_leads_nowhere_and_asks_nothing() {
     error: x: consort.toml:5:13: the environment variable `NO_VARIABLE` is not set
       hint: set it, or add a default: `${NO_VARIABLE:-default}`
     error: x: consort.toml:5:36: the file `lost` that `env.B` refers to cannot be read: entity not found
-      hint: `file:` is a reference to a file; for the literal string, use a default: `${NAME:-file:…}`
+      hint: `file:` is a reference to a file; for the literal string, write `literal:file:…`
     warning: x: consort.toml:4:55: `args` contains a secret
-      hint: use a reference instead: `env:NAME` or `file:path`
+      hint: use a reference instead: `env:NAME`, `file:path`, `keyring:SERVICE/NAME` or `cmd:COMMAND`
     ");
     let fine = "[mcp.x]\nurl = 'https://${HOST}/mcp'\nauth = { bearer = 'env:TOKEN' }\n";
     assert_eq!(server("consort.toml", fine).check(&world()), []);
@@ -250,11 +250,11 @@ fn the_system_asks_once_and_reads_small_files() {
     });
     let kind = InputKind::PromptString { password: true };
     let input = InputVariable { id: "pin".to_owned(), description: None, kind, default: None };
-    assert_eq!(system.input(&input).as_deref(), Some("1234"));
-    assert_eq!(system.input(&input).as_deref(), Some("1234"));
+    assert_eq!(system.input(&input, Path::new("a.json")).as_deref(), Some("1234"));
+    assert_eq!(system.input(&input, Path::new("a.json")).as_deref(), Some("1234"));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     assert_eq!(format!("{system:?}"), "SystemValues { .. }");
-    assert_eq!(SystemValues::silent().input(&input), None);
+    assert_eq!(SystemValues::silent().input(&input, Path::new("a.json")), None);
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");

@@ -25,7 +25,7 @@ impl ValueSource for Secrets {
         Ok(MEANT.to_owned())
     }
 
-    fn input(&self, _: &InputVariable) -> Option<String> {
+    fn input(&self, _: &InputVariable, _: &Path) -> Option<String> {
         Some(MEANT.to_owned())
     }
 
@@ -46,7 +46,7 @@ impl ValueSource for Nothing {
         Err(io::Error::other(MEANT))
     }
 
-    fn input(&self, _: &InputVariable) -> Option<String> {
+    fn input(&self, _: &InputVariable, _: &Path) -> Option<String> {
         None
     }
 

@@ -193,6 +193,22 @@ Examples:
   consort trust --list
   consort trust ./project --remove";
 
+pub(super) const SECRET_SET: &str = "\
+Examples:
+  consort secret set github/token
+  consort secret set github/token < token.txt
+  consort --config .vscode/mcp.json secret set --input github-token";
+
+pub(super) const SECRET_REMOVE: &str = "\
+Examples:
+  consort secret remove github/token
+  consort --config .vscode/mcp.json secret remove --input github-token";
+
+pub(super) const SECRET_LIST: &str = "\
+Examples:
+  consort secret list
+  consort secret list --json";
+
 pub(super) const CONFIG_SHOW: &str = "\
 Examples:
   consort config show

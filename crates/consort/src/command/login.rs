@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consort::logins;
 use consort::trust::TrustedConfig;
 use consort_client::{Client, ClientSettings, Times};
-use consort_config::{LimitSettings, ServerConfig, SystemValues};
+use consort_config::{InputStore, LimitSettings, ServerConfig, SystemValues};
 use consort_core::escape::escape_text;
 use consort_oauth::ServerLogin;
 use consort_protocol::PrimitiveKind;
@@ -23,7 +23,8 @@ pub(super) async fn login(
     wanted: &cli::LoginArguments,
 ) -> Result<ExitStatus, CommandError> {
     let (server, limits) = configured(common, &wanted.server)?;
-    let resolve = SystemValues::asking(command_hub::prompt_for_input);
+    let resolve =
+        SystemValues::asking(command_hub::prompt_for_input).with_store(InputStore::of_user());
     let wrong = |error| command_hub::config_failure(&error);
     let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
         return Err(nothing_to_do(&server));
@@ -81,7 +82,7 @@ pub(super) fn logout(common: &GlobalArguments, wanted: &str) -> Result<ExitStatu
     }
     let (server, _) = configured(common, wanted)?;
     let login = server
-        .to_login(&SystemValues::silent())
+        .to_login(&SystemValues::silent().with_store(InputStore::of_user()))
         .map_err(|error| command_hub::config_failure(&error))?;
     let Some(login) = login else { return Err(nothing_to_do(&server)) };
     let removed = remove_login(&login.server)?;

@@ -23,7 +23,7 @@ use consort::toolbox_layers::ToolboxLayers;
 use consort_admin::{AdminSettings, AdminState, OpenAiEndpoint, PendingRequests, ReloadHandle};
 use consort_agent::sub_agent::AgentRegistry;
 use consort_audit::CallSinks;
-use consort_config::{Config, ConsortOptions, STDIN, SystemValues};
+use consort_config::{Config, ConsortOptions, InputStore, STDIN, SystemValues};
 use consort_core::Problem;
 use consort_gateway::Gateway;
 use consort_hub::Hub;
@@ -197,7 +197,8 @@ impl ServeSetup {
             let message = "standard input cannot be both the config and the client's messages";
             return Err(CommandError::usage(message).hint("use --config FILE"));
         }
-        let resolve = SystemValues::asking(command_hub::prompt_for_input);
+        let resolve =
+            SystemValues::asking(command_hub::prompt_for_input).with_store(InputStore::of_user());
         let source = command_hub::find_source(common)?;
         let mut prepared = command_hub::prepare_source(common, source.as_ref(), &resolve)?;
         prepared.all_problems().iter().for_each(tell);

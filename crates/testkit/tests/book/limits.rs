@@ -35,7 +35,18 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "the server does not start",
         "a secret that the config refers to is read while the config is",
     ),
-    ("config/src/template.rs", "DEEPEST", "the value is refused", "part of the config's syntax"),
+    (
+        "config/src/input_store.rs",
+        "LARGEST_RECORD",
+        "the user is asked again",
+        "read while the config is",
+    ),
+    (
+        "config/src/template/parser.rs",
+        "DEEPEST",
+        "the value is refused",
+        "part of the config's syntax",
+    ),
     (
         "config/src/tree/yaml.rs",
         "DEEPEST",

@@ -309,8 +309,10 @@ impl ValueSource for RecordedValues {
         Ok(text)
     }
 
-    fn input(&self, input: &InputVariable) -> Option<String> {
-        self.system.input(input)
+    fn input(&self, input: &InputVariable, config: &Path) -> Option<String> {
+        let value = self.system.input(input, config)?;
+        self.values.borrow_mut().push(("secret".to_owned(), value.clone()));
+        Some(value)
     }
 
     fn home(&self) -> Option<PathBuf> {

@@ -126,8 +126,8 @@ impl ValueSource for ReferencedVariables {
         self.system.file(path)
     }
 
-    fn input(&self, input: &InputVariable) -> Option<String> {
-        self.system.input(input)
+    fn input(&self, input: &InputVariable, config: &Path) -> Option<String> {
+        self.system.input(input, config)
     }
 
     fn home(&self) -> Option<PathBuf> {

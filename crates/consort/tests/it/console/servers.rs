@@ -164,12 +164,12 @@ fn what_would_be_added_is_shown_before_anything_starts() {
         "name": "one",
         "problems": [
           {
-            "hint": "use a reference instead: `env:NAME` or `file:path`",
+            "hint": "use a reference instead: `env:NAME`, `file:path`, `keyring:SERVICE/NAME` or `cmd:COMMAND`",
             "message": "pasted:4:71: `args` contains a secret",
             "severity": "warning"
           },
           {
-            "hint": "use a reference instead: `env:NAME` or `file:path`",
+            "hint": "use a reference instead: `env:NAME`, `file:path`, `keyring:SERVICE/NAME` or `cmd:COMMAND`",
             "message": "pasted:4:132: `env.TOKEN` contains a secret",
             "severity": "warning"
           }
