@@ -31,6 +31,7 @@ mod limits;
 mod lists;
 mod lock;
 mod logins;
+mod open;
 mod openai;
 mod packages;
 mod private;
