@@ -243,7 +243,7 @@ impl PartialServer {
             }
         };
         let transport = match remote {
-            None => TransportConfig::Stdio(self.program(fields)?),
+            None => TransportConfig::Stdio(Box::new(self.program(fields)?)),
             Some(remote) => TransportConfig::Remote(Box::new(self.address(remote, fields)?)),
         };
         Some(ServerConfig {

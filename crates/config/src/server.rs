@@ -69,7 +69,7 @@ pub struct ServerConfig {
 pub enum TransportConfig {
     /// A program's standard input and output.
     #[serde(serialize_with = "transport::serialize_program")]
-    Stdio(StdioConfig),
+    Stdio(Box<StdioConfig>),
     /// A server at a URL.
     Remote(Box<HttpConfig>),
 }

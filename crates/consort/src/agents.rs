@@ -51,6 +51,17 @@ impl AgentError {
     }
 }
 
+/// Returns the names of agents, each with the description that other agents see.
+pub fn agent_descriptions<'a>(
+    agents: impl IntoIterator<Item = (&'a String, &'a AgentConfig)>,
+) -> Vec<(String, String)> {
+    let describe = |(name, agent): (&String, &AgentConfig)| {
+        let usual = || format!("Delegates a task to the agent `{name}`.");
+        (name.clone(), agent.description.clone().unwrap_or_else(usual))
+    };
+    agents.into_iter().map(describe).collect()
+}
+
 /// Builds the agent of a name, over the tools of these layers. `folder` is the one of its config.
 pub fn agent(
     name: &str,

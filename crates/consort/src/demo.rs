@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use consort_client::{ServerCommand, ServerLocation};
-use consort_core::{CallEvent, Caller, LocalTool, ProgressReporter, ServerId, ToolResult};
+use consort_core::{CallEvent, Caller, LocalTool, ServerId, ToolContext, ToolResult};
 use consort_hub::ServerSettings;
 use consort_protocol::splice::{self, ObjectWriter};
 use consort_protocol::{DrivenStream, Era, Json, Object, Revision, StreamSender};
@@ -133,10 +133,10 @@ impl DemoEndpoint {
         let tool = tool
             .ok_or_else(|| RequestFailure::new(INVALID_PARAMS, format!("unknown tool `{name}`")))?;
         let (reports, mut reported) = mpsc::unbounded_channel();
-        let reporter = ProgressReporter::new(move |event| {
+        let context = ToolContext::new(Caller::client("demo"), move |event| {
             let _ = reports.send(event);
         });
-        let mut running = tool.run(arguments, reporter);
+        let mut running = tool.run(arguments, context);
         let result = loop {
             tokio::select! {
                 biased;

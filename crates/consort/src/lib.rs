@@ -7,11 +7,14 @@ pub mod agents;
 pub mod demo;
 pub mod logins;
 pub mod models;
+mod open;
 pub mod run_recorder;
 pub mod servers;
 pub mod token;
 pub mod toolbox_layers;
 pub mod trust;
+
+pub use open::{ConfigToolbox, OpenError, OpenOptions, open};
 
 pub use consort_agent as agent;
 pub use consort_client::keeper;

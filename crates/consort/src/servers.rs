@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use consort_client::HelperLimits;
+use consort_config::lock::server_launch;
 use consort_config::{Config, ConfigError, ServerConfig, SystemValues, catalog_folder, log_folder};
 use consort_core::{Problem, ServerId};
 use consort_hub::{HubSettings, ServerLogSettings, ServerSettings, builtin};
+use consort_shape::pin::{PinLock, WithholdReason};
 
 use crate::logins;
 use crate::trust::TrustedConfig;
@@ -38,6 +40,15 @@ pub fn hub_settings(
     let servers = ResolvedServers::new(config, resolve, last_good);
     settings.servers = servers.settings();
     (settings, servers)
+}
+
+/// Returns the servers that a lock keeps from starting, each with the reason.
+pub fn withheld_servers(config: &Config, lock: &PinLock) -> Vec<(ServerId, WithholdReason)> {
+    let withheld = |server: &ServerConfig| {
+        let reason = lock.withheld_server(&server.name, &server_launch(server))?;
+        Some((server.name.clone(), reason))
+    };
+    config.servers.iter().filter_map(withheld).collect()
 }
 
 /// A usable server.

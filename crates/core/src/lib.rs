@@ -53,7 +53,7 @@ pub use elicitation::{attributed, attributed_error, attributed_requests};
 pub use error::{CallError, FaultParty, RepeatSafety, SharedError};
 pub use event::{CallEvent, CallOutcome};
 pub use events::{CallEvents, CallObserver, MapResult, end};
-pub use local::{LocalTool, ProgressReporter, RunningTool};
+pub use local::{CallGuard, IntoToolResult, LocalTool, RunningTool, ToolContext};
 pub use meter::CostMeter;
 pub use missing::{ListPurpose, MissingName, resolve};
 pub use name::{InvalidName, ServerId, ToolName};

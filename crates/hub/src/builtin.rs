@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort_core::{Json, LocalTool, ToolResult};
+use consort_core::LocalTool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ pub fn builtin() -> Vec<Arc<dyn LocalTool>> {
         read_only_tool(
             "echo",
             "Returns its input text unchanged.",
-            async |echo: EchoArguments, _| Ok(ToolResult::text(echo.text)),
+            async |echo: EchoArguments, _| echo.text,
         ),
         read_only_tool(
             "timestamp",
@@ -32,8 +32,7 @@ pub fn builtin() -> Vec<Arc<dyn LocalTool>> {
             async |_: NoArguments, _| {
                 let now =
                     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-                let data = serde_json::json!({ "seconds": now, "utc": consort_core::utc(now) });
-                Ok(ToolResult::structured(&Json::from(data)))
+                serde_json::json!({ "seconds": now, "utc": consort_core::utc(now) })
             },
         ),
     ]

@@ -40,8 +40,9 @@ pub(crate) async fn run(
         }
         _ => None,
     };
-    if let Some(tools) = hub.local.get(call.server()) {
-        return Box::pin(run_local(hub, tools, call, emitter)).await.map(CallOutcome::Complete);
+    let local = hub.local_tools(call.server());
+    if let Some(tools) = local {
+        return Box::pin(run_local(hub, &tools, call, emitter)).await.map(CallOutcome::Complete);
     }
     let managed = hub.server(call.server());
     let managed = &managed.ok_or_else(|| unknown("server", call.server().as_str()))?;
@@ -112,7 +113,7 @@ async fn run_local(
     let (schema, arguments) = (tool.definition().input_schema(), call.arguments());
     let checked = hub.validators.check(&schema, &arguments).await;
     checked.map_err(|problems| refused(call, problems))?;
-    Ok(local::run(tool, arguments, emitter).await)
+    Ok(local::run(tool, call, emitter).await)
 }
 
 /// Builds the request to the server of a call.

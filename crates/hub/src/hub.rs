@@ -59,11 +59,14 @@ pub struct Hub(Arc<Inner>);
 
 pub(crate) type ManagedServers = BTreeMap<ServerId, Arc<ManagedServer>>;
 
+/// Local tools by group.
+type LocalTools = BTreeMap<ServerId, Arc<[Arc<dyn LocalTool>]>>;
+
 pub(crate) struct Inner {
     pub(crate) shared: Arc<SharedCatalogs>,
     servers: RwLock<Arc<ManagedServers>>,
     starter: HubStarter,
-    pub(crate) local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
+    local: RwLock<LocalTools>,
     pub(crate) validators: ValidatorStore,
     /// Time of the last check for stale lists, by kind.
     pub(crate) looked: Mutex<[Option<Instant>; 4]>,
@@ -88,6 +91,8 @@ impl Hub {
         let HubSettings { schemas, lists, budget, resumes, logs, .. } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
+        let local: LocalTools =
+            local.into_iter().map(|(group, tools)| (group, tools.into())).collect();
         reserved.extend(local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
         let names = ServerNames { reserved, expected: expected(&servers) };
@@ -99,7 +104,7 @@ impl Hub {
             shared: Arc::new(SharedCatalogs::new(offers, names, lists, stream_ping)),
             servers: RwLock::default(),
             starter,
-            local,
+            local: RwLock::new(local),
             validators: ValidatorStore::new(schemas, crew.clone()),
             looked: Mutex::default(),
             stop: CancellationToken::new(),
@@ -114,7 +119,7 @@ impl Hub {
 
     /// Replaces the servers and the [reserved](HubSettings::reserved) names. A server with unchanged settings keeps its
     /// connection. A removed or changed one takes no new calls, and ends once those in progress have, within `drain`.
-    /// Local tools do not change.
+    /// Local tools do not change: see [`set_local_tools`](Self::set_local_tools).
     pub fn reload(
         &self,
         servers: Vec<ServerSettings>,
@@ -122,7 +127,7 @@ impl Hub {
         drain: Duration,
     ) {
         let inner = &self.0;
-        reserved.extend(inner.local.keys().cloned());
+        reserved.extend(inner.local.read().keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
         let names = ServerNames { reserved, expected: expected(&servers) };
         let before = inner.servers();
@@ -151,6 +156,51 @@ impl Hub {
         for managed in gone {
             inner.crew.spawn(async move { managed.retire(drain).await });
         }
+    }
+
+    /// Adds a server, or replaces one of the same name, as [`reload`](Self::reload) does. The others stay connected.
+    pub fn add_server(&self, server: ServerSettings, drain: Duration) {
+        let mut servers = self.server_settings();
+        servers.retain(|other| other.id != server.id);
+        servers.push(server);
+        self.reload(servers, self.0.shared.reserved(), drain);
+    }
+
+    /// Removes a server, as [`reload`](Self::reload) does. Returns false if there is none of this name.
+    pub fn remove_server(&self, server: &ServerId, drain: Duration) -> bool {
+        let mut servers = self.server_settings();
+        let count = servers.len();
+        servers.retain(|other| other.id != *server);
+        if servers.len() == count {
+            return false;
+        }
+        let mut reserved = self.0.shared.reserved();
+        reserved.remove(server);
+        self.reload(servers, reserved, drain);
+        true
+    }
+
+    fn server_settings(&self) -> Vec<ServerSettings> {
+        self.0.servers().values().map(|managed| managed.settings.clone()).collect()
+    }
+
+    /// Replaces the local tools of a group; without tools, the group is removed. Calls in progress continue. Returns
+    /// false, and changes nothing, if the group has the name of a server.
+    pub fn set_local_tools(&self, group: &ServerId, tools: Vec<Arc<dyn LocalTool>>) -> bool {
+        let inner = &self.0;
+        let mut local = inner.local.write();
+        if inner.servers().contains_key(group) {
+            return false;
+        }
+        let is_gone = tools.is_empty();
+        let offer = (!is_gone).then(|| local::offer(&tools));
+        if is_gone {
+            local.remove(group);
+        } else {
+            local.insert(group.clone(), tools.into());
+        }
+        inner.shared.set_group(group, offer);
+        true
     }
 
     /// Subscribes to the catalog.
@@ -364,6 +414,11 @@ impl Drop for Inner {
 
 impl Inner {
     /// Returns all servers.
+    /// The local tools of a group.
+    pub(crate) fn local_tools(&self, group: &ServerId) -> Option<Arc<[Arc<dyn LocalTool>]>> {
+        self.local.read().get(group).cloned()
+    }
+
     pub(crate) fn servers(&self) -> Arc<ManagedServers> {
         Arc::clone(&self.servers.read())
     }

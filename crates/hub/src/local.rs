@@ -5,17 +5,17 @@ use std::future::Future;
 use std::sync::Arc;
 
 use consort_core::{
-    Json, LocalTool, PrimitiveKind, ProgressReporter, RunningTool, ServerCatalog, Tool,
-    ToolAnnotations, ToolResult,
+    IntoToolResult, Json, LocalTool, PrimitiveKind, RunningTool, ServerCatalog, Tool,
+    ToolAnnotations, ToolContext,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 
-/// Makes a tool of a function. The schema comes from the type of its arguments.
+/// Makes a tool of a function. The schema comes from the type of its arguments. The function may return a text, JSON,
+/// a `ToolResult`, or any of these or an error; an error is shown to the model.
 ///
 /// ```
-/// use consort_core::ToolResult;
 /// use consort_hub::tool;
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
@@ -26,16 +26,17 @@ use serde::de::DeserializeOwned;
 ///     location: String,
 /// }
 ///
-/// let weather = tool("get_weather", "The weather somewhere.", async |weather: Weather, _reporter| {
-///     Ok(ToolResult::text(format!("sunny in {}", weather.location)))
+/// let weather = tool("get_weather", "The weather somewhere.", async |weather: Weather, context| {
+///     context.progress(1.0, None, "looking out of the window");
+///     format!("sunny in {}", weather.location)
 /// });
 /// assert!(weather.definition().input_schema().as_str().contains("Where to look."));
 /// ```
 pub fn tool<A, F, R>(name: &str, description: &str, run: F) -> Arc<dyn LocalTool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(A, ProgressReporter) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<ToolResult, String>> + Send + 'static,
+    F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
+    R: Future<Output: IntoToolResult> + Send + 'static,
 {
     annotated_tool(name, description, ToolAnnotations::default(), run)
 }
@@ -45,8 +46,8 @@ where
 pub fn read_only_tool<A, F, R>(name: &str, description: &str, run: F) -> Arc<dyn LocalTool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(A, ProgressReporter) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<ToolResult, String>> + Send + 'static,
+    F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
+    R: Future<Output: IntoToolResult> + Send + 'static,
 {
     let annotations = ToolAnnotations {
         read_only: Some(true),
@@ -65,15 +66,18 @@ fn annotated_tool<A, F, R>(
 ) -> Arc<dyn LocalTool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(A, ProgressReporter) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<ToolResult, String>> + Send + 'static,
+    F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
+    R: Future<Output: IntoToolResult> + Send + 'static,
 {
     let schema = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     let schema = schema.into_generator().into_root_schema_for::<A>();
     let schema = Json::from_value(&schema).expect("a schema always serialises");
-    let run = move |arguments: Json, reporter: ProgressReporter| -> RunningTool {
+    let run = move |arguments: Json, context: ToolContext| -> RunningTool {
         match arguments.read::<A>() {
-            Ok(arguments) => Box::pin(run(arguments, reporter)),
+            Ok(arguments) => {
+                let running = run(arguments, context);
+                Box::pin(async move { running.await.into_tool_result() })
+            }
             Err(error) => Box::pin(async move { Err(format!("invalid arguments: {error}")) }),
         }
     };
@@ -88,14 +92,14 @@ struct LocalFunction<F> {
 
 impl<F> LocalTool for LocalFunction<F>
 where
-    F: Fn(Json, ProgressReporter) -> RunningTool + Send + Sync,
+    F: Fn(Json, ToolContext) -> RunningTool + Send + Sync,
 {
     fn definition(&self) -> Tool {
         self.definition.clone()
     }
 
-    fn run(&self, arguments: Json, reporter: ProgressReporter) -> RunningTool {
-        (self.run)(arguments, reporter)
+    fn run(&self, arguments: Json, context: ToolContext) -> RunningTool {
+        (self.run)(arguments, context)
     }
 }
 

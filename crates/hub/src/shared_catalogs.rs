@@ -190,6 +190,29 @@ impl SharedCatalogs {
         self.refresh_views(offers, false);
     }
 
+    /// The reserved names.
+    pub(crate) fn reserved(&self) -> BTreeSet<ServerId> {
+        self.offers.lock().reserved.clone()
+    }
+
+    /// Replaces or removes the tools of a group of local tools.
+    pub(crate) fn set_group(&self, group: &ServerId, offer: Option<ServerCatalog>) {
+        let mut offers = self.offers.lock();
+        match offer {
+            Some(offer) => {
+                offers.reserved.insert(group.clone());
+                offers.by_server.insert(group.clone(), offer);
+            }
+            None => {
+                offers.reserved.remove(group);
+                offers.by_server.remove(group);
+            }
+        }
+        offers.views.clear();
+        self.catalog.send_replace(Arc::new(build(&offers)));
+        self.refresh_views(offers, false);
+    }
+
     /// Removes the lists of some servers, and adds those of others.
     pub(crate) fn reload(
         &self,

@@ -228,13 +228,9 @@ impl<'a> AgentTeam<'a> {
     fn new(running: &'a CommandHub, models: &'a ModelRegistry) -> Self {
         let config = running.config.as_ref();
         let agents = config.into_iter().flat_map(|config| &config.options.agents);
-        let told = agents.map(|(name, agent)| {
-            let usual = || format!("Delegates a task to the agent `{name}`.");
-            (name.clone(), agent.description.clone().unwrap_or_else(usual))
-        });
+        let told = agents::agent_descriptions(agents);
         let roster = Arc::<AgentRegistry>::default();
-        let toolbox_layers =
-            running.toolbox_layers.clone().with_agents(told.collect(), Arc::clone(&roster));
+        let toolbox_layers = running.toolbox_layers.clone().with_agents(told, Arc::clone(&roster));
         Self { toolbox_layers, roster, models, config, observer: running.records.observer() }
     }
 

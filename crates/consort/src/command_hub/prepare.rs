@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::servers::{LastGoodServers, RejectedServer, ResolvedServers, hub_settings};
+use consort::servers::{
+    LastGoodServers, RejectedServer, ResolvedServers, hub_settings, withheld_servers,
+};
 use consort::toolbox_layers::ToolboxLayers;
 use consort::trust::TrustedConfig;
 use consort_config::lock;
@@ -229,22 +231,18 @@ pub(crate) fn build_layers(
 ) -> Result<ShapedConfig, CommandError> {
     let (mut withheld, mut problems) = (Vec::new(), Vec::new());
     if let Some(lock) = &lock {
-        for server in &config.servers {
-            let Some(reason) = lock.withheld_server(&server.name, &lock::server_launch(server))
-            else {
-                continue;
-            };
-            let hint =
-                format!("review and approve it with `consort lock --update {}`", server.name);
-            if common.locked && !server.disabled {
-                let message = format!("`{}` is not started: {reason}", server.name);
+        for (server, reason) in withheld_servers(config, lock) {
+            let hint = format!("review and approve it with `consort lock --update {server}`");
+            let is_disabled = config.servers.iter().any(|one| one.name == server && one.disabled);
+            if common.locked && !is_disabled {
+                let message = format!("`{server}` is not started: {reason}");
                 return Err(CommandError {
                     exit: ExitStatus::Differs,
                     ..CommandError::usage(message).hint(hint)
                 });
             }
-            let problem = Problem::warning(format!("not started: {reason}")).of(&server.name);
-            withheld.push(server.name.clone());
+            let problem = Problem::warning(format!("not started: {reason}")).of(&server);
+            withheld.push(server);
             problems.push(problem.hint(hint));
         }
     }

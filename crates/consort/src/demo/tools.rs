@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{LocalTool, ProgressReporter, ToolResult};
+use consort_core::{LocalTool, ToolContext, ToolResult};
 use consort_hub::read_only_tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,29 +87,29 @@ pub(super) fn tools() -> Vec<Arc<dyn LocalTool>> {
         read_only_tool(
             "long_computation",
             "Runs a long computation, 0.3 to 0.7 seconds per step, and reports progress.",
-            async |arguments: LongComputation, reporter| {
-                Ok(long_computation(arguments.steps, &reporter).await)
+            async |arguments: LongComputation, context| {
+                long_computation(arguments.steps, &context).await
             },
         ),
         read_only_tool(
             "search",
             "Searches a small built-in library of papers about agents and protocols.",
-            async |arguments: Search, _| Ok(search(&arguments)),
+            async |arguments: Search, _| search(&arguments),
         ),
         read_only_tool(
             "analyze",
             "Counts the words and sentences of a text and estimates its sentiment.",
-            async |arguments: Analyze, _| Ok(analyze(&arguments.text)),
+            async |arguments: Analyze, _| analyze(&arguments.text),
         ),
         read_only_tool(
             "summarize",
             "Summarizes a text by its most important sentences.",
-            async |arguments: Summarize, _| Ok(summarize(&arguments.text, arguments.sentences)),
+            async |arguments: Summarize, _| summarize(&arguments.text, arguments.sentences),
         ),
         read_only_tool(
             "get_weather",
             "Returns made-up weather for a location, always the same for the same location.",
-            async |arguments: GetWeather, _| Ok(weather(&arguments)),
+            async |arguments: GetWeather, _| weather(&arguments),
         ),
     ]
 }
@@ -138,12 +138,12 @@ fn structured(value: Value) -> ToolResult {
     ToolResult::structured(&value.into())
 }
 
-async fn long_computation(steps: u32, reporter: &ProgressReporter) -> ToolResult {
+async fn long_computation(steps: u32, context: &ToolContext) -> ToolResult {
     let begun = std::time::Instant::now();
     for step in 1..=steps {
         let time = STEPS[(step as usize - 1) % STEPS.len()];
         tokio::time::sleep(Duration::from_millis(time)).await;
-        reporter.progress(
+        context.progress(
             f64::from(step),
             Some(f64::from(steps)),
             format!("step {step} took {time} ms"),
@@ -284,15 +284,15 @@ mod tests {
     async fn reporting(
         name: &str,
         arguments: Value,
-        reporter: ProgressReporter,
+        context: ToolContext,
     ) -> Result<ToolResult, String> {
         let tools = tools();
         let tool = tools.iter().find(|tool| tool.definition().name() == name).unwrap();
-        tool.run(arguments.into(), reporter).await
+        tool.run(arguments.into(), context).await
     }
 
     async fn run(name: &str, arguments: Value) -> ToolResult {
-        reporting(name, arguments, ProgressReporter::silent()).await.unwrap()
+        reporting(name, arguments, ToolContext::silent()).await.unwrap()
     }
 
     fn data(result: &ToolResult) -> Value {
@@ -304,11 +304,11 @@ mod tests {
         let seen = Arc::new(parking_lot::Mutex::new(Vec::new()));
         let begun = tokio::time::Instant::now();
         let sink = Arc::clone(&seen);
-        let reporter = ProgressReporter::new(move |event| {
+        let context = ToolContext::new(consort_core::Caller::client("demo"), move |event| {
             let consort_core::CallEvent::Progress(progress) = event else { panic!("{event:?}") };
             sink.lock().push((progress.progress(), progress.total(), begun.elapsed().as_millis()));
         });
-        reporting("long_computation", json!({ "steps": 3 }), reporter).await.unwrap();
+        reporting("long_computation", json!({ "steps": 3 }), context).await.unwrap();
         let seen = seen.lock().clone();
         assert_eq!(seen, [(1.0, Some(3.0), 300), (2.0, Some(3.0), 800), (3.0, Some(3.0), 1500)]);
     }
@@ -342,6 +342,6 @@ mod tests {
             warmer["temperature"].as_i64().unwrap(),
             warm["temperature"].as_i64().unwrap() * 9 / 5 + 32
         );
-        assert!(reporting("get_weather", json!({}), ProgressReporter::silent()).await.is_err());
+        assert!(reporting("get_weather", json!({}), ToolContext::silent()).await.is_err());
     }
 }

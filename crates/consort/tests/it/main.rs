@@ -34,6 +34,7 @@ mod lists;
 mod lock;
 mod logins;
 mod logs;
+mod open;
 mod openai;
 mod packages;
 mod pager;

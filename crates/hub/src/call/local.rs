@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use consort_core::{BoxFuture, CallEvent, Json, LocalTool, ProgressReporter, ToolResult};
+use consort_core::{BoxFuture, Call, CallEvent, CallGuard, LocalTool, ToolContext, ToolResult};
 use consort_protocol::StreamSender;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -66,16 +66,17 @@ impl ReportedEvents {
 /// Runs a local tool. An error or a panic becomes its result.
 pub(super) async fn run(
     tool: &Arc<dyn LocalTool>,
-    arguments: Json,
+    call: &Call,
     emitter: &StreamSender<CallEvent>,
 ) -> ToolResult {
     let reported = Arc::new(ReportedEvents::default());
-    let reporter = {
+    let guard = CallGuard::default();
+    let context = {
         let reported = Arc::clone(&reported);
-        ProgressReporter::new(move |event| reported.push(event))
+        ToolContext::of_call(call, &guard, move |event| reported.push(event))
     };
-    let tool = Arc::clone(tool);
-    let working = match std::panic::catch_unwind(AssertUnwindSafe(|| tool.run(arguments, reporter)))
+    let (tool, arguments) = (Arc::clone(tool), call.arguments());
+    let working = match std::panic::catch_unwind(AssertUnwindSafe(|| tool.run(arguments, context)))
     {
         Ok(working) => working,
         Err(panic) => return panicked(&*panic),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::agents::agent;
+use consort::agents::{agent, agent_descriptions};
 use consort::models::ModelRegistry;
 use consort::run_recorder::RunRecorder;
 use consort::toolbox_layers::{LayeredToolboxes, ToolboxLayers};
@@ -130,13 +130,10 @@ impl ToolboxInputs<'_> {
             .unwrap_or_else(|| Arc::new(ModelRegistry::from_config(None)));
         let mut problems = Vec::new();
         let usable = self.usable_agents(&models, &mut problems);
-        let told = usable.iter().map(|(name, config)| {
-            let usual = || format!("Delegates a task to the agent `{name}`.");
-            ((*name).clone(), config.description.clone().unwrap_or_else(usual))
-        });
+        let told = agent_descriptions(usable.iter().copied());
         let observer: Arc<dyn RunObserver> = Arc::new(RunRecorder(self.records.clone()));
         let mut toolbox_layers = toolbox_layers
-            .with_agents(told.collect(), Arc::clone(self.roster))
+            .with_agents(told, Arc::clone(self.roster))
             .with_observer(Arc::clone(&observer));
         if let Some(pending_requests) = self.pending_requests.cloned() {
             toolbox_layers = toolbox_layers.with_other_approver(OtherApprover::new(move || {
