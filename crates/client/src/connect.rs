@@ -64,15 +64,11 @@ async fn read_values(
 ) -> Result<ServerLocation, ConnectError> {
     let limits = HelperLimits::new(&settings.limits, &settings.times);
     let read = values.read(server, limits.clone()).await.map_err(ConnectError::Value)?;
-    let renewal = || {
+    Ok(read.map_url(|url| {
         let (server, values) = (server.clone(), Arc::clone(values));
-        Some(Arc::new(HeaderRenewal { server, values, limits: limits.clone() }))
-    };
-    Ok(match read {
-        ServerLocation::Http(url) => ServerLocation::Http(ServerUrl { renewal: renewal(), ..url }),
-        ServerLocation::Sse(url) => ServerLocation::Sse(ServerUrl { renewal: renewal(), ..url }),
-        command @ ServerLocation::Command(_) => command,
-    })
+        let renewal = Some(Arc::new(HeaderRenewal { server, values, limits }));
+        ServerUrl { renewal, ..url }
+    }))
 }
 
 async fn connect_transport(

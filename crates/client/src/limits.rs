@@ -146,6 +146,6 @@ mod tests {
             Times::table()[0],
             ("idle", "60s".to_owned(), "Idle timeout of a call; progress resets it.")
         );
-        assert_eq!(Limits::table().len(), 24);
+        assert_eq!(Limits::table().len(), 25);
     }
 }

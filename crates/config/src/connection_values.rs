@@ -160,19 +160,14 @@ fn with_header(
     name: &str,
     value: &str,
 ) -> Result<ServerLocation, UnreadableValue> {
-    let set = |url: ServerUrl| {
-        url.replace_header(name, value).map_err(|_| {
-            UnreadableValue::new(
-                format!("cannot use `headers.{name}`: it is not a valid HTTP header"),
-                "a value has one line of printable characters",
-            )
-        })
-    };
-    Ok(match server {
-        ServerLocation::Http(url) => ServerLocation::Http(set(url)?),
-        ServerLocation::Sse(url) => ServerLocation::Sse(set(url)?),
-        server @ ServerLocation::Command(_) => server,
-    })
+    let Some(url) = server.url().cloned() else { return Ok(server) };
+    let url = url.replace_header(name, value).map_err(|_| {
+        UnreadableValue::new(
+            format!("cannot use `headers.{name}`: it is not a valid HTTP header"),
+            "a value has one line of printable characters",
+        )
+    })?;
+    Ok(server.map_url(|_| url))
 }
 
 async fn read_headers(

@@ -22,9 +22,6 @@ use crate::servers::{LastGoodServers, RejectedServer, hub_settings, withheld_ser
 use crate::toolbox_layers::{ToolboxLayers, no_wrapper};
 use crate::trust::{ConfigChoice, TrustedConfig};
 
-/// Time that calls in progress have when their server is removed.
-const DRAIN: Duration = Duration::from_secs(5);
-
 /// Opens a config file: starts its servers and applies its transforms, policy, logins and lock.
 ///
 /// ```
@@ -173,7 +170,8 @@ impl OpenOptions {
         }
         roster.set(agents.values().cloned());
         let caller = self.caller.unwrap_or_else(Caller::owner);
-        let parts = OpenParts { hub, toolbox, exposed, agents, models, problems };
+        let drain = layers.limits().reload.drain;
+        let parts = OpenParts { hub, toolbox, exposed, agents, models, problems, drain };
         Ok(ConfigToolbox { caller, parts: Arc::new(parts) })
     }
 }
@@ -200,6 +198,8 @@ struct OpenParts {
     agents: BTreeMap<String, Agent>,
     models: Arc<ModelRegistry>,
     problems: Vec<Problem>,
+    /// Time that calls in progress have when their server is removed.
+    drain: Duration,
 }
 
 impl ConfigToolbox {
@@ -277,12 +277,12 @@ impl ConfigToolbox {
 
     /// Adds a server, or replaces the one of the same name. The transforms and the policy of the config apply to it.
     pub fn add_server(&self, server: ServerSettings) {
-        self.parts.hub.add_server(server, DRAIN);
+        self.parts.hub.add_server(server, self.parts.drain);
     }
 
     /// Removes a server after its calls in progress. Returns false if there is none of this name.
     pub fn remove_server(&self, server: &ServerId) -> bool {
-        self.parts.hub.remove_server(server, DRAIN)
+        self.parts.hub.remove_server(server, self.parts.drain)
     }
 
     /// Replaces a group of local tools; without tools, the group is removed. Returns false, and changes nothing, if the

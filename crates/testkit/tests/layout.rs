@@ -406,7 +406,7 @@ const TRANSPORT_ENUMS: [&str; 5] =
 /// The files that name a transport to a URL, with the part that a new one has there. Its own file is one more.
 const TRANSPORT_FILES: [(&str, &str); 4] = [
     ("client/src/connect.rs", "negotiation"),
-    ("client/src/settings.rs", "its URL and credentials"),
+    ("client/src/transport/location.rs", "its URL and credentials"),
     ("client/src/transport.rs", "sending, its name, the words of OpenTelemetry"),
     ("config/src/transport.rs", "names in configs, formats that know it"),
 ];

@@ -34,9 +34,15 @@ impl ServerLocation {
     /// Adds credentials; a program on standard input and output needs none.
     #[must_use]
     pub fn with_credentials(self, credentials: Arc<dyn Credentials>) -> Self {
+        self.map_url(|url| url.credentials(credentials))
+    }
+
+    /// Changes the URL of a server that is reached over HTTP.
+    #[must_use]
+    pub fn map_url(self, change: impl FnOnce(ServerUrl) -> ServerUrl) -> Self {
         match self {
-            Self::Http(url) => Self::Http(url.credentials(credentials)),
-            Self::Sse(url) => Self::Sse(url.credentials(credentials)),
+            Self::Http(url) => Self::Http(change(url)),
+            Self::Sse(url) => Self::Sse(change(url)),
             program @ Self::Command(_) => program,
         }
     }

@@ -217,7 +217,7 @@ fn a_secret_on_the_command_line_is_warned_of_and_not_shown() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_snapshot!(plain(&home, &ran.err), @"
     warning: x: `env.API_KEY` contains a secret
-       hint: use a reference instead: `env:NAME` or `file:path`
+       hint: use a reference instead: `env:NAME`, `file:path`, `keyring:SERVICE/NAME` or `cmd:COMMAND`
     in HOME/.config/consort/consort.toml
     ");
     let ran = home.run_unnamed(&["add", "--no-connect", "y", "-e", "API_KEY=env:HOME", "cmd"]);

@@ -360,7 +360,7 @@ fn a_server_is_added_and_removed_and_all_else_stays() {
     let ran = home.run(&["config", "add", "web", "--url", url, "--header", "X-Key=file:key.txt"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
-    error: web: pasted:1:28: the file `key.txt` that `headers.X-Key` refers to cannot be read: No such file or directory (os error 2)
+    error: web: the file `key.txt` that `headers.X-Key` refers to cannot be read: No such file or directory (os error 2)
        hint: `file:` is a reference to a file; for the literal string, write `literal:file:…`
     error: nothing was added
     ");

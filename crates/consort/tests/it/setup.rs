@@ -119,7 +119,7 @@ fn init_without_other_clients_says_where_it_searched_and_how_to_add() {
     let home = Home::new();
     let ran = home.run_unnamed(&["init"]);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
-    assert!(ran.out.contains("Cursor          ~/.cursor/mcp.json\n"), "{}", ran.out);
+    assert!(ran.out.contains("Cursor              ~/.cursor/mcp.json\n"), "{}", ran.out);
     assert!(ran.out.ends_with("`consort add NAME -- COMMAND` or `consort add NAME URL`\n"));
     std::fs::create_dir(home.path(".cursor")).unwrap();
     home.write(".cursor/mcp.json", "{ broken");

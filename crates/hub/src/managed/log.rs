@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_client::{ServerLogSink, UpstreamTransport};
+use consort_client::ServerLogSink;
 use consort_core::OperatorText;
 
 use super::ManagedServer;
@@ -61,11 +61,7 @@ fn connected(status: &ManagedStatus) -> String {
         let _ = write!(text, " to {name}");
     }
     if let Some(protocol) = &status.protocol {
-        let transport = match protocol.transport {
-            UpstreamTransport::Stdio => "stdio",
-            UpstreamTransport::Http => "Streamable HTTP",
-            UpstreamTransport::Sse => "HTTP+SSE",
-        };
+        let transport = protocol.transport.name();
         let _ = write!(text, ", MCP {} over {transport}", protocol.revision.as_str());
     }
     if status.restarts > 0 {

@@ -1,7 +1,7 @@
 //! Packed vocabularies: each token as the two tokens of lower rank that it consists of.
 
 /// Tokens of one byte, which come first.
-const BYTES: usize = 256;
+const ALPHABET: usize = 256;
 
 /// Every token of a vocabulary, in the order of ranks.
 #[derive(Debug)]
@@ -15,13 +15,13 @@ pub(super) struct TokenList {
 impl TokenList {
     /// Unpacks a vocabulary: the tokens of one byte, the number of tokens, then two ranks for each other token.
     pub(super) fn unpack(packed: &[u8]) -> Self {
-        let (bytes, packed) = packed.split_at(BYTES);
+        let (bytes, packed) = packed.split_at(ALPHABET);
         let (count, packed) = packed.split_at(4);
         let count = u32::from_le_bytes(count.try_into().expect("it has four bytes")) as usize;
         let mut tokens = Self { bytes: bytes.to_vec(), starts: (0..=256).collect() };
-        tokens.starts.reserve(count - BYTES);
+        tokens.starts.reserve(count - ALPHABET);
         let mut bits = BitReader { bytes: packed, word: 0, width: 0 };
-        for _ in BYTES..count {
+        for _ in ALPHABET..count {
             for _half in 0..2 {
                 let part = tokens.range(bits.rank());
                 tokens.bytes.extend_from_within(part);
