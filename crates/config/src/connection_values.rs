@@ -5,8 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_client::{
-    BoxFuture, ConnectionValues, HelperLimits, HelperProgram, ServerLocation, ServerUrl,
-    UnreadableValue,
+    BoxFuture, ConnectionValues, HelperLimits, HelperProgram, ServerLocation, UnreadableValue,
 };
 
 use crate::secret_program::SecretProgram;
