@@ -13,7 +13,7 @@ use crate::settings::ServerSettings;
 use crate::shared_catalogs::ServerNames;
 
 impl Hub {
-    /// Replaces the servers and the [reserved](HubSettings::reserved) names. A server with unchanged settings keeps its
+    /// Replaces the servers and the [reserved](crate::HubSettings::reserved) names. A server with unchanged settings keeps its
     /// connection. A removed or changed one takes no new calls, and ends once those in progress have, within `drain`.
     /// Local tools do not change: see [`set_local_tools`](Self::set_local_tools).
     pub fn reload(
