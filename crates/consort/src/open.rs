@@ -204,7 +204,8 @@ struct OpenParts {
 
 impl ConfigToolbox {
     /// Calls a tool by its name, as `server.tool` or `tool`, and returns its result. Waits for a server that is still
-    /// starting. A tool that ran and failed is a result with [`is_error`](ToolResult::is_error).
+    /// starting. A tool that ran and failed is a result with [`is_error`](ToolResult::is_error). If the server answers
+    /// with a task or requires input, its answer is returned as it is.
     pub async fn run(
         &self,
         name: &str,

@@ -7,7 +7,7 @@ use rustix::mm::{Advice, madvise};
 /// Unmaps the pages of the program's code. The system maps each of them again when it runs, from its page cache.
 ///
 /// The kernel maps 64 KiB around each page that a program runs. After the start most of them are unused, and they are
-/// nine tenths of the resident memory of an idle gateway.
+/// two thirds of the resident memory of an idle gateway.
 pub fn unmap_code() {
     let Some(code) = fs::read_to_string("/proc/self/maps").ok().and_then(|maps| find_code(&maps))
     else {
