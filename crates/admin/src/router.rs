@@ -86,7 +86,7 @@ impl AdminState {
             authorize_owner(visit.caller.as_ref())?;
         }
         let query = head.uri.query().map(str::to_owned);
-        let HttpRequestContext { caller, sign_in: door, session } = visit;
+        let HttpRequestContext { caller, sign_in: door, session, .. } = visit;
         let context = RequestContext { caller, door, session, at, query, headers: head.headers };
         route.run(self, context, body).await
     }

@@ -1,5 +1,12 @@
 //! A call in progress: its events in order, then exactly one end.
 
+mod abandoned;
+pub(crate) mod id_hashing;
+pub(crate) mod in_flight;
+pub(crate) mod mailbox;
+pub(crate) mod owner;
+pub(crate) mod timer;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -72,12 +79,31 @@ pub struct PendingCall {
     events: DrivenStream<PendingCallEvent>,
 }
 
-/// Sender of a call's events.
-pub(crate) type CallEventSender = StreamSender<PendingCallEvent>;
+/// Receiver of the events of a call, except the last one.
+///
+/// [`PendingCall`] has one; a program that drives calls in a future of its own implements another. Sender and receiver
+/// belong to the same task: the call is polled again once its event was received.
+pub trait CallEventSink: Send + Sync {
+    /// Takes an event.
+    fn put(&self, event: PendingCallEvent);
+
+    /// Returns true if every event was received.
+    fn is_received(&self) -> bool;
+}
+
+impl CallEventSink for StreamSender<PendingCallEvent> {
+    fn put(&self, event: PendingCallEvent) {
+        Self::put(self, event);
+    }
+
+    fn is_received(&self) -> bool {
+        Self::is_received(self)
+    }
+}
 
 impl PendingCall {
     /// Creates a call from the future of `run`, which returns its last event.
-    pub(crate) fn new<F>(id: u64, run: impl FnOnce(CallEventSender) -> F) -> Self
+    pub(crate) fn new<F>(id: u64, run: impl FnOnce(StreamSender<PendingCallEvent>) -> F) -> Self
     where
         F: Future<Output = PendingCallEvent> + Send + 'static,
     {

@@ -1,5 +1,8 @@
 //! A connection to one server, for listing, calls and notifications.
 
+pub(crate) mod listen;
+
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,14 +12,14 @@ use consort_protocol::{
 };
 use tokio_util::sync::DropGuard;
 
-use crate::call::{PendingCall, PendingCallEvent, ServerAnswer};
-use crate::changes::ListChanges;
+use crate::call::{CallEventSink, PendingCall, PendingCallEvent, ServerAnswer};
 use crate::connection::SharedConnection;
+use crate::connection::faults::FaultCounts;
 use crate::description::ServerDescription;
 use crate::error::{ClientCallError, CloseReason, ConnectError};
-use crate::faults::FaultCounts;
 use crate::list::{ListError, ServerList};
 use crate::notices::NoticeReceiver;
+use crate::notices::changes::ListChanges;
 use crate::request::OutgoingRequest;
 use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
@@ -87,6 +90,15 @@ impl Client {
         PendingCall::new(id, move |events| async move {
             PendingCallEvent::End(execution::run(&client.link, id, &request, &events).await)
         })
+    }
+
+    /// Makes a call in the caller's own future. Its events go to `events`.
+    pub async fn execute(
+        &self,
+        request: &OutgoingRequest,
+        events: &dyn CallEventSink,
+    ) -> Result<ServerAnswer, ClientCallError> {
+        pin!(execution::run(&self.link, self.link.next_id(), request, events)).await
     }
 
     /// Makes a call and discards its events.

@@ -8,11 +8,11 @@ use consort_protocol::{Era, Object, OperatorText, Revision, ServerError, TaskHan
 
 use crate::connection::SharedConnection;
 use crate::description::NegotiatedProtocol;
-use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError};
+use crate::exchange::own_request;
 use crate::helper_program::HelperLimits;
-use crate::own_request;
 use crate::request::OutgoingRequest;
+use crate::request::dialect::RequestDialect;
 use crate::session::initialize;
 use crate::settings::{ClientSettings, EraPreference};
 use crate::transport::connection_values::ConnectionValues;

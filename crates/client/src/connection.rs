@@ -1,5 +1,9 @@
 //! A connection to one server: the state that its calls share.
 
+pub(crate) mod faults;
+pub(crate) mod gate;
+pub(crate) mod open_questions;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,14 +15,14 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::InFlightCalls;
+use crate::call::in_flight::InFlightCalls;
+use crate::connection::faults::FaultCounters;
+use crate::connection::gate::CallGate;
+use crate::connection::open_questions::OpenQuestions;
 use crate::description::{NegotiatedProtocol, ServerDescription};
-use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
-use crate::faults::FaultCounters;
-use crate::gate::CallGate;
 use crate::notices::NoticeSender;
-use crate::open_questions::OpenQuestions;
+use crate::request::dialect::RequestDialect;
 use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::Transport;

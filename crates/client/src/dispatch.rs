@@ -1,21 +1,25 @@
 //! The dispatch of a server's messages to calls, questions and notices.
 
+mod logs;
+mod partial_envelope;
+mod questions;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_protocol::json::JsonErrorKind;
 use consort_protocol::{
     Json, JsonRpcMessage, MemoryBudget, MemoryHolder, MemoryReservation, MessageError,
-    Notification, RequestId,
+    Notification, Object, RequestId, ServerError,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::call::mailbox::MailboxItem;
 use crate::connection::{MessageOrigin, SharedConnection};
+use crate::dispatch::partial_envelope::answered_ids;
 use crate::error::CloseReason;
 use crate::limits::{Limits, Times};
-use crate::mailbox::MailboxItem;
 use crate::notices::ConnectionNotice;
-use crate::partial_envelope::answered_ids;
 use crate::server_log::ServerLogSink;
 use crate::transport::ChannelReceiver;
 
@@ -98,6 +102,24 @@ impl SharedConnection {
             };
         }
         self.receive_one(bytes, origin)
+    }
+
+    /// Parses the body of a response as the answer to the request `id`, the usual case. `None` if it is something else,
+    /// or if the server has sent requests that may now belong to another call.
+    pub(crate) fn parse_answer(
+        &self,
+        bytes: &Bytes,
+        id: u64,
+    ) -> Option<Result<Object, ServerError>> {
+        if self.questions.len() > 0 {
+            return None;
+        }
+        let (answered, answer) = match JsonRpcMessage::parse(bytes.clone()).ok()? {
+            JsonRpcMessage::Response { id, result } => (id, Ok(result)),
+            JsonRpcMessage::Error { id: Some(id), error } => (id, Err(error)),
+            _ => return None,
+        };
+        (answered.number() == Some(id)).then_some(answer)
     }
 
     fn receive_one(

@@ -1,7 +1,11 @@
 //! One request and its answer, over any transport.
 
+pub(crate) mod context;
+pub(crate) mod own_request;
 mod resuming;
+mod session_refusal;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,15 +18,14 @@ use consort_protocol::{
 use tokio::time::sleep;
 
 use crate::call::PendingCallEvent;
-use crate::call_context::CallExecution;
+use crate::call::mailbox::{CallMailbox, MailboxItem};
+use crate::call::owner::{CallOwner, CallTask, RequestOwner};
 use crate::connection::{MessageOrigin, SharedConnection};
-use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, NotSent};
-use crate::mailbox::{CallMailbox, MailboxItem};
+use crate::exchange::context::CallExecution;
 use crate::notices::ConnectionNotice;
-use crate::owner::{CallOwner, CallTask, RequestOwner};
 use crate::request::FollowUpRound;
-use crate::session_refusal;
+use crate::request::dialect::RequestDialect;
 use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::SendPermit;
@@ -40,6 +43,7 @@ impl CallExecution<'_> {
     ) -> Result<Object, ClientCallError> {
         let facts = self.link.facts();
         let as_task = !dialect.is_modern()
+            && !facts.is_empty()
             && self.request.param("task").is_none()
             && self
                 .request
@@ -49,14 +53,12 @@ impl CallExecution<'_> {
         let bytes = self.request.write(id, dialect, round, as_task);
         let mut open = self.open(id, dialect, as_task)?;
         let (mailbox, ticket) = (Arc::clone(&open.mailbox), Arc::clone(&open.ticket));
-        let result = async {
-            if let Some(http) = self.link.transport.http() {
-                return self.over_http(http, dialect, &facts, id, bytes, &mailbox, &ticket).await;
+        let mut result = match self.link.transport.http() {
+            Some(http) => {
+                pin!(self.over_http(http, dialect, &facts, id, bytes, &mailbox, &ticket)).await
             }
-            self.link.transport.send(dialect, bytes, Some(ticket)).await?;
-            self.wait(&mailbox).await
+            None => pin!(self.over_channel(dialect, bytes, &mailbox, ticket)).await,
         };
-        let mut result = result.await;
         if let Ok(object) = &mut result
             && keeps(&self.request.method)
         {
@@ -65,6 +67,18 @@ impl CallExecution<'_> {
         }
         open.answered = !matches!(result, Err(ClientCallError::Unknown(_)));
         result
+    }
+
+    /// Exchanges a request on the channel that all calls share.
+    async fn over_channel(
+        &self,
+        dialect: &RequestDialect,
+        bytes: Bytes,
+        mailbox: &CallMailbox,
+        ticket: Arc<SendPermit>,
+    ) -> Result<Object, ClientCallError> {
+        self.link.transport.send(dialect, bytes, Some(ticket)).await?;
+        self.wait(mailbox).await
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are the parts of one request in flight")]
@@ -79,7 +93,7 @@ impl CallExecution<'_> {
         ticket: &SendPermit,
     ) -> Result<Object, ClientCallError> {
         let reply = {
-            let mut posted = Box::pin(http.post(dialect, self.request, facts, bytes, ticket));
+            let mut posted = pin!(http.post(dialect, self.request, facts, bytes, ticket));
             loop {
                 tokio::select! {
                     reply = &mut posted => break reply?,
@@ -103,7 +117,7 @@ impl CallExecution<'_> {
             ReplyContentType::Events => {
                 Box::pin(self.read_events(http, dialect, id, reply, mailbox)).await
             }
-            ReplyContentType::Json => self.read_json(id, reply, mailbox).await,
+            ReplyContentType::Json => pin!(self.read_json(id, reply, mailbox)).await,
             ReplyContentType::Other => {
                 let kind = reply
                     .headers
@@ -243,17 +257,24 @@ impl CallExecution<'_> {
     ) -> Result<Object, ClientCallError> {
         let ClientSettings { limits, times, budget, .. } = &self.link.settings;
         let room = budget.reservation_of(self.request.holder());
-        let body = reply.collect(limits.message_bytes, room, times).await;
+        let body = pin!(reply.collect(limits.message_bytes, room, times)).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => self.too_large(),
             BodyError::NoRoom => self.no_room(),
             BodyError::Broken(reason) => ClientCallError::Unknown(CloseReason::Broken(reason)),
         })?;
-        self.link.receive(&body, MessageOrigin::Call(id)).map_err(ClientCallError::Unknown)?;
+        let answer = self.link.parse_answer(&body, id);
+        if answer.is_none() {
+            self.link.receive(&body, MessageOrigin::Call(id)).map_err(ClientCallError::Unknown)?;
+        }
         while let Some(arrival) = mailbox.try_next() {
-            if let Some(end) = self.take(arrival).await {
+            if let Some(end) = pin!(self.take(arrival)).await {
                 return end;
             }
+        }
+        if let Some(answer) = answer {
+            self.pulse.beat();
+            return answer.map_err(ClientCallError::Refused);
         }
         Err(ClientCallError::Malformed("its body has no response to the request".to_owned()))
     }

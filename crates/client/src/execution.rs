@@ -1,34 +1,35 @@
 //! The lifecycle of one call: from a place among those in flight to its end, on any transport.
 
+mod input_requests;
+mod task;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use consort_protocol::{Object, ServerRequestHandling, TaskHandling};
 
-use crate::call::{CallEventSender, ServerAnswer};
-use crate::call_context::CallExecution;
-use crate::call_timer::CallTimer;
+use crate::call::timer::CallTimer;
+use crate::call::{CallEventSink, ServerAnswer};
 use crate::connection::SharedConnection;
-use crate::dialect::RequestDialect;
+use crate::connection::gate::CallPermit;
 use crate::error::{ClientCallError, CloseReason, NotSent, TimeLimitKind};
-use crate::gate::CallPermit;
-use crate::input_requests::QUOTED;
+use crate::exchange::context::CallExecution;
+use crate::execution::input_requests::QUOTED;
+use crate::request::dialect::RequestDialect;
 use crate::request::{FollowUpRound, OutgoingRequest};
-use crate::{list, session, task};
+use crate::{list, session};
 
 /// Runs a call to its end, within its limits.
 pub(crate) async fn run(
     link: &Arc<SharedConnection>,
     id: u64,
     request: &OutgoingRequest,
-    events: &CallEventSender,
+    events: &dyn CallEventSink,
 ) -> Result<ServerAnswer, ClientCallError> {
     let settings = &link.settings;
-    let tool = request
-        .tool_name()
-        .and_then(|name| settings.tools.get(name.as_ref()).copied())
-        .unwrap_or_default();
+    let limits = || settings.tools.get(request.tool_name()?.as_ref()).copied();
+    let tool = if settings.tools.is_empty() { None } else { limits() }.unwrap_or_default();
     let idle = request.idle.or(tool.idle).unwrap_or(settings.times.idle);
     let total = request.total.or(tool.total).unwrap_or(settings.times.total);
     let pulse = Arc::new(CallTimer::default());
@@ -40,7 +41,7 @@ pub(crate) async fn run(
             None => Box::pin(enter(link, request, &pulse, idle)).await?,
         };
         pulse.beat();
-        run.rounds(id).await
+        pin!(run.rounds(id)).await
     });
     // An answer that is there counts, even if the time is up.
     tokio::select! {
@@ -80,7 +81,7 @@ pub(crate) async fn endless(
     link: &Arc<SharedConnection>,
     id: u64,
     request: &OutgoingRequest,
-    events: &CallEventSender,
+    events: &dyn CallEventSink,
 ) -> Result<ServerAnswer, ClientCallError> {
     let pulse = Arc::default();
     let run = CallExecution::new(link, request, Some(events), &pulse);
@@ -99,7 +100,7 @@ impl CallExecution<'_> {
         let limit = self.link.settings.limits.rounds;
         let (mut id, mut round) = (first, None);
         for _ in 0..=limit {
-            let (dialect, result) = self.attempt(id, round.as_ref()).await?;
+            let (dialect, result) = pin!(self.attempt(id, round.as_ref())).await?;
             match kind(&dialect, &result) {
                 ResultKind::Complete => return Ok(ServerAnswer::Complete(result)),
                 ResultKind::Task if self.request.tasks == TaskHandling::Follow => {
@@ -135,8 +136,8 @@ impl CallExecution<'_> {
     ) -> Result<(Arc<RequestDialect>, Object), ClientCallError> {
         let dialect = self.link.dialect();
         let session = self.link.transport.session_number();
-        // Boxed: a future is moved once for each that it is within, and this one is large.
-        match Box::pin(self.exchange(id, &dialect, round)).await {
+        let end = pin!(self.exchange(id, &dialect, round)).await;
+        match end {
             Ok(result) => Ok((dialect, result)),
             Err(error) => {
                 let is_mended = Box::pin(self.mends(&dialect, &error, session)).await;

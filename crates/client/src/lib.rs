@@ -1,44 +1,25 @@
 //! A client of MCP servers: transports, negotiation, calls, lists and subscriptions.
 
-mod abandoned;
 mod call;
-mod call_context;
-mod call_timer;
-mod calls;
-mod changes;
 mod client;
 mod connect;
 mod connection;
 mod description;
-mod dialect;
 mod dispatch;
 mod error;
 mod exchange;
 mod execution;
-mod faults;
-mod gate;
 mod handler;
 mod helper_program;
-mod input_requests;
 mod keeper_times;
 mod limits;
 mod list;
-mod listen;
-mod logs;
-mod mailbox;
 mod notices;
-mod open_questions;
-mod own_request;
-mod owner;
-mod partial_envelope;
 pub mod platform;
-mod questions;
 mod request;
 mod server_log;
 mod session;
-mod session_refusal;
 mod settings;
-mod task;
 mod tool_requirements;
 mod transport;
 
@@ -48,21 +29,21 @@ pub mod keeper {
     pub use crate::platform::keeper::{init, set_times};
 }
 
-pub use call::{CallId, PendingCall, PendingCallEvent, ServerAnswer};
-pub use changes::{ChangedLists, ListChanges};
+pub use call::{CallEventSink, CallId, PendingCall, PendingCallEvent, ServerAnswer};
 pub use client::Client;
+pub use client::listen::{ChangeSubscription, SubscriptionFilter};
+pub use connection::faults::FaultCounts;
 pub use consort_protocol::BoxFuture;
 pub use description::{NegotiatedProtocol, ServerDescription};
-pub use dialect::ClientInfo;
 pub use error::{CallEffect, ClientCallError, CloseReason, ConnectError, NotSent, TimeLimitKind};
-pub use faults::FaultCounts;
 pub use handler::{ClientHandler, DeclaringHandler, ServerRequest, SilentHandler};
 pub use helper_program::{HelperError, HelperLimits, HelperProgram, UnreadableValue};
 pub use keeper_times::KeeperTimes;
 pub use limits::{Limits, Times};
 pub use list::{LeftOut, ListError, ServerList, ServerListItem};
-pub use listen::{ChangeSubscription, SubscriptionFilter};
+pub use notices::changes::{ChangedLists, ListChanges};
 pub use notices::{ConnectionNotice, NoticeReceiver};
+pub use request::dialect::ClientInfo;
 pub use request::{CancelHandle, OutgoingRequest};
 pub use server_log::ServerLogSink;
 pub use settings::{ClientSettings, EraPreference, ToolTimes};

@@ -1,5 +1,7 @@
 //! Notifications that belong to no call: changed lists, updated resources.
 
+pub(crate) mod changes;
+
 use std::sync::{Arc, OnceLock};
 
 use consort_protocol::Notification;
@@ -7,7 +9,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::{ChangeCounters, ListChanges};
+use crate::notices::changes::{ChangeCounters, ListChanges};
 
 /// A notification that belongs to no call.
 #[derive(Clone, Debug, PartialEq, Eq)]

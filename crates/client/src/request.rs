@@ -1,5 +1,7 @@
 //! A request as a caller makes it, independent of the server's protocol revision.
 
+pub(crate) mod dialect;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use consort_protocol::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::dialect::RequestDialect;
+use crate::request::dialect::RequestDialect;
 
 /// A request to a server.
 ///

@@ -11,11 +11,11 @@ use consort_protocol::{BoxFuture, Era, Json, Object, Revision, splice};
 use tokio::sync::oneshot;
 
 use crate::connection::{MessageOrigin, SharedConnection};
-use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, ConnectError, NotSent};
+use crate::exchange::own_request;
 use crate::notices::ConnectionNotice;
-use crate::own_request;
 use crate::request::OutgoingRequest;
+use crate::request::dialect::RequestDialect;
 use crate::transport::http::{self, HttpTransport, ReplyContentType};
 use crate::transport::pool::PooledResponse;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use consort_protocol::MemoryBudget;
 
 use crate::description::NegotiatedProtocol;
-use crate::dialect::ClientInfo;
 use crate::handler::{ClientHandler, SilentHandler};
 use crate::limits::{Limits, Times};
+use crate::request::dialect::ClientInfo;
 use crate::server_log::ServerLogSink;
 use crate::transport::connection_values::ConnectionValues;
 

@@ -54,6 +54,11 @@ impl ToolRequirements {
         }
     }
 
+    /// Returns true if no tool has requirements, as with most servers.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the number of tools with something to mind.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

@@ -31,9 +31,9 @@ pub(crate) mod tls;
 pub(crate) mod url;
 mod watchdog;
 
-use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
 use crate::limits::{Limits, Times};
+use crate::request::dialect::RequestDialect;
 use crate::server_log::ServerLogSink;
 use http::HttpTransport;
 use sse::SseTransport;

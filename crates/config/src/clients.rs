@@ -1,15 +1,18 @@
 //! MCP clients: the files in which they store servers, and the entry with which they use the gateway.
 
+pub(crate) mod export;
+pub(crate) mod import;
+
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
+use crate::clients::export::{ExportMode, InstallLink, entries};
+use crate::clients::import::FolderLayout;
 use crate::convert::output_value::OutputValue;
-use crate::export::{ExportMode, InstallLink, entries};
 use crate::folders::UserFolders;
-use crate::format::ConfigFormat;
-use crate::import::FolderLayout;
+use crate::read::format::ConfigFormat;
 use crate::read::{amp, codex, continue_list, crush, goose, mcp_servers, vscode, zed};
 use crate::syntax::ConfigLanguage;
 

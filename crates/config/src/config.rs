@@ -1,18 +1,22 @@
 //! A config: its servers and options, errors and warnings.
 
+pub mod changes;
+pub(crate) mod include;
+mod merge;
+mod name_check;
+pub(crate) mod search;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use consort_core::{Problem, ServerId};
 use serde::Serialize;
 
+use crate::config::include::ConfigFiles;
 use crate::digest::ConfigDigest;
 use crate::error::{ConfigError, ConfigErrorKind, UnusableFile};
-use crate::format::{self, ConfigFormat};
-use crate::include::{self, ConfigFiles};
-use crate::merge;
 use crate::options::ConsortOptions;
-use crate::problem_collector::ProblemCollector;
+use crate::read::format::{self, ConfigFormat};
 use crate::read::{
     self, aether, aidk, amp, codex, consort, continue_list, crush, elysia, goose, mcp_servers,
     opencode, vscode, zed,
@@ -21,7 +25,8 @@ use crate::resolve::SystemValues;
 use crate::server::ServerConfig;
 use crate::source_location::SourceLocation;
 use crate::syntax;
-use crate::tree::{SyntaxNode, SyntaxTable};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::tree::{SyntaxNode, SyntaxTable};
 
 /// A config file with servers.
 #[derive(Debug, Serialize)]

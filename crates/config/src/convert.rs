@@ -18,13 +18,13 @@ use consort_core::{Problem, ServerId};
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::names::{list_names, shorten_name};
 use crate::options::ConsortOptions;
+use crate::server::transport::RemoteTransport;
 use crate::server::{
     AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, TransportConfig,
 };
+use crate::syntax::names::{list_names, shorten_name};
 use crate::template::TemplateString;
-use crate::transport::RemoteTransport;
 use output_value::OutputValue;
 
 /// An output format.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The shortest duration accepted by a key of a server, an agent or a provider.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -69,6 +69,77 @@ impl FromStr for ConfigDuration {
     }
 }
 
+/// The shortest and the longest duration of a credential.
+const CREDENTIAL: [Duration; 2] = [Duration::from_secs(1), Duration::from_hours(3650 * 24)];
+
+/// A duration from one second to ten years: the lifetime of a credential.
+///
+/// ```
+/// use consort_config::LongDuration;
+///
+/// assert_eq!("30d".parse::<LongDuration>()?.to_string(), "30d");
+/// assert_eq!("36h".parse::<LongDuration>()?.to_string(), "36h");
+/// # Ok::<(), consort_config::InvalidDuration>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LongDuration(Duration);
+
+impl LongDuration {
+    /// Returns the duration.
+    pub fn get(self) -> Duration {
+        self.0
+    }
+
+    fn new(duration: Duration) -> Result<Self, InvalidDuration> {
+        let [shortest, longest] = CREDENTIAL;
+        match duration {
+            _ if duration < shortest => Err(InvalidDuration::TooShortForCredential),
+            _ if duration > longest => Err(InvalidDuration::TooLongForCredential),
+            _ => Ok(Self(duration)),
+        }
+    }
+}
+
+impl FromStr for LongDuration {
+    type Err = InvalidDuration;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(parse_duration(text)?)
+    }
+}
+
+impl fmt::Display for LongDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
+        let fits = |(_, size): &(&str, u64)| milliseconds.is_multiple_of(*size);
+        let (unit, size) = UNITS.into_iter().find(fits).unwrap_or(("ms", 1));
+        write!(f, "{}{unit}", milliseconds / size)
+    }
+}
+
+impl fmt::Debug for LongDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for LongDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for LongDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::Number(seconds) => seconds.to_string(),
+            serde_json::Value::String(text) => text,
+            _ => return Err(serde::de::Error::custom(InvalidDuration::NotATime)),
+        };
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// Parses a duration of any length.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     Duration::try_from_secs_f64(parse_seconds(text)?).map_err(|_| InvalidDuration::NotATime)
@@ -127,6 +198,12 @@ pub enum InvalidDuration {
     /// It is above the maximum.
     #[error("expected at most `24h`")]
     TooLong,
+    /// It is below the minimum of a credential's lifetime.
+    #[error("expected at least `1s`")]
+    TooShortForCredential,
+    /// It is above the maximum of a credential's lifetime.
+    #[error("expected at most `3650d`")]
+    TooLongForCredential,
 }
 
 #[cfg(test)]

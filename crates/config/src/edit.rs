@@ -1,6 +1,8 @@
 //! Adding servers to a config and removing them; the rest of the text stays unchanged.
 
 mod json;
+mod pasted;
+pub(crate) mod rewrite;
 mod toml;
 
 use std::collections::BTreeSet;
@@ -12,13 +14,13 @@ use crate::config::Config;
 use crate::convert::output_value::OutputValue;
 use crate::convert::{ServerEntries, TargetFormat, headers};
 use crate::error::{ConfigError, UnusableFile};
-use crate::format::{ConfigFormat, vscode_settings};
-use crate::problem_collector::ProblemCollector;
+use crate::read::format::{ConfigFormat, vscode_settings};
 use crate::read::{codex, consort, mcp_servers, vscode, zed};
 use crate::server::{ServerConfig, TransportConfig};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 use crate::syntax::{self, ConfigLanguage};
 use crate::template::TemplatePart;
-use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the inputs.
 const INPUTS: &str = "inputs";

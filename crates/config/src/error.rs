@@ -9,9 +9,9 @@ use consort_client::UnreadableValue;
 use consort_core::{Problem, ServerId};
 
 use crate::duration::InvalidDuration;
-use crate::input::InputVariable;
 use crate::source_location::{LineColumn, SourceLocation};
 use crate::template::InvalidTemplate;
+use crate::template::input::InputVariable;
 
 /// An error in a config, with its place. The written value is quoted only if it cannot be a secret.
 #[derive(Debug)]

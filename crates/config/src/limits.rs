@@ -7,6 +7,7 @@
 #[macro_use]
 mod declare;
 mod clients;
+mod identity;
 mod models;
 mod servers;
 mod settings;
@@ -20,9 +21,9 @@ use serde::{Serialize, Serializer};
 
 use crate::duration::parse_duration;
 use crate::error::ConfigErrorKind;
-use crate::names::shorten_name;
-use crate::table_reader::TableReader;
-use crate::tree::{SyntaxNode, SyntaxValue};
+use crate::syntax::names::shorten_name;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxValue};
 pub use declare::{LimitSpec, LimitUnit};
 pub use settings::{
     AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LimitSettings, RecordLimits,
@@ -46,6 +47,7 @@ pub const LIMIT_SECTIONS: &[LimitSection] = &[
     LimitSection { heading: "OAuth logins", limits: servers::LOGINS },
     LimitSection { heading: "Validation of arguments", limits: servers::SCHEMAS },
     LimitSection { heading: "Gateway clients", limits: clients::CLIENTS },
+    LimitSection { heading: "Users and sign-in", limits: identity::IDENTITY },
     LimitSection { heading: "Ledger, metrics and log", limits: clients::RECORDS },
     LimitSection { heading: "Console", limits: clients::CONSOLE },
     LimitSection { heading: "Reloading", limits: clients::RELOADING },

@@ -1,5 +1,9 @@
 //! Options for all servers.
 
+pub(crate) mod agents;
+pub(crate) mod identity;
+pub(crate) mod listen;
+
 use std::collections::BTreeMap;
 
 use consort_shape::CacheSpec;
@@ -9,8 +13,9 @@ use consort_shape::transform::TransformSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::agents::{AgentConfig, ModelConfig, ProviderConfig};
 use crate::limits::LimitsConfig;
+use crate::options::agents::{AgentConfig, ModelConfig, ProviderConfig};
+use crate::options::identity::{AuthorizationConfig, IssuerConfig, ServiceConfig, TlsConfig};
 use crate::server::ValidationMode;
 
 /// The table `[consort]`.
@@ -56,6 +61,29 @@ pub struct ConsortOptions {
     /// Properties of models, by `provider:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, ModelConfig>,
+    /// Origin under which clients and browsers reach the gateway, as in `https://mcp.example.com`. It is never taken from a
+    /// request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
+    /// Additional listen address on which the owner's token is accepted, as in `unix:/run/consort/owner.sock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner_listen: Option<String>,
+    /// Listeners on which the owner's token is accepted: `owner_listen`, or `any`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["owner_listen", "any"]))]
+    pub owner_access: Option<String>,
+    /// Certificate of the gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsConfig>,
+    /// `OpenID` Connect providers that sign users in, by the names that rules have for them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub issuers: BTreeMap<String, IssuerConfig>,
+    /// Authorization server of the gateway. It is on if the table is present or an issuer is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorization: Option<AuthorizationConfig>,
+    /// Service accounts, `user:service/NAME` in rules.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub services: BTreeMap<String, ServiceConfig>,
     /// Validation of arguments against input schemas: `off`, `warn` or `refuse`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validate: Option<ValidationMode>,
@@ -107,6 +135,13 @@ pub struct ServeConfig {
     pub proxy_headers: Option<String>,
 }
 
+impl ConsortOptions {
+    /// Returns true if users sign in: the authorization server is on.
+    pub fn has_authorization_server(&self) -> bool {
+        self.authorization.is_some() || !self.issuers.is_empty()
+    }
+}
+
 impl ServeConfig {
     fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -144,6 +179,7 @@ pub fn merge_policies(everybody: Option<&PolicySpec>, profile: Option<&PolicySpe
         spec.rules.splice(0..0, first.rules);
         spec.classes.extend(first.classes);
         spec.callers.extend(first.callers);
+        spec.roles.extend(first.roles);
         spec.default = first.default.or(spec.default);
         spec.hints = first.hints.or(spec.hints);
     }

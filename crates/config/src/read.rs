@@ -10,7 +10,9 @@ pub(crate) mod consort;
 pub(crate) mod continue_list;
 pub(crate) mod crush;
 pub(crate) mod elysia;
+pub(crate) mod format;
 pub(crate) mod goose;
+mod identity;
 mod inputs;
 pub(crate) mod mcp_servers;
 pub(crate) mod opencode;
@@ -25,15 +27,16 @@ use std::path::PathBuf;
 use consort_core::ServerId;
 
 use crate::error::ConfigErrorKind;
-use crate::input::InputVariable;
-use crate::names::{closest_name, shorten_name};
-use crate::partial_server::PartialServer;
-use crate::problem_collector::ProblemCollector;
-use crate::server::{ServerConfig, ServerOrigin};
+use crate::server::ServerConfig;
+use crate::server::origin::ServerOrigin;
+use crate::server::partial::PartialServer;
 use crate::source_location::LineColumn;
-use crate::table_reader::{TableReader, UnknownKeyPolicy};
+use crate::syntax::names::{closest_name, shorten_name};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::{TableReader, UnknownKeyPolicy};
+use crate::syntax::tree::{SyntaxNode, SyntaxValue};
 use crate::template::ValueReference;
-use crate::tree::{SyntaxNode, SyntaxValue};
+use crate::template::input::InputVariable;
 
 /// Collects the servers of one scope, in which every name is unique.
 pub(crate) struct ServerReader<'a> {

@@ -1,5 +1,11 @@
 //! Resolution of references in config values.
 
+mod connection_values;
+mod dotenv;
+pub(crate) mod input_store;
+mod secret_program;
+mod settings;
+
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,13 +14,12 @@ use std::path::{Path, PathBuf};
 use consort_client::{HelperError, HelperLimits, HelperProgram};
 use parking_lot::Mutex;
 
-use crate::connection_values::ValuePart;
-use crate::dotenv;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::input::{InputKind, InputVariable};
-use crate::input_store::InputStore;
-use crate::secret_program::SecretProgram;
+use crate::resolve::connection_values::ValuePart;
+use crate::resolve::input_store::InputStore;
+use crate::resolve::secret_program::SecretProgram;
 use crate::server::ServerConfig;
+use crate::template::input::{InputKind, InputVariable};
 use crate::template::{TemplatePart, TemplateString, ValueReference};
 
 /// Size limit in bytes of a referenced file: it holds a secret, not a document.

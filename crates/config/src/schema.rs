@@ -9,10 +9,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::duration::ConfigDuration;
+use crate::duration::{ConfigDuration, LongDuration};
 use crate::limits::{LimitSpec, LimitUnit, LimitsConfig, limits};
 use crate::options::ConsortOptions;
-use crate::server_keys::{AUTH, OAUTH, SERVER, ServerKey, timeouts};
+use crate::server::keys::{AUTH, OAUTH, SERVER, ServerKey, timeouts};
 
 /// Keys that are comments of people, in formats without comments.
 const NOTES: &str = "^([$_#]|//)";
@@ -44,12 +44,17 @@ pub fn config_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let consort = generator.subschema_for::<ConsortOptions>().to_value();
     let callers = generator.subschema_for::<BTreeMap<String, CallerSpec>>().to_value();
+    let roles = generator.subschema_for::<BTreeMap<String, Vec<String>>>().to_value();
     let period = generator.subschema_for::<ConfigDuration>().to_value();
     let mut definitions = generator.take_definitions(true);
     // Written beside `policy`, kept within it.
     let mut callers = callers;
     callers["description"] = json!("Properties of callers, by name.");
     property(&mut definitions, "ConsortOptions", "callers", callers);
+    let mut roles = roles;
+    roles["description"] =
+        json!("Roles that rules refer to as `role:NAME`, each with its callers.");
+    property(&mut definitions, "ConsortOptions", "roles", roles);
     let include = json!({
         "description": "Files to include: paths, or patterns such as `conf.d/*.toml`.",
         "type": "array",
@@ -58,6 +63,9 @@ pub fn config_schema() -> Value {
     property(&mut definitions, "ConsortOptions", "include", include);
     require(&mut definitions, "AgentConfig", "model");
     require(&mut definitions, "RuleSpec", "then");
+    require_all(&mut definitions, "TlsConfig", &["certificate", "key"]);
+    require_all(&mut definitions, "IssuerConfig", &["issuer", "client_id"]);
+    require(&mut definitions, "RegisteredClientConfig", "redirect_uris");
     for (name, definition) in &mut definitions {
         if name != "Limits" {
             strip_defaults(definition);
@@ -119,6 +127,10 @@ fn property(definitions: &mut Map<String, Value>, table: &str, key: &str, schema
 
 fn require(definitions: &mut Map<String, Value>, table: &str, key: &str) {
     definitions[table]["required"] = json!([key]);
+}
+
+fn require_all(definitions: &mut Map<String, Value>, table: &str, keys: &[&str]) {
+    definitions[table]["required"] = json!(keys);
 }
 
 /// Removes the defaults of types, which differ from the effective ones.
@@ -252,6 +264,22 @@ impl JsonSchema for ConfigDuration {
     }
 }
 
+impl JsonSchema for LongDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "LongDuration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({
+            "description": "A duration: seconds, or a number with `s`, `m`, `h` or `d`; at most 3650d.",
+            "anyOf": [
+                { "type": "number", "minimum": 1, "maximum": 315_360_000 },
+                { "type": "string", "pattern": TIME },
+            ],
+        })
+    }
+}
+
 impl JsonSchema for LimitsConfig {
     fn schema_name() -> Cow<'static, str> {
         "Limits".into()
@@ -303,3 +331,6 @@ fn default_of(limit: &LimitSpec, value: u64) -> Value {
         LimitUnit::Bytes | LimitUnit::Count => json!(value),
     }
 }
+
+#[cfg(test)]
+mod reference;

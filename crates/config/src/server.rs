@@ -1,19 +1,29 @@
 //! One server as configured, in any format.
 
+pub(crate) mod endpoint;
+pub(crate) mod installer;
+pub(crate) mod keys;
+pub(crate) mod limits;
+pub(crate) mod network;
+pub(crate) mod oauth;
+pub(crate) mod origin;
+pub(crate) mod partial;
+pub(crate) mod transport;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use consort_core::{ServerId, ToolName};
 use serde::Serialize;
 
 use crate::duration::ConfigDuration;
-use crate::input::InputVariable;
-use crate::network::NetworkConfig;
-use crate::secret_scheme;
-use crate::server_limits::ServerLimits;
+use crate::server::limits::ServerLimits;
+use crate::server::network::NetworkConfig;
+use crate::server::origin::ServerOrigin;
+use crate::server::transport::RemoteTransport;
 use crate::source_location::{LineColumn, SourceLocation};
+use crate::template::input::InputVariable;
+use crate::template::secret_scheme;
 use crate::template::{TemplateString, ValueReference};
-use crate::transport::{self, RemoteTransport};
 
 /// Configuration of one server. References are not resolved yet; see [`ServerConfig::to_settings`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -267,22 +277,6 @@ pub struct ToolConfig {
     pub total: Option<ConfigDuration>,
 }
 
-/// Place of a server's description.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ServerOrigin {
-    /// The file.
-    pub file: PathBuf,
-    /// The spot in the file.
-    #[serde(flatten)]
-    pub spot: LineColumn,
-    /// The project it belongs to, if the file describes several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<PathBuf>,
-    /// The config that includes the file, if one does: paths are relative to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub config: Option<PathBuf>,
-}
-
 impl ServerConfig {
     /// Every text with its key.
     pub(crate) fn texts(&self) -> Vec<(String, &TemplateString)> {
@@ -354,37 +348,6 @@ impl AuthConfig {
             Self::Bearer(_) => "Authorization",
             Self::ApiKey { header, .. } => header,
         }
-    }
-}
-
-impl ServerOrigin {
-    /// The folder that files are relative to.
-    pub(crate) fn beside(&self) -> &Path {
-        self.config.as_ref().unwrap_or(&self.file).parent().unwrap_or(Path::new(""))
-    }
-
-    /// The folder that the server is described for: the one an editor would open.
-    pub(crate) fn folder(&self) -> PathBuf {
-        if let Some(project) = &self.project {
-            return project.clone();
-        }
-        let beside = self.beside();
-        let hidden = [
-            ".vscode",
-            ".cursor",
-            ".zed",
-            ".codex",
-            ".amp",
-            ".gemini",
-            ".opencode",
-            ".kiro/settings",
-            ".junie/mcp",
-        ];
-        let Some(hidden) = hidden.iter().find(|hidden| beside.ends_with(hidden)) else {
-            return beside.to_owned();
-        };
-        let levels = Path::new(hidden).components().count();
-        beside.ancestors().nth(levels).unwrap_or(Path::new("")).to_owned()
     }
 }
 

@@ -1,10 +1,16 @@
 //! Syntax of a config: the language of a file, and its tree.
 
+pub(crate) mod names;
+pub(crate) mod problem_collector;
+mod renamed_keys;
+pub(crate) mod table_reader;
+pub(crate) mod tree;
+
 use std::path::Path;
 
 use crate::error::{ConfigErrorKind, UnusableFile};
-use crate::problem_collector::ProblemCollector;
-use crate::tree::{self, SyntaxNode};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::tree::SyntaxNode;
 
 /// Limit of reported syntax errors.
 const MOST_ERRORS: usize = 5;

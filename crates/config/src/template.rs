@@ -1,6 +1,8 @@
 //! Config values that may refer to variables, files and user input.
 
+pub(crate) mod input;
 mod parser;
+pub(crate) mod secret_scheme;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +10,6 @@ use std::fmt;
 use consort_core::secret;
 use serde::{Serialize, Serializer};
 
-use crate::secret_scheme;
 use crate::source_location::LineColumn;
 pub(crate) use parser::ReferenceSyntax;
 use parser::parts;

@@ -6,9 +6,9 @@ mod store;
 
 use std::path::{Path, PathBuf};
 
+use crate::config::include::ConfigFiles;
 use crate::digest::ConfigDigest;
 use crate::folders::canonical_location;
-use crate::include::ConfigFiles;
 pub use store::{TrustRecord, TrustStore};
 
 /// Trusts a file with this content from now on.

@@ -1,13 +1,15 @@
 //! Callers: the parties on whose behalf requests are made.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{ClientCapabilities, Json};
+use crate::ClientCapabilities;
 
 /// The member of `_meta` by which servers distinguish sessions.
 pub const SESSION: &str = "consort/session";
@@ -61,18 +63,74 @@ impl CallerKind {
 }
 
 /// The authenticated identity of a caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Two are equal if everything but the lease is: one user may act under several.
+#[derive(Clone, Debug)]
 pub struct Identity {
     /// Stable id. All stored data of a caller is keyed by it.
     pub id: IdentityId,
-    /// Name for people, policies and records.
+    /// Name for people and records: one that the config gives, or `ISSUER/NAME`.
     pub name: String,
     /// Rights.
     pub rights: Rights,
-    /// Roles, by name.
-    pub roles: Vec<String>,
-    /// Claims of the credential, for example those of an ID token.
-    pub claims: Option<Json>,
+    /// The user that an issuer vouches for, if there is one.
+    pub user: Option<UserProfile>,
+    /// The access under which it acts; absent if it lasts as long as the process.
+    pub lease: Option<Arc<AccessLease>>,
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+            && self.name == other.name
+            && self.rights == other.rights
+            && self.user == other.user
+    }
+}
+
+impl Eq for Identity {}
+
+/// The access of one grant, key or browser session. Everything that is done under it holds a reference, so that it ends
+/// once the access is revoked.
+#[derive(Debug, Default)]
+pub struct AccessLease {
+    is_over: AtomicBool,
+}
+
+impl AccessLease {
+    /// Ends it, for good.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Returns true if it has ended.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+}
+
+/// A user, as far as an issuer vouches for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserProfile {
+    /// The name that the config gives the issuer.
+    pub issuer: String,
+    /// The verified name at the issuer. Policies match it, after the issuer.
+    pub name: String,
+    /// The name that the user goes by. It is shown, and never decides anything: users may change it.
+    pub label: Option<String>,
+    /// The groups of the user at the issuer.
+    pub groups: GroupMembership,
+    /// The name of the configured caller that the user is linked to, whose identity it shares.
+    pub linked_caller: Option<String>,
+}
+
+/// The groups of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupMembership {
+    /// The issuer did not say, or said more than it sends. Rules that deny a group apply; rules that allow one do not.
+    Unknown,
+    /// These, in order.
+    Known(BTreeSet<String>),
 }
 
 /// The stable id of an identity, independent of its name.
@@ -84,6 +142,10 @@ pub struct IdentityId(Arc<str>);
 pub enum Rights {
     /// Every call that the policy allows, the admin API and the metrics.
     Owner,
+    /// Every call that the policy allows, and the admin API with changes of what programs run.
+    Operator,
+    /// Every call that the policy allows, and the admin API apart from changes of what programs run.
+    Admin,
     /// Every call that the policy allows.
     Member,
 }
@@ -121,8 +183,8 @@ static OWNER: LazyLock<Arc<Identity>> = LazyLock::new(|| {
         id: IdentityId::new(Caller::OWNER),
         name: Caller::OWNER.to_owned(),
         rights: Rights::Owner,
-        roles: Vec::new(),
-        claims: None,
+        user: None,
+        lease: None,
     })
 });
 
@@ -157,7 +219,7 @@ impl Caller {
 
     fn named(kind: CallerKind, name: String) -> Self {
         let (id, rights) = (IdentityId::of(kind, &name), Rights::Member);
-        Self::new(kind, Identity { id, name, rights, roles: Vec::new(), claims: None })
+        Self::new(kind, Identity { id, name, rights, user: None, lease: None })
     }
 
     /// Returns the same caller with the capabilities that its client declared. A server's lists may vary by
@@ -188,6 +250,30 @@ impl Caller {
     /// Returns the name of its identity, for people, policies and records.
     pub fn name(&self) -> &str {
         &self.identity.name
+    }
+
+    /// Returns the name that the config gives it, if it does. A name from an issuer is none, whatever it says.
+    pub fn configured_name(&self) -> Option<&str> {
+        match &self.identity.user {
+            Some(user) => user.linked_caller.as_deref(),
+            None => Some(&self.identity.name),
+        }
+    }
+
+    /// Returns the user that an issuer vouches for, if there is one.
+    pub fn user(&self) -> Option<&UserProfile> {
+        self.identity.user.as_ref()
+    }
+
+    /// Returns true if the access under which it acts has been revoked.
+    pub fn is_revoked(&self) -> bool {
+        self.identity.lease.as_ref().is_some_and(|lease| lease.is_over())
+    }
+
+    /// Returns true if another caller is the same party: of the same kind and identity, whatever its groups and names are
+    /// by now. Sessions and stored results belong to a party.
+    pub fn is_same_party(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.id() == other.id()
     }
 
     /// Returns its rights.
@@ -228,7 +314,7 @@ impl Hash for Caller {
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Claims may be personal.
+        // Groups and labels may be personal.
         f.debug_struct("Caller")
             .field("kind", &self.kind)
             .field("id", &self.id().as_str())

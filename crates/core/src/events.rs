@@ -40,7 +40,8 @@ impl CallEvents {
 
     /// Creates the events of a call that ended before it began.
     pub fn ended(end: Result<CallOutcome, CallError>) -> Self {
-        Self::new(|_| std::future::ready(CallEvent::End(end)))
+        let stream = DrivenStream::of(CallEvent::End(end));
+        Self { stream, observers: Vec::new(), is_begun: false }
     }
 
     /// Creates the events of a call that is answered at once.

@@ -16,6 +16,7 @@ mod error;
 pub mod escape;
 mod event;
 mod events;
+mod issuer_name;
 mod local;
 mod meter;
 mod missing;
@@ -37,7 +38,10 @@ pub use call::{
     Call, CallLimits, CallingAgent, ClientContext, LogDelivery, Operation, Subscription,
     SubscriptionEvent,
 };
-pub use caller::{Caller, CallerKind, Identity, IdentityId, Rights, SESSION};
+pub use caller::{
+    AccessLease, Caller, CallerKind, GroupMembership, Identity, IdentityId, Rights, SESSION,
+    UserProfile,
+};
 pub use caller_map::CallerMap;
 pub use catalog::{
     Catalog, CatalogEntry, CatalogRoute, CatalogSection, ServerAbout, ServerCatalog,
@@ -53,6 +57,7 @@ pub use elicitation::{attributed, attributed_error, attributed_requests};
 pub use error::{CallError, FaultParty, RepeatSafety, SharedError};
 pub use event::{CallEvent, CallOutcome};
 pub use events::{CallEvents, CallObserver, MapResult, end};
+pub use issuer_name::is_issuer_name;
 pub use local::{CallGuard, IntoToolResult, LocalTool, RunningTool, ToolContext};
 pub use meter::CostMeter;
 pub use missing::{ListPurpose, MissingName, resolve};

@@ -1,6 +1,7 @@
 //! An endpoint of the gateway: its current listing, and changes to it.
 
 mod key;
+mod thread_listings;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,6 +26,8 @@ pub(crate) use key::CachedListing;
 
 /// An endpoint.
 pub(crate) struct GatewayEndpoint {
+    /// Unique in this process.
+    number: u64,
     pub(crate) kind: EndpointKind,
     pub(crate) key: EndpointKey,
     toolbox: RwLock<Arc<dyn Toolbox>>,
@@ -61,7 +64,9 @@ impl GatewayEndpoint {
         open: bool,
         most_menus: usize,
     ) -> Arc<Self> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             key: EndpointKey::new(place.to_string()),
             kind: place,
             toolbox: RwLock::new(toolbox),
@@ -150,7 +155,7 @@ impl GatewayEndpoint {
     pub(crate) fn listing(&self, caller: &Caller) -> CachedListing {
         // Read first: a refresh meanwhile makes the listing stale, not the other way round.
         let generation = self.generation.load(Ordering::Acquire);
-        CachedListing { generation, listing: self.current_listing(caller) }
+        thread_listings::listing(self.number, generation, caller, || self.current_listing(caller))
     }
 
     /// Returns true if no listing was refreshed since this one was looked up.

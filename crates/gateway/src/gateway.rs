@@ -132,6 +132,12 @@ impl Gateway {
         self.state.set_gauges(self.server.counts());
     }
 
+    /// Ends everything that callers do whose access was revoked.
+    pub fn end_revoked(&self) {
+        self.state.suspended.sweep();
+        self.server.end_revoked();
+    }
+
     /// Serves clients until the gateway is drained. Connections are distributed among this many threads, the current
     /// one included: the state of a connection stays on its thread.
     pub async fn serve_http(&self, listener: impl Into<ListeningSocket>, threads: usize) {

@@ -3,6 +3,7 @@
 mod asked;
 mod modern_request;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub(crate) async fn relay(
         Ok(way) => way,
         Err(failure) => Box::pin(seek::find_target(gateway, request, failure)).await?,
     };
-    pass(gateway, request, operation, renamed, emitter).await
+    pin!(pass(gateway, request, operation, renamed, emitter)).await
 }
 
 /// Forwards a request to a server.
@@ -54,7 +55,8 @@ pub(crate) async fn pass(
         ClientDialect::Legacy(session) => {
             let made = MadeCall::new(request, call_of(request, operation, renamed));
             let server = made.server.clone();
-            let result = answered_in_session(gateway, request, session, made, emitter).await?;
+            let answered = pin!(answered_in_session(gateway, request, session, made, emitter));
+            let result = answered.await?;
             let result = under_our_names(&request.current_listing(), &server, result);
             let result = era_results::legacy(session.revision, &result);
             Ok(RequestAnswer::result(&request.id, result))
@@ -62,7 +64,7 @@ pub(crate) async fn pass(
         ClientDialect::Modern(modern) => {
             let relay = ModernRequest { gateway, request, modern, emitter };
             match relay.begin(call_of(request, operation, renamed))? {
-                ModernCall::Made(made) => relay.follow(None, relay.suspendable(made)).await,
+                ModernCall::Made(made) => pin!(relay.follow(None, relay.suspendable(made))).await,
                 ModernCall::Parked { call, turn } => Box::pin(relay.resume(call, turn)).await,
             }
         }

@@ -1,6 +1,9 @@
 //! Dispatch of one request: answered by the gateway itself, or by the server it addresses.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use consort_audit::MessageTransport;
@@ -39,14 +42,14 @@ pub(crate) fn serve(gateway: &Arc<GatewayState>, mut request: ClientRequest) -> 
         let (id, era) = (request.id.clone(), request.era());
         let span = traced(&gateway, &mut request);
         let mut record = RequestRecord {
-            metrics: Arc::clone(&gateway.records.metrics),
-            era,
-            method: request.method.clone(),
+            metrics: &gateway.records.metrics,
+            request: &request,
             begun: Instant::now(),
             span,
             is_over: false,
         };
-        let answered = until_cancelled(&gateway, &request, &emitter).await;
+        // Pinned here, as all that a call awaits: a future that is awaited by value is copied first.
+        let answered = pin!(until_cancelled(&gateway, &request, &emitter)).await;
         record.note(match (&answered, request.outcome.get()) {
             (Ok(answer), _) if answer.message.is_none() => OutcomeClass::Cancelled { sent: None },
             (_, Some(class)) => *class,
@@ -61,28 +64,28 @@ pub(crate) fn serve(gateway: &Arc<GatewayState>, mut request: ClientRequest) -> 
 }
 
 /// The record of a request in progress. If dropped before the end, it records a cancellation: the client disconnected.
-struct RequestRecord {
-    metrics: Arc<GatewayMetrics>,
-    era: Era,
-    method: String,
+struct RequestRecord<'a> {
+    metrics: &'a GatewayMetrics,
+    request: &'a ClientRequest,
     begun: Instant,
     span: Option<CallSpan>,
     is_over: bool,
 }
 
-impl RequestRecord {
+impl RequestRecord<'_> {
     fn note(&mut self, class: OutcomeClass) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        self.metrics.request(self.era, &self.method, class, self.begun.elapsed());
+        let (era, method) = (self.request.era(), &self.request.method);
+        self.metrics.request(era, method, class, self.begun.elapsed());
         if let Some(span) = self.span.take() {
             span.end(class);
         }
     }
 }
 
-impl Drop for RequestRecord {
+impl Drop for RequestRecord<'_> {
     fn drop(&mut self) {
         self.note(OutcomeClass::Cancelled { sent: None });
     }
@@ -152,17 +155,13 @@ async fn until_cancelled(
         Some(running) => running,
         None => None,
     };
-    let cancelled = async {
-        match &running {
-            Some(running) => running.cancelled.cancelled().await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        () = cancelled => Ok(RequestAnswer::nothing()),
-        answer = run(gateway, request, emitter) => answer,
-    }
+    let mut answer = pin!(run(gateway, request, emitter));
+    let Some(running) = &running else { return answer.await };
+    poll_fn(|cx| match running.cancellation.poll_cancelled(cx) {
+        Poll::Ready(()) => Poll::Ready(Ok(RequestAnswer::nothing())),
+        Poll::Pending => answer.as_mut().poll(cx),
+    })
+    .await
 }
 
 async fn run(
@@ -190,7 +189,7 @@ async fn run(
     }
     match (method, &request.dialect) {
         ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _) => {
-            relay::relay(gateway, request, emitter).await
+            pin!(relay::relay(gateway, request, emitter)).await
         }
         ("subscriptions/listen", ClientDialect::Modern(_)) => {
             Box::pin(listen::listen(gateway, request, emitter)).await

@@ -5,10 +5,11 @@ mod input_requests;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::{CallEvents, IdentityId, Json, LogLevel, Object, ServerId};
+use consort_core::{AccessLease, CallEvents, IdentityId, Json, LogLevel, Object, ServerId};
 use consort_protocol::Holdings;
 use consort_protocol::splice::ObjectWriter;
 use consort_server::sealed_now;
@@ -124,6 +125,8 @@ pub(crate) struct SuspendedCall {
     pub(crate) questions: InputRequests,
     /// The identity of its caller.
     pub(crate) caller: IdentityId,
+    /// The access of its caller, if that may be revoked.
+    pub(crate) lease: Option<Arc<AccessLease>>,
 }
 
 /// Returns the result that requests input from a client.
@@ -250,15 +253,17 @@ impl SuspendedCalls {
         self.lock().remove(&call);
     }
 
-    /// Drops expired calls, which cancels them at their servers.
+    /// Drops expired calls, and those of callers whose access was revoked, which cancels them at their servers.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
+        let is_revoked = |what: &EntryContent| matches!(what, EntryContent::Waiting(call) if call.lease.as_ref().is_some_and(|it| it.is_over()));
         let late: Vec<SuspendedEntry> = {
             let mut places = self.lock();
             let late: Vec<u64> = places
                 .iter()
                 .filter(|(_, place)| {
-                    place.until <= now && !matches!(place.what, EntryContent::Running)
+                    let is_over = place.until <= now || is_revoked(&place.what);
+                    is_over && !matches!(place.what, EntryContent::Running)
                 })
                 .map(|(call, _)| *call)
                 .collect();

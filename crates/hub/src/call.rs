@@ -4,11 +4,14 @@ mod arguments;
 mod local;
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use consort_client::{ClientCallError, OutgoingRequest, ServerAnswer};
+use consort_client::{
+    CallEventSink, ClientCallError, OutgoingRequest, PendingCallEvent, ServerAnswer,
+};
 use consort_core::{
     Call, CallError, CallEvent, CallOutcome, Catalog, ClientSession, LocalTool, LogDelivery,
     LogLevel, MissingName, Object, Operation, PrimitiveKind, ServerId, Target, ToolResult,
@@ -32,6 +35,10 @@ pub(crate) async fn run(
     call: &Call,
     emitter: &StreamSender<CallEvent>,
 ) -> Result<CallOutcome, CallError> {
+    // An agent may go on for a while after the access of its user was revoked.
+    if call.caller.is_revoked() {
+        return Err(CallError::Cancelled { sent: false });
+    }
     let catalog = match &call.operation {
         Operation::CallTool(target) => Some(find_tool(hub, call, target).await?),
         // A method with an operation of its own is checked by layers under that operation alone.
@@ -55,7 +62,7 @@ pub(crate) async fn run(
     if let Some(checked) = &checked {
         checked.before().await?;
     }
-    let answer = remote(hub, managed, call, emitter).await;
+    let answer = pin!(remote(hub, managed, call, emitter)).await;
     if let Some(checked) = &checked {
         checked.after(&answer, emitter).await;
     }
@@ -129,6 +136,9 @@ fn request(call: &Call) -> OutgoingRequest {
             member => request.with(member, value.clone()),
         };
     }
+    if call.admission.is_some() {
+        request = request.without_repeat();
+    }
     request = wants_logs(request, call.log).identity(call.caller.id().to_shared());
     request = request.for_owner(call.caller.is_owner());
     if let Some(client) = &call.client {
@@ -165,64 +175,24 @@ async fn remote(
     call: &Call,
     emitter: &StreamSender<CallEvent>,
 ) -> Result<ServerAnswer, CallError> {
-    let Call { log: logs, admission, .. } = call;
-    let mut request = request(call);
-    if admission.is_some() {
-        request = request.without_repeat();
-    }
-    let request = Arc::new(request);
+    let request = request(call);
     let retry_wait = managed.settings.upkeep.retry_wait;
     let (mut n, begun, mut failed) = (1, Instant::now(), None);
     loop {
-        let party = call.client.as_ref().map(|it| ConnectionParty::of_client(&call.caller, it));
-        let (upstream, probation) = match &party {
-            Some(party) => lead(managed, party, &request).await?,
-            None => (managed.main().await?, None),
-        };
-        let mut asked = false;
-        let in_use = managed.in_use();
-        if let LogDelivery::From(level) = *logs
-            && upstream.client.about().protocol.revision.era() == Era::Legacy
-        {
-            Box::pin(upstream.log(level)).await;
-        }
-        if let Some(admission) = admission {
-            // What answers now may be another process than what was asked first.
-            if let Some(error) = &failed
-                && let Err(unread) = Box::pin(hub.read_definitions(managed)).await
-            {
+        let is_repeated = failed.is_some();
+        let attempt = pin!(attempt(hub, managed, call, &request, is_repeated, emitter));
+        let end = match attempt.await {
+            Ok(end) => end,
+            Err(Attempt::Unread(unread)) => {
+                let error = failed.as_ref().expect("definitions are read again after a failure");
                 let elapsed = begun.elapsed();
                 let pause = retry::again(request.method(), error, n, elapsed, retry_wait, chance());
                 tokio::time::sleep(pause.ok_or(unread)?).await;
                 n += 1;
                 continue;
             }
-            admission.check()?;
-        }
-        let mut pending = upstream.client.call(Arc::clone(&request));
-        let end = loop {
-            match pending.next().await {
-                Some(consort_client::PendingCallEvent::End(end)) => break end,
-                Some(consort_client::PendingCallEvent::Log(params)) if !logs.include(&params) => {}
-                Some(event @ consort_client::PendingCallEvent::Question(_)) => {
-                    asked = true;
-                    upstream.probation.wake();
-                    if let Some(party) = party {
-                        let session = party.session.map_or(STATELESS, ClientSession::id);
-                        let _ = upstream.owner.set(session);
-                    }
-                    emitter.emit(translated(&managed.id, event)).await;
-                }
-                Some(event) => emitter.emit(translated(&managed.id, event)).await,
-                None => unreachable!("an end comes before nothing"),
-            }
+            Err(Attempt::Over(error)) => return Err(error),
         };
-        drop(in_use);
-        if probation.is_some() && !asked && end.is_ok() {
-            let most = managed.settings.limits.items;
-            managed.silent.add(&subject(&request), most);
-        }
-        drop(probation);
         match end {
             Ok(ServerAnswer::InputRequired(result)) => {
                 return Ok(ServerAnswer::InputRequired(attributed_requests(&managed.id, result)));
@@ -230,7 +200,7 @@ async fn remote(
             Ok(answer) => return Ok(answer),
             Err(error) => {
                 // The lock may say why its headers are others.
-                let is_mismatch = admission.is_some() && n == 1 && error.is_header_mismatch();
+                let is_mismatch = call.admission.is_some() && n == 1 && error.is_header_mismatch();
                 let elapsed = begun.elapsed();
                 let pause =
                     retry::again(request.method(), &error, n, elapsed, retry_wait, chance());
@@ -242,6 +212,95 @@ async fn remote(
                 n += 1;
             }
         }
+    }
+}
+
+/// The reason why a request was not sent.
+enum Attempt {
+    /// The definitions of the server could not be read again.
+    Unread(CallError),
+    /// The call has failed.
+    Over(CallError),
+}
+
+impl From<CallError> for Attempt {
+    fn from(error: CallError) -> Self {
+        Self::Over(error)
+    }
+}
+
+/// Sends a request to a server once, and returns the end of the exchange. `is_repeated` after an earlier one failed.
+async fn attempt(
+    hub: &Inner,
+    managed: &Arc<ManagedServer>,
+    call: &Call,
+    request: &OutgoingRequest,
+    is_repeated: bool,
+    emitter: &StreamSender<CallEvent>,
+) -> Result<Result<ServerAnswer, ClientCallError>, Attempt> {
+    let party = call.client.as_ref().map(|it| ConnectionParty::of_client(&call.caller, it));
+    let (upstream, probation) = match &party {
+        Some(party) => pin!(lead(managed, party, request)).await?,
+        None => (managed.main().await?, None),
+    };
+    let _in_use = managed.in_use();
+    if let LogDelivery::From(level) = call.log
+        && upstream.client.about().protocol.revision.era() == Era::Legacy
+    {
+        Box::pin(upstream.log(level)).await;
+    }
+    if let Some(admission) = &call.admission {
+        // What answers now may be another process than what was asked first.
+        if is_repeated {
+            Box::pin(hub.read_definitions(managed)).await.map_err(Attempt::Unread)?;
+        }
+        admission.check()?;
+    }
+    let session = party.map(|party| party.session.map_or(STATELESS, ClientSession::id));
+    let events = UpstreamEvents {
+        call,
+        upstream: &upstream,
+        session,
+        emitter,
+        asked: AtomicBool::new(false),
+    };
+    let end = pin!(upstream.client.execute(request, &events)).await;
+    if probation.is_some() && !events.asked.into_inner() && end.is_ok() {
+        let most = managed.settings.limits.items;
+        managed.silent.add(&subject(request), most);
+    }
+    Ok(end)
+}
+
+/// Receiver of the events of a request at its server: it translates them into those of the call.
+struct UpstreamEvents<'a> {
+    call: &'a Call,
+    upstream: &'a UpstreamConnection,
+    /// The session that owns the connection once the server has sent a request; absent if there is no client.
+    session: Option<u64>,
+    emitter: &'a StreamSender<CallEvent>,
+    /// True once the server has sent a request.
+    asked: AtomicBool,
+}
+
+impl CallEventSink for UpstreamEvents<'_> {
+    fn put(&self, event: PendingCallEvent) {
+        match &event {
+            PendingCallEvent::Log(params) if !self.call.log.include(params) => return,
+            PendingCallEvent::Question(_) => {
+                self.asked.store(true, Ordering::Relaxed);
+                self.upstream.probation.wake();
+                if let Some(session) = self.session {
+                    let _ = self.upstream.ownership.session.set(session);
+                }
+            }
+            _ => {}
+        }
+        self.emitter.put(translated(self.call.server(), event));
+    }
+
+    fn is_received(&self) -> bool {
+        self.emitter.is_received()
     }
 }
 
@@ -279,19 +338,19 @@ fn subject(request: &OutgoingRequest) -> Cow<'_, str> {
     request.tool_name().unwrap_or(Cow::Borrowed(request.method()))
 }
 
-fn translated(server: &ServerId, event: consort_client::PendingCallEvent) -> CallEvent {
+fn translated(server: &ServerId, event: PendingCallEvent) -> CallEvent {
     match event {
-        consort_client::PendingCallEvent::Progress(progress) => CallEvent::Progress(progress),
-        consort_client::PendingCallEvent::Log(params) => CallEvent::Log(params),
-        consort_client::PendingCallEvent::Question(mut asked) => {
+        PendingCallEvent::Progress(progress) => CallEvent::Progress(progress),
+        PendingCallEvent::Log(params) => CallEvent::Log(params),
+        PendingCallEvent::Question(mut asked) => {
             asked.params = attributed(server, &asked.method, asked.params);
             CallEvent::Question(asked)
         }
-        consort_client::PendingCallEvent::Task(task) => CallEvent::Task(task),
-        consort_client::PendingCallEvent::Notification(body) => {
+        PendingCallEvent::Task(task) => CallEvent::Task(task),
+        PendingCallEvent::Notification(body) => {
             CallEvent::Notification { method: body.method, params: body.params }
         }
-        consort_client::PendingCallEvent::Skipped(count) => CallEvent::Skipped(count),
+        PendingCallEvent::Skipped(count) => CallEvent::Skipped(count),
         _ => unreachable!("an end is handled where it arrives"),
     }
 }

@@ -4,6 +4,7 @@ mod reload;
 mod starter;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -240,7 +241,7 @@ impl Toolbox for Hub {
     fn call(&self, call: Call) -> CallEvents {
         let inner = Arc::clone(&self.0);
         CallEvents::new(|emitter| async move {
-            CallEvent::End(call::run(&inner, &call, &emitter).await)
+            CallEvent::End(pin!(call::run(&inner, &call, &emitter)).await)
         })
     }
 

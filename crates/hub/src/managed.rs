@@ -155,7 +155,7 @@ impl ManagedServer {
 
     /// Returns the client of the main connection, connecting first if need be.
     pub(crate) async fn client(&self) -> Result<Client, CallError> {
-        self.main().await.map(|main| main.client)
+        self.main().await.map(|main| main.client.clone())
     }
 
     /// Returns the main connection to the server, connecting first if need be.

@@ -172,7 +172,7 @@ impl ConnectionPool {
         let used = slot.used.upgrade();
         let used = used.unwrap_or_else(|| Arc::new(ConnectionUse::new(&self.freed)));
         slot.used = Arc::downgrade(&used);
-        let leased = is_exclusive.then(|| slot.lease.take(&self.freed)).flatten();
+        let leased = is_exclusive.then(|| slot.ownership.lease.take(&self.freed)).flatten();
         Some((slot.clone(), used, leased))
     }
 
@@ -257,7 +257,7 @@ impl ConnectionPool {
                 }
             };
             if let Some(upstream) = upstream {
-                upstream.client.close().await;
+                upstream.client.clone().close().await;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! One connection to a server, with its resource subscriptions and log level.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 
 use consort_client::{Client, OutgoingRequest};
@@ -15,27 +16,47 @@ use crate::lease::{ConnectionLease, ConnectionUse};
 use crate::probation::ServerProbation;
 use crate::tasks::ServerTasks;
 
-/// An upstream connection, and the capabilities declared on it.
+/// An upstream connection in the hands of one user.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamConnection {
+    shared: Arc<SharedUpstream>,
+    /// Held by a call whose client cannot be distinguished from others.
+    _leased: Option<Arc<ConnectionUse>>,
+    /// Guard of its use.
+    used: Option<Arc<ConnectionUse>>,
+}
+
+/// An upstream connection, and the capabilities declared on it.
+#[derive(Debug)]
+pub(crate) struct SharedUpstream {
     pub(crate) client: Client,
     pub(crate) offers: Arc<ClientCapabilities>,
     /// Generation of the credentials that it was made with.
     pub(crate) credentials: u64,
     /// Resource subscriptions and the requested log level.
-    state: Arc<RequestedState>,
-    /// The first session that received a server request on it, or [`STATELESS`](crate::key::STATELESS). Once the server
-    /// is known to send requests, the connection belongs to that session.
-    pub(crate) owner: Arc<OnceLock<u64>>,
+    state: RequestedState,
+    pub(crate) ownership: ConnectionOwnership,
     /// Probation of first calls of clients that share it.
     pub(crate) probation: ServerProbation,
-    lease: ConnectionLease,
-    /// Held by a call whose client cannot be distinguished from others.
-    _leased: Option<Arc<ConnectionUse>>,
-    /// Guard of its use.
-    used: Option<Arc<ConnectionUse>>,
     /// Tasks of its server.
     tasks: Option<ServerTasks>,
+}
+
+/// The clients that a connection belongs to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConnectionOwnership {
+    /// The first session that received a server request on it, or [`STATELESS`](crate::key::STATELESS). Once the server
+    /// is known to send requests, the connection belongs to that session.
+    pub(crate) session: Arc<OnceLock<u64>>,
+    pub(crate) lease: ConnectionLease,
+}
+
+impl Deref for UpstreamConnection {
+    type Target = SharedUpstream;
+
+    fn deref(&self) -> &SharedUpstream {
+        &self.shared
+    }
 }
 
 /// State that requests set at the server. The lock is never held across a request.
@@ -78,25 +99,13 @@ impl UpstreamConnection {
         client: Client,
         offers: Arc<ClientCapabilities>,
         credentials: u64,
+        ownership: ConnectionOwnership,
         tasks: Option<ServerTasks>,
     ) -> Self {
-        Self {
-            client,
-            offers,
-            credentials,
-            state: Arc::default(),
-            owner: Arc::default(),
-            probation: ServerProbation::default(),
-            lease: ConnectionLease::default(),
-            _leased: None,
-            used: None,
-            tasks,
-        }
-    }
-
-    /// Returns the same connection, with the owner and lease of its slot.
-    pub(crate) fn of_slot(self, owner: Arc<OnceLock<u64>>, lease: ConnectionLease) -> Self {
-        Self { owner, lease, ..self }
+        let (state, probation) = (RequestedState::default(), ServerProbation::default());
+        let shared =
+            SharedUpstream { client, offers, credentials, state, ownership, probation, tasks };
+        Self { shared: Arc::new(shared), _leased: None, used: None }
     }
 
     /// Returns the same connection, marked as in use.
@@ -116,7 +125,7 @@ impl UpstreamConnection {
     /// Ends its subscriptions. Returns its client, and the use that other holders make of it.
     pub(crate) fn retire(self) -> (Client, Weak<ConnectionUse>) {
         self.end_subscriptions();
-        (self.client, self.used.as_ref().map_or_else(Weak::new, Arc::downgrade))
+        (self.client.clone(), self.used.as_ref().map_or_else(Weak::new, Arc::downgrade))
     }
 
     /// Waits until it serves no new calls.
@@ -127,7 +136,7 @@ impl UpstreamConnection {
     /// Leases the connection to a call whose client cannot be distinguished from others, until the call ends. `None` if
     /// a server request may be another call's.
     pub(crate) fn leased(&self, freed: &Arc<ConnectionTurns>) -> Option<Self> {
-        let leased = self.lease.take(freed)?;
+        let leased = self.ownership.lease.take(freed)?;
         let is_free = !self.client.may_receive_request();
         is_free.then(|| Self { _leased: Some(leased), ..self.clone() })
     }

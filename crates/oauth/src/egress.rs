@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use consort_client::{HttpOrigin, Limits, NetworkSettings, Times};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
-use http::{Method, Request, Uri};
+use http::{HeaderMap, Method, Request, Uri};
 use serde::de::DeserializeOwned;
 
 use crate::error::{LoginError, error_chain, invalid_url, unusable_response};
@@ -17,7 +17,7 @@ use crate::url::{parse_url, resolve_redirect};
 /// the server is on this machine too, and listens on that port or the user agreed to it. Link-local and metadata
 /// addresses are never allowed.
 #[derive(Clone, Debug)]
-pub(crate) struct EgressFilter {
+pub struct EgressFilter {
     network: ServerNetwork,
     /// Proxy and certificates of the server; the client certificate is only for origins that the user named.
     connection_settings: NetworkSettings,
@@ -44,13 +44,38 @@ type NamedOrigin = (String, String, u16);
 
 /// A complete HTTP response.
 #[derive(Debug)]
-pub(crate) struct FetchedResponse {
-    pub(crate) status: u16,
-    pub(crate) body: Bytes,
-    location: Option<String>,
+pub struct FetchedResponse {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
 }
 
 impl EgressFilter {
+    /// Returns the addresses allowed for an issuer that the user named: its own, and those of hosts that it names, which
+    /// must be on the public internet, or on other machines if the issuer is on a private network.
+    pub async fn for_issuer(
+        issuer: &str,
+        network: &NetworkSettings,
+        limits: LoginLimits,
+    ) -> Result<Self, LoginError> {
+        let egress = Self::for_server(issuer, None, network).await?;
+        Ok(Self { limits, ..egress })
+    }
+
+    /// Returns the addresses allowed for documents whose URLs anybody may name: those of the public internet.
+    pub fn public_only(network: &NetworkSettings, limits: LoginLimits) -> Self {
+        Self {
+            network: ServerNetwork::Public,
+            connection_settings: network.clone(),
+            named_origins: Vec::new(),
+            local_ports: Vec::new(),
+            limits,
+        }
+    }
+
     /// Returns the addresses allowed for a login with these settings.
     pub(crate) async fn for_login(settings: &LoginSettings) -> Result<Self, LoginError> {
         let issuer = settings.issuer.as_deref();
@@ -154,8 +179,9 @@ impl EgressFilter {
     ) -> Result<Option<T>, LoginError> {
         let mut url = url.to_owned();
         for _ in 0..=self.limits.redirects {
-            let answer = self.send(Method::GET, &url, None, None, Bytes::new()).await?;
-            match (answer.status, &answer.location) {
+            let answer = self.get(&url).await?;
+            let location = answer.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+            match (answer.status, location) {
                 (200, _) => return answer.parse(&url).map(Some),
                 (300..400, Some(location)) => {
                     url = resolve_redirect(&url, location)
@@ -170,8 +196,23 @@ impl EgressFilter {
         Err(unusable_response(&url, "redirects too often"))
     }
 
+    /// Sends a `GET`. Redirects are not followed.
+    pub async fn get(&self, url: &str) -> Result<FetchedResponse, LoginError> {
+        self.send(Method::GET, url, None, None, Bytes::new()).await
+    }
+
+    /// Sends a `GET` with an access token in its header.
+    pub async fn get_with_token(
+        &self,
+        url: &str,
+        token: &str,
+    ) -> Result<FetchedResponse, LoginError> {
+        let authorization = format!("Bearer {token}");
+        self.send(Method::GET, url, None, Some(&authorization), Bytes::new()).await
+    }
+
     /// Sends a `POST` with a body of this content type.
-    pub(crate) async fn post(
+    pub async fn post(
         &self,
         url: &str,
         kind: &'static str,
@@ -209,9 +250,7 @@ impl EgressFilter {
             let mut response = origin.send(request).await.map_err(|error| {
                 unusable_response(url, &format!("connection failed: {}", error_chain(&error)))
             })?;
-            let location = response.headers().get(LOCATION);
-            let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
-            let status = response.status();
+            let (status, headers) = (response.status(), response.headers().clone());
             let mut body = Vec::new();
             while let Some(piece) = response.chunk().await {
                 body.extend_from_slice(
@@ -225,7 +264,7 @@ impl EgressFilter {
                     ));
                 }
             }
-            Ok(FetchedResponse { status, body: body.into(), location })
+            Ok(FetchedResponse { status, headers, body: body.into() })
         };
         let answered = tokio::time::timeout(self.limits.request, answering).await;
         answered.unwrap_or_else(|_| {
@@ -239,7 +278,7 @@ impl EgressFilter {
 
 impl FetchedResponse {
     /// Parses the body as JSON.
-    pub(crate) fn parse<T: DeserializeOwned>(&self, url: &str) -> Result<T, LoginError> {
+    pub fn parse<T: DeserializeOwned>(&self, url: &str) -> Result<T, LoginError> {
         serde_json::from_slice(&self.body).map_err(|error| {
             unusable_response(url, &format!("returned an invalid response: {error}"))
         })

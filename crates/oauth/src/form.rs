@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Encodes fields as `a=b&c=d`, with everything escaped but unreserved characters.
-pub(crate) fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+pub fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut form = String::new();
     for (name, value) in fields {
         if !form.is_empty() {
@@ -17,7 +17,7 @@ pub(crate) fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -
 }
 
 /// Escapes one value.
-pub(crate) fn escape_value(text: &str) -> String {
+pub fn escape_value(text: &str) -> String {
     let mut escaped = String::new();
     escape(&mut escaped, text);
     escaped
@@ -34,7 +34,7 @@ fn escape(form: &mut String, text: &str) {
 }
 
 /// Decodes the fields of a query or form, in order.
-pub(crate) fn decode(form: &str) -> Vec<(String, String)> {
+pub fn decode(form: &str) -> Vec<(String, String)> {
     let fields = form.split('&').filter(|field| !field.is_empty());
     fields
         .map(|field| {

@@ -9,7 +9,7 @@ mod challenge;
 mod discovery;
 mod egress;
 mod error;
-mod form;
+pub mod form;
 mod issuer;
 mod limits;
 mod login;
@@ -22,6 +22,8 @@ mod url;
 mod user_agent;
 
 pub use challenge::AuthChallenge;
+pub use consort_client::{NetworkSettings, ProxyChoice, ProxyUrl};
+pub use egress::{EgressFilter, FetchedResponse};
 pub use error::LoginError;
 pub use limits::LoginLimits;
 pub use login::ServerLogin;

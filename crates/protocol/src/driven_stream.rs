@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// A boxed future, as traits that are used as `dyn` return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -34,7 +35,14 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct DrivenStream<T> {
     emitter: StreamSender<T>,
-    run: Option<BoxFuture<'static, T>>,
+    source: StreamSource<T>,
+}
+
+/// The source of the last item.
+enum StreamSource<T> {
+    Running(BoxFuture<'static, T>),
+    Known(Box<T>),
+    Over,
 }
 
 impl<T: Unpin> DrivenStream<T> {
@@ -44,7 +52,12 @@ impl<T: Unpin> DrivenStream<T> {
         F: Future<Output = T> + Send + 'static,
     {
         let emitter = StreamSender(Some(Arc::default()));
-        Self { run: Some(Box::pin(run(emitter.clone()))), emitter }
+        Self { source: StreamSource::Running(Box::pin(run(emitter.clone()))), emitter }
+    }
+
+    /// Creates a stream of one item.
+    pub fn of(item: T) -> Self {
+        Self { emitter: StreamSender::silent(), source: StreamSource::Known(Box::new(item)) }
     }
 
     /// Returns the next item; `None` after the last.
@@ -53,7 +66,15 @@ impl<T: Unpin> DrivenStream<T> {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.run.is_none()
+        matches!(self.source, StreamSource::Over)
+    }
+
+    /// Returns the last item, if it is known.
+    fn take_last(&mut self) -> Option<T> {
+        match std::mem::replace(&mut self.source, StreamSource::Over) {
+            StreamSource::Known(last) => Some(*last),
+            _ => None,
+        }
     }
 }
 
@@ -65,19 +86,16 @@ impl<T: Unpin> Stream for DrivenStream<T> {
         if let Some(item) = this.emitter.take() {
             return Poll::Ready(Some(item));
         }
-        let Some(run) = &mut this.run else { return Poll::Ready(None) };
-        let last = run.as_mut().poll(cx);
-        if last.is_ready() {
-            this.run = None;
-        }
-        match (this.emitter.take(), last) {
-            (Some(item), Poll::Ready(last)) => {
-                this.emitter.put(last);
-                Poll::Ready(Some(item))
-            }
-            (None, Poll::Ready(item)) | (Some(item), Poll::Pending) => Poll::Ready(Some(item)),
-            (None, Poll::Pending) => Poll::Pending,
-        }
+        let StreamSource::Running(run) = &mut this.source else {
+            return Poll::Ready(this.take_last());
+        };
+        let Poll::Ready(last) = run.as_mut().poll(cx) else {
+            return this.emitter.take().map_or(Poll::Pending, |item| Poll::Ready(Some(item)));
+        };
+        this.source = StreamSource::Over;
+        let Some(item) = this.emitter.take() else { return Poll::Ready(Some(last)) };
+        this.source = StreamSource::Known(Box::new(last));
+        Poll::Ready(Some(item))
     }
 }
 
@@ -89,7 +107,21 @@ impl<T: Unpin> std::fmt::Debug for DrivenStream<T> {
 
 /// Sender of a future's items.
 #[derive(Debug)]
-pub struct StreamSender<T>(Option<Arc<Mutex<VecDeque<T>>>>);
+pub struct StreamSender<T>(Option<Arc<EmittedItems<T>>>);
+
+/// Items that were sent and not received yet. Both sides belong to the same task.
+#[derive(Debug)]
+struct EmittedItems<T> {
+    /// Their number, for a look without the lock.
+    count: AtomicUsize,
+    items: Mutex<VecDeque<T>>,
+}
+
+impl<T> Default for EmittedItems<T> {
+    fn default() -> Self {
+        Self { count: AtomicUsize::new(0), items: Mutex::default() }
+    }
+}
 
 impl<T> Clone for StreamSender<T> {
     fn clone(&self) -> Self {
@@ -107,21 +139,27 @@ impl<T> StreamSender<T> {
     /// waker is needed.
     pub async fn emit(&self, item: T) {
         self.put(item);
-        let taken = || self.lock().is_none_or(|items| items.is_empty());
-        poll_fn(|_| if taken() { Poll::Ready(()) } else { Poll::Pending }).await;
+        poll_fn(|_| if self.is_received() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    fn put(&self, item: T) {
-        if let Some(mut items) = self.lock() {
-            items.push_back(item);
-        }
+    /// Sends an item without waiting.
+    pub fn put(&self, item: T) {
+        let Some(emitted) = &self.0 else { return };
+        let mut items = emitted.items.lock();
+        items.push_back(item);
+        emitted.count.store(items.len(), Ordering::Release);
+    }
+
+    /// Returns true if every item was received.
+    pub fn is_received(&self) -> bool {
+        self.0.as_ref().is_none_or(|emitted| emitted.count.load(Ordering::Acquire) == 0)
     }
 
     fn take(&self) -> Option<T> {
-        self.lock()?.pop_front()
-    }
-
-    fn lock(&self) -> Option<MutexGuard<'_, VecDeque<T>>> {
-        self.0.as_ref().map(|items| items.lock())
+        let emitted = self.0.as_ref().filter(|_| !self.is_received())?;
+        let mut items = emitted.items.lock();
+        let item = items.pop_front();
+        emitted.count.store(items.len(), Ordering::Release);
+        item
     }
 }

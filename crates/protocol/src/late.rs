@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio::time::error::Elapsed;
+
+use crate::deadline::{self, DeadlineElapsed};
 
 /// Times of limits that fire late, because the process was stopped or the computer slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +29,12 @@ pub async fn timeout<F: Future>(
     limit: Duration,
     late: LateTimes,
     future: F,
-) -> Result<F::Output, Elapsed> {
+) -> Result<F::Output, DeadlineElapsed> {
     let due = Instant::now() + limit;
     let mut future = pin!(future);
-    let result = tokio::time::timeout_at(due, &mut future).await;
+    let result = deadline::timeout_at(due, &mut future).await;
     match result {
-        Err(_) if is_late(due, late) => tokio::time::timeout(late.grace, future).await,
+        Err(_) if is_late(due, late) => deadline::timeout(late.grace, future).await,
         result => result,
     }
 }

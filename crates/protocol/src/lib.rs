@@ -2,6 +2,8 @@
 
 #[cfg(feature = "budget")]
 mod budget;
+#[cfg(feature = "budget")]
+pub mod deadline;
 mod driven_stream;
 #[cfg(feature = "headers")]
 pub mod headers;

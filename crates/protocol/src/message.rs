@@ -132,9 +132,11 @@ impl JsonRpcMessage {
         if bytes.get(start) == Some(&b'[') {
             return Err(MessageError::Batch);
         }
-        let (message, end) = RawEnvelope::read(&bytes, start, 0)?;
+        // Filled in place: it is large, and would be copied if it were returned.
+        let mut envelope = RawEnvelope::default();
+        let end = envelope.read(&bytes, start, 0)?;
         scan::end(&bytes, end)?;
-        message.finish()
+        envelope.finish()
     }
 
     /// Parses one message or, as revision 2025-03-26 allows, an array of them.
@@ -183,18 +185,18 @@ enum NullableId {
 const RESERVED: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl RawEnvelope {
-    fn read(bytes: &Bytes, start: usize, depth: u32) -> Result<(Self, usize), MessageError> {
+    /// Reads the members of the object at `start`, and returns the position after it.
+    fn read(&mut self, bytes: &Bytes, start: usize, depth: u32) -> Result<usize, MessageError> {
         if bytes.get(start) != Some(&b'{') {
             return Err(JsonError::new(JsonErrorKind::NotAnObject, start).into());
         }
-        let mut envelope = Self::default();
         let mut others: Vec<&[u8]> = Vec::new();
         let mut at = scan::space(bytes, start + 1);
         while bytes.get(at) != Some(&b'}') {
             let (key_end, behind) = scan::key(bytes, at)?;
             let key = &bytes[at + 1..key_end - 1];
             let value = scan::space(bytes, behind);
-            let end = match envelope.member(key, bytes, value, depth + 1)? {
+            let end = match self.member(key, bytes, value, depth + 1)? {
                 Some(end) => end,
                 None if others.len() == 16 => {
                     return Err(MessageError::Envelope("too many members"));
@@ -220,7 +222,7 @@ impl RawEnvelope {
                 None => return Err(JsonError::new(JsonErrorKind::End, at).into()),
             }
         }
-        Ok((envelope, at + 1))
+        Ok(at + 1)
     }
 
     /// Reads a known member and returns the position after it.
@@ -267,26 +269,28 @@ impl RawEnvelope {
         }
     }
 
-    fn finish(self) -> Result<JsonRpcMessage, MessageError> {
+    fn finish(&mut self) -> Result<JsonRpcMessage, MessageError> {
         if self.version.is_none() {
             return Err(MessageError::Envelope("`jsonrpc` is missing"));
         }
-        match (self.method, self.id, self.result, self.error) {
-            (Some(method), id, None, None) => {
-                let body =
-                    Notification { method, params: self.params.unwrap_or_else(Object::empty) };
-                match id {
-                    None => Ok(JsonRpcMessage::Notification(body)),
-                    Some(NullableId::Id(id)) => Ok(JsonRpcMessage::Request { id, body }),
-                    Some(NullableId::Null) => {
-                        Err(MessageError::Envelope("a request's `id` is null"))
-                    }
-                }
+        let neither = MessageError::Envelope("not a request, a notification or a response");
+        if let Some(method) = self.method.take() {
+            if self.result.is_some() || self.error.is_some() {
+                return Err(neither);
             }
-            (None, Some(NullableId::Id(id)), Some(result), None) => {
+            let params = self.params.take().unwrap_or_else(Object::empty);
+            let body = Notification { method, params };
+            return match self.id.take() {
+                None => Ok(JsonRpcMessage::Notification(body)),
+                Some(NullableId::Id(id)) => Ok(JsonRpcMessage::Request { id, body }),
+                Some(NullableId::Null) => Err(MessageError::Envelope("a request's `id` is null")),
+            };
+        }
+        match (self.id.take(), self.result.take(), self.error.take()) {
+            (Some(NullableId::Id(id)), Some(result), None) => {
                 Ok(JsonRpcMessage::Response { id, result })
             }
-            (None, id, None, Some(raw)) => {
+            (id, None, Some(raw)) => {
                 let code = raw.get("code").and_then(|code| code.integer());
                 let message = raw.text("message");
                 let (Some(code), Some(message)) = (code, message) else {
@@ -300,7 +304,7 @@ impl RawEnvelope {
                     error: ServerError { code, message, raw: raw.json().clone() },
                 })
             }
-            _ => Err(MessageError::Envelope("not a request, a notification or a response")),
+            _ => Err(neither),
         }
     }
 }

@@ -194,16 +194,13 @@ pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
 
 /// Creates a successful response.
 pub fn response(id: &RequestId, result: &Json) -> Bytes {
-    let mut bytes = response_head(id);
-    bytes.reserve_exact(result.as_bytes().len() + RESPONSE_TAIL.len());
-    bytes.extend_from_slice(result.as_bytes());
-    bytes.extend_from_slice(RESPONSE_TAIL);
-    bytes.into()
+    let [begin, id, behind] = response_head(id);
+    [begin, id, behind, result.as_bytes(), RESPONSE_TAIL].concat().into()
 }
 
 /// The bytes before the result in a successful response.
-pub fn response_head(id: &RequestId) -> Vec<u8> {
-    [br#"{"jsonrpc":"2.0","id":"#, id.json().as_bytes(), br#","result":"#].concat()
+pub fn response_head(id: &RequestId) -> [&[u8]; 3] {
+    [br#"{"jsonrpc":"2.0","id":"#, id.json().as_bytes(), br#","result":"#]
 }
 
 /// The bytes after the result in a successful response.

@@ -1,5 +1,7 @@
 //! A client on one bidirectional channel: stdio, or HTTP+SSE.
 
+pub(crate) mod sse_clients;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,17 +14,17 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{RequestAnswer, RequestFailure};
-use crate::body_chunks::BodyChunks;
 use crate::lifecycle::ServerLifecycle;
 use crate::limits::TransportLimits;
-use crate::negotiation::open;
-use crate::received_request::{
+use crate::message::answer::{RequestAnswer, RequestFailure};
+use crate::message::body_chunks::BodyChunks;
+use crate::message::received_request::{
     ClientDialect, ClientMessage, ClientTransport, ModernDeclarations, ReceivedRequest,
     RequestOrigin, named_revision,
 };
 use crate::server_handler::{ServedEndpoint, SessionStart};
 use crate::session::ClientSessionState;
+use crate::session::negotiation::open;
 
 /// A client on one channel. Its requests end with it.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct ClientChannel {
     /// Notifications queued for its session.
     session_notifications: usize,
     pub(crate) caller: Caller,
+    /// The same party, as it was authenticated last: the groups of a user change.
+    current: Mutex<Caller>,
     via: ClientTransport,
     out: mpsc::Sender<BodyChunks>,
     state: Mutex<ClientChannelState>,
@@ -77,6 +81,7 @@ impl ClientChannel {
             lifecycle: Arc::clone(lifecycle),
             body_bytes: limits.body_bytes,
             session_notifications: limits.session_notifications,
+            current: Mutex::new(caller.clone()),
             caller,
             via,
             out,
@@ -165,11 +170,20 @@ impl ClientChannel {
         }
     }
 
+    /// Notes the caller of a message that has just been authenticated.
+    pub(crate) fn authenticated(&self, caller: &Caller) {
+        self.current.lock().clone_from(caller);
+    }
+
+    fn current_caller(&self) -> Caller {
+        self.current.lock().clone()
+    }
+
     /// Handles `initialize` of a legacy client.
     fn initialize(self: &Arc<Self>, id: RequestId, body: &Notification) {
         let session = open(
             self.endpoint.key(),
-            self.caller.clone(),
+            self.current_caller(),
             &body.params,
             self.session_notifications,
         );
@@ -218,7 +232,7 @@ impl ClientChannel {
         let endless = modern && body.method == "subscriptions/listen";
         let lasts = if endless { TaskLifetime::Always } else { TaskLifetime::Once };
         let request = ReceivedRequest {
-            caller: dialect.identify(&self.caller),
+            caller: dialect.identify(&self.current_caller()),
             id: id.clone(),
             method: body.method,
             params: body.params,

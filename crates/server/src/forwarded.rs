@@ -115,7 +115,7 @@ impl FromStr for ProxyHeaders {
 
 /// The client of a request, as far as it is known: the connected peer, or the address that trusted proxies report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClientEnd {
+pub struct ClientEnd {
     peer: PeerAddress,
     /// The address that trusted proxies report, if they do. Something other than an address is used unchanged.
     reported: Option<String>,
@@ -124,8 +124,17 @@ pub(crate) struct ClientEnd {
 }
 
 impl ClientEnd {
+    /// Returns the IP address, if it is known.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match (&self.reported, self.peer) {
+            (Some(reported), _) => reported.parse().ok(),
+            (None, PeerAddress::Ip(address)) => Some(address),
+            (None, PeerAddress::Unix) => None,
+        }
+    }
+
     /// Returns the address for the log; `unix` for a process at a Unix socket.
-    pub(crate) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         self.reported.clone().unwrap_or_else(|| self.peer.to_string())
     }
 }

@@ -6,8 +6,11 @@ use consort_core::Caller;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 
-use crate::authenticator::{AuthError, Authenticator, PresentedCredential, RequestedEndpoint};
-use crate::browser_session::{BrowserSignIn, has_cookie};
+use crate::auth::authenticator::{
+    AuthError, Authenticator, InvalidCredential, PresentedCredential, RequestedEndpoint,
+};
+use crate::auth::browser_session::{BrowserSignIn, has_cookie};
+use crate::forwarded::ClientEnd;
 use crate::http_routes::{HttpRequestContext, RouteAccess};
 
 /// The loopback names of this machine.
@@ -22,7 +25,10 @@ pub(crate) enum RequestRejection {
     Origin,
     /// A cookie, but not from one of Consort's own pages.
     Page,
+    /// No credential, or one in no form that is known.
     Token,
+    /// A credential that was refused.
+    Credential(InvalidCredential),
     /// A cookie without the secret of its page, or of a session that has ended.
     Session,
     /// A credential that could not be checked.
@@ -34,7 +40,7 @@ impl RequestRejection {
         match self {
             Self::Target => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin | Self::Page => StatusCode::FORBIDDEN,
-            Self::Token | Self::Session => StatusCode::UNAUTHORIZED,
+            Self::Token | Self::Credential(_) | Self::Session => StatusCode::UNAUTHORIZED,
             Self::Authenticator => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -42,7 +48,7 @@ impl RequestRejection {
     /// Returns the metric label, as in the metric of refused requests.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Self::Token => "token",
+            Self::Token | Self::Credential(_) => "token",
             Self::Session => "session",
             Self::Host => "host",
             Self::Target => "target",
@@ -64,7 +70,10 @@ impl RequestRejection {
                 "a request with the console's cookie must have an `Origin` header with the console's own \
                     origin"
             }
-            Self::Token => "missing or invalid token: send it as `Authorization: Bearer TOKEN`",
+            Self::Token | Self::Credential(InvalidCredential::Unknown) => {
+                "missing or invalid token: send it as `Authorization: Bearer TOKEN`"
+            }
+            Self::Credential(reason) => reason.as_str(),
             Self::Session => {
                 "the session expired, or its `X-Consort-Session` header is missing or invalid: sign in again"
             }
@@ -110,11 +119,20 @@ impl HostPattern {
     }
 }
 
+/// The origins of pages that may send a request, beside the server's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AllowedOrigins<'a> {
+    /// Every page: what it asks for needs a token that only its sender has, or is for everybody.
+    Any,
+    /// These.
+    Listed(&'a [String]),
+}
+
 /// Checks that a request is meant for this server, and not sent by a foreign page. This prevents DNS rebinding:
 /// unknown host names are refused.
 pub(crate) fn check_host(
     hosts: &[HostPattern],
-    origins: &[String],
+    origins: AllowedOrigins<'_>,
     target: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), RequestRejection> {
@@ -133,7 +151,12 @@ pub(crate) fn check_host(
     if shown.next().is_some() {
         return Err(RequestRejection::Origin);
     }
-    let allowed = origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
+    let allowed = match origins {
+        AllowedOrigins::Any => true,
+        AllowedOrigins::Listed(origins) => {
+            origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+        }
+    };
     if allowed || is_own_origin(origin, host) { Ok(()) } else { Err(RequestRejection::Origin) }
 }
 
@@ -165,15 +188,32 @@ fn is_ours(authority: &str, hosts: &[HostPattern]) -> bool {
         || hosts.iter().any(|ours| ours.matches(name))
 }
 
+/// Returns the caller of a request if its credential is known to be valid. `None` if it has to be checked.
+pub(crate) fn known_caller(
+    authenticator: &dyn Authenticator,
+    endpoint: &RequestedEndpoint<'_>,
+    headers: &HeaderMap,
+) -> Result<Option<Caller>, RequestRejection> {
+    if let Some(caller) = authenticator.anonymous() {
+        return Ok(Some(caller));
+    }
+    Ok(authenticator.cached(&presented(headers)?, endpoint))
+}
+
 /// Returns the caller of a request, by the credential in its headers.
 pub(crate) async fn authenticate(
     authenticator: &dyn Authenticator,
     endpoint: &RequestedEndpoint<'_>,
     headers: &HeaderMap,
 ) -> Result<Caller, RequestRejection> {
-    if let Some(caller) = authenticator.anonymous() {
-        return Ok(caller);
+    match known_caller(authenticator, endpoint, headers)? {
+        Some(caller) => Ok(caller),
+        None => Ok(authenticator.authenticate(presented(headers)?, endpoint).await?),
     }
+}
+
+/// Returns the bearer token of a request.
+fn presented(headers: &HeaderMap) -> Result<PresentedCredential<'_>, RequestRejection> {
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let value =
         shown.next().and_then(|value| value.to_str().ok()).ok_or(RequestRejection::Token)?;
@@ -181,17 +221,13 @@ pub(crate) async fn authenticate(
     if shown.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") {
         return Err(RequestRejection::Token);
     }
-    let credential = PresentedCredential::new(secret);
-    match authenticator.cached(&credential, endpoint) {
-        Some(caller) => Ok(caller),
-        None => Ok(authenticator.authenticate(credential, endpoint).await?),
-    }
+    Ok(PresentedCredential::new(secret))
 }
 
 impl From<AuthError> for RequestRejection {
     fn from(error: AuthError) -> Self {
         match error {
-            AuthError::Invalid => Self::Token,
+            AuthError::Invalid(reason) => Self::Credential(reason),
             AuthError::Unavailable(reason) => {
                 tracing::warn!(reason, "a credential could not be verified");
                 Self::Authenticator
@@ -207,17 +243,27 @@ pub(crate) async fn request_context(
     endpoint: &RequestedEndpoint<'_>,
     method: &Method,
     headers: &HeaderMap,
+    client: ClientEnd,
 ) -> Result<HttpRequestContext, RequestRejection> {
     let authenticator = Arc::clone(&door.authenticator);
+    if access == RouteAccess::Unchecked {
+        return Ok(HttpRequestContext { caller: None, sign_in: door, session: None, client });
+    }
     if access == RouteAccess::Token || headers.contains_key(AUTHORIZATION) {
         let caller = Some(authenticate(&*authenticator, endpoint, headers).await?);
-        return Ok(HttpRequestContext { caller, sign_in: door, session: None });
+        return Ok(HttpRequestContext { caller, sign_in: door, session: None, client });
     }
     let page = check_page(headers)?;
     if let Some(caller) = authenticator.anonymous() {
-        return Ok(HttpRequestContext { caller: Some(caller), sign_in: door, session: None });
+        let caller = Some(caller);
+        return Ok(HttpRequestContext { caller, sign_in: door, session: None, client });
     }
     let session = door.sessions.find(&*authenticator, headers);
+    let caller = match &session {
+        Some(session) => session.current_caller(&*authenticator).await,
+        None => None,
+    };
+    let session = session.filter(|_| caller.is_some());
     let reads = matches!(*method, Method::GET | Method::HEAD);
     match &session {
         Some(_) if !reads && page != RequestingPage::Own => Err(RequestRejection::Page),
@@ -225,10 +271,7 @@ pub(crate) async fn request_context(
             Err(RequestRejection::Session)
         }
         None if access != RouteAccess::Open => Err(RequestRejection::Token),
-        _ => {
-            let caller = session.as_ref().map(|session| session.caller().clone());
-            Ok(HttpRequestContext { caller, sign_in: door, session })
-        }
+        _ => Ok(HttpRequestContext { caller, sign_in: door, session, client }),
     }
 }
 
@@ -256,7 +299,7 @@ fn check_page(headers: &HeaderMap) -> Result<RequestingPage, RequestRejection> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authenticator::{BearerToken, ClientAccess};
+    use crate::auth::authenticator::{BearerToken, ClientAccess, ListenerRole};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -276,7 +319,12 @@ mod tests {
     ) -> Result<(), RequestRejection> {
         let hosts = ["tools.example", "*.svc", "2001:db8::1"].map(|host| host.parse().unwrap());
         let origins = ["http://localhost:6274".to_owned()];
-        check_host(&hosts, &origins, &Uri::from_static(target), &headers(pairs))
+        check_host(
+            &hosts,
+            AllowedOrigins::Listed(&origins),
+            &Uri::from_static(target),
+            &headers(pairs),
+        )
     }
 
     #[test]
@@ -390,15 +438,17 @@ mod tests {
         let tokens =
             vec![BearerToken::client("ada", "s3cret"), BearerToken::client("bob", "other")];
         let tokens = ClientAccess::Tokens(tokens).authenticator();
-        let endpoint = RequestedEndpoint { path: "/mcp" };
+        let endpoint = RequestedEndpoint { path: "/mcp", listener: ListenerRole::Public };
         let who = async |value: &'static str| {
             authenticate(&*tokens, &endpoint, &headers(&[("authorization", value)])).await
         };
         assert_eq!(who("Bearer s3cret").await, Ok(Caller::client("ada")));
         assert_eq!(who("bearer  other").await, Ok(Caller::client("bob")));
-        for wrong in
-            ["Bearer s3cre", "Bearer s3cret2", "Bearer ", "Bearer", "Basic s3cret", "s3cret"]
-        {
+        for wrong in ["Bearer s3cre", "Bearer s3cret2", "Bearer "] {
+            let refused = Err(RequestRejection::Credential(InvalidCredential::Unknown));
+            assert_eq!(who(wrong).await, refused, "{wrong}");
+        }
+        for wrong in ["Bearer", "Basic s3cret", "s3cret"] {
             assert_eq!(who(wrong).await, Err(RequestRejection::Token), "{wrong}");
         }
         let open = ClientAccess::Anyone.authenticator();

@@ -1,31 +1,43 @@
 //! Streamable HTTP: one endpoint for clients of every era.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod attended_request;
+mod body;
+pub(crate) mod connection;
+mod cors;
+pub(crate) mod health;
+mod listening;
+mod pending_reply;
+mod post;
+mod refusal_log;
+mod reply;
+mod request_body;
+mod route_response;
+mod sse;
+mod streamed_body;
+mod timer;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use consort_core::Caller;
 use http::header::{CONNECTION, ORIGIN, RETRY_AFTER};
 use http::{HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
-use crate::authenticator::RequestedEndpoint;
-use crate::body::ConnectionBody;
-use crate::browser_session::BrowserSignIn;
-use crate::connection::{ConnectionClose, serve_connection};
-use crate::connection_shares::{ClientConnection, ConnectionPlace};
-use crate::cors;
+use crate::auth::authenticator::{Authenticator, ListenerRole, RequestedEndpoint};
+use crate::auth::browser_session::BrowserSignIn;
 use crate::forwarded::{self, ClientEnd};
-use crate::guard;
-use crate::health;
-use crate::http_routes::RouteAccess;
-use crate::post;
-use crate::reply::{HttpReply, refuse, text};
-use crate::route_response as routes;
+use crate::guard::{self, AllowedOrigins, RequestRejection};
+use crate::http::connection::{ConnectionClose, serve_connection};
+use crate::http::pending_reply::{ConnectionReply, PendingReply};
+use crate::http::reply::{HttpReply, refuse, text};
+use crate::http::route_response as routes;
+use crate::http_routes::{HttpRoutes, RouteAccess};
 use crate::server_handler::EndpointPath;
 use crate::server_state::ServerState;
+use crate::socket::connection_shares::{ClientConnection, ConnectionPlace};
+use crate::socket::stall::StallGuard;
 use crate::socket::{ClientStream, PeerAddress};
-use crate::sse;
-use crate::stall::StallGuard;
 
 /// Serves one connection of a client.
 pub(crate) async fn connection(
@@ -34,22 +46,21 @@ pub(crate) async fn connection(
     place: ConnectionPlace,
 ) {
     let open = server.shares.open(place, &server.lifecycle.draining);
-    let (client, peer) = (&open.connection, stream.peer());
+    let stream = match stream.secure().await {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::debug!(%error, "TLS handshake failed");
+            return;
+        }
+    };
+    let origin =
+        ConnectionOrigin { peer: stream.peer(), is_tls: stream.is_tls(), listener: stream.role };
+    let client = &open.connection;
     let endless = &AtomicBool::new(false);
     let respond = |request: HttpRequest<Incoming>| {
-        let (server, progress) = (&server, client.begin());
-        async move {
-            let is_get = *request.method() == Method::GET;
-            let mut reply = respond(server, peer, client, request).await;
-            if client.is_provisional() {
-                reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            if is_get && reply.body().is_resumable() {
-                progress.streams_notifications();
-            }
-            endless.store(reply.body().is_endless(), Ordering::Relaxed);
-            Ok::<_, Infallible>(reply.map(|body| ConnectionBody::new(body, Some(progress))))
-        }
+        let (progress, is_get) = (Some(client.begin()), *request.method() == Method::GET);
+        let reply = respond(&server, origin, client, request);
+        ConnectionReply { reply, client, endless, is_get, progress }
     };
     let stream =
         StallGuard::of_client(stream, &server.settings.limits, server.budget.clone(), client);
@@ -58,62 +69,134 @@ pub(crate) async fn connection(
     serve_connection(&server, stream, close, respond).await;
 }
 
-/// Answers one request.
-async fn respond(
-    server: &Arc<ServerState>,
+/// The origin of the requests of a connection.
+#[derive(Clone, Copy)]
+struct ConnectionOrigin {
     peer: PeerAddress,
-    client: &ClientConnection,
-    mut request: HttpRequest<Incoming>,
-) -> HttpReply {
-    let settings = &server.settings;
-    let end = forwarded::unwrap(&settings.proxies, peer, &mut request);
-    if let Some(reply) = health::health(server, request.method(), request.uri().path()) {
-        return reply;
-    }
-    // Only pages have an origin; other clients do not wait for the lock.
-    let permissions = request.headers().contains_key(ORIGIN).then(|| server.permissions());
-    let origins = permissions.as_ref().map_or(&[][..], |permissions| &permissions.origins);
-    // Pages of others never use what a browser session opens.
-    let for_pages = || {
-        let path = request.uri().path();
-        routes::at(server, path).is_none_or(|routes| routes.access(path) == RouteAccess::Token)
-    };
-    let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages());
-    let Some(origin) = origin else {
-        return admit(server, origins, client, &end, request).await;
-    };
-    let mut reply = if cors::is_preflight(request.method(), request.headers()) {
-        match guard::check_host(&settings.hosts, origins, request.uri(), request.headers()) {
-            Ok(()) => cors::preflight(request.headers()),
-            Err(refused) => text(refused.status(), refused.message()),
-        }
-    } else {
-        admit(server, origins, client, &end, request).await
-    };
-    cors::permit(&mut reply, origin);
-    reply
+    is_tls: bool,
+    listener: ListenerRole,
 }
 
-/// Answers a request after authenticating it.
-async fn admit(
-    server: &Arc<ServerState>,
-    origins: &[String],
-    client: &ClientConnection,
-    end: &ClientEnd,
+/// Answers one request.
+fn respond<'a>(
+    server: &'a Arc<ServerState>,
+    origin: ConnectionOrigin,
+    client: &'a ClientConnection,
+    mut request: HttpRequest<Incoming>,
+) -> PendingReply<'a> {
+    let mut end = forwarded::unwrap(&server.settings.proxies, origin.peer, &mut request);
+    end.is_tls = end.is_tls.or(origin.is_tls.then_some(true));
+    if let Some(reply) = health::health(server, request.method(), request.uri().path()) {
+        return reply.into();
+    }
+    // Only pages have an origin; other clients do not wait for the lock.
+    let is_of_page = *request.method() == Method::OPTIONS || request.headers().contains_key(ORIGIN);
+    let incoming = IncomingRequest { server, client, listener: origin.listener, end, request };
+    if is_of_page {
+        return PendingReply::preparing(incoming.of_page());
+    }
+    incoming.admit(AllowedOrigins::Listed(&[]))
+}
+
+/// A request before its caller is authenticated.
+struct IncomingRequest<'a> {
+    server: &'a Arc<ServerState>,
+    client: &'a ClientConnection,
+    listener: ListenerRole,
+    end: ClientEnd,
     request: HttpRequest<Incoming>,
-) -> HttpReply {
-    let (path, headers) = (request.uri().path(), request.headers());
-    let endpoint = RequestedEndpoint { path };
-    let meant = guard::check_host(&server.settings.hosts, origins, request.uri(), headers);
-    if let Some(routes) = routes::at(server, path) {
+}
+
+impl<'a> IncomingRequest<'a> {
+    /// Answers a request of a page, which may be one of another origin.
+    async fn of_page(self) -> HttpReply {
+        let server = self.server;
+        let permissions = server.permissions();
+        let (method, uri, headers) =
+            (self.request.method(), self.request.uri(), self.request.headers());
+        let access = routes::at(server, uri.path()).map(|routes| routes.access(uri.path()));
+        // Pages of others never use what a browser session opens.
+        let needs_token = access.is_none_or(|access| access == RouteAccess::Token);
+        let (origins, permitted) = match access {
+            Some(RouteAccess::Unchecked) => (AllowedOrigins::Any, None),
+            _ if needs_token && permissions.any_origin => {
+                (AllowedOrigins::Any, Some(HeaderValue::from_static("*")))
+            }
+            _ => {
+                let origin = cors::allowed_origin(&permissions.origins, headers);
+                (AllowedOrigins::Listed(&permissions.origins), origin.filter(|_| needs_token))
+            }
+        };
+        let Some(permitted) = permitted else { return self.admit(origins).await };
+        let is_for_all = permissions.any_origin && *method == Method::OPTIONS;
+        let mut reply = if is_for_all || cors::is_preflight(method, headers) {
+            match guard::check_host(&server.settings.hosts, origins, uri, headers) {
+                Ok(()) => cors::preflight(headers),
+                Err(refused) => text(refused.status(), refused.message()),
+            }
+        } else {
+            self.admit(origins).await
+        };
+        cors::permit(&mut reply, permitted);
+        reply
+    }
+
+    fn endpoint(&self) -> RequestedEndpoint<'_> {
+        RequestedEndpoint { path: self.request.uri().path(), listener: self.listener }
+    }
+
+    /// Answers a request after authenticating it.
+    fn admit(self, origins: AllowedOrigins<'_>) -> PendingReply<'a> {
+        let Self { server, request, .. } = &self;
+        let (path, headers) = (request.uri().path(), request.headers());
+        let meant = guard::check_host(&server.settings.hosts, origins, request.uri(), headers);
+        if let Some(routes) = routes::at(server, path) {
+            return PendingReply::preparing(self.serve_routes(routes, meant));
+        }
+        let authenticator = server.authenticator();
+        let known =
+            meant.and_then(|()| guard::known_caller(&*authenticator, &self.endpoint(), headers));
+        match known {
+            Ok(Some(caller)) => self.serve(caller),
+            Ok(None) => PendingReply::preparing(self.authenticate(authenticator)),
+            Err(refused) => self.refuse(refused, &*authenticator).into(),
+        }
+    }
+
+    /// Answers a request whose credential has to be checked first.
+    async fn authenticate(self, authenticator: Arc<dyn Authenticator>) -> HttpReply {
+        let headers = self.request.headers();
+        let caller = guard::authenticate(&*authenticator, &self.endpoint(), headers).await;
+        match caller {
+            Ok(caller) => self.serve(caller).await,
+            Err(refused) => self.refuse(refused, &*authenticator),
+        }
+    }
+
+    fn refuse(self, refused: RequestRejection, authenticator: &dyn Authenticator) -> HttpReply {
+        self.server.note_refusal(refused, &self.request, &self.end);
+        refuse(refused, authenticator, &self.endpoint())
+    }
+
+    /// Passes a request to HTTP routes other than MCP.
+    async fn serve_routes(
+        self,
+        routes: &'a Arc<dyn HttpRoutes>,
+        meant: Result<(), RequestRejection>,
+    ) -> HttpReply {
+        let Self { server, client, listener, end, request } = self;
+        let (path, headers) = (request.uri().path(), request.headers());
+        let endpoint = RequestedEndpoint { path, listener };
         let is_tls = end.is_tls == Some(true);
-        let door = BrowserSignIn { is_tls, ..server.sign_in() };
+        let door = BrowserSignIn { is_tls, listener, ..server.sign_in() };
         let (access, method) = (routes.access(path), request.method());
         let context = match meant {
-            Ok(()) => guard::request_context(door, access, &endpoint, method, headers).await,
+            Ok(()) => {
+                guard::request_context(door, access, &endpoint, method, headers, end.clone()).await
+            }
             Err(refused) => Err(refused),
         };
-        return match context {
+        match context {
             Ok(context)
                 if !context.caller.as_ref().is_none_or(|it| server.shares.admit(client, it)) =>
             {
@@ -121,35 +204,29 @@ async fn admit(
             }
             Ok(context) => Box::pin(routes::respond(server, &**routes, context, request)).await,
             Err(refused) => {
-                server.note_refusal(refused, &request, end);
+                server.note_refusal(refused, &request, &end);
                 routes::refused(server, &**routes, &endpoint, refused).await
             }
-        };
-    }
-    let authenticator = server.authenticator();
-    let caller = match meant {
-        Ok(()) => guard::authenticate(&*authenticator, &endpoint, headers).await,
-        Err(refused) => Err(refused),
-    };
-    let caller = match caller {
-        Ok(caller) => caller,
-        Err(refused) => {
-            server.note_refusal(refused, &request, end);
-            return refuse(refused, &*authenticator, &endpoint);
         }
-    };
-    if !server.shares.admit(client, &caller) {
-        return no_share();
     }
-    if path == "/metrics" && matches!(*request.method(), Method::GET | Method::HEAD) {
-        return health::metrics(server, &caller);
-    }
-    match server.handler.endpoint(path, &caller) {
-        Some(EndpointPath::Mcp(endpoint)) => post::respond(server, endpoint, caller, request).await,
-        Some(EndpointPath::Sse(endpoint)) => {
-            Box::pin(sse::respond(server, endpoint, caller, request)).await
+
+    /// Answers a request of this caller.
+    fn serve(self, caller: Caller) -> PendingReply<'a> {
+        let Self { server, client, request, .. } = self;
+        if !server.shares.admit(client, &caller) {
+            return no_share().into();
         }
-        None => text(StatusCode::NOT_FOUND, "not found: the MCP endpoint is /mcp"),
+        let path = request.uri().path();
+        if path == "/metrics" && matches!(*request.method(), Method::GET | Method::HEAD) {
+            return health::metrics(server, &caller).into();
+        }
+        match server.handler.endpoint(path, &caller) {
+            Some(EndpointPath::Mcp(endpoint)) => post::respond(server, endpoint, caller, request),
+            Some(EndpointPath::Sse(endpoint)) => {
+                PendingReply::preparing(sse::respond(server, endpoint, caller, request))
+            }
+            None => text(StatusCode::NOT_FOUND, "not found: the MCP endpoint is /mcp").into(),
+        }
     }
 }
 

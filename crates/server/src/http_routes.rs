@@ -10,7 +10,8 @@ use futures_core::Stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 
-use crate::browser_session::{BrowserSession, BrowserSignIn};
+use crate::auth::browser_session::{BrowserSession, BrowserSignIn};
+use crate::forwarded::ClientEnd;
 
 /// HTTP routes beside MCP. The server calls an implementation for the paths that it has, after the same checks as for
 /// all other requests.
@@ -50,6 +51,9 @@ pub enum RouteAccess {
     Pass,
     /// None: the path reveals nothing about callers.
     Open,
+    /// None, and the routes check `Origin`, cookies and credentials themselves. Pages of other origins may send requests:
+    /// OAuth clients in browsers, and the redirect of an identity provider.
+    Unchecked,
 }
 
 /// Context of a request to a routes.
@@ -61,6 +65,8 @@ pub struct HttpRequestContext {
     pub sign_in: BrowserSignIn,
     /// The browser session that the request belongs to. Absent when a token was sent.
     pub session: Option<Arc<BrowserSession>>,
+    /// The client, as far as it is known.
+    pub client: ClientEnd,
 }
 
 /// The body of a routes's response.

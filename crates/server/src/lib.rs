@@ -56,86 +56,60 @@
 //! # }
 //! ```
 
-pub mod answer;
-mod attended_request;
-mod authenticator;
-mod body;
-mod body_chunks;
-mod browser_session;
+mod auth;
 mod client_channel;
-mod clock;
-mod connection;
-mod connection_shares;
-mod cors;
-mod ended_sessions;
 mod endpoint_key;
-mod event_frame;
 mod forwarded;
 mod guard;
-mod health;
 mod http;
 mod http_routes;
 mod lifecycle;
 mod limits;
-mod linger;
 mod listener;
-mod listening;
-mod negotiation;
-mod overflow;
-mod permissions;
-mod post;
-mod received_request;
-mod refusal_log;
-mod reply;
-mod request_body;
-mod required_header;
-mod route_response;
+mod message;
 pub mod sealing;
 mod server;
 mod server_handler;
 mod server_observer;
 mod server_state;
 mod session;
-mod sessions;
 mod socket;
-mod sse;
-mod sse_clients;
-mod stall;
 mod stdio;
-mod streamed_body;
 mod streams;
-mod strict_heads;
-mod threads;
 mod transport_settings;
 
-pub use authenticator::{
-    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, PresentedCredential,
-    RequestedEndpoint,
+pub use auth::authenticator::{
+    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, InvalidCredential,
+    ListenerRole, PresentedCredential, RequestedEndpoint,
 };
-pub use body_chunks::BodyChunks;
-pub use browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession};
-pub use clock::sealed_now;
+pub use auth::browser_session::{BrowserSession, BrowserSignIn, NewBrowserSession};
+pub use auth::identity_limits::IdentityLimits;
+pub use auth::permissions::ClientPermissions;
+pub use auth::public_url::{InvalidPublicUrl, PublicUrl};
 pub use endpoint_key::EndpointKey;
 pub use forwarded::{
-    BasePath, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders,
+    BasePath, ClientEnd, InvalidBasePath, InvalidProxyHeaders, InvalidTrustedProxy, ProxyHeaders,
     ProxySettings, TrustedProxy,
 };
 pub use guard::{HostPattern, InvalidHost};
 pub use http_routes::{HttpRequestContext, HttpRoutes, RouteAccess, RouteBody};
 pub use lifecycle::ServerLifecycle;
 pub use limits::TransportLimits;
-pub use permissions::ClientPermissions;
-pub use received_request::{
+pub use message::answer;
+pub use message::body_chunks::BodyChunks;
+pub use message::received_request::{
     AnsweringRequest, ClientDialect, ClientMessage, ClientTransport, ModernDeclarations,
     ReceivedRequest, RequestOrigin, TASKS, modern_revisions,
 };
-pub use required_header::{refuse_header, require_header};
+pub use message::required_header::{refuse_header, require_header};
+pub use sealing::clock::sealed_now;
 pub use sealing::{SealingKey, SealingKeyError, TokenSealer};
 pub use server::McpServer;
 pub use server_handler::{
     CheckedCall, EndpointPath, ServedEndpoint, ServerCounts, ServerHandler, SessionStart,
 };
 pub use server_observer::{LogDecision, ServerObserver};
-pub use session::{ClientSessionState, RunningRequest};
+pub use session::{ClientSessionState, RequestCancellation, RunningRequest};
 pub use socket::ListeningSocket;
+pub use socket::tls::{TlsError, TlsFiles, TlsListener};
 pub use transport_settings::TransportSettings;

@@ -1,13 +1,15 @@
 //! Listening sockets, and connections distributed among threads.
 
+mod threads;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::http::connection;
-use crate::overflow::{OverflowResponder, ReserveDescriptors, is_exhausted};
+use crate::listener::threads::ServingThreads;
 use crate::server_state::ServerState;
+use crate::socket::overflow::{OverflowResponder, ReserveDescriptors, is_exhausted};
 use crate::socket::{ListeningSocket, ListeningSockets};
-use crate::threads::ServingThreads;
 
 /// The pause after a connection could not be accepted.
 const RELIEF: Duration = Duration::from_millis(100);

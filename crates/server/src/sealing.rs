@@ -1,5 +1,7 @@
 //! Values that clients carry for the server and cannot read, change or swap, and the key that seals them.
 
+pub(crate) mod clock;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;

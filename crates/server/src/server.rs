@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::authenticator::ClientAccess;
-use crate::health;
+use crate::auth::authenticator::ClientAccess;
+use crate::auth::permissions::ClientPermissions;
+use crate::http::health;
 use crate::lifecycle::ServerLifecycle;
 use crate::listener;
-use crate::permissions::ClientPermissions;
 use crate::server_handler::{ServedEndpoint, ServerCounts, ServerHandler};
 use crate::server_observer::ServerObserver;
 use crate::server_state::ServerState;
@@ -49,6 +49,11 @@ impl McpServer {
     /// Returns the numbers of connections, sessions and streams.
     pub fn counts(&self) -> ServerCounts {
         self.0.counts()
+    }
+
+    /// Ends everything that callers do whose access was revoked. Called after a revocation, and about once a second.
+    pub fn end_revoked(&self) {
+        self.0.end_revoked();
     }
 
     /// Removes timed-out state. Called about once a second.

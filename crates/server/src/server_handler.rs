@@ -7,9 +7,9 @@ use consort_core::{BoxFuture, Caller};
 use consort_protocol::Json;
 use http::HeaderMap;
 
-use crate::answer::RequestAnswer;
 use crate::endpoint_key::EndpointKey;
-use crate::received_request::{AnsweringRequest, ReceivedRequest};
+use crate::message::answer::RequestAnswer;
+use crate::message::received_request::{AnsweringRequest, ReceivedRequest};
 use crate::session::ClientSessionState;
 
 /// The endpoints behind the transports. A program that serves MCP, such as the gateway, implements it; transports call

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use consort_protocol::MemoryBudget;
 use parking_lot::RwLock;
 
-use crate::authenticator::{Authenticator, ClientAccess};
-use crate::browser_session::{BrowserSessions, BrowserSignIn};
-use crate::connection_shares::ConnectionShares;
+use crate::auth::authenticator::{Authenticator, ClientAccess, ListenerRole};
+use crate::auth::browser_session::{BrowserSessions, BrowserSignIn};
+use crate::auth::permissions::ClientPermissions;
+use crate::client_channel::sse_clients::SseClients;
 use crate::lifecycle::ServerLifecycle;
-use crate::permissions::ClientPermissions;
 use crate::server_handler::{ServerCounts, ServerHandler};
 use crate::server_observer::ServerObserver;
-use crate::sessions::SessionStore;
-use crate::sse_clients::SseClients;
+use crate::session::store::SessionStore;
+use crate::socket::connection_shares::ConnectionShares;
 use crate::streams::ResumableStreams;
 use crate::transport_settings::TransportSettings;
 
@@ -102,7 +102,8 @@ impl ServerState {
     /// Returns the handle that checks tokens and begins and ends browser sessions.
     pub(crate) fn sign_in(&self) -> BrowserSignIn {
         let sessions = Arc::clone(&self.browser_sessions);
-        BrowserSignIn { authenticator: self.authenticator(), sessions, is_tls: false }
+        let (is_tls, listener) = (false, ListenerRole::Public);
+        BrowserSignIn { authenticator: self.authenticator(), sessions, is_tls, listener }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -120,10 +121,20 @@ impl ServerState {
         }
     }
 
+    /// Ends everything that callers do whose access was revoked: connections with their requests, sessions, and calls that
+    /// continue without their clients.
+    pub(crate) fn end_revoked(&self) {
+        self.shares.close_revoked();
+        for session in self.sessions.end_revoked() {
+            self.streams.forget(&session);
+        }
+        self.browser_sessions.sweep(&*self.authenticator());
+    }
+
     /// Removes timed-out state.
     pub(crate) fn sweep(&self) {
+        self.end_revoked();
         self.sessions.sweep();
         self.streams.sweep();
-        self.browser_sessions.sweep(&*self.authenticator());
     }
 }

@@ -1,5 +1,11 @@
 //! Session of a legacy client: its capabilities, running requests, pending server requests and queued notifications.
 
+mod cancellation;
+mod ended;
+pub(crate) mod negotiation;
+pub(crate) mod store;
+
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,6 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::endpoint_key::EndpointKey;
+pub use cancellation::RequestCancellation;
 
 /// The session of a legacy client, opened by `initialize`.
 #[derive(Debug)]
@@ -53,7 +60,7 @@ pub struct ClientSessionState {
 struct SessionFields {
     level: Option<LogLevel>,
     questions: HashMap<u64, RequestResponder>,
-    running: HashMap<RequestId, CancellationToken>,
+    running: HashMap<RequestId, Arc<RequestCancellation>>,
     notices: VecDeque<Bytes>,
     /// True if the client reads its notifications.
     listening: bool,
@@ -172,21 +179,21 @@ impl ClientSessionState {
 
     /// Registers a request. Returns `None` if a request with this id is running.
     pub fn begin(self: &Arc<Self>, id: &RequestId) -> Option<RunningRequest> {
-        let mut state = self.lock();
-        state.used = Instant::now();
-        if state.running.contains_key(id) {
-            return None;
+        let cancellation = match self.lock().running.entry(id.clone()) {
+            Entry::Vacant(place) => Arc::clone(place.insert(Arc::default())),
+            Entry::Occupied(_) => return None,
+        };
+        // The session may have ended before the request was among those that it cancels.
+        if self.over.is_cancelled() {
+            cancellation.cancel();
         }
-        // The end of the session is the end of each request.
-        let cancelled = self.over.child_token();
-        state.running.insert(id.clone(), cancelled.clone());
-        Some(RunningRequest { session: Arc::clone(self), id: id.clone(), cancelled })
+        Some(RunningRequest { session: Arc::clone(self), id: id.clone(), cancellation })
     }
 
     /// Cancels a running request.
     pub(crate) fn cancel(&self, id: &RequestId) {
-        if let Some(cancelled) = self.lock().running.get(id) {
-            cancelled.cancel();
+        if let Some(running) = self.lock().running.get(id) {
+            running.cancel();
         }
     }
 
@@ -285,7 +292,10 @@ impl ClientSessionState {
         self.over.cancel();
         let (questions, watching, following) = {
             let mut state = self.lock();
-            let SessionFields { questions, watching, following, .. } = &mut *state;
+            let SessionFields { questions, watching, following, running, .. } = &mut *state;
+            for running in running.values() {
+                running.cancel();
+            }
             (std::mem::take(questions), std::mem::take(watching), std::mem::take(following))
         };
         drop(questions);
@@ -308,8 +318,8 @@ fn is_list_change(notice: &Bytes) -> bool {
 pub struct RunningRequest {
     session: Arc<ClientSessionState>,
     id: RequestId,
-    /// Cancelled by the client, or by the end of its session.
-    pub cancelled: CancellationToken,
+    /// Its cancellation by the client, or by the end of its session.
+    pub cancellation: Arc<RequestCancellation>,
 }
 
 impl Drop for RunningRequest {

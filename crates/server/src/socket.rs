@@ -1,5 +1,12 @@
 //! Sockets that clients connect to: TCP or Unix.
 
+pub(crate) mod connection_shares;
+pub(crate) mod linger;
+pub(crate) mod overflow;
+pub(crate) mod stall;
+pub(crate) mod strict_heads;
+pub(crate) mod tls;
+
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
@@ -9,10 +16,21 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_rustls::server::TlsStream;
+
+use crate::auth::authenticator::ListenerRole;
+use crate::socket::tls::TlsListener;
 
 /// A listening socket.
 #[derive(Debug)]
-pub enum ListeningSocket {
+pub struct ListeningSocket {
+    socket: BoundSocket,
+    role: ListenerRole,
+    tls: Option<TlsListener>,
+}
+
+#[derive(Debug)]
+enum BoundSocket {
     /// At an address and a port.
     Tcp(TcpListener),
     /// At a path in the file system.
@@ -21,26 +39,49 @@ pub enum ListeningSocket {
 
 impl From<TcpListener> for ListeningSocket {
     fn from(listener: TcpListener) -> Self {
-        Self::Tcp(listener)
+        Self { socket: BoundSocket::Tcp(listener), role: ListenerRole::Public, tls: None }
     }
 }
 
 impl From<UnixListener> for ListeningSocket {
     fn from(listener: UnixListener) -> Self {
-        Self::Unix(listener)
+        Self { socket: BoundSocket::Unix(listener), role: ListenerRole::Public, tls: None }
     }
 }
 
 impl ListeningSocket {
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<ClientStream>> {
-        match self {
-            Self::Tcp(listener) => listener
-                .poll_accept(cx)
-                .map_ok(|(stream, address)| ClientStream::Tcp(stream, address.ip().to_canonical())),
-            Self::Unix(listener) => {
-                listener.poll_accept(cx).map_ok(|(stream, _)| ClientStream::Unix(stream))
-            }
+    /// Makes it the owner's own.
+    #[must_use]
+    pub fn for_owner(self) -> Self {
+        Self { role: ListenerRole::Owner, ..self }
+    }
+
+    /// Requires TLS of its connections. A Unix socket needs none.
+    #[must_use]
+    pub fn with_tls(self, tls: &TlsListener) -> Self {
+        match self.socket {
+            BoundSocket::Tcp(_) => Self { tls: Some(tls.clone()), ..self },
+            BoundSocket::Unix(_) => self,
         }
+    }
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<ClientStream>> {
+        let io = match &self.socket {
+            BoundSocket::Tcp(listener) => {
+                let tls = self.tls.clone();
+                listener.poll_accept(cx).map_ok(|(stream, address)| {
+                    let address = address.ip().to_canonical();
+                    match tls {
+                        Some(tls) => StreamIo::Handshake(stream, address, tls),
+                        None => StreamIo::Tcp(stream, address),
+                    }
+                })
+            }
+            BoundSocket::Unix(listener) => {
+                listener.poll_accept(cx).map_ok(|(stream, _)| StreamIo::Unix(stream))
+            }
+        };
+        io.map_ok(|io| ClientStream { io, role: self.role })
     }
 }
 
@@ -93,49 +134,103 @@ impl std::fmt::Display for PeerAddress {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) enum ClientStream {
+pub(crate) struct ClientStream {
+    io: StreamIo,
+    /// The role of the listener that it came in at.
+    pub(crate) role: ListenerRole,
+}
+
+#[derive(Debug)]
+enum StreamIo {
     Tcp(TcpStream, IpAddr),
+    /// A connection that has to begin with a handshake.
+    Handshake(TcpStream, IpAddr, TlsListener),
+    Tls(Box<TlsStream<TcpStream>>, IpAddr),
     Unix(UnixStream),
 }
 
-/// A connection that belongs to no runtime.
-pub(crate) enum DetachedStream {
-    Tcp(std::net::TcpStream, IpAddr),
+/// A connection that belongs to no runtime. Its handshake has not begun.
+pub(crate) struct DetachedStream {
+    io: DetachedIo,
+    role: ListenerRole,
+}
+
+enum DetachedIo {
+    Tcp(std::net::TcpStream, IpAddr, Option<TlsListener>),
     Unix(std::os::unix::net::UnixStream),
 }
 
 impl ClientStream {
     pub(crate) fn peer(&self) -> PeerAddress {
-        match self {
-            Self::Tcp(_, address) => PeerAddress::Ip(*address),
-            Self::Unix(_) => PeerAddress::Unix,
+        match &self.io {
+            StreamIo::Tcp(_, address)
+            | StreamIo::Handshake(_, address, _)
+            | StreamIo::Tls(_, address) => PeerAddress::Ip(*address),
+            StreamIo::Unix(_) => PeerAddress::Unix,
         }
+    }
+
+    /// Returns true if the connection is encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self.io, StreamIo::Tls(..) | StreamIo::Handshake(..))
+    }
+
+    /// Performs the handshake, if the listener requires one.
+    pub(crate) async fn secure(self) -> io::Result<Self> {
+        let Self { io, role } = self;
+        let io = match io {
+            StreamIo::Handshake(stream, address, tls) => {
+                StreamIo::Tls(Box::new(tls.accept(stream).await?), address)
+            }
+            io => io,
+        };
+        Ok(Self { io, role })
     }
 
     /// Disables Nagle's algorithm.
     pub(crate) fn set_nodelay(&self) {
-        if let Self::Tcp(stream, _) = self {
-            let _ = stream.set_nodelay(true);
-        }
+        let stream = match &self.io {
+            StreamIo::Tcp(stream, _) | StreamIo::Handshake(stream, ..) => stream,
+            StreamIo::Tls(stream, _) => stream.get_ref().0,
+            StreamIo::Unix(_) => return,
+        };
+        let _ = stream.set_nodelay(true);
     }
 
     /// Detaches a connection from this thread's runtime.
     pub(crate) fn detach(self) -> io::Result<DetachedStream> {
-        Ok(match self {
-            Self::Tcp(stream, address) => DetachedStream::Tcp(stream.into_std()?, address),
-            Self::Unix(stream) => DetachedStream::Unix(stream.into_std()?),
-        })
+        let io = match self.io {
+            StreamIo::Tcp(stream, address) => DetachedIo::Tcp(stream.into_std()?, address, None),
+            StreamIo::Handshake(stream, address, tls) => {
+                DetachedIo::Tcp(stream.into_std()?, address, Some(tls))
+            }
+            StreamIo::Tls(..) => return Err(io::Error::other("the handshake has begun")),
+            StreamIo::Unix(stream) => DetachedIo::Unix(stream.into_std()?),
+        };
+        Ok(DetachedStream { io, role: self.role })
     }
 }
 
 impl DetachedStream {
     /// Attaches a connection to this thread's runtime.
     pub(crate) fn attach(self) -> io::Result<ClientStream> {
-        Ok(match self {
-            Self::Tcp(stream, address) => ClientStream::Tcp(TcpStream::from_std(stream)?, address),
-            Self::Unix(stream) => ClientStream::Unix(UnixStream::from_std(stream)?),
-        })
+        let io = match self.io {
+            DetachedIo::Tcp(stream, address, tls) => {
+                let stream = TcpStream::from_std(stream)?;
+                match tls {
+                    Some(tls) => StreamIo::Handshake(stream, address, tls),
+                    None => StreamIo::Tcp(stream, address),
+                }
+            }
+            DetachedIo::Unix(stream) => StreamIo::Unix(UnixStream::from_std(stream)?),
+        };
+        Ok(ClientStream { io, role: self.role })
     }
+}
+
+/// Nothing is read or written before the handshake.
+fn not_secured() -> io::Error {
+    io::Error::other("the TLS handshake has not been performed")
 }
 
 impl AsyncRead for ClientStream {
@@ -144,9 +239,11 @@ impl AsyncRead for ClientStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream, _) => Pin::new(stream).poll_read(cx, buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+        match &mut self.get_mut().io {
+            StreamIo::Tcp(stream, _) => Pin::new(stream).poll_read(cx, buffer),
+            StreamIo::Tls(stream, _) => Pin::new(stream).poll_read(cx, buffer),
+            StreamIo::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            StreamIo::Handshake(..) => Poll::Ready(Err(not_secured())),
         }
     }
 }
@@ -157,9 +254,11 @@ impl AsyncWrite for ClientStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream, _) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        match &mut self.get_mut().io {
+            StreamIo::Tcp(stream, _) => Pin::new(stream).poll_write(cx, bytes),
+            StreamIo::Tls(stream, _) => Pin::new(stream).poll_write(cx, bytes),
+            StreamIo::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            StreamIo::Handshake(..) => Poll::Ready(Err(not_secured())),
         }
     }
 
@@ -168,9 +267,11 @@ impl AsyncWrite for ClientStream {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream, _) => Pin::new(stream).poll_write_vectored(cx, parts),
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+        match &mut self.get_mut().io {
+            StreamIo::Tcp(stream, _) => Pin::new(stream).poll_write_vectored(cx, parts),
+            StreamIo::Tls(stream, _) => Pin::new(stream).poll_write_vectored(cx, parts),
+            StreamIo::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+            StreamIo::Handshake(..) => Poll::Ready(Err(not_secured())),
         }
     }
 
@@ -179,16 +280,20 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream, _) => Pin::new(stream).poll_flush(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        match &mut self.get_mut().io {
+            StreamIo::Tcp(stream, _) => Pin::new(stream).poll_flush(cx),
+            StreamIo::Tls(stream, _) => Pin::new(stream).poll_flush(cx),
+            StreamIo::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            StreamIo::Handshake(..) => Poll::Ready(Err(not_secured())),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream, _) => Pin::new(stream).poll_shutdown(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        match &mut self.get_mut().io {
+            StreamIo::Tcp(stream, _) => Pin::new(stream).poll_shutdown(cx),
+            StreamIo::Tls(stream, _) => Pin::new(stream).poll_shutdown(cx),
+            StreamIo::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            StreamIo::Handshake(..) => Poll::Ready(Ok(())),
         }
     }
 }

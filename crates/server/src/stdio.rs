@@ -7,10 +7,10 @@ use consort_protocol::line_decoder::{DecodedLine, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::body_chunks::BodyChunks;
 use crate::client_channel::ClientChannel;
 use crate::limits::TransportLimits;
-use crate::received_request::ClientTransport;
+use crate::message::body_chunks::BodyChunks;
+use crate::message::received_request::ClientTransport;
 use crate::server_handler::ServedEndpoint;
 use crate::server_state::ServerState;
 

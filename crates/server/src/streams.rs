@@ -17,11 +17,11 @@ use futures_core::Stream;
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
-use crate::body_chunks::BodyChunks;
-use crate::event_frame::event;
 use crate::lifecycle::ServerLifecycle;
 use crate::limits::TransportLimits;
-use crate::received_request::{AnsweringRequest, ClientMessage};
+use crate::message::body_chunks::BodyChunks;
+use crate::message::event_frame::event;
+use crate::message::received_request::{AnsweringRequest, ClientMessage};
 use crate::sealing::random;
 use crate::server_observer::{LogDecision, ServerObserver};
 use crate::session::ClientSessionState;

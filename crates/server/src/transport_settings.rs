@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use consort_protocol::MemoryBudget;
 
-use crate::authenticator::ClientAccess;
+use crate::auth::authenticator::ClientAccess;
+use crate::auth::permissions::ClientPermissions;
 use crate::forwarded::ProxySettings;
 use crate::guard::HostPattern;
 use crate::http_routes::HttpRoutes;
 use crate::limits::TransportLimits;
-use crate::permissions::ClientPermissions;
 use crate::sealing::SealingKey;
 
 /// Settings of the transports.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 mod approval;
 mod arguments;
+mod caller_pattern;
 mod class;
 mod compile;
 mod condition;
@@ -16,6 +17,7 @@ mod display;
 mod entry;
 mod error;
 mod form;
+mod role_table;
 mod rule;
 mod spec;
 mod target;
@@ -27,8 +29,10 @@ pub use class::{EffectClass, EffectClasses};
 pub use condition::ConditionSpec;
 pub use error::PolicyError;
 pub use form::{ApprovalForm, ApprovalVerdict};
+pub use role_table::{RoleBasis, RoleTable};
 pub use spec::{CallerSpec, PolicySpec, RuleSpec, StringOrList};
 
+use caller_pattern::CallerMatch;
 use class::ClassTable;
 use condition::ConditionResult;
 use rule::PolicyRule;
@@ -202,7 +206,8 @@ impl Policy {
         let mut read: LazyArguments = None;
         let mut maybe: Option<PolicyDecision> = None;
         for rule in &self.rules {
-            if !rule.concerns(question, classes) {
+            let concerns = rule.concerns(question, classes);
+            if concerns == CallerMatch::No {
                 continue;
             }
             let decision = |unsure| PolicyDecision {
@@ -212,6 +217,9 @@ impl Policy {
                 classes,
             };
             let unsure = match (&rule.when, question.arguments) {
+                _ if concerns == CallerMatch::Unknown => {
+                    Some("the groups of the caller are unknown".to_owned())
+                }
                 (None, _) => return outcome(question, maybe, decision(None)),
                 (Some(_), None) => None,
                 (Some(condition), Some(arguments)) => {

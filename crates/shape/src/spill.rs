@@ -160,7 +160,9 @@ impl SpillStore {
         let (from, bytes) = (number("from").unwrap_or(0), number("bytes").unwrap_or(DEFAULT_PART));
         let results = self.results.lock();
         let mine = |spilled: &&SpilledResult| {
-            spilled.id == id && spilled.caller == *caller && spilled.since.elapsed() < self.time
+            spilled.id == id
+                && spilled.caller.is_same_party(caller)
+                && spilled.since.elapsed() < self.time
         };
         let spilled = results.iter().find(mine).ok_or_else(unknown)?;
         let from = spilled.text.floor_char_boundary(from);

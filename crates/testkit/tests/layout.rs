@@ -10,7 +10,7 @@ use std::process::Command;
 const LINES: usize = 400;
 
 /// Maximum number of packages in the lock file, workspace crates and dev-dependencies included.
-const PACKAGES: usize = 333;
+const PACKAGES: usize = 340;
 
 /// The only module that may name an operating system.
 const PLATFORM: &str = "crates/client/src/platform.rs";
@@ -28,6 +28,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-shape", &["consort-protocol", "consort-core", "consort-models", "consort-search"]),
     ("consort-audit", &["consort-client", "consort-protocol", "consort-core", "consort-files"]),
     ("consort-server", &["consort-protocol", "consort-core", "consort-files"]),
+    (
+        "consort-identity",
+        &["consort-protocol", "consort-core", "consort-files", "consort-oauth", "consort-server"],
+    ),
     (
         "consort-gateway",
         &[
@@ -273,7 +277,7 @@ fn arrows_point_one_way() {
 }
 
 #[test]
-fn only_the_audit_crate_knows_sqlite() {
+fn only_the_crates_of_the_ledger_and_of_identities_know_sqlite() {
     let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"]);
     let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
     let knows = |package: &&serde_json::Value| {
@@ -283,7 +287,8 @@ fn only_the_audit_crate_knows_sqlite() {
     };
     let packages = metadata["packages"].as_array().unwrap().iter().filter(knows);
     let names: Vec<&str> = packages.map(|package| package["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["consort-audit"]);
+    // Each has a file of its own that nobody else opens.
+    assert_eq!(names, ["consort-audit", "consort-identity"]);
 }
 
 #[test]
@@ -345,7 +350,7 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ("hub/src/managed.rs", "since when a server is as it is"),
     ("hub/src/server_log.rs", "when a line of a server's log was written"),
     ("hub/src/status.rs", "since when a server is as it is"),
-    ("server/src/clock.rs", "when what was sealed before a restart expires"),
+    ("server/src/sealing/clock.rs", "when what was sealed before a restart expires"),
 ];
 
 // F21: a clock that is set forward or back ends nothing early or late.
@@ -408,7 +413,7 @@ const TRANSPORT_FILES: [(&str, &str); 4] = [
     ("client/src/connect.rs", "negotiation"),
     ("client/src/transport/location.rs", "its URL and credentials"),
     ("client/src/transport.rs", "sending, its name, the words of OpenTelemetry"),
-    ("config/src/transport.rs", "names in configs, formats that know it"),
+    ("config/src/server/transport.rs", "names in configs, formats that know it"),
 ];
 
 // A transport that is named in twenty files is forgotten in one of them.
@@ -599,6 +604,9 @@ fn the_hub_holds_no_lock_across_a_wait_and_no_task_is_detached() {
 /// Maximum number of modules of a crate that depend on each other in a circle.
 const CYCLE: usize = 3;
 
+/// Folders with a larger circle.
+const LARGE_CIRCLES: [&str; 2] = ["audit/src/ledger", "client/src/transport"];
+
 // Modules in a circle can only be read, and moved, together.
 #[test]
 fn modules_of_a_crate_depend_on_each_other_in_small_circles_only() {
@@ -608,46 +616,64 @@ fn modules_of_a_crate_depend_on_each_other_in_small_circles_only() {
         if name == "bench" || name == "testkit" {
             continue;
         }
-        let circles = circles_of(&module_graph(&name));
-        let large = circles.into_iter().filter(|circle| circle.len() > CYCLE);
-        wrong.extend(large.map(|circle| format!("{name}: {}", circle.join(", "))));
+        for folder in module_folders(&name) {
+            let circles = circles_of(&module_graph(&name, &folder));
+            let large = circles.into_iter().filter(|circle| circle.len() > CYCLE);
+            let place = format!("{name}/src/{}", folder.display());
+            if !LARGE_CIRCLES.contains(&place.as_str()) {
+                wrong.extend(large.map(|circle| format!("{place}: {}", circle.join(", "))));
+            }
+        }
     }
     assert!(wrong.is_empty(), "more than {CYCLE} modules in a circle:\n{}", wrong.join("\n"));
 }
 
 type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
 
-/// Modules at the root of a crate, each with those that it, or a module within it, names in a path. An item that the root
-/// exports leads to the module that it is from.
-fn module_graph(package: &str) -> ModuleGraph {
-    let folder = root().join("crates").join(package).join("src");
+/// The folders of a crate that hold modules: the root, an empty path, and those of modules with modules of their own.
+fn module_folders(package: &str) -> BTreeSet<PathBuf> {
+    let source = root().join("crates").join(package).join("src");
     let files = sources_of(&format!("{package}/src"));
-    let (mut graph, mut exported) = (ModuleGraph::new(), BTreeMap::new());
-    for path in &files {
-        let text = std::fs::read_to_string(path).unwrap();
-        let lines = text.split("\n#[cfg(test)]\nmod ").next().unwrap().lines();
-        let code =
-            lines.map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n");
+    files.iter().map(|path| path.strip_prefix(&source).unwrap().parent().unwrap().into()).collect()
+}
+
+/// Modules in a folder of a crate, each with those of the same folder that it, or a module within it, names in a path. An
+/// item that the module of the folder exports leads to the module that it is from.
+fn module_graph(package: &str, within: &Path) -> ModuleGraph {
+    let folder = root().join("crates").join(package).join("src").join(within);
+    let files = sources_of(&format!("{package}/src/{}", within.display()));
+    let mut from_root = "crate::".to_owned();
+    from_root.extend(within.iter().flat_map(|module| [module.to_str().unwrap(), "::"]));
+    let is_root = within.as_os_str().is_empty();
+    let mut exported = BTreeMap::new();
+    let parents = if is_root {
+        vec![folder.join("lib.rs"), folder.join("main.rs")]
+    } else {
+        vec![folder.with_extension("rs")]
+    };
+    for parent in parents.iter().filter(|path| path.exists()) {
+        let code = code_without_tests(parent);
+        for import in code.split("use ").skip(1) {
+            let import = import.split(';').next().unwrap();
+            let (from, items) = import.split_once("::").unwrap_or((import, ""));
+            let words = items.split(|c: char| !c.is_alphanumeric() && c != '_');
+            exported.extend(words.map(|word| (word.to_owned(), from.to_owned())));
+        }
+    }
+    let mut graph = ModuleGraph::new();
+    for path in files.iter().filter(|path| !parents.contains(path)) {
+        let code = code_without_tests(path);
         let inside = path.strip_prefix(&folder).unwrap().with_extension("");
         let module = inside.iter().next().unwrap().to_str().unwrap().to_owned();
-        if module == "lib" || module == "main" {
-            for import in code.split("use ").skip(1) {
-                let import = import.split(';').next().unwrap();
-                let (from, items) = import.split_once("::").unwrap_or((import, ""));
-                let words = items.split(|c: char| !c.is_alphanumeric() && c != '_');
-                exported.extend(words.map(|word| (word.to_owned(), from.to_owned())));
-            }
-            continue;
-        }
-        let to_root = "super::".repeat(inside.iter().count());
+        let to_folder = "super::".repeat(inside.iter().count());
         let named = graph.entry(module).or_default();
-        for path in code.split("crate::").skip(1) {
+        for path in code.split(&from_root).skip(1) {
             named.extend(first_names(path));
         }
-        // A longer chain would leave the crate.
-        for (at, _) in code.match_indices(&to_root) {
+        // A longer chain would leave the folder.
+        for (at, _) in code.match_indices(&to_folder) {
             if !code[..at].ends_with("::") {
-                named.extend(first_names(&code[at + to_root.len()..]));
+                named.extend(first_names(&code[at + to_folder.len()..]));
             }
         }
     }
@@ -661,6 +687,13 @@ fn module_graph(package: &str) -> ModuleGraph {
             named.iter().map(origin).filter(|it| modules.contains(it) && it != module).collect();
     }
     graph
+}
+
+/// The code of a source before its module of tests, without comments.
+fn code_without_tests(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.split("\n#[cfg(test)]\nmod ").next().unwrap().lines();
+    lines.map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
 /// The first name of a path, or of each path in a group.

@@ -1,5 +1,6 @@
 //! Streamable HTTP: every message is a request of its own, answered by JSON or an SSE stream.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use ::http::header::{
@@ -18,10 +19,10 @@ use super::pool::{ExchangeFailure, HttpConnectionPool, PooledResponse};
 use super::request_body::RequestBody;
 use super::request_headers::RequestHeaders;
 use super::url::ServerUrl;
-use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason, NotSent};
 use crate::limits::{Limits, Times};
 use crate::request::OutgoingRequest;
+use crate::request::dialect::RequestDialect;
 use crate::tool_requirements::ToolRequirements;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -84,7 +85,7 @@ impl HttpTransport {
         ticket: &SendPermit,
     ) -> Result<PooledResponse, ClientCallError> {
         let headers = || self.request_headers(dialect, request, facts);
-        let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
+        let reply = pin!(self.exchange(Method::POST, headers, bytes, ticket)).await?;
         if request.method == "initialize" && reply.status.is_success() {
             let id = reply.headers.get(SESSION).map(detached);
             let mut session = self.session.write();
@@ -226,8 +227,9 @@ impl HttpTransport {
             if let Some(shown) = &shown {
                 request.headers_mut().insert(AUTHORIZATION, shown.clone());
             }
-            let reply =
-                self.pool.send(request, ticket).await.map_err(|failure| self.failed(failure))?;
+            let reply = pin!(self.pool.send(request, ticket))
+                .await
+                .map_err(|failure| self.failed(failure))?;
             if reply.status == StatusCode::UNAUTHORIZED && self.headers.renew(&sent).await {
                 // Whoever is not let in has had nothing done.
                 ticket.stay();

@@ -119,7 +119,8 @@ impl HttpConnectionPool {
                     io::ErrorKind::Interrupted,
                 )));
             }
-            match connection.exchange(request).await {
+            let exchanged = pin!(connection.exchange(request)).await;
+            match exchanged {
                 Ok(response)
                     if let Some(refusal) =
                         proxy.and_then(|proxy| proxy.refusal(response.status())) =>

@@ -9,8 +9,8 @@ use consort_protocol::sse::SseDecoder;
 use super::ChannelReceiver;
 use super::http::{self, HttpTransport, ReplyContentType};
 use super::pool::PooledResponse;
-use crate::dialect::RequestDialect;
 use crate::error::{ClientCallError, CloseReason};
+use crate::request::dialect::RequestDialect;
 
 /// Bytes from which a message needed reserved memory.
 const LARGE: usize = 64 << 10;

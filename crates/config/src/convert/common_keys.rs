@@ -2,8 +2,8 @@
 
 use super::ConfigWriter;
 use super::output_value::OutputValue;
-use crate::input::{InputKind, InputVariable};
 use crate::server::{HttpConfig, ServerConfig, StdioConfig};
+use crate::template::input::{InputKind, InputVariable};
 
 impl ConfigWriter {
     pub(super) fn command(&mut self, server: &ServerConfig, program: &StdioConfig) -> OutputValue {

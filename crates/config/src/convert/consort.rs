@@ -4,11 +4,11 @@ use super::ConfigWriter;
 use super::consort_keys;
 use super::output_value::OutputValue;
 use crate::duration::ConfigDuration;
+use crate::server::limits::ConfiguredLimit;
 use crate::server::{
     AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, StdioConfig, ToolConfig,
     TransportConfig,
 };
-use crate::server_limits::ConfiguredLimit;
 
 pub(super) fn write(servers: &[&ServerConfig], writer: &mut ConfigWriter) -> String {
     let inputs = writer.inputs(servers);

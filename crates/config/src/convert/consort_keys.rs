@@ -4,11 +4,11 @@ use super::consort::limit;
 use super::output_value::OutputValue;
 use super::{ConfigWriter, TargetFormat};
 use crate::duration::ConfigDuration;
+use crate::server::transport::RemoteTransport;
 use crate::server::{
     ConnectTime, EraSetting, HttpConfig, OAuthConfig, OAuthGrant, ServerConfig, TransportConfig,
 };
 use crate::template::TemplateString;
-use crate::transport::RemoteTransport;
 
 /// Returns true if Consort reads this key in the format of another client.
 pub(super) fn can_say(target: TargetFormat, key: &str) -> bool {

@@ -1,9 +1,9 @@
 //! References in the syntax of each format.
 
 use super::{ConfigWriter, OutputReader, TargetFormat};
-pub(super) use crate::input::variable_for;
-use crate::secret_scheme;
 use crate::server::ServerConfig;
+pub(super) use crate::template::input::variable_for;
+use crate::template::secret_scheme;
 use crate::template::{TemplatePart, TemplateString, ValueReference};
 
 /// Losses while a text was written.

@@ -3,7 +3,7 @@
 use jsonc_parser::cst::{CstObject, CstRootNode};
 
 use super::{EditError, INPUTS, OutputValue};
-use crate::tree::json::OPTIONS;
+use crate::syntax::tree::json::OPTIONS;
 
 pub(super) fn add(
     body: &str,

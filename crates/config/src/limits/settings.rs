@@ -26,6 +26,7 @@ pub(super) const READ_AT_START: &[&str] = &[
     "resumes",
     "stream_ping",
     "transports",
+    "identity",
     "gateway",
     "lame_duck",
     "ledger",
@@ -63,6 +64,8 @@ pub struct LimitSettings {
     pub stream_ping: Duration,
     /// Limits and timeouts of the transports of a gateway.
     pub transports: consort_server::TransportLimits,
+    /// Limits of users, their sign-ins and credentials.
+    pub identity: consort_server::IdentityLimits,
     /// Limits and timeouts of a gateway, besides those of its transports.
     pub gateway: consort_gateway::GatewayLimits,
     /// Lame-duck time where others than this machine reach the gateway.
@@ -119,6 +122,7 @@ impl Default for LimitSettings {
             server_probe: Duration::from_mins(1),
             stream_ping: consort_hub::HubSettings::default().stream_ping,
             transports: consort_server::TransportLimits::default(),
+            identity: consort_server::IdentityLimits::default(),
             gateway: consort_gateway::GatewayLimits::default(),
             lame_duck: LAME_DUCK,
             ledger: LedgerSettings::default(),

@@ -7,7 +7,7 @@ use consort_shape::scan::{ScanFinding, scan};
 
 use consort_core::escape::escape_line;
 
-use crate::transport::RemoteTransport;
+use crate::server::transport::RemoteTransport;
 
 /// The changes between two definitions, or two launch commands; `None` if there are not two.
 pub fn changed_parts(difference: &LockDifference) -> Option<Vec<DefinitionChange>> {

@@ -2,11 +2,11 @@
 
 use super::ServerReader;
 use crate::duration::ConfigDuration;
-use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::table_reader::TableReader;
-use crate::tree::{SyntaxTable, SyntaxValue};
+use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxTable, SyntaxValue};
 
 /// The key of the settings that contain the list.
 pub(crate) const OUTER: &str = "tool_service";

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use consort_core::secret;
 
-use crate::agents::{
+use crate::error::ConfigErrorKind;
+use crate::options::ProfileConfig;
+use crate::options::agents::{
     AgentConfig, ModelConfig, PriceConfig, ProviderConfig, ReasoningConfig, ReasoningLevel,
 };
-use crate::error::ConfigErrorKind;
-use crate::names::{closest_name, list_names, shorten_name};
-use crate::network::NO_PROXY;
-use crate::options::ProfileConfig;
-use crate::table_reader::TableReader;
-use crate::tree::{SyntaxNode, SyntaxValue};
+use crate::server::network::NO_PROXY;
+use crate::syntax::names::{closest_name, list_names, shorten_name};
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxValue};
 
 /// Limit of characters of an agent's name: `ask_NAME` is the name of a tool.
 const LONGEST: usize = 48;

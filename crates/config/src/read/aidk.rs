@@ -1,11 +1,11 @@
 //! Servers with a `connection` of their own: `{serverName, transport, connection, auth}`.
 
 use super::{ServerReader, auth};
-use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::table_reader::TableReader;
-use crate::tree::{SyntaxNode, SyntaxValue};
+use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxValue};
 
 /// The key of a server's name.
 pub(crate) const NAME: &str = "serverName";

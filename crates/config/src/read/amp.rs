@@ -1,9 +1,9 @@
 //! Amp's `amp.mcpServers`, one of its flat settings.
 
 use super::{ServerReader, mcp_servers};
-use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::tree::SyntaxTable;
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::tree::SyntaxTable;
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "amp.mcpServers";

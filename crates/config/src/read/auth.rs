@@ -2,7 +2,7 @@
 
 use crate::error::ConfigErrorKind;
 use crate::server::AuthConfig;
-use crate::table_reader::TableReader;
+use crate::syntax::table_reader::TableReader;
 use crate::template::{SecretMasking, TemplateString};
 
 /// The default header of an API key.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::ServerReader;
 use crate::error::ConfigErrorKind;
-use crate::names::shorten_name;
-use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer};
-use crate::problem_collector::ProblemCollector;
+use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer};
 use crate::server::{AuthConfig, ServerConfig};
-use crate::table_reader::TableReader;
+use crate::syntax::names::shorten_name;
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxEntry, SyntaxTable, SyntaxValue};
 use crate::template::TemplateString;
-use crate::tree::{SyntaxEntry, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcp_servers";

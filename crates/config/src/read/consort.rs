@@ -6,12 +6,12 @@ use consort_core::ToolName;
 
 use super::{ServerReader, auth, inputs, options};
 use crate::error::ConfigErrorKind;
-use crate::names::{closest_name, shorten_name};
-use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
+use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
 use crate::server::{ServerConfig, ToolConfig};
-use crate::table_reader::TableReader;
-use crate::tree::{SyntaxTable, SyntaxValue};
+use crate::syntax::names::{closest_name, shorten_name};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcp";

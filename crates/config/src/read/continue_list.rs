@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::ServerReader;
 use crate::error::ConfigErrorKind;
-use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
+use crate::server::partial::{COMMON_NAMES, PartialServer, TimeoutUnit};
 use crate::server::{AuthConfig, ServerConfig};
-use crate::table_reader::TableReader;
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 use crate::template::SecretMasking;
-use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcpServers";

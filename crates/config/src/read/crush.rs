@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::ServerReader;
-use crate::partial_server::{COMMON_NAMES, PartialServer};
-use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::table_reader::TableReader;
-use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::server::partial::{COMMON_NAMES, PartialServer};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcp";

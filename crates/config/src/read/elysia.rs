@@ -2,12 +2,12 @@
 
 use super::{ServerReader, inputs};
 use crate::error::ConfigErrorKind;
-use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::table_reader::TableReader;
+use crate::server::partial::{COMMON_NAMES, PartialServer, TimeoutUnit};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::SyntaxTable;
 use crate::template::{SecretMasking, TemplatePart, TemplateString};
-use crate::tree::SyntaxTable;
 
 /// The key of the list.
 pub(crate) const KEY: &str = "servers";

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::ServerReader;
 use crate::error::ConfigErrorKind;
-use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
+use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
 use crate::server::{OAuthConfig, ServerConfig};
-use crate::table_reader::TableReader;
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 use crate::template::{SecretMasking, TemplateString};
-use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the extensions.
 pub(crate) const KEY: &str = "extensions";

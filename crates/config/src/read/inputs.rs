@@ -1,11 +1,11 @@
 //! Prompts to the user: `inputs` as VS Code writes them.
 
 use crate::error::ConfigErrorKind;
-use crate::input::{InputKind, InputVariable};
-use crate::problem_collector::ProblemCollector;
-use crate::table_reader::TableReader;
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxValue};
 use crate::template::SecretMasking;
-use crate::tree::{SyntaxNode, SyntaxValue};
+use crate::template::input::{InputKind, InputVariable};
 
 /// Reads a list of inputs.
 pub(super) fn read<'a>(

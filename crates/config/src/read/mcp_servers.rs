@@ -7,13 +7,13 @@ use consort_core::ServerId;
 
 use super::{ServerReader, auth, inputs};
 use crate::error::ConfigErrorKind;
-use crate::oauth;
-use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
+use crate::server::oauth;
+use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer, TimeoutUnit};
 use crate::server::{ConnectTime, ServerConfig};
-use crate::table_reader::TableReader;
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 use crate::template::SecretMasking;
-use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcpServers";

@@ -2,11 +2,11 @@
 
 use super::ServerReader;
 use crate::duration::ConfigDuration;
-use crate::partial_server::{COMMON_NAMES, FieldNames, PartialServer};
-use crate::problem_collector::ProblemCollector;
+use crate::server::partial::{COMMON_NAMES, FieldNames, PartialServer};
 use crate::server::{ServerConfig, ServerTimeouts};
-use crate::table_reader::TableReader;
-use crate::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "mcp";

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use consort_server::{BasePath, ProxyHeaders, TrustedProxy};
 use consort_shape::CacheSpec;
 use consort_shape::exposure::{ExposureSpec, ExposureTableSpec};
-use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};
+use consort_shape::policy::{Policy, PolicyError, PolicySpec};
 use consort_shape::transform::TransformSpec;
 
-use super::agents;
+use super::{agents, identity};
 use crate::error::ConfigErrorKind;
 use crate::limits::LimitsConfig;
-use crate::listen::{ListenAddress, is_origin};
-use crate::names::{closest_name, shorten_name};
+use crate::options::listen::{ListenAddress, is_origin};
 use crate::options::{ConsortOptions, ProfileConfig, ServeConfig, merge_policies};
-use crate::problem_collector::ProblemCollector;
 use crate::server::ValidationMode;
-use crate::table_reader::{TableReader, UnknownKeyPolicy};
-use crate::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
+use crate::syntax::names::{closest_name, shorten_name};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::{TableReader, UnknownKeyPolicy};
+use crate::syntax::tree::{SyntaxEntry, SyntaxNode, SyntaxTable, SyntaxValue};
 
 /// The key of the section.
 pub(crate) const KEY: &str = "consort";
@@ -26,18 +26,23 @@ pub(crate) const KEY: &str = "consort";
 pub(crate) const INCLUDE: &str = "include";
 
 /// The keys of the section.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 19] = [
     "agents",
+    "authorization",
     "builtin",
     "cache",
     "callers",
     "exposure",
     INCLUDE,
+    "issuers",
     "models",
     "naming",
     "policy",
     "profiles",
     "providers",
+    "roles",
+    "services",
+    "tls",
     "tokens",
     "transforms",
     "validate",
@@ -77,7 +82,13 @@ fn section<'a>(findings: &'a ProblemCollector<'a>, root: &'a SyntaxTable) -> Con
     let fields =
         TableReader::new(findings, None, node.at, table).unknown_keys(UnknownKeyPolicy::Refuse);
     // Rules may refer to roles, so these are read first.
-    let known = PolicySpec { callers: callers(&fields), ..PolicySpec::default() };
+    let identity = identity::read(&fields);
+    let known = PolicySpec {
+        callers: identity.callers,
+        roles: identity.roles,
+        issuers: identity.issuers.keys().cloned().collect(),
+        ..PolicySpec::default()
+    };
     let policy = with_callers(policy(&fields, Some(&known)), known);
     let profiles = profiles(&fields, policy.as_ref());
     let mut limits = LimitsConfig::read(&fields);
@@ -95,6 +106,13 @@ fn section<'a>(findings: &'a ProblemCollector<'a>, root: &'a SyntaxTable) -> Con
         providers: agents::providers(&fields),
         limits,
         models: agents::models(&fields),
+        public_url: identity.public_url,
+        owner_listen: identity.owner_listen,
+        owner_access: identity.owner_access,
+        tls: identity.tls,
+        issuers: identity.issuers,
+        authorization: identity.authorization,
+        services: identity.services,
         validate: fields.word("validate", &ValidationMode::WORDS, &[]),
         include: fields.strings(INCLUDE),
     };
@@ -187,19 +205,16 @@ fn policy(fields: &TableReader<'_>, everybody: Option<&PolicySpec>) -> Option<Po
     })
 }
 
-/// Adds callers to a policy.
+/// Adds callers, roles and the known issuers to a policy.
 fn with_callers(policy: Option<PolicySpec>, known: PolicySpec) -> Option<PolicySpec> {
-    if known.callers.is_empty() {
-        return policy;
+    if known.callers.is_empty() && known.roles.is_empty() {
+        return policy.map(|policy| PolicySpec { issuers: known.issuers, ..policy });
     }
     let mut policy = policy.unwrap_or_default();
     policy.callers.extend(known.callers);
+    policy.roles.extend(known.roles);
+    policy.issuers = known.issuers;
     Some(policy)
-}
-
-/// Reads `[consort.callers.NAME]`: facts about callers for rules.
-fn callers(fields: &TableReader<'_>) -> BTreeMap<String, CallerSpec> {
-    fields.spec("callers", |_| Ok(())).unwrap_or_default()
 }
 
 /// Reads `[consort.profiles.NAME]`.
@@ -278,7 +293,7 @@ fn serve(fields: &TableReader<'_>, limits: &mut LimitsConfig) -> ServeConfig {
 }
 
 /// A value parsed from a string.
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
     serve: &TableReader<'_>,
     key: &'static str,
 ) -> Option<String> {

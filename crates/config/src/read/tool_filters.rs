@@ -1,7 +1,7 @@
 //! Lists of allowed tools, as clients write them.
 
-use crate::partial_server::PartialServer;
-use crate::table_reader::TableReader;
+use crate::server::partial::PartialServer;
+use crate::syntax::table_reader::TableReader;
 
 impl PartialServer {
     /// Reads a list of the only tools that a client uses. `*` allows all of them, and an empty list none.

@@ -1,12 +1,12 @@
 //! Zed's `context_servers`.
 
 use super::ServerReader;
-use crate::partial_server::{COMMON_NAMES, PartialServer, TimeoutUnit};
-use crate::problem_collector::ProblemCollector;
 use crate::server::ServerConfig;
-use crate::table_reader::TableReader;
+use crate::server::partial::{COMMON_NAMES, PartialServer, TimeoutUnit};
+use crate::syntax::problem_collector::ProblemCollector;
+use crate::syntax::table_reader::TableReader;
+use crate::syntax::tree::{SyntaxTable, SyntaxValue};
 use crate::template::SecretMasking;
-use crate::tree::{SyntaxTable, SyntaxValue};
 
 /// The key of the servers.
 pub(crate) const KEY: &str = "context_servers";

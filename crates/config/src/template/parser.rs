@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{InvalidTemplate, TemplatePart, ValueReference, is_name};
-use crate::secret_scheme;
+use crate::template::secret_scheme;
 
 /// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
 const DEEPEST: usize = 8;

@@ -79,6 +79,7 @@ impl ModernRequest<'_> {
             log: self.modern.log,
             questions: suspended_calls::InputRequests::default(),
             caller: self.request.caller.id().clone(),
+            lease: self.request.caller.identity().lease.clone(),
         }
     }
 

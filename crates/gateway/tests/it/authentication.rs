@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use consort_core::{BoxFuture, Caller, CallerKind, Identity, IdentityId, Rights};
 use consort_server::{
-    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, PresentedCredential,
-    RequestedEndpoint, TransportLimits,
+    AuthError, Authenticator, BearerToken, ClientAccess, CredentialDigest, InvalidCredential,
+    PresentedCredential, RequestedEndpoint, TransportLimits,
 };
 use http::HeaderValue;
 use serde_json::json;
@@ -27,8 +27,8 @@ fn ada() -> Caller {
         id: IdentityId::new("user:7f"),
         name: "acme/ada".to_owned(),
         rights: Rights::Member,
-        roles: vec!["staff".to_owned()],
-        claims: None,
+        user: None,
+        lease: None,
     };
     Caller::new(CallerKind::Client, identity)
 }
@@ -53,16 +53,21 @@ impl Authenticator for IdentityProvider {
                     self.known.lock().push(digest);
                     Ok(ada())
                 }
-                _ => Err(AuthError::Invalid),
+                _ => Err(AuthError::Invalid(InvalidCredential::Unknown)),
             }
         })
     }
 
-    fn is_valid(&self, credential: &CredentialDigest) -> bool {
+    fn is_valid(&self, credential: &CredentialDigest, _: &Caller) -> bool {
         self.known.lock().contains(credential)
     }
 
-    fn challenge(&self, endpoint: &RequestedEndpoint<'_>) -> HeaderValue {
+    fn challenge(
+        &self,
+        endpoint: &RequestedEndpoint<'_>,
+        refusal: Option<InvalidCredential>,
+    ) -> HeaderValue {
+        assert_eq!(refusal, Some(InvalidCredential::Unknown));
         HeaderValue::from_str(&format!("Bearer realm=\"{}\"", endpoint.path)).unwrap()
     }
 }

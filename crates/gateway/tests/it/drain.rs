@@ -193,8 +193,8 @@ async fn what_does_not_end_in_time_is_ended() {
     let [modern, legacy] = served.peers(able).await;
     let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": { "message": "?", "requestedSchema": { "type": "object" } } });
     let asking = steps(&[Step::Message(question.to_string()), Step::Hang]);
-    let parked = modern.call("write", asking).await;
-    assert_eq!(parked["result"]["resultType"], "input_required");
+    let suspended = modern.call("write", asking).await;
+    assert_eq!(suspended["result"]["resultType"], "input_required");
     let mut running = Vec::new();
     for peer in [&modern, &legacy] {
         let params = json!({ "name": "write", "arguments": steps(&[Step::Hang]) });

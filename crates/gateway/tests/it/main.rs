@@ -22,6 +22,7 @@ mod questions;
 mod queues;
 mod restarts;
 mod resuming;
+mod revocation;
 mod starting;
 mod suspended_calls;
 mod tasks;
@@ -142,9 +143,9 @@ impl Served {
         self.gateway.end().await;
         self.serving.await.unwrap();
         self.hub.drain().await;
-        let GatewayCounts { sessions, suspended_calls: parked, pipes, requests } =
+        let GatewayCounts { sessions, suspended_calls: suspended, pipes, requests } =
             self.gateway.counts();
-        assert_eq!([sessions, parked, pipes, requests], [0; 4]);
+        assert_eq!([sessions, suspended, pipes, requests], [0; 4]);
     }
 }
 

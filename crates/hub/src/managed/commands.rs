@@ -67,7 +67,7 @@ impl ManagedServer {
         let mut is_woken = false;
         loop {
             if let Some(main) = self.current() {
-                return Ok(main.client);
+                return Ok(main.client.clone());
             }
             let now = snapshot.borrow_and_update().status.clone();
             match now.state {

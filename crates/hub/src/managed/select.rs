@@ -71,9 +71,9 @@ impl ManagedServer {
             SessionScope::Exclusive(_) => STATELESS,
         };
         if !self.is_in_use() {
-            main.owner.get_or_init(|| session);
+            main.ownership.session.get_or_init(|| session);
         }
-        if main.owner.get() != Some(&session) {
+        if main.ownership.session.get() != Some(&session) {
             return None;
         }
         match scope {

@@ -50,9 +50,8 @@ impl ConnectAttempt {
         })?;
         client.learn_from(&self.main);
         let (offers, tasks) = (Arc::clone(&key.capabilities), Some(self.tasks.clone()));
-        let (owner, lease) = (Arc::clone(&self.slot.owner), self.slot.lease.clone());
-        let upstream = UpstreamConnection::new(client, offers, key.credentials, tasks);
-        Ok(upstream.of_slot(owner, lease))
+        let ownership = self.slot.ownership.clone();
+        Ok(UpstreamConnection::new(client, offers, key.credentials, ownership, tasks))
     }
 
     /// Starts the task that follows the server's lists on this connection. Lists of a server of both eras are read in

@@ -1,7 +1,7 @@
 //! Slots of a pool, and the choice among them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use consort_client::Client;
 use consort_core::{CallError, WeakClientSession};
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use crate::connection_key::{ConnectionKey, STATELESS, SessionScope};
 use crate::connection_room::{ConnectionActivity, ConnectionRoom, PooledConnection};
-use crate::lease::{ConnectionLease, ConnectionUse};
-use crate::upstream::UpstreamConnection;
+use crate::lease::ConnectionUse;
+use crate::upstream::{ConnectionOwnership, UpstreamConnection};
 
 /// The slots of a pool.
 #[derive(Debug, Default)]
@@ -64,13 +64,14 @@ impl PoolSlots {
             SessionScope::Shared => Some(key.clone()),
             SessionScope::Session(session) => {
                 let shared = with(SessionScope::Shared);
-                let is_owner = |slot: &PoolSlot| slot.owner.get() == Some(&session);
+                let is_owner = |slot: &PoolSlot| slot.ownership.session.get() == Some(&session);
                 Some(if open.get(&shared).is_some_and(is_owner) { shared } else { key.clone() })
             }
             SessionScope::Exclusive(_) => {
                 let shared = with(SessionScope::Shared);
-                let is_inherited =
-                    |slot: &PoolSlot| slot.owner.get() == Some(&STATELESS) && slot.is_free();
+                let is_inherited = |slot: &PoolSlot| {
+                    slot.ownership.session.get() == Some(&STATELESS) && slot.is_free()
+                };
                 if open.get(&shared).is_some_and(is_inherited) {
                     return Some(shared);
                 }
@@ -116,8 +117,7 @@ pub(super) struct PoolSlot {
     is_owner: bool,
     /// The session that it is reserved for, if any.
     pub(super) session: Option<WeakClientSession>,
-    pub(super) owner: Arc<OnceLock<u64>>,
-    pub(super) lease: ConnectionLease,
+    pub(super) ownership: ConnectionOwnership,
 }
 
 impl PoolSlot {
@@ -129,8 +129,7 @@ impl PoolSlot {
             last: Instant::now(),
             is_owner,
             session,
-            owner: Arc::default(),
-            lease: ConnectionLease::default(),
+            ownership: ConnectionOwnership::default(),
         }
     }
 
@@ -149,7 +148,8 @@ impl PoolSlot {
 
     /// Returns true if a call may have it alone: no server request on it can be another call's.
     fn is_free(&self) -> bool {
-        self.lease.is_free() && self.client().is_none_or(|client| !client.may_receive_request())
+        self.ownership.lease.is_free()
+            && self.client().is_none_or(|client| !client.may_receive_request())
     }
 
     fn activity(&self) -> ConnectionActivity {

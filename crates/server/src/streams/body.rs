@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::buffer::ReadStep;
 use super::entry::{CallSlot, StreamSource};
 use super::{IdentityStreams, ResumableStreams, adopt};
-use crate::body_chunks::BodyChunks;
-use crate::received_request::ClientMessage;
+use crate::message::body_chunks::BodyChunks;
+use crate::message::received_request::ClientMessage;
 
 /// A connection that reads a stream, and drives its call unless a task does. Dropped before the end, it hands the call
 /// over to a task.

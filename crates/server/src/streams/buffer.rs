@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use tokio::time::Instant;
 
-use crate::body_chunks::BodyChunks;
+use crate::message::body_chunks::BodyChunks;
 
 use super::entry::{CallSlot, DetachedLimit, StreamEntry, StreamSource, wake};
 use super::limits::StreamLimits;

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::body_chunks::BodyChunks;
-use crate::received_request::AnsweringRequest;
+use crate::message::body_chunks::BodyChunks;
+use crate::message::received_request::AnsweringRequest;
 
 /// A call, polled by its current driver. Locked before the streams of its identity.
 pub(super) type CallSlot = Arc<Mutex<Option<AnsweringRequest>>>;

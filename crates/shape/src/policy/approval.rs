@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use consort_core::Json;
+use consort_core::{Caller, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -49,6 +49,15 @@ pub struct ApprovalKey {
     arguments: String,
 }
 
+/// The holder of an approval: `kind:name`, and for a user the id too. A name that passes to another user leaves the
+/// approvals of the first behind.
+fn holder(caller: &Caller) -> String {
+    match caller.configured_name() {
+        Some(_) => caller.label(),
+        None => format!("{} {}", caller.label(), caller.id()),
+    }
+}
+
 impl ApprovalKey {
     /// Creates the key of a call. `pin` identifies the tool's current definition. Fails for arguments
     /// that parsers may read differently: such a call cannot be approved.
@@ -65,7 +74,7 @@ impl ApprovalKey {
             ArgumentBinding::Shape => shape(&value).into_owned(),
         };
         Ok(Self {
-            caller: question.caller.label(),
+            caller: holder(question.caller),
             server: question.server.to_owned(),
             tool: question.tool.to_owned(),
             pin: pin.to_owned(),

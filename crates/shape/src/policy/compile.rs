@@ -8,25 +8,24 @@ use super::approval::ArgumentBinding;
 use super::class::{ClassTable, EffectClasses, parse_all};
 use super::condition::PolicyCondition;
 use super::error::{PolicyError, unknown_word};
+use super::role_table::RoleTable;
 use super::rule::PolicyRule;
 use super::spec::{PolicySpec, RuleSpec};
-use super::target::{RoleTable, ToolPattern};
+use super::target::ToolPattern;
 use super::{DefaultEffect, Policy, PolicyEffect};
 
 /// Compiles the whole policy, or returns all errors at once.
 pub(super) fn compile_policy(spec: &PolicySpec) -> Result<Policy, Vec<PolicyError>> {
     let mut errors = Vec::new();
-    let callers =
-        spec.callers.iter().map(|(name, caller)| (name.as_str(), caller.roles.as_slice()));
-    let roles = RoleTable::compile(callers, &mut errors);
+    let roles = RoleTable::compile(spec, &mut errors);
     let classes = ClassTable::compile(&spec.classes, spec.hints.as_deref(), &mut errors);
     let default = default(spec.default.as_deref()).unwrap_or_else(|error| {
         errors.push(error);
         DefaultEffect::Deny
     });
     let mut rules = Vec::new();
-    for (at, spec) in spec.rules.iter().enumerate() {
-        match rule(at + 1, spec, &roles) {
+    for (at, written) in spec.rules.iter().enumerate() {
+        match rule(at + 1, written, &roles, &spec.issuers) {
             Ok(rule) => rules.push(rule),
             Err(wrong) => errors.extend(wrong),
         }
@@ -56,7 +55,12 @@ fn choice<T, const N: usize>(
     found.map(|(_, meaning)| meaning).ok_or_else(|| unknown_word(place, what, written, words))
 }
 
-fn rule(number: usize, spec: &RuleSpec, roles: &RoleTable) -> Result<PolicyRule, Vec<PolicyError>> {
+fn rule(
+    number: usize,
+    spec: &RuleSpec,
+    roles: &RoleTable,
+    issuers: &[String],
+) -> Result<PolicyRule, Vec<PolicyError>> {
     let label: Arc<str> = match &spec.name {
         Some(name) => format!("rule {number} `{}`", super::display::line(name)).into(),
         None => format!("rule {number}").into(),
@@ -64,7 +68,7 @@ fn rule(number: usize, spec: &RuleSpec, roles: &RoleTable) -> Result<PolicyRule,
     let mut errors = Vec::new();
     let mut note = |error: PolicyError| errors.push(error);
     let callers = list(&label, "callers", spec.callers.as_deref(), &mut note, |written| {
-        roles.callers(&label, written)
+        roles.callers(&label, written, issuers)
     });
     let profiles = list(&label, "profiles", spec.profiles.as_deref(), &mut note, |profile| {
         Ok(NamePattern::new(profile))
@@ -192,7 +196,7 @@ mod tests {
           hint: did you mean `allow`?
         rule 2: unknown role `reeder`: expected one of `reader`
           hint: did you mean `reader`?
-        rule 2: unknown kind of caller `clinet`: expected one of `person`, `agent`, `client`, `role`, `*`
+        rule 2: unknown kind of caller `clinet`: expected one of `person`, `agent`, `client`, `user`, `group`, `role`, `*`
           hint: did you mean `client`?
         rule 3: `github.get_*` is not a valid server name
           hint: write `tools = ["github.get_*"]`
@@ -217,7 +221,7 @@ mod tests {
         let spec = json!({ "rules": [{ "callers": ["role:reader"], "then": "allow" }] });
         insta::assert_snapshot!(told(spec), @r#"
         rule 1: no user has the role `reader`
-          hint: assign it to a caller: `[consort.callers.NAME] roles = ["reader"]`
+          hint: list its callers: `[consort.roles]`, `reader = ["NAME"]`
         "#);
     }
 

@@ -27,15 +27,24 @@ pub struct PolicySpec {
     /// Properties of callers, by name or by `kind:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub callers: BTreeMap<String, CallerSpec>,
+    /// Callers of each role, kept here from `[consort.roles]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, Vec<String>>,
+    /// Issuers whose users and groups rules may name.
+    #[serde(skip)]
+    pub issuers: Vec<String>,
 }
 
 /// Properties of a caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CallerSpec {
-    /// Roles that rules refer to as `role:NAME`.
+    /// Roles that rules refer to as `role:NAME`; better listed in `[consort.roles]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
+    /// User that the caller is linked to, as `ISSUER/SUBJECT`: both are one identity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
 }
 
 /// One rule: the calls that it matches, and its effect. An absent key matches everything.
@@ -48,7 +57,7 @@ pub struct RuleSpec {
     /// Comment; it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Callers: `client:alice`, `agent:*`, `role:reader`, `alice`, `*`.
+    /// Callers: `client:alice`, `agent:*`, `role:reader`, `user:acme/ada@acme.example`, `group:acme/00g1`, `alice`, `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callers: Option<Vec<String>>,
     /// Profiles, as patterns.

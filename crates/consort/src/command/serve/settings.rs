@@ -124,6 +124,7 @@ pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> C
             .iter()
             .map(|name| IdentityId::of(CallerKind::Client, name))
             .collect(),
+        ..ClientPermissions::default()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::lifecycle::{
 use crate::managed::reading::{probe, read_requested, reported_by};
 use crate::managed::{ManagedServer, chain};
 use crate::tasks::ServerTasks;
-use crate::upstream::UpstreamConnection;
+use crate::upstream::{ConnectionOwnership, UpstreamConnection};
 
 /// A request in progress, if there is one.
 type InProgress<T> = Option<BoxFuture<'static, T>>;
@@ -106,7 +106,13 @@ impl ServerLink {
         let client = self.client()?.clone();
         let offers = Arc::clone(&self.offers);
         let used = Arc::new(ConnectionUse::new(&Arc::default()));
-        let main = UpstreamConnection::new(client, offers, self.credentials, tasks);
+        let main = UpstreamConnection::new(
+            client,
+            offers,
+            self.credentials,
+            ConnectionOwnership::default(),
+            tasks,
+        );
         Some(main.in_use(used, None))
     }
 

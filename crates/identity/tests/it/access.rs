@@ -1,0 +1,246 @@
+//! Who is let in: the issuer's last word, groups, suspension, removal, links, roles.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::browser::{Browser, send};
+use crate::issuer::Issuer;
+use crate::world::{OWNER, World, issuer_settings};
+
+const INTERVAL: Duration = Duration::from_mins(15);
+
+fn access(tokens: &serde_json::Value) -> String {
+    tokens["access_token"].as_str().unwrap().to_owned()
+}
+
+// A7.
+#[tokio::test]
+async fn a_user_whom_the_issuer_disabled_is_out_within_the_interval() {
+    let world = World::new().await;
+    let mut browser = Browser::default();
+    world.sign_in(&mut browser).await;
+    let client = world.register("C").await;
+    let tokens = world.connect_client(&client, &mut browser, &[]).await;
+    let page = browser.open(&world.at("/me")).await.hidden("page_token");
+    let fields = [("page_token", page.as_str()), ("action", "new-key"), ("name", "laptop")];
+    let made = browser.submit(&world.at("/me"), &fields).await;
+    let key =
+        made.body.split("class=\"key\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    world.issuer.manner.lock().refuses = true;
+    world.clock.advance(INTERVAL.saturating_sub(Duration::from_secs(10)));
+    for token in [&access(&tokens), &key] {
+        assert_eq!(world.status("/mcp", token).await, 200);
+    }
+    world.clock.advance(Duration::from_secs(10));
+    for token in [&access(&tokens), &key] {
+        assert_eq!(world.status("/mcp", token).await, 401);
+    }
+    assert_eq!(world.refresh(&client, tokens["refresh_token"].as_str().unwrap()).await.status, 400);
+    assert_eq!(browser.open(&world.at("/me")).await.status, 303, "the session ended");
+    let events = world.events.take();
+    assert!(
+        events.iter().any(|it| it.contains("revocation: acme/sub:u1 by the issuer")),
+        "{events:?}"
+    );
+    // Once the issuer lets the user in again, the key works again; grants are made anew.
+    world.issuer.manner.lock().refuses = false;
+    world.sign_in(&mut Browser::default()).await;
+    assert_eq!(world.status("/mcp", &key).await, 200);
+    assert_eq!(world.status("/mcp", &access(&tokens)).await, 401);
+}
+
+#[tokio::test]
+async fn while_the_issuer_is_down_users_stay_until_max_stale_and_not_a_second_longer() {
+    let world = World::new().await;
+    let (_, tokens) = world.connect(&[]).await;
+    let key = world.service.create_key(consort_identity::KeyRequest {
+        user: Some("acme/sub:u1".to_owned()),
+        ..consort_identity::KeyRequest::default()
+    });
+    let key = key.await.unwrap();
+    world.issuer.manner.lock().is_down = true;
+    world.clock.advance(Duration::from_mins(59));
+    assert_eq!(world.status("/mcp", &access(&tokens)).await, 200);
+    world.clock.advance(Duration::from_hours(23) + Duration::from_secs(55));
+    assert_eq!(world.status("/mcp", &key.key).await, 200);
+    world.clock.advance(Duration::from_secs(5));
+    let answer = world.ask("/mcp", &key.key).await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.header("retry-after").is_some());
+    assert!(answer.header("www-authenticate").is_none(), "clients keep their credentials");
+    world.issuer.manner.lock().is_down = false;
+    world.clock.advance(Duration::from_secs(15));
+    assert_eq!(world.status("/mcp", &key.key).await, 200);
+}
+
+#[tokio::test]
+async fn groups_are_those_of_the_last_check_and_one_check_serves_all() {
+    let world = Arc::new(World::new().await);
+    world.issuer.set("groups", json!(["a"]));
+    let (_, tokens) = world.connect(&[]).await;
+    let token = access(&tokens);
+    assert_eq!(world.caller(&token).await["groups"], "Known({\"a\"})");
+    world.issuer.set("groups", json!(["b"]));
+    assert_eq!(world.caller(&token).await["groups"], "Known({\"a\"})");
+    world.clock.advance(INTERVAL);
+    let asked = (0..8).map(|_| {
+        let (world, token) = (Arc::clone(&world), token.clone());
+        tokio::spawn(async move { world.caller(&token).await })
+    });
+    for asked in asked.collect::<Vec<_>>() {
+        assert_eq!(asked.await.unwrap()["groups"], "Known({\"b\"})");
+    }
+    assert_eq!(world.issuer.refreshes.load(Ordering::SeqCst), 1);
+    world.issuer.set("_claim_names", json!({ "groups": "src1" }));
+    world.clock.advance(INTERVAL);
+    assert_eq!(world.caller(&token).await["groups"], "Unknown");
+}
+
+// T3, T26: a name that passes to another user.
+#[tokio::test]
+async fn a_name_that_passes_to_another_user_takes_nothing_along() {
+    let world = World::new().await;
+    let email = |subject: &str| {
+        world.issuer.set("sub", subject);
+        world.issuer.set("email", "ada@acme.example");
+        world.issuer.set("email_verified", true);
+    };
+    email("u1");
+    let (_, first) = world.connect(&[]).await;
+    let before = world.caller(&access(&first)).await;
+    assert_eq!(before["name"], "acme/ada@acme.example");
+    email("u2");
+    let (_, second) = world.connect(&[]).await;
+    let after = world.caller(&access(&second)).await;
+    assert_eq!(after["name"], "acme/ada@acme.example");
+    assert_ne!(before["id"], after["id"]);
+    // The first is no longer known by it.
+    assert_eq!(world.caller(&access(&first)).await["name"], "acme/sub:u1");
+    // What an issuer calls its users is never a name of the config.
+    for subject in ["owner", "client:ada", "ada", "role:admin"] {
+        world.issuer.manner.lock().claims.clear();
+        world.issuer.set("sub", subject);
+        let (_, tokens) = world.connect(&[]).await;
+        let caller = world.caller(&access(&tokens)).await;
+        assert_eq!(caller["name"], format!("acme/sub:{subject}"));
+        assert_eq!(caller["rights"], "Member");
+        assert!(caller["id"].as_str().unwrap().starts_with("user:"), "{caller}");
+    }
+}
+
+#[tokio::test]
+async fn a_removed_user_is_gone_at_once_with_everything() {
+    let world = World::new().await;
+    let mut browser = Browser::default();
+    world.sign_in(&mut browser).await;
+    let client = world.register("C").await;
+    let tokens = world.connect_client(&client, &mut browser, &[]).await;
+    let request = consort_identity::KeyRequest {
+        user: Some("acme/sub:u1".to_owned()),
+        ..consort_identity::KeyRequest::default()
+    };
+    let key = world.service.create_key(request).await.unwrap();
+    assert_eq!(world.status("/mcp", &key.key).await, 200);
+    let id = world.caller(&access(&tokens)).await["id"].clone();
+    world.service.remove_user("acme/sub:u1").await.unwrap();
+    for token in [access(&tokens), key.key.to_string()] {
+        assert_eq!(world.status("/mcp", &token).await, 401);
+    }
+    assert!(world.service.users().await.unwrap().is_empty());
+    // Whoever comes back is somebody new.
+    let tokens = world.connect_client(&client, &mut Browser::default(), &[]).await;
+    assert_ne!(world.caller(&access(&tokens)).await["id"], id);
+}
+
+#[tokio::test]
+async fn another_issuer_of_the_same_name_knows_none_of_the_users() {
+    let world = World::new().await;
+    let (_, tokens) = world.connect(&[]).await;
+    let token = access(&tokens);
+    let before = world.caller(&token).await;
+    let other = Issuer::start(&world.clock).await;
+    let mut settings = world.settings.clone();
+    settings.issuer = Some(Arc::new(issuer_settings(&other.url)));
+    world.set(settings);
+    assert_eq!(world.status("/mcp", &token).await, 401);
+    let (_, tokens) = world.connect(&[]).await;
+    assert_ne!(world.caller(&access(&tokens)).await["id"], before["id"]);
+    // A move that the operator knows of is a link.
+    world.service.remove_user("acme/sub:u1").await.unwrap_err();
+    let users = world.service.users().await.unwrap();
+    assert_eq!(users.len(), 2);
+    let old = users.iter().find(|user| format!("user:{}", user.id) == before["id"]).unwrap();
+    let new = users.iter().find(|user| user.id != old.id).unwrap();
+    world.service.remove_user(&new.id).await.unwrap();
+    world.service.link_user(&old.id, "u1").await.unwrap();
+    let (_, tokens) = world.connect(&[]).await;
+    assert_eq!(world.caller(&access(&tokens)).await["id"], before["id"]);
+}
+
+#[tokio::test]
+async fn a_linked_user_is_the_caller_that_the_config_names() {
+    let world = World::with(|settings| {
+        settings.linked_callers = [(("acme".to_owned(), "u1".to_owned()), "ada".to_owned())].into();
+    })
+    .await;
+    let (_, tokens) = world.connect(&[]).await;
+    let user = world.caller(&access(&tokens)).await;
+    let token = world.caller(crate::world::ADA).await;
+    assert_eq!((&user["id"], &user["name"]), (&json!("client:ada"), &json!("ada")));
+    assert_eq!((&user["id"], &user["name"]), (&token["id"], &token["name"]));
+}
+
+#[tokio::test]
+async fn nobody_gets_more_than_a_members_rights_by_a_token_whatever_the_roles() {
+    let world = World::new().await;
+    world.issuer.set("groups", json!(["operators", "admins"]));
+    let mut browser = Browser::default();
+    world.sign_in(&mut browser).await;
+    let client = world.register("C").await;
+    let tokens = world.connect_client(&client, &mut browser, &[]).await;
+    assert_eq!(world.caller(&access(&tokens)).await["rights"], "Member");
+    for path in ["/api/session", "/api", "/metrics", "/v1/models", "/console/"] {
+        assert_eq!(world.status(path, &access(&tokens)).await, 401, "{path}");
+    }
+    let v1 = world.connect_client(&client, &mut browser, &[("resource", &world.at("/v1"))]).await;
+    assert_eq!(world.status("/v1/models", &access(&v1)).await, 404);
+    assert_eq!(world.status("/mcp", &access(&v1)).await, 401);
+}
+
+#[tokio::test]
+async fn the_owners_token_is_for_the_owners_listener_if_the_config_says_so() {
+    let world = World::with(|settings| {
+        settings.owner_access = consort_identity::OwnerAccess::OwnerListener;
+    })
+    .await;
+    assert_eq!(world.status("/mcp", OWNER).await, 401);
+    assert_eq!(world.status("/metrics", OWNER).await, 401);
+    let mut browser = Browser::default();
+    let page = browser.open(&world.at("/oauth/sign-in")).await;
+    let token = page.hidden("page_token");
+    let fields = [("page_token", token.as_str()), ("action", "key"), ("key", OWNER), ("to", "me")];
+    assert_eq!(browser.submit(&world.at("/oauth/sign-in"), &fields).await.status, 401);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let owners = consort_server::ListeningSocket::from(listener).for_owner();
+    let serving = world.server.clone();
+    tokio::spawn(async move { serving.serve_all(vec![owners], 1).await });
+    let authorization = format!("Bearer {OWNER}");
+    let headers = [("authorization", authorization.as_str())];
+    assert_eq!(send(&format!("{url}/metrics"), "GET", &headers, None).await.status, 200);
+}
+
+#[tokio::test]
+async fn open_streams_are_rechecked_too() {
+    let world = World::new().await;
+    let (_, tokens) = world.connect(&[]).await;
+    assert_eq!(world.status("/mcp", &access(&tokens)).await, 200);
+    world.issuer.manner.lock().refuses = true;
+    world.clock.advance(INTERVAL);
+    world.service.recheck_open().await;
+    let events = world.events.take();
+    assert!(events.iter().any(|it| it.contains("by the issuer")), "{events:?}");
+}

@@ -1,0 +1,65 @@
+//! Clients over HTTP+SSE.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use consort_core::Caller;
+use consort_protocol::Holdings;
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::client_channel::ClientChannel;
+use crate::limits::TransportLimits;
+use crate::socket::connection_shares::reserve;
+
+/// The clients with an open stream, by the name in their URL.
+#[derive(Debug, Default)]
+pub(crate) struct SseClients(Mutex<HashMap<String, Arc<ClientChannel>>>);
+
+impl SseClients {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ClientChannel>>> {
+        self.0.lock()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<ClientChannel>> {
+        self.lock().get(name).cloned()
+    }
+
+    pub(crate) fn insert(&self, name: String, client: Arc<ClientChannel>) {
+        self.lock().insert(name, client);
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        let removed = self.lock().remove(name);
+        drop(removed);
+    }
+
+    /// Returns true if one more client has room beside these sessions, possibly because an identity with more than its
+    /// share gives up a stream without requests in progress.
+    pub(crate) fn has_room(
+        &self,
+        limits: &TransportLimits,
+        caller: &Caller,
+        sessions: impl FnOnce() -> usize,
+    ) -> bool {
+        let reserved =
+            if caller.is_owner() { 0 } else { reserve(limits.sessions, limits.owner_reserve) };
+        let clients = self.lock();
+        if clients.len() + sessions() < limits.sessions - reserved {
+            return true;
+        }
+        let open = || clients.values().filter(|client| !client.given_up.is_cancelled());
+        let holdings: Holdings<_> = open().map(|client| client.caller.id().clone()).collect();
+        let yields = |client: &&Arc<ClientChannel>| {
+            client.is_quiet() && holdings.yields(limits.sessions, client.caller.id(), caller.id())
+        };
+        let largest = open().filter(yields).max_by_key(|client| holdings.of(client.caller.id()));
+        largest.is_some_and(|client| {
+            client.given_up.cancel();
+            true
+        })
+    }
+}

@@ -1,0 +1,338 @@
+//! HTTP requests to an endpoint: detects the era of each and dispatches it.
+
+mod headers;
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_core::{BoxFuture, Caller};
+use consort_protocol::trace;
+use consort_protocol::{
+    Era, JsonRpcMessage, MessageError, Notification, Object, RequestId, Revision,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
+use hyper::body::Incoming;
+
+use crate::http::attended_request::{AttendedRequest, answer};
+use crate::http::pending_reply::PendingReply;
+use crate::http::reply::{HttpReply, bare, message, only, text};
+use crate::http::request_body::read;
+use crate::message::answer::{RequestAnswer, RequestFailure};
+use crate::message::body_chunks::BodyChunks;
+use crate::message::received_request::{
+    AnsweringRequest, ClientDialect, ClientMessage, ClientTransport, ModernDeclarations,
+    ReceivedRequest, RequestOrigin,
+};
+use crate::server_handler::{CheckedCall, ServedEndpoint, SessionStart};
+use crate::server_state::ServerState;
+use crate::session::ClientSessionState;
+use crate::session::negotiation::negotiated;
+use crate::session::store::NoSession;
+use headers::{SESSION, VERSION, check, speaks_modern};
+
+pub(crate) use headers::{accepts_events, header};
+
+/// Answers a request to an endpoint.
+pub(crate) fn respond(
+    server: &Arc<ServerState>,
+    endpoint: Arc<dyn ServedEndpoint>,
+    caller: Caller,
+    request: HttpRequest<Incoming>,
+) -> PendingReply<'_> {
+    let (Parts { method, headers, .. }, body) = request.into_parts();
+    let origin = RequestOrigin { via: ClientTransport::Http, trace: trace::of_headers(&headers) };
+    let here = PostContext { server, endpoint, caller, origin };
+    match method {
+        Method::POST => PendingReply::preparing(async move {
+            let bytes = match pin!(read(server, &here.caller, &headers, body)).await {
+                Ok(bytes) => bytes,
+                Err(bad) => return bad.reply(),
+            };
+            let mut posted = here.post(headers, bytes);
+            if let PostResult::Pending(pending) = posted {
+                posted = pending.await;
+            }
+            match posted {
+                PostResult::Answered(reply) => reply,
+                PostResult::Request(answering, session, accepts_events) => {
+                    let attended = AttendedRequest::new(server, &here.caller, session, answering);
+                    pin!(answer(attended, accepts_events)).await
+                }
+                PostResult::Pending(_) => unreachable!("what is pending ends"),
+            }
+        }),
+        Method::GET | Method::DELETE if speaks_modern(&headers, None) => only("POST").into(),
+        Method::GET => here.listen(&headers).into(),
+        Method::DELETE => PendingReply::preparing(async move { here.leave(&headers).await }),
+        _ => only("GET, POST, DELETE").into(),
+    }
+}
+
+/// Result of a POST. A call may take long, so nothing of the request head is kept for it: that would keep the buffer it
+/// was read into.
+enum PostResult<'a> {
+    Answered(HttpReply),
+    /// Something has to be waited for first. Few requests have to, and those that do are large.
+    Pending(BoxFuture<'a, PostResult<'a>>),
+    /// A request in progress, the session of a legacy client, and true if the client accepts an event stream.
+    Request(AnsweringRequest, Option<Arc<ClientSessionState>>, bool),
+}
+
+impl From<HttpReply> for PostResult<'_> {
+    fn from(reply: HttpReply) -> Self {
+        Self::Answered(reply)
+    }
+}
+
+/// Context of an HTTP request: its endpoint, caller and origin.
+pub(crate) struct PostContext<'a> {
+    pub(crate) server: &'a Arc<ServerState>,
+    pub(crate) endpoint: Arc<dyn ServedEndpoint>,
+    caller: Caller,
+    origin: RequestOrigin,
+}
+
+impl<'a> PostContext<'a> {
+    fn post(&'a self, headers: HeaderMap, bytes: Bytes) -> PostResult<'a> {
+        let batched = || {
+            header(&headers, &VERSION)
+                .is_none_or(|version| version.parse().is_ok_and(Revision::has_batches))
+        };
+        let read = match JsonRpcMessage::parse(bytes.clone()) {
+            Ok(read) => read,
+            Err(MessageError::Batch) if batched() => {
+                let batch = async move { self.batch(&headers, bytes).await.into() };
+                return PostResult::Pending(Box::pin(batch));
+            }
+            Err(error) => {
+                let malformed = async move { self.malformed(error, &bytes).await.into() };
+                return PostResult::Pending(Box::pin(malformed));
+            }
+        };
+        let params = match &read {
+            JsonRpcMessage::Request { body, .. } | JsonRpcMessage::Notification(body) => {
+                Some(&body.params)
+            }
+            _ => None,
+        };
+        if speaks_modern(&headers, params) {
+            return self.modern(headers, read);
+        }
+        let read = match read {
+            JsonRpcMessage::Request { id, body } if body.method == "initialize" => {
+                let opened = async move { self.initialize(&id, &body.params).await.into() };
+                return PostResult::Pending(Box::pin(opened));
+            }
+            read => read,
+        };
+        let session = match self.session(&headers) {
+            Ok(session) => session,
+            Err(reply) => return reply.into(),
+        };
+        match read {
+            JsonRpcMessage::Request { id, body } => self.request(&headers, id, body, session),
+            other => {
+                session.receive(other);
+                bare(StatusCode::ACCEPTED).into()
+            }
+        }
+    }
+
+    /// Answers a batch of messages, as in revision 2025-03-26.
+    async fn batch(&self, headers: &HeaderMap, bytes: Bytes) -> HttpReply {
+        let session = match self.session(headers) {
+            Ok(session) if session.revision.has_batches() => session,
+            Err(reply) if headers.contains_key(SESSION) => return reply,
+            _ => return self.malformed(MessageError::Batch, &bytes).await,
+        };
+        let messages = match JsonRpcMessage::parse_batch(bytes.clone()) {
+            Ok(messages) => messages,
+            Err(error) => return self.malformed(error, &bytes).await,
+        };
+        let mut answers = Vec::new();
+        for read in messages {
+            match read {
+                Ok(JsonRpcMessage::Request { id, body }) => {
+                    let dialect = ClientDialect::Legacy(Arc::clone(&session));
+                    let answering = self.serve(id, body, dialect, false);
+                    let session = Some(Arc::clone(&session));
+                    let mut answering =
+                        AttendedRequest::new(self.server, &self.caller, session, answering);
+                    while let Some(out) = answering.next().await {
+                        if let ClientMessage::End(end) = out {
+                            answers.extend(end.message.map(BodyChunks::into_bytes));
+                        }
+                    }
+                }
+                Ok(other) => session.receive(other),
+                Err(error) => {
+                    let failure = RequestFailure::new(error.code(&bytes), error.to_string());
+                    let answer = RequestAnswer::error(Era::Legacy, None, &failure);
+                    answers.extend(answer.message.map(BodyChunks::into_bytes));
+                }
+            }
+        }
+        if answers.is_empty() {
+            return bare(StatusCode::ACCEPTED);
+        }
+        let all = [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat();
+        message(self.server, &self.caller, 200, Bytes::from(all).into()).await
+    }
+
+    fn modern(&'a self, headers: HeaderMap, read: JsonRpcMessage) -> PostResult<'a> {
+        // A modern client over HTTP has nothing else to say: leaving is cancelling.
+        let JsonRpcMessage::Request { id, body } = read else {
+            return bare(StatusCode::ACCEPTED).into();
+        };
+        let check = |version: &str| check(&headers, &body, version);
+        let modern = match ModernDeclarations::read(&body.params, check) {
+            Ok(modern) => modern,
+            Err(failure) => {
+                let answer = RequestAnswer::error(Era::Modern, Some(&id), &failure);
+                return self.mismatch(answer);
+            }
+        };
+        let accepts_events = accepts_events(&headers);
+        let is_tool_call = body.method == "tools/call";
+        let request = self.received(id, body, ClientDialect::Modern(modern), accepts_events);
+        let endpoint = Arc::clone(&self.endpoint);
+        if !is_tool_call {
+            return PostResult::Request(endpoint.serve(request), None, accepts_events);
+        }
+        match endpoint.serve_tool_call(request, headers) {
+            CheckedCall::Answering(answering) => {
+                PostResult::Request(answering, None, accepts_events)
+            }
+            CheckedCall::Mismatch(answer) => self.mismatch(answer),
+            CheckedCall::Pending(pending) => PostResult::Pending(Box::pin(async move {
+                match pending.await {
+                    Ok(answering) => PostResult::Request(answering, None, accepts_events),
+                    Err(answer) => self.send(400, answer).await.into(),
+                }
+            })),
+        }
+    }
+
+    /// Refuses a request whose headers or declarations are wrong.
+    fn mismatch(&'a self, answer: RequestAnswer) -> PostResult<'a> {
+        PostResult::Pending(Box::pin(async move { self.send(400, answer).await.into() }))
+    }
+
+    /// Returns the error for a body that is no valid message.
+    async fn malformed(&self, error: MessageError, bytes: &Bytes) -> HttpReply {
+        let failure = RequestFailure::new(error.code(bytes), error.to_string());
+        self.send(400, RequestAnswer::error(Era::Modern, None, &failure)).await
+    }
+
+    async fn send(&self, status: u16, answer: RequestAnswer) -> HttpReply {
+        message(self.server, &self.caller, status, answer.message.unwrap_or_default()).await
+    }
+
+    /// Handles `initialize` of a legacy client.
+    async fn initialize(&self, id: &RequestId, params: &Object) -> HttpReply {
+        let (revision, offers) = negotiated(params);
+        let caller = self.caller.clone();
+        let Some(session) =
+            self.server.sessions.open(self.endpoint.key(), caller, revision, offers)
+        else {
+            return too_many();
+        };
+        self.follow(&session, SessionStart::Initialized);
+        let answer = RequestAnswer::result(id, &self.endpoint.initialize(&session));
+        let mut reply = self.send(200, answer).await;
+        let value =
+            HeaderValue::try_from(&session.id).expect("an id is made of letters and digits");
+        reply.headers_mut().insert(SESSION, value);
+        reply
+    }
+
+    /// Starts the list change notifications of a session.
+    fn follow(&self, session: &Arc<ClientSessionState>, start: SessionStart) {
+        let followed = Arc::clone(&self.endpoint).follow(Arc::clone(session), start);
+        self.server.lifecycle.tasks.spawn(followed);
+    }
+
+    /// Returns the session of a legacy request.
+    #[expect(clippy::result_large_err, reason = "it is the answer, made once")]
+    pub(crate) fn session(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Arc<ClientSessionState>, HttpReply> {
+        let Some(id) = header(headers, &SESSION) else {
+            return Err(text(
+                StatusCode::BAD_REQUEST,
+                "not initialized: send `initialize` first, or use revision 2026-07-28 with the \
+                    `MCP-Protocol-Version` header",
+            ));
+        };
+        let (session, is_anew) =
+            match self.server.sessions.get(id, &self.caller, self.endpoint.key()) {
+                Ok(found) => found,
+                Err(NoSession::Over) => {
+                    return Err(text(StatusCode::NOT_FOUND, "this session has ended"));
+                }
+                Err(NoSession::Full) => return Err(too_many()),
+            };
+        if is_anew {
+            self.follow(&session, SessionStart::Restored);
+        }
+        let version = header(headers, &VERSION);
+        if version.is_some_and(|version| version.parse::<Revision>().is_err()) {
+            return Err(text(StatusCode::BAD_REQUEST, "unsupported `MCP-Protocol-Version`"));
+        }
+        session.touch();
+        Ok(session)
+    }
+
+    fn request(
+        &self,
+        headers: &HeaderMap,
+        id: RequestId,
+        body: Notification,
+        session: Arc<ClientSessionState>,
+    ) -> PostResult<'a> {
+        let accepts_events = accepts_events(headers);
+        let dialect = ClientDialect::Legacy(Arc::clone(&session));
+        PostResult::Request(
+            self.serve(id, body, dialect, accepts_events),
+            Some(session),
+            accepts_events,
+        )
+    }
+
+    fn serve(
+        &self,
+        id: RequestId,
+        body: Notification,
+        dialect: ClientDialect,
+        accepts_events: bool,
+    ) -> AnsweringRequest {
+        Arc::clone(&self.endpoint).serve(self.received(id, body, dialect, accepts_events))
+    }
+
+    fn received(
+        &self,
+        id: RequestId,
+        body: Notification,
+        dialect: ClientDialect,
+        accepts_events: bool,
+    ) -> ReceivedRequest {
+        ReceivedRequest {
+            caller: dialect.identify(&self.caller),
+            id,
+            method: body.method,
+            params: body.params,
+            dialect,
+            accepts_events,
+            origin: self.origin.clone(),
+        }
+    }
+}
+
+fn too_many() -> HttpReply {
+    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many open sessions");
+    reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
+    reply
+}
