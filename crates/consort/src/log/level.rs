@@ -6,7 +6,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 /// The parts of Consort with their own log levels, and their targets.
-const PARTS: [(&str, &[&str]); 15] = [
+const PARTS: [(&str, &[&str]); 16] = [
     ("admin", &["consort_admin"]),
     ("agent", &["consort_agent"]),
     ("audit", &["consort_audit"]),
@@ -16,6 +16,7 @@ const PARTS: [(&str, &[&str]); 15] = [
     // The calls of a gateway are logged by their recorder.
     ("gateway", &["consort_gateway", "consort_server", "consort_audit"]),
     ("hub", &["consort_hub"]),
+    ("identity", &["consort_identity"]),
     ("models", &["consort_models"]),
     ("oauth", &["consort_oauth"]),
     ("protocol", &["consort_protocol"]),
