@@ -49,7 +49,7 @@ pub use openai::OpenAiEndpoint;
 pub use pending_requests::PendingRequests;
 pub use reload_handle::{
     NotInForce, RejectedChange, ReloadError, ReloadHandle, ReloadReport, ReloadRequest,
-    ReloadTrigger, RestartLimit, UnusableServer,
+    ReloadTrigger, RestartKey, UnusableServer,
 };
 pub use served_agents::{ModelSource, ServedAgent, ServedAgents};
 pub use state::{AdminSettings, AdminState};

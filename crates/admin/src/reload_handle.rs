@@ -51,18 +51,18 @@ pub struct UnusableServer {
     pub keeps_last_good: bool,
 }
 
-/// A limit whose configured value takes effect after a restart.
+/// A key whose configured value takes effect after a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RestartLimit {
-    /// Its key in `[consort.limits]`.
+pub struct RestartKey {
+    /// The key: of `[consort.limits]`, or of `[consort]` for listeners and users.
     pub key: String,
-    /// The configured value, as it can be written in a config; `none` if there is no limit.
+    /// The configured value, as it can be written in a config; `none` if there is none.
     pub value: String,
     /// The value in force.
     pub in_force: String,
 }
 
-impl From<PendingLimit> for RestartLimit {
+impl From<PendingLimit> for RestartKey {
     fn from(pending: PendingLimit) -> Self {
         let PendingLimit { limit, value, in_force } = pending;
         let written = |value: Option<u64>| match value {
@@ -86,9 +86,9 @@ pub struct ReloadReport {
     /// Servers that cannot be used as they are written.
     #[serde(default)]
     pub unusable: Vec<UnusableServer>,
-    /// Limits whose configured values take effect after a restart.
+    /// Keys whose configured values take effect after a restart.
     #[serde(default)]
-    pub needs_restart: Vec<RestartLimit>,
+    pub needs_restart: Vec<RestartKey>,
 }
 
 /// Written changes that are not in force.
@@ -98,8 +98,8 @@ pub struct NotInForce {
     pub rejected: Vec<RejectedChange>,
     /// Servers that cannot be used as they are written.
     pub unusable: Vec<UnusableServer>,
-    /// Limits whose configured values take effect after a restart.
-    pub needs_restart: Vec<RestartLimit>,
+    /// Keys whose configured values take effect after a restart.
+    pub needs_restart: Vec<RestartKey>,
 }
 
 impl NotInForce {

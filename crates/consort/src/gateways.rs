@@ -24,6 +24,12 @@ pub(crate) struct RunningGateway {
     /// Start time of the process, in the kernel's units: it tells the process from a later one with the same id.
     started: Option<u64>,
     pub(crate) address: ListenAddress,
+    /// The owner's own listener, if there is one: requests to the admin API are sent there.
+    #[serde(default)]
+    pub(crate) admin_address: Option<ListenAddress>,
+    /// The origin under which clients reach it, if the config sets one.
+    #[serde(default)]
+    pub(crate) public_url: Option<String>,
     /// The config in use, if it is a file.
     pub(crate) config: Option<PathBuf>,
     /// The file of the owner's token, if one is needed.
@@ -52,6 +58,8 @@ impl RunningGateway {
             pid,
             started: started(pid),
             address,
+            admin_address: None,
+            public_url: None,
             config: config.filter(|file| file.is_file()).and_then(|file| whole(&file)),
             token_file: token_file.and_then(whole),
             admin,
@@ -63,6 +71,15 @@ impl RunningGateway {
         }
     }
 
+    /// The same, reached under another origin, and for the admin API at another address.
+    pub(crate) fn reached_at(
+        self,
+        public_url: Option<String>,
+        admin_address: Option<ListenAddress>,
+    ) -> Self {
+        Self { admin_address, public_url, ..self }
+    }
+
     /// The time since its start.
     pub(crate) fn uptime(&self) -> Option<Duration> {
         let started = UNIX_EPOCH + Duration::from_secs(self.started_at?);
@@ -71,7 +88,10 @@ impl RunningGateway {
 
     /// The URL of the gateway for clients on this machine, without a path; that of a Unix socket has no port.
     pub(crate) fn base_url(&self) -> String {
-        match self.local_address() {
+        if let Some(url) = &self.public_url {
+            return url.clone();
+        }
+        match local(&self.address) {
             ListenAddress::Tcp(address) => format!("http://{address}"),
             ListenAddress::Unix(_) => "http://localhost".to_owned(),
         }
@@ -112,15 +132,9 @@ impl RunningGateway {
         running
     }
 
-    /// The address for connections from this machine.
+    /// The address for requests to the admin API from this machine.
     pub(crate) fn local_address(&self) -> ListenAddress {
-        let ListenAddress::Tcp(address) = &self.address else { return self.address.clone() };
-        let ip = match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        };
-        ListenAddress::Tcp(SocketAddr::new(ip, address.port()))
+        local(self.admin_address.as_ref().unwrap_or(&self.address))
     }
 
     /// Returns true if it runs with this config, or without one.
@@ -144,6 +158,17 @@ impl RunningGateway {
     fn file(&self) -> Option<PathBuf> {
         Some(folder()?.join(format!("{}.json", self.pid)))
     }
+}
+
+/// The address for connections from this machine.
+fn local(address: &ListenAddress) -> ListenAddress {
+    let ListenAddress::Tcp(socket) = address else { return address.clone() };
+    let ip = match socket.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    ListenAddress::Tcp(SocketAddr::new(ip, socket.port()))
 }
 
 /// The gateways that run with the config in use; fails if there are none.

@@ -33,6 +33,8 @@ pub struct TransportLimits {
     pub head: Duration,
     /// Timeout for reading the body of a request.
     pub body: Duration,
+    /// Time for the TLS handshake of a connection.
+    pub tls_handshake: Duration,
     /// Time that the rest of a refused request is read, so that its client reads the answer.
     pub linger: Duration,
     /// Bytes of such a rest that are read.
@@ -120,6 +122,7 @@ impl Default for TransportLimits {
             lame_duck: Duration::ZERO,
             metrics_connections: 64,
             drain: Duration::from_secs(30),
+            tls_handshake: Duration::from_secs(5),
             late: LateTimes::default(),
             headers: 100,
             session_notifications: 256,

@@ -11,6 +11,8 @@ pub(super) const CLIENTS: &[LimitSpec] = limits! {
     request_body_timeout = transports.body, Time(1..=HOUR), "HTTP 408";
     /// Time to receive the head of a request.
     request_head_timeout = transports.head, Time(1..=HOUR), "HTTP 408; an idle connection is closed";
+    /// Time for the TLS handshake of a client.
+    tls_handshake = transports.tls_handshake, Time(1..=MINUTE), "the connection is closed";
     /// Time for which the rest of a refused request is read, so that the client can read the status.
     linger = transports.linger, Time(0..=HOUR), "the connection is closed", serve "linger";
     /// Bytes of the rest of a refused request that are read.

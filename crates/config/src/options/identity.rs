@@ -118,6 +118,10 @@ pub struct AuthorizationConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["users", "admins", "off"]))]
     pub api_keys: Option<String>,
+    /// Lets the role `operator` change what programs run where a group alone gives it. Otherwise that takes a role that
+    /// names the user: whoever may change groups at the issuer would run programs here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_program_changes: bool,
     /// Clients that are registered beforehand, by their client ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clients: BTreeMap<String, RegisteredClientConfig>,

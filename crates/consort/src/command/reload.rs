@@ -1,6 +1,6 @@
 //! `consort reload`: running gateways re-read their files.
 
-use consort_admin::{ReloadReport, RestartLimit, UnusableServer};
+use consort_admin::{ReloadReport, RestartKey, UnusableServer};
 use consort_core::escape::escape_text;
 use serde_json::json;
 
@@ -100,7 +100,7 @@ fn show(gateway: &RunningGateway, report: &ReloadReport) {
     for change in &report.changes {
         line(format!("{address}: {}", escape_text(change)));
     }
-    for RestartLimit { key, value, in_force } in &report.needs_restart {
+    for RestartKey { key, value, in_force } in &report.needs_restart {
         let pending = format!("`{key}` is {in_force} until a restart, then {value}");
         line(format!("{address}: {}", escape_text(&pending)));
     }

@@ -3,7 +3,9 @@
 mod findings;
 mod home;
 mod http;
+mod identity;
 mod key;
+mod listeners;
 mod memory;
 mod names;
 mod records;
@@ -16,7 +18,7 @@ mod states;
 mod token;
 mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use consort::toolbox_layers::ToolboxLayers;
@@ -32,10 +34,12 @@ use crate::cli::{GlobalArguments, ServeArguments};
 use crate::command_hub::{self, PreparedConfig, ShapedConfig, tell};
 use crate::exit::{CommandError, ExitStatus};
 use http::{ListenAddresses, ShutdownSignals, StartupInfo};
+use identity::ServedIdentity;
+use listeners::BoundListeners;
 pub(crate) use names::folder as name_folder;
 use records::ServeRecords;
 use reload_state::{ReloadState, SecretFiles};
-use served_toolboxes::ToolboxInputs;
+use served_toolboxes::{ServedToolboxes, ToolboxInputs};
 use sockets::ActivatedSockets;
 use token::{MissingToken, StoredToken};
 
@@ -51,17 +55,15 @@ pub(crate) async fn run(
     let problems = prepared.all_problems();
     let PreparedConfig { config, settings, toolbox_layers, .. } = prepared;
     let file = config.as_ref().map(|config| config.file.clone());
+    // Before any server is started.
+    let listeners = BoundListeners::bind(listen, &options, file.as_deref()).await?;
+    let location = listeners.as_ref().and_then(|listeners| listeners.location.clone());
     let budget = settings.budget.clone();
     let hub = Hub::start(settings);
     let states = states::state_source(&hub);
     gateway_settings.states = Arc::clone(&states);
-    let recording = match ServeRecords::start(&serve, &options, file.as_deref(), &states, &hub) {
-        Ok(recording) => recording,
-        Err(failure) => {
-            hub.drain().await;
-            return Err(failure);
-        }
-    };
+    let recording = ServeRecords::start(&serve, &options, file.as_deref(), &states, &hub);
+    let recording = or_drain(recording, &hub).await?;
     let roster = Arc::<AgentRegistry>::default();
     let approvals = toolbox_layers.approvals();
     let pending_requests =
@@ -75,44 +77,41 @@ pub(crate) async fn run(
         roster: &roster,
         pending_requests: pending_requests.as_ref(),
     };
-    let mut served = match inputs.build(toolbox_layers) {
-        Ok(served) => served,
-        Err(failure) => {
-            hub.drain().await;
-            return Err(failure);
-        }
-    };
-    let left_out = std::mem::take(&mut served.problems);
-    let dangling = config.iter().flat_map(Config::dangling_names);
-    let left_out: Vec<Problem> = left_out.into_iter().chain(dangling).collect();
-    left_out.iter().for_each(tell);
+    let mut served = or_drain(inputs.build(toolbox_layers), &hub).await?;
+    let (access, records) = (&gateway_settings.transports.access, &recording.records);
+    let identity =
+        ServedIdentity::open(&options, file.as_deref(), location.clone(), access, records).await;
+    let identity = or_drain(identity, &hub).await?;
+    let left_out = left_out(&mut served, config.as_ref());
     roster.set(std::mem::take(&mut served.agents));
     let asked = served.served_agents.names();
     let openai = OpenAiEndpoint::new(Arc::clone(&served.served_agents), limits.agents);
     let toolboxes = served.toolboxes.clone();
     gateway_settings.transports.routes = vec![Arc::new(openai.clone())];
+    identity::add_to(&mut gateway_settings.transports, identity.as_ref(), &toolboxes);
     let console = pending_requests.map(|pending_requests| {
+        let start = admin_settings(kept.as_ref(), common.locked, handle.clone());
         let problems = problems.into_iter().chain(left_out).collect();
-        let token_file = kept.as_ref().map(|kept| kept.file.clone());
-        let start = admin_settings(token_file, common.locked, handle.clone());
         let active_config = served.into_active_config(config, problems);
         AdminState::new(&hub, &recording.records, pending_requests, start, active_config)
     });
-    if let Some(console) = &console {
-        console.restore_conversations();
-        gateway_settings.transports.routes.push(Arc::new(console.clone()));
-    }
+    console.iter().for_each(AdminState::restore_conversations);
+    let routes = &mut gateway_settings.transports.routes;
+    routes.extend(console.iter().map(|console| Arc::new(console.clone()) as _));
     let (records, known) = (recording.records.clone(), known_servers(hub.clone()));
     let gateway = Gateway::start(toolboxes, gateway_settings, records, known);
     if let Some(console) = &console {
         console.set_labels(gateway.labels());
     }
+    identity::follow_revocations(identity.as_ref(), &gateway);
+    let tls = listeners.as_ref().and_then(|it| it.tls.clone());
     let serving = async {
-        if serve.stdio {
+        let Some(listeners) = listeners else {
             return stdio(&gateway, &mut signals).await;
-        }
-        let entry = StartupInfo { kept, asked, console: console.as_ref(), config: file };
-        http::serve(&gateway, common, &serve, listen, entry, &mut signals).await
+        };
+        let (has_users, console) = (identity.is_some(), console.as_ref());
+        let entry = StartupInfo { kept, asked, console, config: file, location, has_users };
+        http::serve(&gateway, common, &serve, listeners, entry, &mut signals).await
     };
     let reloader = reload::ConfigReloader {
         common,
@@ -123,32 +122,55 @@ pub(crate) async fn run(
         approvals,
         openai: &openai,
         console: console.as_ref(),
+        identity: identity.as_ref(),
+        tls: tls.as_ref(),
         roster: &roster,
         resolve: &resolve,
         handle: &handle,
     };
+    let maintaining = async {
+        tokio::join!(
+            findings::log(&hub, limits.findings),
+            states::log(&hub),
+            memory::give_back(&budget),
+            identity::maintain(identity.as_ref()),
+            listeners::follow_certificate(tls.clone()),
+        )
+    };
     let served = tokio::select! {
         served = serving => served,
-        never = findings::log(&hub, limits.findings) => match never {},
-        never = states::log(&hub) => match never {},
         never = reloader.follow(reload_state, requests) => match never {},
-        never = memory::give_back(&budget) => match never {},
+        (never, ..) = maintaining => match never {},
     };
     shut_down(gateway, console, &roster, &hub).await;
+    ServedIdentity::close(identity).await;
     recording.end().await;
     tracing::info!("ended");
     served
 }
 
+/// Takes the problems of what is left out, and prints them.
+fn left_out(served: &mut ServedToolboxes, config: Option<&Config>) -> Vec<Problem> {
+    let left_out = std::mem::take(&mut served.problems).into_iter();
+    let left_out: Vec<Problem> =
+        left_out.chain(config.into_iter().flat_map(Config::dangling_names)).collect();
+    left_out.iter().for_each(tell);
+    left_out
+}
+
+/// Ends the servers if the gateway cannot start.
+async fn or_drain<T>(made: Result<T, CommandError>, hub: &Hub) -> Result<T, CommandError> {
+    if made.is_err() {
+        hub.drain().await;
+    }
+    made
+}
+
 /// The settings of the admin API.
-fn admin_settings(
-    token_file: Option<PathBuf>,
-    locked: bool,
-    reload: ReloadHandle,
-) -> AdminSettings {
+fn admin_settings(kept: Option<&StoredToken>, locked: bool, reload: ReloadHandle) -> AdminSettings {
     let program = std::env::current_exe().ok().map(|program| program.display().to_string());
     AdminSettings {
-        token_file,
+        token_file: kept.map(|kept| kept.file.clone()),
         locked,
         reload,
         conversations: consort_config::conversations_folder(),
@@ -183,7 +205,8 @@ struct ServeSetup {
     prepared: PreparedConfig,
     options: ConsortOptions,
     gateway_settings: consort_gateway::GatewaySettings,
-    listen: ListenAddresses,
+    /// The addresses to listen on; none on standard input and output.
+    listen: Option<ListenAddresses>,
     /// The owner's token, if one is needed.
     kept: Option<StoredToken>,
     reload_state: ReloadState,
@@ -209,7 +232,7 @@ impl ServeSetup {
             prepared.settings.local.clear();
         }
         let listen = settings::listen_addresses(serve, &options, activated)?;
-        refuse_unprotected(serve, &listen)?;
+        refuse_unprotected(serve, &options, &listen)?;
         let unwritable = home::check(serve)?;
         let file = prepared.config.as_ref().map(|config| config.file.as_path());
         let (mut gateway_settings, kept) =
@@ -238,6 +261,7 @@ impl ServeSetup {
         let servers = prepared.servers.files.clone();
         let secrets = SecretFiles::new(servers, tokens, file, &prepared.toolbox_layers, &options);
         let reload_state = ReloadState::new(source, &prepared, &secrets);
+        let listen = (!serve.stdio).then_some(listen);
         Ok(Self { prepared, options, gateway_settings, listen, kept, reload_state, resolve })
     }
 }
@@ -260,6 +284,11 @@ pub(crate) async fn check_config(
         Some(&config.file),
         MissingToken::Leave,
     )?;
+    listeners::check_certificate(&config.options, Some(&config.file))?;
+    if config.options.has_authorization_server() {
+        let base_path = settings::base_path(&config.options)?;
+        identity::check(&config.options, Some(&config.file), &base_path)?;
+    }
     let hub = Hub::start(consort_hub::HubSettings::default());
     let inputs = ToolboxInputs {
         hub: &hub,
@@ -280,10 +309,16 @@ pub(crate) async fn check_config(
 /// Refuses to serve a non-local address without authentication, or without a list of allowed host names.
 fn refuse_unprotected(
     serve: &ServeArguments,
+    options: &ConsortOptions,
     listen: &ListenAddresses,
 ) -> Result<(), CommandError> {
     if serve.stdio {
         return Ok(());
+    }
+    if serve.allow_unauthenticated && options.has_authorization_server() {
+        let message = "users sign in (`[consort.issuers]` or `[consort.authorization]`): access without \
+                       authentication would let everybody act as the owner";
+        return Err(CommandError::usage(message).hint("omit --allow-unauthenticated"));
     }
     let main = listen.addresses().find(|address| !address.is_local());
     let metrics = listen.metrics.as_ref().filter(|address| !address.is_local());
@@ -295,10 +330,12 @@ fn refuse_unprotected(
     }
     if let Some(address) = main
         && serve.allow_host.is_empty()
+        && options.public_url.is_none()
     {
         let message =
             format!("{address} is reachable from other machines: allowed host names are required");
-        return Err(CommandError::usage(message).hint("add --allow-host NAME"));
+        return Err(CommandError::usage(message)
+            .hint("add --allow-host NAME, or set `public_url` in `[consort]`"));
     }
     Ok(())
 }

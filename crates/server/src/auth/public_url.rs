@@ -73,6 +73,16 @@ impl PublicUrl {
         self.0.split_once("://").map_or("", |(_, authority)| authority)
     }
 
+    /// Returns the host, an IPv6 address without its brackets.
+    pub fn host(&self) -> &str {
+        let authority = self.authority();
+        let name = match authority.rsplit_once(':') {
+            Some((name, _)) if !authority.ends_with(']') => name,
+            _ => authority,
+        };
+        name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name)
+    }
+
     /// Returns the port, written or implied by the scheme.
     pub fn port(&self) -> u16 {
         let authority = self.authority();
@@ -99,6 +109,7 @@ mod tests {
             let url: PublicUrl = text.parse().unwrap();
             assert_eq!((url.as_str(), url.port(), url.is_secure()), (text, port, secure));
             assert_eq!(url.authority(), &text[text.find("://").unwrap() + 3..]);
+            assert!(url.host().parse::<crate::HostPattern>().is_ok(), "{text}");
         }
         for text in [
             "",

@@ -8,11 +8,13 @@ use consort_config::{
     ExportMode, KNOWN_CLIENTS, KnownClient, ListenAddress, install_link, snippet,
 };
 use consort_gateway::Gateway;
+use consort_identity::PublicLocation;
 use consort_server::BasePath;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::sockets::{ActivatedSockets, bind};
+use super::listeners::BoundListeners;
+use super::sockets::ActivatedSockets;
 use super::token::StoredToken;
 use crate::cli::{GlobalArguments, ServeArguments};
 use crate::exit::{CommandError, ExitStatus};
@@ -49,41 +51,24 @@ pub(super) async fn serve(
     gateway: &Gateway,
     common: &GlobalArguments,
     flags: &ServeArguments,
-    listen: ListenAddresses,
+    listeners: BoundListeners,
     entry: StartupInfo<'_>,
     signals: &mut ShutdownSignals,
 ) -> Result<ExitStatus, CommandError> {
-    let mut at = listen.addresses().next().cloned();
-    let mut listeners = listen.activated.listeners()?;
-    // Removed at the end.
-    let mut files = Vec::new();
-    if let Some(main) = &listen.main {
-        let (listener, address, file) = bind(main).await?;
-        listeners.push(listener);
-        files.extend(file);
-        at = Some(address);
-    }
-    let at = at.ok_or_else(|| CommandError::usage("no address to listen on"))?;
-    let metrics = match &listen.metrics {
-        Some(address) => {
-            let (listener, address, file) = bind(address).await?;
-            files.extend(file);
-            note(format!("health and metrics: {address}"));
-            Some(listener)
-        }
-        None => None,
-    };
+    let BoundListeners { sockets, address: at, owner, metrics, base_path, files, .. } = listeners;
     let here = RunningGateway::new(
         at.clone(),
         entry.config.clone(),
         entry.kept.as_ref().map(|kept| kept.file.as_path()),
         entry.console.is_some(),
     );
+    let public_url = entry.location.as_ref().map(|location| location.origin.to_string());
+    let here = here.reached_at(public_url, owner.clone());
     let recorded = here.record();
     if let Err(error) = &recorded {
         tracing::warn!(%error, "cannot register this gateway: `consort reload` will not find it");
     }
-    announce(common, &at, &listen.base_path, &entry);
+    announce(common, &at, owner.as_ref(), &base_path, &entry);
     let config = entry.config.as_deref().map(|file| file.display().to_string());
     super::log_start(&at.to_string(), config.as_deref());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -93,7 +78,7 @@ pub(super) async fn serve(
             gateway.serve_metrics(listener).await;
         }
     };
-    let serving = async { tokio::join!(gateway.serve_all(listeners, threads), watched) };
+    let serving = async { tokio::join!(gateway.serve_all(sockets, threads), watched) };
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         _ = serving.as_mut() => {}
@@ -122,6 +107,7 @@ pub(super) async fn serve(
         () = signals.next() => gateway.end().await,
     }
     here.remove();
+    drop(files);
     Ok(ExitStatus::Ok)
 }
 
@@ -135,21 +121,31 @@ pub(super) struct StartupInfo<'a> {
     pub(super) console: Option<&'a AdminState>,
     /// The config, if there is one.
     pub(super) config: Option<PathBuf>,
+    /// The URL under which clients reach the gateway, if the config sets it or users sign in.
+    pub(super) location: Option<PublicLocation>,
+    /// True if users sign in.
+    pub(super) has_users: bool,
 }
 
 /// Prints the URLs of the gateway, its token or the file of it, and snippets for clients.
 fn announce(
     common: &GlobalArguments,
     at: &ListenAddress,
+    owner: Option<&ListenAddress>,
     base: &BasePath,
     entry: &StartupInfo<'_>,
 ) {
-    let StartupInfo { kept, asked, console, .. } = entry;
+    let StartupInfo { kept, asked, console, location, .. } = entry;
     let kept = kept.as_ref();
-    // A client of a Unix socket still sends a host name.
-    let (base, socket) = match at {
-        ListenAddress::Tcp(address) => (format!("http://{address}{}", base.as_str()), None),
-        ListenAddress::Unix(path) => (format!("http://localhost{}", base.as_str()), Some(path)),
+    let socket = match at {
+        ListenAddress::Tcp(_) => None,
+        ListenAddress::Unix(path) => Some(path),
+    };
+    let base = match (location, at) {
+        (Some(location), _) => location.url(""),
+        (None, ListenAddress::Tcp(address)) => format!("http://{address}{}", base.as_str()),
+        // A client of a Unix socket still sends a host name.
+        (None, ListenAddress::Unix(_)) => format!("http://localhost{}", base.as_str()),
     };
     let endpoint = format!("{base}/mcp");
     if common.json {
@@ -158,7 +154,7 @@ fn announce(
         let console = console.map(|_| format!("{base}/console/"));
         let told = json!({
             "endpoint": endpoint, "socket": socket, "token_file": file, "openai": openai,
-            "console": console,
+            "console": console, "owner": owner,
         });
         json_text(&told.to_string());
         return;
@@ -169,6 +165,12 @@ fn announce(
     }
     if console.is_some() {
         line(format!("console: {base}/console/"));
+    }
+    if entry.has_users {
+        line(format!("sign-in: {base}/me"));
+    }
+    if let Some(owner) = owner {
+        line(format!("owner's listener: {owner}"));
     }
     if !asked.is_empty() {
         line(format!("OpenAI-compatible API: {base}/v1, model {}", asked.join(" or ")));
@@ -184,7 +186,10 @@ fn announce(
         }
         Some(kept) => line(format!("token: see {}", kept.file.display())),
     }
-    let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
+    // Clients of users ask for access themselves.
+    let token = kept
+        .filter(|_| !entry.has_users)
+        .map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
     print_snippets(&ExportMode::Url { url: endpoint, token }, is_terminal);
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use consort::servers::{RejectedServer, ResolvedServers, UsableServers};
 use consort_admin::{
     AdminState, NotInForce, OpenAiEndpoint, RejectedChange, ReloadHandle, ReloadReport,
-    ReloadRequest, ReloadTrigger, RestartLimit,
+    ReloadRequest, ReloadTrigger, RestartKey,
 };
 use consort_agent::sub_agent::AgentRegistry;
 use consort_audit::CallSinks;
@@ -17,12 +17,14 @@ use consort_config::{Config, ConsortOptions, SystemValues};
 use consort_core::{Problem, Severity};
 use consort_gateway::Gateway;
 use consort_hub::{Hub, HubSettings};
-use consort_server::ClientAccess;
+use consort_server::{ClientAccess, TlsListener};
 use consort_shape::SharedApprovals;
 use consort_shape::pin::PinLock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::identity::{self, NextAccess, ServedIdentity};
+use super::listeners::renew_certificate;
 use super::records::configure;
 use super::reload_state::{ReloadState, SecretFiles, broken, key, lost, unusable};
 use super::served_toolboxes::{ServedToolboxes, ToolboxInputs};
@@ -44,6 +46,10 @@ pub(super) struct ConfigReloader<'a> {
     pub(super) approvals: Arc<SharedApprovals>,
     pub(super) openai: &'a OpenAiEndpoint,
     pub(super) console: Option<&'a AdminState>,
+    /// The users, if users sign in.
+    pub(super) identity: Option<&'a ServedIdentity>,
+    /// TLS of the public listener, if it has a certificate.
+    pub(super) tls: Option<&'a TlsListener>,
     pub(super) roster: &'a Arc<AgentRegistry>,
     /// Resolver of references. It remembers user input, so that it is requested once.
     pub(super) resolve: &'a SystemValues,
@@ -65,18 +71,18 @@ struct AppliedConfig {
     /// The servers with invalid settings.
     bad: Vec<RejectedServer>,
     /// The limits that take effect after a restart.
-    needs_restart: Vec<RestartLimit>,
+    needs_restart: Vec<RestartKey>,
 }
 
 /// Everything built from a config and a lock, ready to take effect.
-struct NextConfig {
+struct NextConfig<'a> {
     source: ConfigSource,
     lock: Option<PinLock>,
     config: Option<Config>,
     options: ConsortOptions,
     settings: HubSettings,
     served: ServedToolboxes,
-    access: ClientAccess,
+    access: NextAccess<'a>,
     files: SecretFiles,
     usable: UsableServers,
     bad: Vec<RejectedServer>,
@@ -153,10 +159,10 @@ impl ConfigReloader<'_> {
         self.publish(state);
         let config = state.file.as_ref().map(|file| file.display().to_string());
         let NotInForce { rejected, unusable, needs_restart } = state.not_in_force();
-        for RestartLimit { key, value, in_force } in
+        for RestartKey { key, value, in_force } in
             needs_restart.iter().filter(|it| !known.contains(it))
         {
-            tracing::warn!(key, value, in_force, "a changed limit takes effect after a restart");
+            tracing::warn!(key, value, in_force, "a changed key takes effect after a restart");
         }
         ReloadReport { config, changes, rejected, unusable, needs_restart }
     }
@@ -242,7 +248,8 @@ impl ConfigReloader<'_> {
             if trigger == ReloadTrigger::DryRun {
                 return Ok(AppliedConfig::default());
             }
-            self.gateway.set_access(&self.access(&ConsortOptions::default(), None)?.0);
+            let access = self.access(&ConsortOptions::default(), None)?.0;
+            self.gateway.set_access(&access.take_effect());
             state.secrets.mark();
             return Ok(AppliedConfig::default());
         };
@@ -263,7 +270,7 @@ impl ConfigReloader<'_> {
         source: ConfigSource,
         lock: Option<PinLock>,
         trigger: ReloadTrigger,
-    ) -> Result<NextConfig, ReloadRefusal> {
+    ) -> Result<NextConfig<'_>, ReloadRefusal> {
         let config = source.parse()?;
         let (options, dangling) = (config.options.clone(), config.dangling_names());
         let last_good = state.last_good(trigger);
@@ -323,7 +330,12 @@ impl ConfigReloader<'_> {
     }
 
     /// Replaces the config in force.
-    fn replace_config(&self, state: &mut ReloadState, next: NextConfig, trigger: ReloadTrigger) {
+    fn replace_config(
+        &self,
+        state: &mut ReloadState,
+        next: NextConfig<'_>,
+        trigger: ReloadTrigger,
+    ) {
         let NextConfig { config, options, settings, served, problems, files, .. } = next;
         let mut served = served;
         problems.iter().for_each(tell);
@@ -333,7 +345,11 @@ impl ConfigReloader<'_> {
         self.roster.set(std::mem::take(&mut served.agents));
         self.openai.set(Arc::clone(&served.served_agents));
         self.gateway.set(served.toolboxes.clone());
-        self.gateway.set_access(&next.access);
+        self.gateway.set_access(&next.access.take_effect());
+        if let Some(identity) = self.identity {
+            identity.set_toolboxes(served.toolboxes.clone());
+        }
+        renew_certificate(self.tls, &options, config.as_ref().map(|config| &*config.file));
         self.gateway.set_permissions(permissions(self.serve, &options));
         configure(self.records, self.serve, &options);
         state.empty_fragments =
@@ -356,14 +372,16 @@ impl ConfigReloader<'_> {
         &self,
         options: &ConsortOptions,
         file: Option<&Path>,
-    ) -> Result<(ClientAccess, Vec<PathBuf>), ReloadRefusal> {
+    ) -> Result<(NextAccess<'_>, Vec<PathBuf>), ReloadRefusal> {
         let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
         if matches!(access, ClientAccess::Tokens(_)) && kept.is_none() {
             let reason = "the owner's token is missing: the previous one stays in force".to_owned();
             return Err(ReloadRefusal { reason, acceptable: false });
         }
         let owner = kept.map(|kept| kept.file);
-        Ok((access, token_files(options, file, owner.as_deref())))
+        let files = token_files(options, file, owner.as_deref());
+        let access = NextAccess::new(self.identity, access, options, file)?;
+        Ok((access, files))
     }
 }
 
@@ -378,5 +396,5 @@ pub(super) fn token_files(
     let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
     let others = options.tokens.values().filter(|place| place.starts_with("file:"));
     let others = others.filter_map(|place| path_of(place, folder).ok());
-    others.chain([owner.to_owned()]).collect()
+    others.chain([owner.to_owned()]).chain(identity::files(options, folder)).collect()
 }

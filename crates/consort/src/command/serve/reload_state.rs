@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use consort::servers::{LastGoodServers, RejectedServer, UsableServers};
 use consort::toolbox_layers::ToolboxLayers;
-use consort_admin::{NotInForce, RejectedChange, ReloadTrigger, RestartLimit, UnusableServer};
+use consort_admin::{NotInForce, RejectedChange, ReloadTrigger, RestartKey, UnusableServer};
 use consort_config::changes;
 use consort_config::lock;
 use consort_config::{
@@ -14,8 +14,10 @@ use consort_config::{
 };
 use consort_core::{Problem, Severity};
 use consort_hub::ServerSettings;
+use consort_identity::OwnerAccess;
 use consort_shape::pin::PinLock;
 
+use super::identity;
 use super::watch::FileWatch;
 use crate::command_hub::{ConfigSource, PreparedConfig};
 use crate::exit::CommandError;
@@ -28,6 +30,8 @@ pub(super) struct ReloadState {
     pub(super) options: ConsortOptions,
     /// The limits that the gateway was started with.
     started: LimitsConfig,
+    /// The keys of listeners and users that it was started with.
+    started_keys: FixedKeys,
     pub(super) servers: Vec<ServerSettings>,
     pub(super) lock: Option<PinLock>,
     /// Errors in the config.
@@ -123,6 +127,7 @@ impl ReloadState {
             source,
             file,
             started: options.limits.clone(),
+            started_keys: fixed_keys(&options),
             options,
             servers: prepared.settings.servers.clone(),
             lock,
@@ -142,9 +147,17 @@ impl ReloadState {
         }
     }
 
-    /// Returns the limits of these options that take effect after a restart.
-    pub(super) fn needs_restart(&self, options: &ConsortOptions) -> Vec<RestartLimit> {
-        options.limits.pending(&self.started).map(Into::into).collect()
+    /// Returns the keys of these options that take effect after a restart.
+    pub(super) fn needs_restart(&self, options: &ConsortOptions) -> Vec<RestartKey> {
+        let limits = options.limits.pending(&self.started).map(Into::into);
+        let fixed = fixed_keys(options).into_iter().zip(&self.started_keys);
+        let changed = fixed.filter(|((_, value), (_, in_force))| value != in_force);
+        let changed = changed.map(|((key, value), (_, in_force))| RestartKey {
+            key: key.to_owned(),
+            value,
+            in_force: in_force.clone(),
+        });
+        limits.chain(changed).collect()
     }
 
     /// Returns written changes that are not in force.
@@ -280,6 +293,25 @@ impl ReloadState {
         self.rejected.lock = Some(RejectedChange::new("lock", reason, acceptable));
         self.lock.clone()
     }
+}
+
+/// Keys that a gateway reads at its start, with their values.
+type FixedKeys = [(&'static str, String); 5];
+
+fn fixed_keys(options: &ConsortOptions) -> FixedKeys {
+    let text = |value: Option<&String>| value.map_or("none", String::as_str).to_owned();
+    let present = |is_there: bool| if is_there { "present" } else { "none" }.to_owned();
+    let owner_access = match identity::owner_access(options) {
+        OwnerAccess::Any => "any",
+        OwnerAccess::OwnerListener => "owner_listen",
+    };
+    [
+        ("public_url", text(options.public_url.as_ref())),
+        ("owner_listen", text(options.owner_listen.as_ref())),
+        ("owner_access", owner_access.to_owned()),
+        ("tls", present(options.tls.is_some())),
+        ("authorization", present(options.has_authorization_server())),
+    ]
 }
 
 pub(super) fn lost(file: &Path) -> String {

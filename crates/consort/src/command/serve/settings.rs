@@ -8,8 +8,8 @@ use consort_config::{ConsortOptions, ListenAddress};
 use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{GatewaySettings, NamingScheme};
 use consort_server::{
-    BasePath, BearerToken, ClientAccess, ClientPermissions, ProxyHeaders, ProxySettings,
-    TransportSettings, TrustedProxy,
+    BasePath, BearerToken, ClientAccess, ClientPermissions, HostPattern, ProxyHeaders,
+    ProxySettings, PublicUrl, TransportSettings, TrustedProxy,
 };
 
 use super::http::ListenAddresses;
@@ -35,7 +35,7 @@ pub(super) fn gateway_settings(
     let settings = GatewaySettings {
         transports: TransportSettings {
             access,
-            hosts: serve.allow_host.clone(),
+            hosts: hosts(serve, options)?,
             proxies: ProxySettings {
                 base_path: base_path(options)?,
                 trusted_proxies: trusted_proxies(options)?,
@@ -90,7 +90,7 @@ pub(super) fn lame_duck(
     serve.lame_duck.or(usual).unwrap_or_default()
 }
 
-fn base_path(options: &ConsortOptions) -> Result<BasePath, CommandError> {
+pub(super) fn base_path(options: &ConsortOptions) -> Result<BasePath, CommandError> {
     let written = options.serve.base_path.as_deref().unwrap_or_default();
     written.parse().map_err(|error| invalid_key("base_path", &error))
 }
@@ -124,8 +124,26 @@ pub(super) fn permissions(serve: &ServeArguments, options: &ConsortOptions) -> C
             .iter()
             .map(|name| IdentityId::of(CallerKind::Client, name))
             .collect(),
-        ..ClientPermissions::default()
+        // With tokens that only their bearers have, and pages that check their own origin, any web page may be a client.
+        any_origin: options.has_authorization_server()
+            && options.public_url.as_ref().is_some_and(|url| url.starts_with("https://")),
     }
+}
+
+/// Returns the host names under which clients reach the gateway.
+fn hosts(
+    serve: &ServeArguments,
+    options: &ConsortOptions,
+) -> Result<Vec<HostPattern>, CommandError> {
+    let mut hosts = serve.allow_host.clone();
+    if let Some(url) = &options.public_url {
+        let invalid = |error: &dyn std::error::Error| {
+            CommandError::usage(format!("`public_url` in `[consort]`: {error}"))
+        };
+        let url: PublicUrl = url.parse().map_err(|error| invalid(&error))?;
+        hosts.push(url.host().parse().map_err(|error| invalid(&error))?);
+    }
+    Ok(hosts)
 }
 
 /// Returns the authentication settings of a config in this file, and the owner's token if one is needed.
