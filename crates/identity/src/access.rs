@@ -43,8 +43,8 @@ pub(crate) struct CheckedUser {
 impl IdentityState {
     /// Returns a user whom the issuer lets in as of its last word, which is asked for again if it is old.
     pub(crate) async fn check_user(
-        &self,
-        active: &ActiveSettings,
+        self: &Arc<Self>,
+        active: &Arc<ActiveSettings>,
         user: UserId,
     ) -> Result<CheckedUser, AuthError> {
         let forever = u64::MAX;
@@ -81,8 +81,8 @@ impl IdentityState {
 
     /// Asks the issuer about a user, if its last word is old.
     async fn recheck(
-        &self,
-        active: &ActiveSettings,
+        self: &Arc<Self>,
+        active: &Arc<ActiveSettings>,
         found: Versioned<UserRecord>,
     ) -> Result<CheckedUser, AuthError> {
         let Some(issuer) = &active.issuer else { return Err(InvalidCredential::Revoked.into()) };
@@ -91,7 +91,8 @@ impl IdentityState {
             issuer.settings.recheck_interval.filter(|_| found.record.issuer_token.is_some());
         let lasts = interval.unwrap_or(UNCHECKED).as_secs();
         let is_due = |record: &UserRecord| self.clock.now() >= record.checked_at + lasts;
-        let checked = |record: UserRecord| CheckedUser { until: record.checked_at + lasts, record };
+        let checked =
+            move |record: UserRecord| CheckedUser { until: record.checked_at + lasts, record };
         if !is_due(&found.record) {
             return Ok(checked(found.record));
         }
@@ -101,20 +102,26 @@ impl IdentityState {
         let turn = Arc::clone(
             self.rechecks.lock().entry(id).or_insert_with(|| Arc::new(Semaphore::new(1))),
         );
-        let outcome = async {
-            let _permit = turn.acquire().await;
-            // Another request may have asked meanwhile.
-            let found = self.records.get::<UserRecord>(id.to_string()).await?;
-            let found = found.ok_or(InvalidCredential::Revoked)?;
-            if found.record.is_suspended {
-                return Err(InvalidCredential::Revoked.into());
+        let asking = {
+            let (state, active, turn) = (Arc::clone(self), Arc::clone(active), Arc::clone(&turn));
+            async move {
+                let _permit = turn.acquire().await;
+                // Another request may have asked meanwhile.
+                let found = state.records.get::<UserRecord>(id.to_string()).await?;
+                let found = found.ok_or(InvalidCredential::Revoked)?;
+                if found.record.is_suspended {
+                    return Err(InvalidCredential::Revoked.into());
+                }
+                if state.clock.now() < found.record.checked_at + lasts {
+                    return Ok(checked(found.record));
+                }
+                state.ask_issuer(&active, found, lasts).await
             }
-            if !is_due(&found.record) {
-                return Ok(checked(found.record));
-            }
-            self.ask_issuer(active, found, lasts).await
-        }
-        .await;
+        };
+        // A client that disconnects does not interrupt it: the issuer may have replaced the refresh token by then.
+        let outcome = tokio::spawn(asking).await;
+        let outcome =
+            outcome.unwrap_or_else(|error| Err(AuthError::Unavailable(error.to_string())));
         drop(turn);
         self.rechecks.lock().retain(|_, turn| Arc::strong_count(turn) > 1);
         outcome
@@ -141,7 +148,19 @@ impl IdentityState {
             issuer.refresh(&token).await
         };
         let asked = match asked {
-            Ok(tokens) => self.renewed(active, &found.record, tokens).await,
+            Ok(tokens) => {
+                // On disk before anything else: the issuer may have taken back the token before.
+                if let Some(token) = &tokens.refresh_token {
+                    found.record.issuer_token = Some(self.seal_issuer_token(context, token));
+                    self.records.commit(vec![found.replace()]).await?;
+                    found = self
+                        .records
+                        .get::<UserRecord>(context.to_string())
+                        .await?
+                        .ok_or(InvalidCredential::Revoked)?;
+                }
+                self.renewed(active, &found.record, tokens).await
+            }
             Err(error) => Err(error),
         };
         match asked {
@@ -150,7 +169,6 @@ impl IdentityState {
                     || record.name != found.record.name
                     || record.label != found.record.label;
                 found.record = record;
-                // On disk before it is relied on: the issuer may have taken back the token before.
                 self.records.commit(vec![found.replace()]).await?;
                 if changed {
                     self.cache.forget_user(context);
@@ -196,11 +214,9 @@ impl IdentityState {
     ) -> Result<UserRecord, IssuerError> {
         let mut record = before.clone();
         record.checked_at = self.clock.now();
-        if let Some(token) = &tokens.refresh_token {
-            record.issuer_token = Some(self.seal_issuer_token(record.id, token));
-        }
         if let (Some(id_token), Some(issuer)) = (&tokens.id_token, &active.issuer) {
-            let claims = issuer.verify(id_token, None, None).await?;
+            let mut claims = issuer.verify(id_token, None, None).await?;
+            issuer.complete(&mut claims, &tokens).await?;
             let user = UserClaims::read(&claims, &issuer.settings, &active.settings.limits)
                 .map_err(IssuerError::Refused)?;
             if user.subject != record.subject {

@@ -106,7 +106,7 @@ impl IdentityAuthenticator {
     }
 
     async fn check_access_token(&self, secret: &str, now: u64) -> Result<CachedAccess, AuthError> {
-        let (state, active) = (&self.state, &*self.active);
+        let (state, active) = (&self.state, &self.active);
         let token = AccessToken::open(&state.keys, secret).ok_or(InvalidCredential::Unknown)?;
         if token.expires_at <= now {
             return Err(InvalidCredential::Expired.into());
@@ -130,7 +130,7 @@ impl IdentityAuthenticator {
     }
 
     async fn check_key(&self, secret: &str, now: u64) -> Result<CachedAccess, AuthError> {
-        let (state, active) = (&self.state, &*self.active);
+        let (state, active) = (&self.state, &self.active);
         let id = api_key::id_of(secret).ok_or(InvalidCredential::Unknown)?;
         let lease = state.leases.lease(LeaseKey::Key(id.to_owned()));
         let key =
@@ -195,7 +195,7 @@ impl IdentityAuthenticator {
     }
 
     async fn check_session(&self, digest: &str, kind: CallerKind) -> Result<Caller, AuthError> {
-        let (state, active) = (&self.state, &*self.active);
+        let (state, active) = (&self.state, &self.active);
         let lease = state.leases.lease(LeaseKey::Session(digest.to_owned()));
         let (session, user) = state.check_session(active, digest).await?;
         let member = active.caller(&user.record, kind, Rights::Member, None);
@@ -220,8 +220,8 @@ fn note_seen(state: &IdentityState, mut grant: Versioned<GrantRecord>, generatio
 impl IdentityState {
     /// Returns a browser session and its user, if both are valid.
     pub(crate) async fn check_session(
-        &self,
-        active: &ActiveSettings,
+        self: &Arc<Self>,
+        active: &Arc<ActiveSettings>,
         digest: &str,
     ) -> Result<(SessionRecord, CheckedUser), AuthError> {
         let session = self.records.get::<SessionRecord>(digest).await?;

@@ -1,5 +1,7 @@
 //! Sign-ins: by the issuer, by a key of a user of the gateway's own, by the owner's token, and by a link.
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use consort_core::{Caller, CallerKind, Rights};
@@ -93,7 +95,8 @@ impl IdentityState {
             )
         })?;
         let max_age = is_fresh.then_some(RECENT);
-        let claims = issuer.verify(id_token, Some(nonce), max_age).await?;
+        let mut claims = issuer.verify(id_token, Some(nonce), max_age).await?;
+        issuer.complete(&mut claims, &tokens).await?;
         let signed_in_at = claims.get("auth_time").and_then(serde_json::Value::as_u64);
         let signed_in_at = signed_in_at.unwrap_or(0).min(self.clock.now());
         let user = UserClaims::read(&claims, &issuer.settings, &active.settings.limits);
@@ -184,8 +187,8 @@ impl IdentityState {
 
     /// Signs in the owner with the owner's token, or a user of the gateway's own with a key.
     pub(crate) async fn sign_in_by_secret(
-        &self,
-        active: &ActiveSettings,
+        self: &Arc<Self>,
+        active: &Arc<ActiveSettings>,
         secret: &str,
         listener: ListenerRole,
     ) -> Result<SignedIn, SignInError> {

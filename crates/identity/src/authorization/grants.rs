@@ -1,5 +1,7 @@
 //! Authorization codes, and the grants that they are exchanged for.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use consort_core::{Caller, CallerKind, Rights};
@@ -126,8 +128,8 @@ impl IdentityState {
     /// Exchanges a code. A second use by its own client with the right verifier ends the grant: the code was stolen, or
     /// will be.
     pub(crate) async fn redeem_code(
-        &self,
-        active: &ActiveSettings,
+        self: &Arc<Self>,
+        active: &Arc<ActiveSettings>,
         client: &OAuthClient,
         code: &str,
         verifier: &str,

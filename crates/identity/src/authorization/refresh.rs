@@ -1,5 +1,7 @@
 //! Refresh: each use of a refresh token issues the next one, and the same one again for those who lost the answer.
 
+use std::sync::Arc;
+
 use super::client_directory::OAuthClient;
 use super::grants::{GrantError, IssuedTokens};
 use crate::credential::refresh_token::RefreshToken;
@@ -57,8 +59,8 @@ fn judge(
 impl IdentityState {
     /// Exchanges a refresh token.
     pub(crate) async fn refresh_grant(
-        &self,
-        active: &ActiveSettings,
+        self: &Arc<Self>,
+        active: &Arc<ActiveSettings>,
         client: &OAuthClient,
         token: &str,
         resource: Option<&str>,

@@ -13,6 +13,8 @@ pub(crate) struct IssuerMetadata {
     pub(crate) token_endpoint: String,
     pub(crate) jwks_uri: String,
     #[serde(default)]
+    pub(crate) userinfo_endpoint: Option<String>,
+    #[serde(default)]
     pub(crate) scopes_supported: Vec<String>,
     #[serde(default)]
     id_token_signing_alg_values_supported: Vec<String>,
@@ -44,6 +46,7 @@ impl IssuerMetadata {
             return Err(format!("its metadata is of the issuer `{}`", self.issuer.escape_debug()));
         }
         let endpoints = [&self.authorization_endpoint, &self.token_endpoint, &self.jwks_uri];
+        let endpoints = endpoints.into_iter().chain(&self.userinfo_endpoint);
         // A loopback issuer is for tests and for providers on this machine.
         let is_plain = issuer.starts_with("http://");
         let is_sound =

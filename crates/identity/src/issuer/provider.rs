@@ -19,6 +19,7 @@ use super::id_token::{self, IdTokenError, IdTokenExpectation};
 use super::issuer_metadata::IssuerMetadata;
 use super::json_web_key::{VerificationKey, parse_keys};
 use super::remembered_document::{FreshDocument, RememberedDocument};
+use super::user_claims::UserClaims;
 use crate::clock::IdentityClock;
 use crate::settings::IssuerSettings;
 
@@ -55,6 +56,9 @@ pub(crate) struct IssuerTokens {
     pub(crate) id_token: Option<String>,
     #[serde(default)]
     pub(crate) refresh_token: Option<Zeroizing<String>>,
+    /// Used at the issuer's own userinfo endpoint alone.
+    #[serde(default)]
+    access_token: Option<Zeroizing<String>>,
 }
 
 impl std::fmt::Debug for IssuerTokens {
@@ -226,6 +230,43 @@ impl IssuerProvider {
             verified => verified,
         };
         verified.map_err(|error| IssuerError::Invalid(error.to_string()))
+    }
+
+    /// Adds the claims that an ID token lacks: many issuers leave e-mail addresses and groups to the userinfo endpoint. A
+    /// claim of the token is never replaced.
+    pub(crate) async fn complete(
+        &self,
+        claims: &mut Map<String, Value>,
+        tokens: &IssuerTokens,
+    ) -> Result<(), IssuerError> {
+        let metadata = self.metadata().await?;
+        let endpoint = metadata.userinfo_endpoint.as_deref();
+        let (Some(endpoint), Some(token)) = (endpoint, &tokens.access_token) else { return Ok(()) };
+        if !UserClaims::are_missing(claims, &self.settings) {
+            return Ok(());
+        }
+        let response =
+            self.egress().await?.get_with_token(endpoint, token).await.map_err(unavailable)?;
+        let told: Map<String, Value> = match response.status {
+            200 => response.parse(endpoint).map_err(unavailable)?,
+            // The token has no scope for it: what is missing stays unknown.
+            status @ 400..500 => {
+                tracing::warn!(endpoint, status, "the issuer tells nothing about a user");
+                return Ok(());
+            }
+            status => {
+                let reason = format!("`{endpoint}` returned HTTP {status}");
+                return Err(IssuerError::Unavailable(reason));
+            }
+        };
+        if told.get("sub").is_none() || told.get("sub") != claims.get("sub") {
+            let reason = "the userinfo endpoint of the issuer describes another user".to_owned();
+            return Err(IssuerError::Invalid(reason));
+        }
+        for (name, value) in told {
+            claims.entry(name).or_insert(value);
+        }
+        Ok(())
     }
 
     /// Returns the metadata, at most an hour old, or older while the issuer does not respond.

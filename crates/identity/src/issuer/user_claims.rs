@@ -24,6 +24,18 @@ pub(crate) struct UserClaims {
 }
 
 impl UserClaims {
+    /// Returns true if claims that the settings need are not among these.
+    pub(crate) fn are_missing(claims: &Map<String, Value>, settings: &IssuerSettings) -> bool {
+        let email = (settings.username == UsernameClaim::Email).then_some("email");
+        // Groups that the issuer keeps elsewhere are not at the userinfo endpoint either.
+        let groups = settings.groups_claim.as_deref();
+        let groups = groups.filter(|_| !claims.contains_key("_claim_names"));
+        let required = settings.required_claims.keys().map(String::as_str);
+        let subjects = settings.subject_claims.iter().map(String::as_str);
+        let mut needed = required.chain(subjects).chain(email).chain(groups);
+        needed.any(|path| at_path(claims, path).is_none())
+    }
+
     /// Reads claims. The error says which claim a user lacks.
     pub(crate) fn read(
         claims: &Map<String, Value>,

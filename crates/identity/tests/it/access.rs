@@ -99,6 +99,66 @@ async fn groups_are_those_of_the_last_check_and_one_check_serves_all() {
     assert_eq!(world.caller(&token).await["groups"], "Unknown");
 }
 
+#[tokio::test]
+async fn what_an_id_token_lacks_is_read_at_the_userinfo_endpoint_of_the_same_user() {
+    let world = World::new().await;
+    let userinfo = |sub: &str, groups: &[&str]| {
+        let claims = json!({ "sub": sub, "email": "ada@acme.example", "email_verified": true,
+            "groups": groups, "name": "Ada" });
+        world.issuer.manner.lock().userinfo = Some(claims);
+    };
+    userinfo("u1", &["a"]);
+    let (_, tokens) = world.connect(&[]).await;
+    let token = access(&tokens);
+    let caller = world.caller(&token).await;
+    assert_eq!(caller["name"], "acme/ada@acme.example");
+    assert_eq!(caller["groups"], "Known({\"a\"})");
+    let shown = world.issuer.manner.lock().shown_token.take();
+    assert_eq!(shown.as_deref(), Some("bearer idp-access-canary"));
+    userinfo("u1", &["b"]);
+    world.clock.advance(INTERVAL);
+    assert_eq!(world.caller(&token).await["groups"], "Known({\"b\"})");
+    // A claim of the ID token is never replaced, and with all of them nothing is asked.
+    world.issuer.set("groups", json!(["c"]));
+    world.issuer.set("email", "ada@acme.example");
+    world.issuer.set("email_verified", true);
+    world.issuer.manner.lock().shown_token = None;
+    world.clock.advance(INTERVAL);
+    assert_eq!(world.caller(&token).await["groups"], "Known({\"c\"})");
+    assert_eq!(world.issuer.manner.lock().shown_token, None);
+    // Claims of another user are an attack.
+    world.issuer.manner.lock().claims.remove("groups");
+    userinfo("u2", &["admins"]);
+    world.clock.advance(INTERVAL);
+    assert_eq!(world.status("/mcp", &token).await, 401);
+}
+
+#[tokio::test]
+async fn without_a_scope_for_the_userinfo_endpoint_groups_are_unknown() {
+    let world = World::new().await;
+    let (_, tokens) = world.connect(&[]).await;
+    let caller = world.caller(&access(&tokens)).await;
+    assert_eq!((&caller["name"], &caller["groups"]), (&json!("acme/sub:u1"), &json!("Unknown")));
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_during_a_recheck_does_not_lose_the_refresh_token() {
+    let world = World::new().await;
+    let (_, tokens) = world.connect(&[]).await;
+    let token = access(&tokens);
+    for round in 1..=3 {
+        world.clock.advance(INTERVAL);
+        world.issuer.manner.lock().delay = Duration::from_millis(300);
+        let gone = tokio::time::timeout(Duration::from_millis(150), world.ask("/mcp", &token));
+        assert!(gone.await.is_err());
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        world.issuer.manner.lock().delay = Duration::ZERO;
+        // The issuer takes each refresh token once.
+        assert_eq!(world.status("/mcp", &token).await, 200, "{round}");
+        assert_eq!(world.issuer.refreshes.load(Ordering::SeqCst), round);
+    }
+}
+
 // T3, T26: a name that passes to another user.
 #[tokio::test]
 async fn a_name_that_passes_to_another_user_takes_nothing_along() {

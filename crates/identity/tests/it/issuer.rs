@@ -32,6 +32,12 @@ pub(crate) struct Manner {
     pub(crate) shown_issuer: Option<String>,
     /// The nonce of its ID tokens instead of the right one.
     pub(crate) wrong_nonce: bool,
+    /// The time until it answers.
+    pub(crate) delay: std::time::Duration,
+    /// Claims at its userinfo endpoint. It has none without them.
+    pub(crate) userinfo: Option<Value>,
+    /// The `Authorization` header of the last request there.
+    pub(crate) shown_token: Option<String>,
 }
 
 /// An issuer with one user, who signs in at once.
@@ -85,7 +91,15 @@ impl Issuer {
                     if served.manner.lock().is_down {
                         return;
                     }
+                    let sent = head.lines().find_map(|line| {
+                        line.to_ascii_lowercase().strip_prefix("authorization: ").map(str::to_owned)
+                    });
+                    if target == "/userinfo" {
+                        served.manner.lock().shown_token = sent;
+                    }
                     let response = served.respond(&target, &body);
+                    let delay = served.manner.lock().delay;
+                    tokio::time::sleep(delay).await;
                     let _ = stream.write_all(response.as_bytes()).await;
                 });
             }
@@ -110,6 +124,7 @@ impl Issuer {
             "/.well-known/openid-configuration" => json(
                 "200 OK",
                 json!({
+                    "userinfo_endpoint": format!("{url}/userinfo"),
                     "issuer": url, "authorization_endpoint": format!("{url}/authorize"),
                     "token_endpoint": format!("{url}/token"), "jwks_uri": format!("{url}/jwks"),
                     "id_token_signing_alg_values_supported": ["EdDSA"],
@@ -176,6 +191,10 @@ impl Issuer {
                     }),
                 )
             }
+            "/userinfo" => match &self.manner.lock().userinfo {
+                Some(claims) => json("200 OK", claims.clone()),
+                None => json("403 Forbidden", json!({ "error": "insufficient_scope" })),
+            },
             _ => json("404 Not Found", json!({})),
         }
     }
