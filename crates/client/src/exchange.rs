@@ -2,6 +2,7 @@
 
 pub(crate) mod context;
 pub(crate) mod own_request;
+mod reply;
 mod resuming;
 mod session_refusal;
 
@@ -10,28 +11,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_protocol::json::DEPTH;
-use consort_protocol::late::timeout;
 use consort_protocol::{
-    JsonRpcMessage, MemoryReservation, Notification, Object, PendingServerRequest,
-    ServerRequestHandling, sse,
+    JsonRpcMessage, Notification, Object, PendingServerRequest, ServerRequestHandling,
 };
-use tokio::time::sleep;
 
 use crate::call::PendingCallEvent;
 use crate::call::mailbox::{CallMailbox, MailboxItem};
 use crate::call::owner::{CallOwner, CallTask, RequestOwner};
-use crate::connection::{MessageOrigin, SharedConnection};
-use crate::error::{ClientCallError, CloseReason, NotSent};
+use crate::connection::SharedConnection;
+use crate::error::{ClientCallError, NotSent};
 use crate::exchange::context::CallExecution;
 use crate::notices::ConnectionNotice;
 use crate::request::FollowUpRound;
 use crate::request::dialect::RequestDialect;
-use crate::settings::ClientSettings;
 use crate::tool_requirements::ToolRequirements;
 use crate::transport::SendPermit;
 use crate::transport::http::{self, HttpTransport, ReplyContentType};
-use crate::transport::pool::{BodyError, PooledResponse};
-use resuming::StreamResumption;
 
 impl CallExecution<'_> {
     /// Sends one request and returns its answer; events in between are emitted.
@@ -246,125 +241,6 @@ impl CallExecution<'_> {
 
     fn no_room(&self) -> ClientCallError {
         ClientCallError::NoRoom { limit: self.link.settings.budget.bytes().unwrap_or_default() }
-    }
-
-    /// Reads the answer from a JSON body. Nothing else can follow, so unreadable bytes are an error.
-    async fn read_json(
-        &self,
-        id: u64,
-        reply: PooledResponse,
-        mailbox: &CallMailbox,
-    ) -> Result<Object, ClientCallError> {
-        let ClientSettings { limits, times, budget, .. } = &self.link.settings;
-        let room = budget.reservation_of(self.request.holder());
-        let body = pin!(reply.collect(limits.message_bytes, room, times)).await;
-        let body = body.map_err(|error| match error {
-            BodyError::TooLarge => self.too_large(),
-            BodyError::NoRoom => self.no_room(),
-            BodyError::Broken(reason) => ClientCallError::Unknown(CloseReason::Broken(reason)),
-        })?;
-        let answer = self.link.parse_answer(&body, id);
-        if answer.is_none() {
-            self.link.receive(&body, MessageOrigin::Call(id)).map_err(ClientCallError::Unknown)?;
-        }
-        while let Some(arrival) = mailbox.try_next() {
-            if let Some(end) = pin!(self.take(arrival)).await {
-                return end;
-            }
-        }
-        if let Some(answer) = answer {
-            self.pulse.beat();
-            return answer.map_err(ClientCallError::Refused);
-        }
-        Err(ClientCallError::Malformed("its body has no response to the request".to_owned()))
-    }
-
-    /// Reads an SSE stream up to the answer, resuming it where a legacy server allows that.
-    async fn read_events(
-        &self,
-        http: &HttpTransport,
-        dialect: &RequestDialect,
-        id: u64,
-        mut reply: PooledResponse,
-        mailbox: &CallMailbox,
-    ) -> Result<Object, ClientCallError> {
-        let ClientSettings { limits, times, .. } = &self.link.settings;
-        let mut resuming = StreamResumption::default();
-        loop {
-            let mut room = self.link.settings.budget.reservation_of(self.request.holder());
-            let mut events = sse::SseDecoder::new(limits.message_bytes);
-            let broken = loop {
-                if let Some(end) = self.drain(&mut events, &mut room, id, mailbox).await? {
-                    return end;
-                }
-                tokio::select! {
-                    biased;
-                    arrival = mailbox.next() => if let Some(end) = self.take(arrival).await {
-                        return end;
-                    },
-                    chunk = reply.chunk() => match chunk {
-                        Some(Ok(bytes)) => {
-                            let held = events.held() + bytes.len();
-                            if !room.covers(held) {
-                                let extended = room.extend(held, limits.message_bytes);
-                                let extended = timeout(times.room, times.late, extended).await;
-                                extended.map_err(|_| self.no_room())?;
-                            }
-                            events.push(&bytes);
-                        }
-                        Some(Err(reason)) => break reason,
-                        None => break "its event stream ended".to_owned(),
-                    },
-                }
-            };
-            resuming.note(&events);
-            reply = loop {
-                let Some(last) = resuming.last.clone().filter(|_| !dialect.is_modern()) else {
-                    return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
-                };
-                let Some(pause) = resuming.pause(&self.link.settings) else {
-                    return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
-                };
-                sleep(pause).await;
-                match http.listen(dialect, Some(&last)).await {
-                    Ok(reply)
-                        if reply.status.is_success()
-                            && http::content(&reply.headers) == ReplyContentType::Events =>
-                    {
-                        break reply;
-                    }
-                    // It is not offered, or no longer known: nothing more will come.
-                    Ok(reply) if reply.status.is_client_error() => {
-                        return Err(ClientCallError::Unknown(CloseReason::Broken(broken)));
-                    }
-                    _ => {}
-                }
-            };
-        }
-    }
-
-    /// Handles the complete events one by one, so that none waits behind the limit.
-    async fn drain(
-        &self,
-        events: &mut sse::SseDecoder,
-        room: &mut MemoryReservation,
-        id: u64,
-        mailbox: &CallMailbox,
-    ) -> Result<Option<Result<Object, ClientCallError>>, ClientCallError> {
-        while let Some(event) = events.next_event().map_err(|_| self.too_large())? {
-            if event.kind != "message" {
-                continue;
-            }
-            self.link
-                .receive(&room.attach(event.data), MessageOrigin::Call(id))
-                .map_err(ClientCallError::Unknown)?;
-            while let Some(arrival) = mailbox.try_next() {
-                if let Some(end) = self.take(arrival).await {
-                    return Ok(Some(end));
-                }
-            }
-        }
-        Ok(None)
     }
 }
 

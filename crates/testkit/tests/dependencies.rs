@@ -34,8 +34,10 @@ const BANNED: [(&str, &str); 6] = [
 ];
 
 /// Crates that occur in two versions, with the reason.
-const DUPLICATES: [(&str, &str); 6] = [
+const DUPLICATES: [(&str, &str); 8] = [
     ("bit-vec", "fancy-regex and proptest depend on different versions; the latter is for tests"),
+    ("base64", "jsonwebtoken depends on the previous version"),
+    ("rand_core", "signature, of jsonwebtoken, and rand depend on different versions"),
     ("getrandom", "ring and tempfile depend on different versions"),
     ("r-efi", "for UEFI only, by getrandom"),
     ("syn", "derive macros that have not moved to the newest version"),

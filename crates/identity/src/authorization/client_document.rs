@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::client_metadata::ClientMetadata;
 use crate::clock::IdentityClock;
-use crate::issuer::provider::max_age;
+use crate::issuer::response::max_age;
 use crate::issuer::strict_json::parse_object;
 use crate::rate_limit::RateLimit;
 use crate::resource::PublicLocation;

@@ -159,6 +159,8 @@ const OTHERS: &[(&str, &[&str])] = &[
             "config/src/limits/settings.rs LAME_DUCK",
             "audit/src/metrics/tools.rs MOST_TOOLS",
             "hub/src/settings.rs STREAM_PING",
+            "consort/src/command/serve/identity/settings.rs MAX_STALE",
+            "consort/src/command/serve/identity/settings.rs RECHECK",
         ],
     ),
     (
@@ -168,6 +170,9 @@ const OTHERS: &[(&str, &[&str])] = &[
             "consort/src/command/logs.rs LOOK",
             "consort/src/command_hub/slow_starts.rs TICK",
             "consort/src/command/serve/memory.rs QUIET",
+            "consort/src/command/serve/identity.rs RECHECK",
+            "consort/src/command/serve/identity.rs SWEEP",
+            "consort/src/command/serve/listeners.rs CERTIFICATE_CHECK",
             "admin/src/call_statistics.rs CACHE_TIME",
             "admin/src/events.rs COUNT",
             "admin/src/events.rs GATHER",
