@@ -106,6 +106,26 @@ pub fn otlp_receiver() -> PathBuf {
     committed("otlp_receiver.py")
 }
 
+/// The script of an `OpenID` provider: npm `oidc-provider`.
+pub fn openid_provider() -> PathBuf {
+    committed("openid_provider.cjs")
+}
+
+/// The script of a person at a browser, for Node with [`browser_modules`].
+pub fn person() -> PathBuf {
+    committed("person.cjs")
+}
+
+/// The folder of the packages that drive the browser.
+pub fn browser_modules() -> PathBuf {
+    installed("browser/node_modules")
+}
+
+/// The script of `mcp-remote`.
+pub fn mcp_remote() -> PathBuf {
+    npm("mcp-remote/dist/proxy.js")
+}
+
 /// The folder of the packages that the OTLP receiver needs.
 pub fn otlp_packages() -> PathBuf {
     installed("otlp")

@@ -19,6 +19,7 @@ mod nginx;
 pub mod raw;
 pub mod reference;
 pub mod rogue;
+mod sign_in;
 mod squid;
 mod streams_server;
 mod tasks_server;
@@ -36,6 +37,7 @@ pub use fastmcp::{
 pub use leftovers::Leftovers;
 pub use listening::Listening;
 pub use nginx::Nginx;
+pub use sign_in::{GATEWAY_SECRET, LastPage, Person, SignInClient, openid_provider};
 pub use squid::{PROXIED_HOST, PROXY_USER, Squid};
 pub use streams_server::{EventStore, streams_server};
 pub use tasks_server::{shared_tasks_server, tasks_server, tasks_server_stdio};

@@ -47,6 +47,7 @@ mod serve;
 mod service;
 mod setup;
 mod shaping;
+mod sign_in;
 mod sleep;
 mod spending;
 mod tasks;

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use consort_oauth::{EgressFilter, FetchedResponse, LoginError, LoginLimits, form};
+use consort_oauth::{EgressFilter, LoginLimits, form};
 use consort_server::IdentityLimits;
-use http::HeaderMap;
-use http::header::{CACHE_CONTROL, DATE};
+use http::header::DATE;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value};

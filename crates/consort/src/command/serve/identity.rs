@@ -1,5 +1,7 @@
 //! Users, sign-in and API keys of the gateway.
 
+mod events;
+mod resources;
 mod roles;
 mod settings;
 
@@ -19,7 +21,8 @@ use consort_identity::{
 };
 use consort_server::{BasePath, BearerToken, ClientAccess, PublicUrl, TransportSettings};
 
-use roles::{RecordedEvents, ServedResources};
+use events::RecordedEvents;
+use resources::ServedResources;
 pub(super) use settings::{IdentityInputs, files, owner_access, path};
 
 use crate::exit::CommandError;

@@ -1,15 +1,8 @@
-//! The rights that roles give, the servers that a resource opens, and the records of identity events.
+//! The rights that roles give.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use consort_audit::CallSinks;
-use consort_audit::ledger::{CallIntent, OutcomeClass, ValueDigest};
-use consort_core::{Caller, PrimitiveKind, Rights, Toolbox};
-use consort_gateway::ServedToolboxSet;
-use consort_identity::{IdentityEvent, IdentityEvents, Resource, ResourceContents, RoleRights};
+use consort_core::{Caller, Rights};
+use consort_identity::RoleRights;
 use consort_shape::policy::{PolicySpec, RoleBasis, RoleTable};
-use parking_lot::RwLock;
 
 /// The role that may use the console and the admin API.
 const ADMIN: &str = "admin";
@@ -39,86 +32,5 @@ impl RoleRights for ConfigRoles {
             (Some(RoleBasis::Group), _) | (None, Some(_)) => Rights::Admin,
             (None, None) => Rights::Member,
         }
-    }
-}
-
-/// The toolboxes in force, for the page of consent.
-#[derive(Default)]
-pub(in crate::command::serve) struct ServedResources(RwLock<Option<ServedToolboxSet>>);
-
-impl ServedResources {
-    pub(in crate::command::serve) fn set(&self, toolboxes: Option<ServedToolboxSet>) {
-        *self.0.write() = toolboxes;
-    }
-}
-
-impl ResourceContents for ServedResources {
-    fn servers(&self, resource: &Resource, caller: &Caller) -> Vec<String> {
-        let served = self.0.read();
-        let Some(served) = &*served else { return Vec::new() };
-        let only = |path: &str| {
-            let name = path.strip_prefix("/servers/")?.strip_suffix("/mcp")?;
-            Some(name.to_owned())
-        };
-        match resource {
-            Resource::All => servers_of(&*served.servers, caller, None),
-            Resource::OpenAi => Vec::new(),
-            Resource::Endpoint(path) => match (path.strip_prefix("/mcp/"), only(path)) {
-                (Some(profile), _) => served
-                    .profiles
-                    .get(profile)
-                    .map(|profile| servers_of(&*profile.toolbox, caller, None))
-                    .unwrap_or_default(),
-                (None, Some(server)) => servers_of(&*served.servers, caller, Some(&server)),
-                (None, None) => servers_of(&*served.servers, caller, None),
-            },
-        }
-    }
-}
-
-/// The servers with something that a caller may use.
-fn servers_of(toolbox: &dyn Toolbox, caller: &Caller, only: Option<&str>) -> Vec<String> {
-    let catalog = toolbox.catalog(caller);
-    let kinds = PrimitiveKind::ALL.into_iter();
-    let entries = kinds.flat_map(|kind| catalog.section(kind).entries());
-    let entries = entries.filter(|entry| !catalog.is_local(&entry.route.server));
-    let servers: BTreeSet<&str> = entries.map(|entry| entry.route.server.as_str()).collect();
-    servers
-        .into_iter()
-        .filter(|server| only.is_none_or(|only| only == *server))
-        .map(str::to_owned)
-        .collect()
-}
-
-/// The records of identity events: the ledger and the log.
-pub(super) struct RecordedEvents(pub(super) CallSinks);
-
-/// The endpoint that identity events are recorded with.
-const ENDPOINT: &str = "identity";
-
-impl IdentityEvents for RecordedEvents {
-    fn record(&self, event: IdentityEvent) {
-        let IdentityEvent { kind, caller, subject, is_refusal } = event;
-        let (event, name) = (kind.as_str(), caller.name());
-        if is_refusal {
-            tracing::info!(event, caller = name, subject, "refused");
-        } else {
-            tracing::info!(event, caller = name, subject, "identity event");
-        }
-        let Some(ledger) = &self.0.ledger else { return };
-        let entry = ledger.begin(Arc::new(CallIntent {
-            caller,
-            endpoint: ENDPOINT.into(),
-            server: None,
-            method: event.into(),
-            name: subject,
-            arguments: ValueDigest::of(&[]),
-            trace: None,
-            agent: None,
-        }));
-        // The subject tells the reason.
-        let refused = OutcomeClass::Rejected { reason: None };
-        let class = if is_refusal { refused } else { OutcomeClass::Ok };
-        entry.end(class, 0);
     }
 }
