@@ -51,6 +51,7 @@ pub(crate) enum IssuerError {
 
 /// Tokens of the issuer for one user.
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "as OAuth names them")]
 pub(crate) struct IssuerTokens {
     #[serde(default)]
     pub(crate) id_token: Option<String>,
