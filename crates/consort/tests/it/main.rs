@@ -52,6 +52,7 @@ mod sleep;
 mod spending;
 mod tasks;
 mod terminal;
+mod tls;
 mod trust;
 mod values;
 mod waiting;

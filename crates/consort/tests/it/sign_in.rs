@@ -38,16 +38,12 @@ impl Team {
         format!("http://{}{path}", self.serving.address)
     }
 
-    fn person<'a>(&self, name: &'a str, folder: &'a std::path::Path) -> Person<'a> {
-        Person { name, folder }
-    }
-
     /// Runs a client whose user signs in, to its end; returns what it printed and the last page of the browser.
     fn connect(&self, client: SignInClient, path: &str) -> (String, testkit::LastPage) {
         let folder = self.home.path(&format!("{client:?}"));
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = client.command(&self.url(path), &folder);
-        let person = self.person("ada", &folder);
+        let person = Person { name: "ada", folder: &folder };
         match client {
             SignInClient::McpRemote => bridged(&mut command, &person),
             _ => printing(&mut command, &person),
