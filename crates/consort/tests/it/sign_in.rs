@@ -146,6 +146,39 @@ fn a_token_for_one_profile_opens_nothing_else_and_never_the_admin_api() {
 }
 
 #[test]
+fn the_official_suite_finds_a_conforming_authorization_server() {
+    let team = Team::start(
+        "[consort]\nowner_access = \"any\"\n\
+         [consort.authorization.clients.suite]\nredirect_uris = [\"http://127.0.0.1/callback\"]\n",
+    );
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    drop(listener);
+    let (url, resource) = (team.url(""), team.url("/mcp"));
+    let mut command = Command::new(testkit::fixtures::node());
+    command.arg(testkit::fixtures::conformance()).args([
+        "authorization",
+        "--url",
+        &url,
+        "--client-id",
+        "suite",
+        "--resource",
+        &resource,
+        "--port",
+        &port,
+    ]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = testkit::OutputLines::new(child.stdout.take().unwrap());
+    let opened = lines.find(|line| line.starts_with("http") && line.contains("/oauth/authorize"));
+    let folder = team.home.path("suite");
+    std::fs::create_dir_all(&folder).unwrap();
+    Person { name: "ada", folder: &folder }.visit(opened.unwrap().trim());
+    let rest: Vec<String> = lines.collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("3 passed, 0 failed")), "{rest:?}");
+}
+
+#[test]
 fn the_owners_token_opens_the_owners_listener_alone_once_there_is_an_issuer() {
     let mut team = Team::start("");
     for path in ["/mcp", "/api/session", "/metrics"] {
