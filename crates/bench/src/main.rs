@@ -19,6 +19,7 @@ mod folder;
 mod gateway;
 mod growth;
 mod hub;
+mod identity;
 mod load;
 mod options;
 mod overload;
@@ -78,6 +79,7 @@ fn run() -> Result<(), Failure> {
         Command::Search(options) => search::search(&options),
         Command::Scan(options) => poisoned::poisoned(&options),
         Command::Tokens(options) => tokens::tokens(&options),
+        Command::Identity(options) => identity::identity(&options),
         Command::Agent(options) => agent::agent(&options),
         Command::Crashes(options) => crashes::crashes(&options),
         Command::CrashWriter(writer) => writer.run(),

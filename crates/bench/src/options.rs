@@ -12,6 +12,7 @@ use crate::faults;
 use crate::gateway::{self, peers};
 use crate::growth;
 use crate::hub::Task;
+use crate::identity;
 use crate::overload;
 use crate::poisoned;
 use crate::profile;
@@ -38,6 +39,7 @@ pub(crate) const USAGE: &str = "use: bench protocol [--json] [--rounds N] [--cal
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
                                 bench scan --sets FOLDER [--json]\n     \
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
+                                bench identity [--json] [--rounds N] [--users N]\n     \
                                 bench agent [--json] [--rounds N] [--tools N]\n     \
                                 bench crashes [--kills N] [--seed N] [--only kills|faults] [--sparse]\n     \
                                 bench faults [--json] [--minutes N] [--rounds N] [--seed N] [--only F1,F6,...] \
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Scan(poisoned::Options),
     /// Measure the token cost of exposures.
     Tokens(tokens::Options),
+    /// Measure the cost of recognizing callers.
+    Identity(identity::Options),
     /// Measure the cost of an agent.
     Agent(agent::Options),
     /// Kill writers, and make their disks fail.
@@ -185,6 +189,7 @@ impl Command {
             Some("search") => search::Options::parse(words).map(Self::Search),
             Some("scan") => poisoned::Options::parse(words).map(Self::Scan),
             Some("tokens") => tokens::Options::parse(words).map(Self::Tokens),
+            Some("identity") => identity::Options::parse(words).map(Self::Identity),
             Some("agent") => agent::Options::parse(words).map(Self::Agent),
             Some("crashes") => crashes::Options::parse(words).map(Self::Crashes),
             Some("crash-writer") => crashes::Writer::parse(words).map(Self::CrashWriter),
