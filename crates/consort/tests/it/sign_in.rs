@@ -212,6 +212,12 @@ fn a_config_with_users_needs_a_public_url_and_its_secrets_before_it_listens_for_
     let ran = serve(issuer, &["--listen", "127.0.0.1:0", "--allow-unauthenticated"]);
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.err.contains("omit --allow-unauthenticated"), "{ran:?}");
+    let ran = serve(
+        &format!("[consort]\nowner_listen = \"0.0.0.0:1\"\n{issuer}"),
+        &["--listen", "127.0.0.1:0"],
+    );
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("reachable from other machines"), "{ran:?}");
     let secret = format!("{issuer}client_secret = \"env:NO_SUCH_SECRET\"\n");
     for ran in [serve(&secret, &["--listen", "127.0.0.1:0"]), home.run(&["check"])] {
         assert_eq!(ran.code, 2, "{ran:?}");

@@ -259,9 +259,17 @@ pub(super) fn owner_address(
     options: &ConsortOptions,
 ) -> Result<Option<ListenAddress>, CommandError> {
     if let Some(written) = &options.owner_listen {
-        return Ok(Some(written.parse().map_err(|error| {
+        let address: ListenAddress = written.parse().map_err(|error| {
             CommandError::usage(format!("`owner_listen` in `[consort]`: {error}"))
-        })?));
+        })?;
+        if !address.is_local() {
+            let message = format!(
+                "`owner_listen` in `[consort]`: {address} is reachable from other machines, without TLS"
+            );
+            return Err(CommandError::usage(message)
+                .hint("use a loopback address, or `unix:` and an absolute path"));
+        }
+        return Ok(Some(address));
     }
     let is_needed = owner_access(options) == OwnerAccess::OwnerListener || options.tls.is_some();
     if !is_needed {
