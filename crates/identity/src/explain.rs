@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use consort_core::{Caller, CallerKind, GroupMembership, Rights};
+use consort_core::{Caller, CallerKind, Rights};
 use consort_server::PresentedCredential;
 
 use crate::access::{API_KEY, OWNER_TOKEN, UNCHECKED};
@@ -43,76 +43,27 @@ impl IdentityService {
             .filter(|known| *PresentedCredential::new(&known.secret).digest() == digest)
             .map(|known| known.caller.clone());
         if let Some(caller) = configured.next_back() {
-            return Ok(active.explain_configured(&caller, path));
+            let is_elsewhere =
+                caller.is_owner() && active.settings.owner_access == OwnerAccess::OwnerListener;
+            let user = active.describe(&caller);
+            return Ok(TokenExplanation::configured(user, caller.is_owner(), is_elsewhere, path));
         }
         let explanation = if token.starts_with(access_token::PREFIX) {
             self.state.explain_access_token(&active, token, path).await?
         } else if token.starts_with(api_key::PREFIX) {
             self.state.explain_key(&active, token, path).await?
         } else {
-            unknown(path)
+            TokenExplanation::unknown(path)
         };
         Ok(explanation.conclude())
     }
 }
 
-/// The explanation of a token that this gateway did not issue.
-fn unknown(path: &str) -> TokenExplanation {
-    let mut explanation = TokenExplanation::new(TokenKind::Unknown, path);
-    explanation.check("known", Err("not issued by this gateway".to_owned()));
-    explanation
-}
-
 impl ActiveSettings {
-    fn explain_configured(&self, caller: &Caller, path: &str) -> TokenExplanation {
-        let kind =
-            if caller.is_owner() { TokenKind::OwnerToken } else { TokenKind::ConfiguredToken };
-        let mut explanation = TokenExplanation::new(kind, path);
-        explanation.user = Some(self.describe(caller));
-        let known = if caller.is_owner() { "the owner's token" } else { "a token of the config" };
-        explanation.check("known", Ok(known.to_owned()));
-        let is_elsewhere =
-            caller.is_owner() && self.settings.owner_access == OwnerAccess::OwnerListener;
-        let listener = if is_elsewhere {
-            Err("accepted at the owner's listener only".to_owned())
-        } else {
-            Ok("every listener".to_owned())
-        };
-        explanation.check("listener", listener);
-        explanation.check("audience", Ok("every endpoint".to_owned()));
-        explanation.conclude()
-    }
-
-    /// Describes a caller, with its roles.
     fn describe(&self, caller: &Caller) -> TokenUser {
-        let user = caller.user();
-        let rule = match user {
-            Some(user) if user.linked_caller.is_none() => format!("user:{}", caller.name()),
-            _ => caller.label(),
-        };
-        let groups = match user.map(|user| &user.groups) {
-            Some(GroupMembership::Known(groups)) => Some(groups.iter().cloned().collect()),
-            Some(GroupMembership::Unknown) => None,
-            None => Some(Vec::new()),
-        };
-        let rights = match caller.rights() {
-            Rights::Owner => "owner",
-            Rights::Operator => "operator",
-            Rights::Admin => "admin",
-            Rights::Member => "member",
-        };
-        TokenUser {
-            id: caller.id().to_string(),
-            name: caller.name().to_owned(),
-            rule,
-            label: user.and_then(|user| user.label.clone()),
-            roles: self.settings.rights.roles(caller),
-            groups,
-            rights: rights.to_owned(),
-        }
+        TokenUser::new(caller, self.settings.rights.roles(caller))
     }
 }
-
 impl IdentityState {
     async fn explain_access_token(
         &self,
@@ -120,7 +71,9 @@ impl IdentityState {
         token: &str,
         path: &str,
     ) -> Result<TokenExplanation, IdentityStoreError> {
-        let Some(token) = AccessToken::open(&self.keys, token) else { return Ok(unknown(path)) };
+        let Some(token) = AccessToken::open(&self.keys, token) else {
+            return Ok(TokenExplanation::unknown(path));
+        };
         let now = self.clock.now();
         let mut explanation = TokenExplanation::new(TokenKind::AccessToken, path);
         let id = hex(&token.grant);
@@ -164,7 +117,7 @@ impl IdentityState {
         token: &str,
         path: &str,
     ) -> Result<TokenExplanation, IdentityStoreError> {
-        let Some(id) = api_key::id_of(token) else { return Ok(unknown(path)) };
+        let Some(id) = api_key::id_of(token) else { return Ok(TokenExplanation::unknown(path)) };
         let now = self.clock.now();
         let mut explanation = TokenExplanation::new(TokenKind::ApiKey, path);
         let Some(key) = self.records.get::<KeyRecord>(id).await?.map(|found| found.record) else {
@@ -174,7 +127,7 @@ impl IdentityState {
             return Ok(explanation);
         };
         if key.digest != digest_of(token) {
-            return Ok(unknown(path));
+            return Ok(TokenExplanation::unknown(path));
         }
         explanation.id = Some(id.to_owned());
         explanation.name = Some(key.name.clone());

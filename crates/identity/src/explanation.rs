@@ -1,5 +1,6 @@
 //! The explanation of a token: its kind, its user, and every check of it at an endpoint.
 
+use consort_core::{Caller, GroupMembership, Rights};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +109,68 @@ pub enum CheckResult {
     Skipped,
 }
 
+impl TokenUser {
+    /// Describes a caller, with its roles.
+    pub fn new(caller: &Caller, roles: Vec<String>) -> Self {
+        let user = caller.user();
+        let rule = match user {
+            Some(user) if user.linked_caller.is_none() => format!("user:{}", caller.name()),
+            _ => caller.label(),
+        };
+        let groups = match user.map(|user| &user.groups) {
+            Some(GroupMembership::Known(groups)) => Some(groups.iter().cloned().collect()),
+            Some(GroupMembership::Unknown) => None,
+            None => Some(Vec::new()),
+        };
+        let rights = match caller.rights() {
+            Rights::Owner => "owner",
+            Rights::Operator => "operator",
+            Rights::Admin => "admin",
+            Rights::Member => "member",
+        };
+        Self {
+            id: caller.id().to_string(),
+            name: caller.name().to_owned(),
+            rule,
+            label: user.and_then(|user| user.label.clone()),
+            roles,
+            groups,
+            rights: rights.to_owned(),
+        }
+    }
+}
+
 impl TokenExplanation {
+    /// Explains the owner's token, or a token that the config names.
+    pub fn configured(user: TokenUser, is_owner: bool, is_elsewhere: bool, path: &str) -> Self {
+        let kind = if is_owner { TokenKind::OwnerToken } else { TokenKind::ConfiguredToken };
+        let mut explanation = Self::new(kind, path);
+        explanation.user = Some(user);
+        let known = if is_owner { "the owner's token" } else { "a token of the config" };
+        explanation.check("known", Ok(known.to_owned()));
+        let listener = if is_elsewhere {
+            Err("accepted at the owner's listener only".to_owned())
+        } else {
+            Ok("every listener".to_owned())
+        };
+        explanation.check("listener", listener);
+        let is_private = !is_owner && (path == "/api" || path.starts_with("/api/"));
+        let audience = if is_private {
+            Err(format!("issued for the endpoints of clients, not {path}"))
+        } else {
+            Ok("every endpoint".to_owned())
+        };
+        explanation.check("audience", audience);
+        explanation.conclude()
+    }
+
+    /// Explains a token that the gateway did not issue.
+    pub fn unknown(path: &str) -> Self {
+        let mut explanation = Self::new(TokenKind::Unknown, path);
+        explanation.check("known", Err("not issued by this gateway".to_owned()));
+        explanation.conclude()
+    }
+
     pub(crate) fn new(kind: TokenKind, endpoint: &str) -> Self {
         Self {
             kind,

@@ -137,6 +137,9 @@ async fn configured_tokens_are_explained_as_the_listener_decides() {
     let world = World::new().await;
     let ada = explain(&world, ADA, "/mcp").await;
     assert_eq!((ada.kind, &*ada.user.unwrap().rule), (TokenKind::ConfiguredToken, "client:ada"));
+    let private = world.service.explain(ADA, "/api/keys").await.unwrap();
+    let reason = "invalid token: issued for the endpoints of clients, not /api/keys";
+    assert_eq!(private.error.as_deref(), Some(reason));
     let owner = explain(&world, OWNER, "/mcp").await;
     assert_eq!((owner.kind, &*owner.user.unwrap().rights), (TokenKind::OwnerToken, "owner"));
     world.set(IdentitySettings {
@@ -144,7 +147,7 @@ async fn configured_tokens_are_explained_as_the_listener_decides() {
         ..world.settings.clone()
     });
     assert_eq!(
-        reason(&world, OWNER, "/mcp").await,
+        explain(&world, OWNER, "/mcp").await.error.unwrap(),
         "invalid token: accepted at the owner's listener only"
     );
 }

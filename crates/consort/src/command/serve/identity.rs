@@ -1,5 +1,6 @@
 //! Users, sign-in and API keys of the gateway.
 
+pub(super) mod offline;
 mod roles;
 mod settings;
 
@@ -20,6 +21,7 @@ use consort_identity::{
 use consort_server::{BasePath, BearerToken, ClientAccess, PublicUrl, TransportSettings};
 
 use roles::{RecordedEvents, ServedResources};
+use settings::role_rights;
 pub(super) use settings::{IdentityInputs, files, owner_access, path};
 
 use crate::exit::CommandError;

@@ -40,6 +40,10 @@ impl RoleRights for ConfigRoles {
             (None, None) => Rights::Member,
         }
     }
+
+    fn roles(&self, caller: &Caller) -> Vec<String> {
+        self.roles.roles_of(caller).into_iter().map(str::to_owned).collect()
+    }
 }
 
 /// The toolboxes in force, for the page of consent.
