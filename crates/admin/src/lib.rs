@@ -17,7 +17,9 @@ mod connect;
 mod conversations;
 mod elicitation;
 mod events;
+mod keys;
 mod ledger_search;
+mod oauth_clients;
 mod openai;
 mod openapi;
 mod pending_requests;
@@ -42,6 +44,8 @@ mod tool_calls;
 mod tool_index;
 mod tool_views;
 mod tools;
+mod users;
+mod whoami;
 
 pub use active_config::ActiveConfig;
 pub use approval_toolbox::ApprovalToolbox;

@@ -13,8 +13,8 @@ use crate::route::{
 };
 use crate::state::AdminState;
 use crate::{
-    agents, approvals, assets, calls, connect, conversations, events, openapi, pins, profiles,
-    prompts, reload, resources, servers, session, tool_calls, tools,
+    agents, approvals, assets, calls, connect, conversations, events, keys, oauth_clients, openapi,
+    pins, profiles, prompts, reload, resources, servers, session, tool_calls, tools, users, whoami,
 };
 
 /// All routes of the API.
@@ -38,6 +38,10 @@ pub(crate) fn routes() -> &'static [ApiRoute] {
             tools::routes(),
             agents::routes(),
             conversations::routes(),
+            users::routes(),
+            keys::routes(),
+            oauth_clients::routes(),
+            whoami::routes(),
         ];
         all.into_iter().flatten().collect()
     })

@@ -9,6 +9,7 @@ use consort_config::Config;
 use consort_core::Problem;
 use consort_gateway::ClientNameHandle;
 use consort_hub::Hub;
+use consort_identity::IdentityService;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{broadcast, watch};
 
@@ -66,6 +67,8 @@ pub struct AdminSettings {
     pub conversations: Option<PathBuf>,
     /// Command line of the demo server, which is in no config.
     pub demo_command: Option<Vec<String>>,
+    /// The users, if the gateway has any.
+    pub identity: Option<IdentityService>,
     /// Returns the problems that a config would have if it were in force.
     pub check: fn(&Config) -> Vec<Problem>,
 }

@@ -5,6 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use consort_config::ListenAddress;
+use consort_core::escape::escape_text;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -30,6 +33,26 @@ impl<'a> AdminRequest<'a> {
     /// A request with a JSON body.
     pub(crate) fn post(path: &'a str, body: &'a str) -> Self {
         Self { method: "POST", path, body }
+    }
+
+    /// A request to remove a resource.
+    pub(crate) fn delete(path: &'a str) -> Self {
+        Self { method: "DELETE", path, body: "" }
+    }
+
+    /// Sends the request, and returns the content of the response; `null` if it has none. A refusal is an error with the
+    /// gateway's reason.
+    pub(crate) async fn answer<T: DeserializeOwned>(
+        &self,
+        gateway: &RunningGateway,
+        limit: Duration,
+    ) -> Result<T, CommandError> {
+        let (status, body) = self.send(gateway, limit).await?;
+        if !(200..300).contains(&status) {
+            return Err(refusal(status, &body));
+        }
+        let body = if body.is_empty() { "null" } else { &body };
+        serde_json::from_str(body).map_err(|error| unreached(&gateway.local_address(), &error))
     }
 
     /// Sends the request, and returns the status and the body.
@@ -85,6 +108,20 @@ impl<'a> AdminRequest<'a> {
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Ok((status.ok_or_else(odd)?, body.to_owned()))
     }
+}
+
+/// The failure of a request that the gateway refused, with its reason.
+fn refusal(status: u16, body: &str) -> CommandError {
+    let said: Value = serde_json::from_str(body).unwrap_or_default();
+    let reason = escape_text(said["error"].as_str().unwrap_or("no reason was given"));
+    let failure = match status {
+        // Of what was asked for, not of the gateway.
+        400 | 404 | 409 | 422 => CommandError::usage(reason),
+        503 => CommandError { exit: ExitStatus::Unreachable, ..CommandError::usage(reason) },
+        _ => CommandError::usage(format!("refused ({status}): {reason}")),
+    };
+    let hint = said["hint"].as_str().map(escape_text);
+    hint.into_iter().fold(failure, CommandError::hint)
 }
 
 /// The failure of a gateway that cannot be used.

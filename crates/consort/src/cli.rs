@@ -5,6 +5,8 @@ mod config;
 mod conversations;
 pub(crate) mod duration;
 mod examples;
+mod identity;
+mod identity_examples;
 mod ledger;
 mod log_level;
 mod operate;
@@ -25,6 +27,10 @@ use crate::log::LogSettings;
 pub(crate) use agent::{AgentArguments, AskArguments, ChatArguments, RunArguments};
 pub(crate) use config::{ClientArgument, ConfigCommand, ConvertTarget, ExportArguments};
 pub(crate) use conversations::{ConversationsArguments, ConversationsCommand};
+pub(crate) use identity::{
+    ClientCommand, KeyCommand, KeyLifetime, NewKeyArguments, SignOutUsers, UserCommand,
+    WhoamiArguments,
+};
 pub(crate) use ledger::{ExportFormat, LedgerArguments, LedgerCommand, LedgerSelection};
 pub(crate) use operate::{BugReportArguments, LogsArguments, ServiceCommand};
 pub(crate) use review::{CheckArguments, LockArguments, NamesArguments, TrustArguments};
@@ -243,6 +249,18 @@ pub(crate) enum CliCommand {
     Ledger(LedgerArguments),
     /// List, show, copy or delete conversations with models
     Conversations(ConversationsArguments),
+    /// Create, list or revoke API keys
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Add, list, link, sign out or remove users
+    #[command(subcommand)]
+    User(UserCommand),
+    /// List or block the OAuth clients of users
+    #[command(subcommand)]
+    Client(ClientCommand),
+    /// Show the caller that you are, or explain a token
+    #[command(after_help = identity_examples::WHOAMI)]
+    Whoami(WhoamiArguments),
     /// Run the gateway as a systemd user service
     #[command(subcommand)]
     Service(ServiceCommand),

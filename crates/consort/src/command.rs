@@ -13,6 +13,7 @@ mod dialect;
 mod doctor;
 mod explain;
 pub(crate) mod export;
+mod identity;
 mod init;
 pub(crate) mod ledger;
 mod lists;
@@ -36,6 +37,7 @@ mod status;
 mod tokens;
 mod trust;
 mod watch;
+mod whoami;
 
 use std::sync::Arc;
 
@@ -44,6 +46,7 @@ use consort_client::SilentHandler;
 use crate::cli::{Cli, CliCommand, FreshArguments, GlobalArguments, LedgerSelection};
 use crate::command_hub::{CatalogFreshness, CommandHub};
 use crate::exit::{CommandError, ExitStatus};
+pub(crate) use serve::{OfflineIdentity, ReadableTokens, roles_of};
 
 /// Runs the parsed command.
 pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
@@ -73,9 +76,7 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         CliCommand::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
         CliCommand::Service(command) => service::run(&common, command).await,
         CliCommand::Reload(options) => reload::run(&common, &options).await,
-        CliCommand::Watch => {
-            with_hub(&common, async |running| watch::run(running, &common).await).await
-        }
+        CliCommand::Watch => watch_servers(&common).await,
         CliCommand::Tools { explain: Some(tool), fresh, .. } => {
             let explain = async |running: &CommandHub| {
                 explain::run(running, &common, &tool, freshness(fresh)).await
@@ -137,12 +138,20 @@ pub(crate) async fn run(cli: Cli) -> Result<ExitStatus, CommandError> {
         }
         CliCommand::Config(command) => config::run(&common, command).await,
         CliCommand::Names(wanted) => names::run(&common, &wanted),
+        CliCommand::Key(command) => identity::key(&common, command).await,
+        CliCommand::User(command) => identity::user(&common, command).await,
+        CliCommand::Client(command) => identity::client(&common, command).await,
+        CliCommand::Whoami(options) => whoami::run(&common, &options).await,
         CliCommand::Trust(options) => trust::run(&common, &options),
         CliCommand::Secret(command) => secret::run(&common, &command),
         CliCommand::Lock(lock) => lock::run(&common, lock).await,
         CliCommand::Ledger(ledger) => ledger::run(&common, ledger).await,
         CliCommand::Conversations(options) => conversations::run(&common, options).await,
     }
+}
+
+async fn watch_servers(common: &GlobalArguments) -> Result<ExitStatus, CommandError> {
+    with_hub(common, async |running| watch::run(running, common).await).await
 }
 
 /// Starts a hub for a job and shuts it down afterwards, also if the job is interrupted.

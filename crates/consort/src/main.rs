@@ -10,6 +10,7 @@ mod command;
 mod command_hub;
 mod exit;
 mod gateways;
+mod identity_admin;
 mod keyboard;
 mod log;
 mod orphans;

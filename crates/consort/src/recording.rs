@@ -86,6 +86,11 @@ impl CommandRecords {
         }
     }
 
+    /// Returns the recorders.
+    pub(crate) fn sinks(&self) -> CallSinks {
+        self.0.clone().unwrap_or_default()
+    }
+
     /// Returns an observer that records runs of agents.
     pub(crate) fn observer(&self) -> Option<Arc<dyn RunObserver>> {
         Some(Arc::new(RunRecorder(self.0.clone()?)))

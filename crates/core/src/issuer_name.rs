@@ -1,8 +1,8 @@
 //! Names that a config gives to issuers of users.
 
 /// Words of rules about other callers, and names that are kept for other kinds of credentials.
-const RESERVED: [&str; 12] = [
-    "agent", "any", "cert", "client", "group", "key", "local", "owner", "person", "role",
+const RESERVED: [&str; 13] = [
+    "agent", "any", "cert", "client", "erased", "group", "key", "local", "owner", "person", "role",
     "service", "user",
 ];
 

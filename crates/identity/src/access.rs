@@ -24,7 +24,7 @@ use crate::store::row::{RowChange, RowFilter};
 use crate::user::UserId;
 
 /// Time that grants live whose users are never checked again.
-const UNCHECKED: Duration = Duration::from_hours(12);
+pub(crate) const UNCHECKED: Duration = Duration::from_hours(12);
 
 /// Time that an issuer that did not respond is left alone.
 const ISSUER_REST: u64 = 15;
@@ -289,6 +289,19 @@ pub(crate) const OWNER_TOKEN: &str = "owner/";
 pub(crate) const API_KEY: &str = "key/";
 
 impl ActiveSettings {
+    /// Returns the rights that the roles of a user give to its API keys, if those are for an administrator.
+    pub(crate) fn role_rights(&self, user: &UserRecord) -> Rights {
+        match user.id {
+            UserId::OWNER => Rights::Admin,
+            _ => self.settings.rights.rights(&self.caller(
+                user,
+                CallerKind::Client,
+                Rights::Member,
+                None,
+            )),
+        }
+    }
+
     /// Returns the rights of a user in a browser session that began at a time. Changing what programs run needs a recent
     /// sign-in.
     pub(crate) fn session_rights(&self, caller: &Caller, signed_in_at: u64, now: u64) -> Rights {

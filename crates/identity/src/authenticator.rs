@@ -146,10 +146,7 @@ impl IdentityAuthenticator {
         let user = state.check_user(active, key.user).await?;
         let kind = CallerKind::Client;
         let caller = |rights| active.caller(&user.record, kind, rights, Some(Arc::clone(&lease)));
-        let role_rights = match user.record.id {
-            crate::user::UserId::OWNER => Rights::Admin,
-            _ => active.settings.rights.rights(&caller(Rights::Member)),
-        };
+        let role_rights = active.role_rights(&user.record);
         let is_service = user.record.issuer == UserRecord::SERVICE;
         let is_allowed = match active.settings.authorization.api_keys {
             ApiKeyAccess::Users => true,
@@ -166,14 +163,8 @@ impl IdentityAuthenticator {
             _ if key.is_admin => Rights::Admin,
             _ => Rights::Member,
         };
-        let is_admin = rights == Rights::Admin;
-        let resources = if key.resources.is_empty() && !key.is_admin {
-            vec![Resource::All]
-        } else {
-            key.resources
-        };
         let until = self.until(now).min(expires_at).min(user.until);
-        let scope = AccessScope::Key { resources, is_admin };
+        let scope = AccessScope::of_key(&key, rights);
         Ok(CachedAccess { caller: caller(rights), scope, user: Some(user.record.id), until })
     }
 

@@ -13,6 +13,8 @@ mod cookies;
 mod credential;
 mod digest;
 mod event;
+mod explain;
+mod explanation;
 mod issuer;
 mod key_ring;
 mod lease_registry;
@@ -35,6 +37,7 @@ pub use authorization::client_document::{
 };
 pub use clock::IdentityClock;
 pub use event::{IdentityEvent, IdentityEventKind, IdentityEvents};
+pub use explanation::{CheckResult, TokenCheck, TokenExplanation, TokenKind, TokenUser};
 pub use key_ring::purpose::SealPurpose;
 pub use key_ring::secret_key::{KeyError, SecretKey};
 pub use key_ring::{KeyId, KeyRing, OpenError};

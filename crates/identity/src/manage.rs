@@ -30,7 +30,10 @@ pub(crate) struct NewKey {
 /// The reason why an operation was not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManageError {
-    /// There is no such thing, or it cannot be done with it.
+    /// There is no user, key, grant or client of this name.
+    #[error("{0}")]
+    Unknown(String),
+    /// It cannot be done.
     #[error("{0}")]
     Refused(String),
     /// The store does not work.
@@ -211,6 +214,20 @@ impl IdentityState {
         Ok(())
     }
 
+    /// Removes a user with everything that belongs to it, apart from the id: a name made of the id takes the place of the
+    /// name, also in the record of this event. Returns that name.
+    pub(crate) async fn erase_user(&self, user: &UserRecord) -> Result<String, ManageError> {
+        if user.id == UserId::OWNER {
+            return Err(ManageError::Refused("the owner cannot be removed".to_owned()));
+        }
+        let erased = user.erased(self.clock.now());
+        let changes = vec![RowChange::DeleteUser(user.id), RowChange::put(erased.to_row())];
+        self.end_access_of(user.id, changes).await?;
+        let caller = self.event_caller(user.id).await;
+        self.record(IdentityEventKind::User, caller, "removed, and its name erased");
+        Ok(erased.qualified_name())
+    }
+
     /// Makes a user known by another subject of the issuer too: after a move of the issuer, or a merge of tenants.
     pub(crate) async fn link_identity(
         &self,
@@ -218,6 +235,14 @@ impl IdentityState {
         issuer_url: &str,
         subject: &str,
     ) -> Result<(), ManageError> {
+        if subject.is_empty() || subject.len() > 256 || subject.chars().any(char::is_control) {
+            let reason = format!("invalid subject `{}`", subject.escape_debug());
+            return Err(ManageError::Refused(reason));
+        }
+        if user.id == UserId::OWNER || user.is_erased() {
+            let reason = format!("`{}` cannot be linked to a subject", user.qualified_name());
+            return Err(ManageError::Refused(reason));
+        }
         let (issuer, subject) = (issuer_url.to_owned(), subject.to_owned());
         let key = UserIdentityRecord::key_of(&issuer, &subject);
         if let Some(known) = self.records.get::<UserIdentityRecord>(key).await?
@@ -257,7 +282,7 @@ impl IdentityState {
         let mut found = clients.into_iter().map(|found| found.record).filter(|client| {
             client.digest == digest || (id.len() >= 8 && client.digest.starts_with(id))
         });
-        let unknown = || ManageError::Refused(format!("unknown client `{}`", id.escape_debug()));
+        let unknown = || ManageError::Unknown(format!("unknown client `{}`", id.escape_debug()));
         let first = found.next().ok_or_else(unknown)?;
         match found.next() {
             None => Ok(first),
@@ -269,5 +294,5 @@ impl IdentityState {
 }
 
 fn unknown_user(name: &str) -> ManageError {
-    ManageError::Refused(format!("unknown user `{}`", name.escape_debug()))
+    ManageError::Unknown(format!("unknown user `{}`", name.escape_debug()))
 }

@@ -23,7 +23,7 @@ use crate::record::session::SessionRecord;
 use crate::record::user::UserRecord;
 use crate::resource::Resource;
 use crate::routes::IdentityRoutes;
-use crate::settings::{IdentitySettings, IssuerSettings};
+use crate::settings::{ApiKeyAccess, IdentitySettings, IssuerSettings};
 use crate::state::IdentityState;
 use crate::store::row::{RowChange, RowFilter};
 use crate::store::{IdentityStore, IdentityStoreError};
@@ -39,7 +39,7 @@ const KEPT: u64 = 86_400;
 /// The identities of a gateway: users, sign-ins, the authorization server and API keys. Clones share one state.
 #[derive(Clone)]
 pub struct IdentityService {
-    state: Arc<IdentityState>,
+    pub(crate) state: Arc<IdentityState>,
     directory: Arc<ClientDirectory>,
 }
 
@@ -187,6 +187,13 @@ impl IdentityService {
         self.state.remove_user(&user).await
     }
 
+    /// Removes a user with everything that belongs to it, apart from the id. Returns the name that takes the place of the
+    /// user's. Records outside this store, such as a ledger, stay as they are.
+    pub async fn erase_user(&self, name: &str) -> Result<String, ManageError> {
+        let user = self.state.find_user(name).await?;
+        self.state.erase_user(&user).await
+    }
+
     /// Makes a user known by another subject of the issuer too.
     pub async fn link_user(&self, name: &str, subject: &str) -> Result<(), ManageError> {
         let user = self.state.find_user(name).await?;
@@ -240,7 +247,7 @@ impl IdentityService {
     /// Ends a grant.
     pub async fn revoke_grant(&self, id: &str) -> Result<(), ManageError> {
         if self.state.records.get::<GrantRecord>(id).await?.is_none() {
-            return Err(ManageError::Refused(format!("unknown grant `{}`", id.escape_debug())));
+            return Err(ManageError::Unknown(format!("unknown grant `{}`", id.escape_debug())));
         }
         let kind = IdentityEventKind::Revocation;
         Ok(self.state.end_grant(id, kind, "by the operator", None).await?)
@@ -250,6 +257,10 @@ impl IdentityService {
     pub async fn create_key(&self, request: KeyRequest) -> Result<CreatedKey, ManageError> {
         let refuse = |reason: String| Err(ManageError::Refused(reason));
         let active = self.state.active();
+        if active.settings.authorization.api_keys == ApiKeyAccess::Off {
+            let reason = "API keys are off: `api_keys` in `[consort.authorization]`";
+            return refuse(reason.to_owned());
+        }
         let user = match (&request.service, &request.user) {
             (Some(_), Some(_)) => {
                 return refuse("a key is for a service account or for a user".to_owned());
@@ -257,15 +268,18 @@ impl IdentityService {
             (Some(service), None) => {
                 if !active.settings.services.contains_key(service) {
                     let name = service.escape_debug();
-                    return refuse(format!(
+                    return Err(ManageError::Unknown(format!(
                         "unknown service account `{name}`: add `[consort.services.{name}]`"
-                    ));
+                    )));
                 }
                 self.state.own_user(UserRecord::SERVICE, service).await?
             }
             (None, Some(user)) => self.state.find_user(user).await?,
             (None, None) => UserRecord::owner(),
         };
+        if user.is_erased() {
+            return refuse(format!("the user `{}` was removed", user.qualified_name()));
+        }
         let mut resources = Vec::new();
         for endpoint in &request.endpoints {
             let Some(resource) = Resource::at(endpoint) else {
@@ -277,7 +291,8 @@ impl IdentityService {
             resources.push(resource);
         }
         let name: String = request.name.chars().filter(|c| !c.is_control()).take(64).collect();
-        let expires_at = request.lifetime.map(|lifetime| self.state.clock.now() + lifetime);
+        let now = self.state.clock.now();
+        let expires_at = request.lifetime.map(|lifetime| now.saturating_add(lifetime));
         let new = NewKey { user: user.id, name, resources, is_admin: request.admin, expires_at };
         let key = self.state.create_key(new).await?;
         Ok(CreatedKey { id: key.id, key: key.text, user: user.qualified_name(), expires_at })
@@ -315,7 +330,7 @@ impl IdentityService {
     pub async fn revoke_key(&self, id: &str) -> Result<(), ManageError> {
         let key = self.state.records.get::<KeyRecord>(id).await?;
         let key = key
-            .ok_or_else(|| ManageError::Refused(format!("unknown key `{}`", id.escape_debug())))?;
+            .ok_or_else(|| ManageError::Unknown(format!("unknown key `{}`", id.escape_debug())))?;
         Ok(self.state.revoke_key(&key.record, "by the operator").await?)
     }
 

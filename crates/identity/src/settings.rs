@@ -52,6 +52,11 @@ impl fmt::Debug for IdentitySettings {
 pub trait RoleRights: Send + Sync {
     /// Returns the rights of a user.
     fn rights(&self, caller: &Caller) -> Rights;
+
+    /// Returns the roles of a user, to explain its rights.
+    fn roles(&self, _: &Caller) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl RoleRights for () {

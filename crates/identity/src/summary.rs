@@ -2,23 +2,24 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::record::user::UserRecord;
 
 /// A user, for lists.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserSummary {
     /// The id.
     pub id: String,
     /// The name that rules match, after `user:`.
     pub name: String,
     /// The name that the user goes by.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The groups; absent if unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<String>>,
     /// The time of the first sign-in, in seconds since 1970.
     pub created_at: u64,
@@ -29,7 +30,7 @@ pub struct UserSummary {
 }
 
 /// An API key, for lists.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeySummary {
     /// The part of the key that names it.
     pub id: String,
@@ -44,24 +45,25 @@ pub struct KeySummary {
     /// The time when it was made, in seconds since 1970.
     pub created_at: u64,
     /// The time of its expiry.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
     /// The time of its last use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<u64>,
 }
 
 /// A new API key.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct CreatedKey {
     /// The part of the key that names it.
     pub id: String,
     /// The key. It is not shown again.
+    #[schemars(with = "String")]
     pub key: Zeroizing<String>,
     /// The user, as rules name it.
     pub user: String,
     /// The time of its expiry.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
 }
 
@@ -72,29 +74,35 @@ impl fmt::Debug for CreatedKey {
 }
 
 /// A request for an API key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct KeyRequest {
     /// The name of the key.
     pub name: String,
     /// The service account that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
     /// The user that it is for; the owner if neither is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The paths of the endpoints that it opens; every MCP endpoint if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endpoints: Vec<String>,
     /// True if it is to open the admin API.
+    #[serde(default)]
     pub admin: bool,
     /// Its lifetime in seconds; unlimited if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<u64>,
 }
 
 /// An OAuth client, for lists.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientSummary {
     /// The beginning of the digest of its id, by which it is named.
     pub id: String,
     /// Its client id, if that is short.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// Its name, as it calls itself.
     pub name: String,
@@ -111,7 +119,7 @@ pub struct ClientSummary {
 }
 
 /// A grant, for lists.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantSummary {
     /// The id.
     pub id: String,
@@ -124,16 +132,17 @@ pub struct GrantSummary {
     /// The time of its end, unless it is refreshed.
     pub expires_at: u64,
     /// The time of its last use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<u64>,
 }
 
 /// A link that signs a user in.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct SignInLink {
     /// The user, as rules name it.
     pub user: String,
     /// The URL.
+    #[schemars(with = "String")]
     pub url: Zeroizing<String>,
 }
 
@@ -144,7 +153,7 @@ impl fmt::Debug for SignInLink {
 }
 
 /// The state of the issuer, for the operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IssuerReport {
     /// True if it announces PKCE with S256.
     pub announces_pkce: bool,

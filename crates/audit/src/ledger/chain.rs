@@ -62,8 +62,10 @@ impl<'a> LedgerChain<'a> {
 
     fn add(&mut self, values: &[ValueRef<'_>; WIDTH]) -> Result<(), rusqlite::Error> {
         let hash = chained(&self.hash, values);
-        let values = known(values);
-        let insert = if values.len() == WIDTH_V1 { &mut self.insert } else { self.insert_wide()? };
+        let (insert, values) = match known(values) {
+            values if values.len() == WIDTH_V1 => (&mut self.insert, values),
+            _ => (self.insert_wide()?, values.as_slice()),
+        };
         let all = values.iter().copied().chain([ValueRef::Blob(&hash)]);
         insert.execute(rusqlite::params_from_iter(all.map(ToSqlOutput::Borrowed)))?;
         self.sequence += 1;

@@ -14,8 +14,10 @@ pub struct CallFilter {
     pub server: Option<String>,
     /// Only calls of this tool, prompt or URI.
     pub name: Option<String>,
-    /// Only calls by this caller: its name, or its kind and its name, as in `client:ada`.
+    /// Only calls by this caller: its name, its kind and its name as in `client:ada`, or the id of a user.
     pub caller: Option<String>,
+    /// Only calls at this endpoint, or `identity` for sign-ins, keys and other events about users.
+    pub endpoint: Option<String>,
     /// Only calls of this model.
     pub model: Option<String>,
     /// Only calls with this outcome: one of [`OutcomeClass::WORDS`](super::OutcomeClass::WORDS), or `unfinished`.
@@ -45,16 +47,16 @@ impl CallFilter {
         let outcome = call.outcome.map_or(Self::UNFINISHED, super::OutcomeClass::as_str);
         is(&self.server, call.server.as_deref())
             && is(&self.name, Some(&call.name))
+            && is(&self.endpoint, Some(&call.endpoint))
             && is(&self.model, call.model.as_deref())
             && is(&self.outcome, Some(outcome))
             && self
                 .trace
                 .as_ref()
                 .is_none_or(|wanted| call.trace.as_ref().is_some_and(|it| it.starts_with(wanted)))
-            && self
-                .caller
-                .as_ref()
-                .is_none_or(|wanted| is_caller(wanted, &call.caller_kind, &call.caller))
+            && self.caller.as_ref().is_none_or(|it| {
+                is_caller(it, &call.caller_kind, &call.caller, call.caller_id.as_deref())
+            })
             && self.is_within(call.micros)
     }
 

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::LedgerError;
 use super::filter::CallFilter;
-use super::record::{COLUMNS, COLUMNS_V1, CallIntent, OutcomeClass, RecordKind};
-use super::tables::{APPLICATION, FIRST_VERSION, FileSigns, VERSION};
+use super::record::{COLUMNS, COLUMNS_V1, COLUMNS_V2, CallIntent, OutcomeClass, RecordKind};
+use super::tables::{APPLICATION, FIRST_VERSION, FileSigns, SECOND_VERSION, VERSION};
 use super::usage::{UsageRow, usage};
 use crate::clock::format_utc;
 
@@ -51,6 +51,9 @@ pub struct CallRow {
     pub caller_kind: String,
     /// Name of the caller.
     pub caller: String,
+    /// Id of the caller, if it is a user: names may change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller_id: Option<String>,
     /// The endpoint.
     pub endpoint: String,
     /// The server that was called.
@@ -240,6 +243,9 @@ pub(super) fn connect(path: &Path) -> Result<LedgerReader, LedgerError> {
         Ok((connection, (APPLICATION, VERSION), _)) => {
             Ok(LedgerReader { connection, columns: COLUMNS })
         }
+        Ok((connection, (APPLICATION, SECOND_VERSION), _)) => {
+            Ok(LedgerReader { connection, columns: COLUMNS_V2 })
+        }
         Ok((connection, (APPLICATION, FIRST_VERSION), _)) => {
             Ok(LedgerReader { connection, columns: COLUMNS_V1 })
         }
@@ -311,6 +317,7 @@ pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusq
         micros,
         caller_kind: row.get("caller_kind")?,
         caller: row.get("caller")?,
+        caller_id: row.get("caller_id")?,
         endpoint: row.get("front")?,
         server: row.get("server")?,
         method: row.get("method")?,

@@ -17,19 +17,28 @@ use consort_protocol::trace::TraceId;
 /// The columns that a record's hash covers, in this order.
 pub(super) const COLUMNS: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \
      method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count, \
-     agent, model, tokens_in, tokens_out, cached_read, cached_write, reasoning, cost";
+     agent, model, tokens_in, tokens_out, cached_read, cached_write, reasoning, cost, caller_id";
 
-/// The same columns in a file of version 1, which has none about models.
+/// The same columns in a file of version 2, which has no ids of users.
+pub(super) const COLUMNS_V2: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \
+     method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count, \
+     agent, model, tokens_in, tokens_out, cached_read, cached_write, reasoning, cost, \
+     NULL AS caller_id";
+
+/// The same columns in a file of version 1, which has none about models either.
 pub(super) const COLUMNS_V1: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \
      method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count, \
      NULL AS agent, NULL AS model, NULL AS tokens_in, NULL AS tokens_out, NULL AS cached_read, \
-     NULL AS cached_write, NULL AS reasoning, NULL AS cost";
+     NULL AS cached_write, NULL AS reasoning, NULL AS cost, NULL AS caller_id";
 
 /// Number of columns.
-pub(super) const WIDTH: usize = 28;
+pub(super) const WIDTH: usize = 29;
 
-/// Number of columns in version 1. The hash of a record covers the others only if one of them has a value: records of
-/// version 1 keep their hashes.
+/// Number of columns in version 2.
+pub(super) const WIDTH_V2: usize = 28;
+
+/// Number of columns in version 1. The hash of a record covers the columns of a later version only if one of them has a
+/// value: records of earlier versions keep their hashes.
 pub(super) const WIDTH_V1: usize = 20;
 
 /// The hash of a record, which covers the hash of the one before.
@@ -340,15 +349,24 @@ impl<'a> LedgerRecord<'a> {
             tokens(|usage| usage.cached_write),
             tokens(|usage| usage.reasoning),
             number(self.usage.and_then(|usage| usage.cost).map(UsageCost::as_nanos)),
+            self.intent.and_then(|it| user_id(&it.caller)).map_or(ValueRef::Null, text),
         ]
     }
 }
 
+/// Returns the id of a caller whose name may change: of a user. The ids of others are made of their kinds and names.
+fn user_id(caller: &Caller) -> Option<&str> {
+    Some(caller.id().as_str()).filter(|id| id.starts_with(USER))
+}
+
+/// The beginning of the ids of users.
+const USER: &str = "user:";
+
 /// The values of a record without those of later versions, if it has none of those.
 pub(super) fn known<'a, 'b>(values: &'a [ValueRef<'b>; WIDTH]) -> &'a [ValueRef<'b>] {
-    let (known, later) = values.split_at(WIDTH_V1);
-    let is_v1 = later.iter().all(|value| *value == ValueRef::Null);
-    if is_v1 { known } else { values }
+    let last = values.iter().rposition(|value| *value != ValueRef::Null).unwrap_or_default();
+    let width = [WIDTH_V1, WIDTH_V2].into_iter().find(|width| last < *width);
+    &values[..width.unwrap_or(WIDTH)]
 }
 
 /// The hash of a record: it covers the one before, and every column with its type and length.

@@ -8,7 +8,10 @@ use rusqlite::types::ValueRef;
 use super::LedgerError;
 use super::filter::SLACK;
 use super::read::{CallEnding, CallRow, LedgerReader, connect, ended, intent, unusable};
-use super::record::CallIntent;
+use super::record::{CallIntent, WIDTH_V2};
+
+/// The position of the id of the caller among the columns: the first of version 3.
+const CALLER_ID: usize = WIDTH_V2;
 
 /// Conditions and limits of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +20,7 @@ pub struct LedgerSearch {
     pub server: Option<String>,
     /// Only calls whose tool, prompt or URI contains this.
     pub name: Option<String>,
-    /// Only calls by this caller: its name, or its kind and its name, as in `client:ada`.
+    /// Only calls by this caller: its name, its kind and its name as in `client:ada`, or the id of a user.
     pub caller: Option<String>,
     /// Only calls with this outcome.
     pub outcome: Option<String>,
@@ -99,10 +102,9 @@ impl LedgerSearch {
         let caller = &intent.caller;
         self.before.is_none_or(|before| time < before)
             && self.since.is_none_or(|since| time >= since)
-            && self
-                .caller
-                .as_ref()
-                .is_none_or(|it| is_caller(it, caller.kind.as_str(), caller.name()))
+            && self.caller.as_ref().is_none_or(|it| {
+                is_caller(it, caller.kind.as_str(), caller.name(), Some(caller.id().as_str()))
+            })
             && self
                 .server
                 .as_deref()
@@ -119,7 +121,7 @@ impl LedgerSearch {
         let of = |at| Ok::<_, rusqlite::Error>(text(row, at)?.unwrap_or_default());
         let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|it| it == text);
         let caller = match &self.caller {
-            Some(caller) => is_caller(caller, of(5)?, of(6)?),
+            Some(caller) => is_caller(caller, of(5)?, of(6)?, text(row, CALLER_ID)?),
             None => true,
         };
         let class = end.map(|end| end.class.as_str()).unwrap_or_default();
@@ -130,10 +132,10 @@ impl LedgerSearch {
     }
 }
 
-/// Returns true if `wanted` is a caller's name, or its kind and its name.
-pub(super) fn is_caller(wanted: &str, kind: &str, name: &str) -> bool {
+/// Returns true if `wanted` is a caller's name, its kind and its name, or its id.
+pub(super) fn is_caller(wanted: &str, kind: &str, name: &str, id: Option<&str>) -> bool {
     let whole = wanted.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':'));
-    wanted == name || whole == Some(name)
+    wanted == name || whole == Some(name) || id == Some(wanted)
 }
 
 /// Returns true if a text contains another, ignoring ASCII case.

@@ -14,10 +14,13 @@ use super::chain::LedgerRetention;
 use super::record::to_integer;
 use super::{LedgerMode, WriterRole};
 
-/// The version of the tables. Version 2 adds the columns about agents and models.
-pub(super) const VERSION: i64 = 2;
+/// The version of the tables. Version 2 adds the columns about agents and models, version 3 the ids of users.
+pub(super) const VERSION: i64 = 3;
 
-/// The first version of the tables: it can be read, and is upgraded when it is written to.
+/// The second version of the tables: it can be read, and is upgraded when it is written to.
+pub(super) const SECOND_VERSION: i64 = 2;
+
+/// The first version of the tables, likewise.
 pub(super) const FIRST_VERSION: i64 = 1;
 
 /// The `application_id` of a ledger in its database header: `Cons`.
@@ -30,7 +33,7 @@ pub(super) const TABLES: &str = "
         name TEXT, trace BLOB, digest BLOB, bytes_in INTEGER, class TEXT, code INTEGER,
         sent INTEGER, duration INTEGER, bytes_out INTEGER, count INTEGER, hash BLOB NOT NULL,
         agent TEXT, model TEXT, tokens_in INTEGER, tokens_out INTEGER, cached_read INTEGER,
-        cached_write INTEGER, reasoning INTEGER, cost INTEGER
+        cached_write INTEGER, reasoning INTEGER, cost INTEGER, caller_id TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS head (
         one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL
@@ -39,7 +42,7 @@ pub(super) const TABLES: &str = "
     INSERT OR IGNORE INTO head VALUES (1, 0, zeroblob(32));
 ";
 
-/// Tables that files of versions 1 and 2 may lack: the retention of the last gateway, and the archive files.
+/// Tables that files of any version may lack: the retention of the last gateway, and the archive files.
 const SHARED: &str = "
     CREATE TABLE IF NOT EXISTS retention (
         one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, age INTEGER, archive BLOB
@@ -61,6 +64,9 @@ const UPGRADE: &str = "
     ALTER TABLE records ADD COLUMN reasoning INTEGER;
     ALTER TABLE records ADD COLUMN cost INTEGER;
 ";
+
+/// SQL that upgrades tables of version 2 to version 3.
+const UPGRADE_2: &str = "ALTER TABLE records ADD COLUMN caller_id TEXT;";
 
 /// The reason why a file cannot be used.
 pub(super) enum UnusableLedger {
@@ -129,7 +135,7 @@ pub(super) fn prepare(
     set("synchronous", &if mode == LedgerMode::Strict { "full" } else { "normal" })?;
     set("journal_size_limit", &to_integer(beside))?;
     set("wal_autocheckpoint", &to_integer(beside / 2 / 4096).clamp(8, 1000))?;
-    if !new && version == FIRST_VERSION {
+    if !new && version < VERSION {
         upgrade(connection)?;
     }
     if new {
@@ -145,7 +151,12 @@ pub(super) fn prepare(
 fn upgrade(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let steps = if version == FIRST_VERSION { UPGRADE } else { "" };
+    let steps = match version {
+        FIRST_VERSION => [UPGRADE, UPGRADE_2],
+        SECOND_VERSION => ["", UPGRADE_2],
+        _ => [""; 2],
+    };
+    let steps = steps.concat();
     let done =
         connection.execute_batch(&format!("{steps} PRAGMA user_version = {VERSION}; COMMIT;"));
     if done.is_err() {

@@ -3,6 +3,7 @@
 mod archives;
 mod faults;
 mod kills;
+mod users;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -146,7 +147,7 @@ fn a_change_of_any_field_is_found() {
         .unwrap()
         .collect::<Result<_, _>>()
         .unwrap();
-    assert_eq!(columns.len(), 29);
+    assert_eq!(columns.len(), 30);
     for column in &columns {
         for row in [1, 2, 3, 5, 11] {
             for value in ["1", "-7", "'x'", "x'00'", "NULL", "99999"] {

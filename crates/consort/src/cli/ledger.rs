@@ -99,9 +99,12 @@ pub(crate) struct LedgerFilter {
     /// Only entries before this time, in the same formats
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
-    /// Only entries of this caller: `ada`, or with its kind `client:ada`
+    /// Only entries of this caller: `ada`, with its kind `client:ada`, or the id of a user
     #[arg(long, value_name = "NAME")]
     caller: Option<String>,
+    /// Only entries of this endpoint: `mcp`, a profile, `cli`, or `identity` for sign-ins, keys and grants
+    #[arg(long, value_name = "NAME")]
+    endpoint: Option<String>,
     /// Only entries of this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
@@ -122,9 +125,10 @@ pub(crate) struct LedgerFilter {
 
 impl From<LedgerFilter> for CallFilter {
     fn from(filter: LedgerFilter) -> Self {
-        let LedgerFilter { since, until, caller, server, tool, model, outcome, trace } = filter;
+        let LedgerFilter { since, until, caller, endpoint, server, tool, model, outcome, trace } =
+            filter;
         let trace = trace.map(|trace| trace.to_ascii_lowercase());
-        Self { server, name: tool, caller, model, outcome, trace, since, until }
+        Self { server, name: tool, caller, endpoint, model, outcome, trace, since, until }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::output::strip_styles as plain;
 const ALL: &str = "Commands:";
 
 /// Groups of commands, with the heading of each. Other commands come last.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Server commands:",
         &["init", "add", "add-json", "remove", "list", "login", "logout", "check", "doctor"],
@@ -35,6 +35,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Gateway commands:",
         &["serve", "status", "reload", "watch", "logs", "service", "ledger", "names"],
     ),
+    ("User commands:", &["user", "key", "client", "whoami"]),
     ("Config and review commands:", &["config", "secret", "trust", "lock", "tokens", "dialect"]),
 ];
 

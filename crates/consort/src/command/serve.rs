@@ -35,6 +35,7 @@ use crate::command_hub::{self, PreparedConfig, ShapedConfig, tell};
 use crate::exit::{CommandError, ExitStatus};
 use http::{ListenAddresses, ShutdownSignals, StartupInfo};
 use identity::ServedIdentity;
+pub(crate) use identity::offline::{OfflineIdentity, ReadableTokens, roles_of};
 use listeners::BoundListeners;
 pub(crate) use names::folder as name_folder;
 use records::ServeRecords;
@@ -90,7 +91,7 @@ pub(crate) async fn run(
     gateway_settings.transports.routes = vec![Arc::new(openai.clone())];
     identity::add_to(&mut gateway_settings.transports, identity.as_ref(), &toolboxes);
     let console = pending_requests.map(|pending_requests| {
-        let start = admin_settings(kept.as_ref(), common.locked, handle.clone());
+        let start = admin_settings(kept.as_ref(), common.locked, handle.clone(), identity.as_ref());
         let problems = problems.into_iter().chain(left_out).collect();
         let active_config = served.into_active_config(config, problems);
         AdminState::new(&hub, &recording.records, pending_requests, start, active_config)
@@ -167,7 +168,12 @@ async fn or_drain<T>(made: Result<T, CommandError>, hub: &Hub) -> Result<T, Comm
 }
 
 /// The settings of the admin API.
-fn admin_settings(kept: Option<&StoredToken>, locked: bool, reload: ReloadHandle) -> AdminSettings {
+fn admin_settings(
+    kept: Option<&StoredToken>,
+    locked: bool,
+    reload: ReloadHandle,
+    identity: Option<&ServedIdentity>,
+) -> AdminSettings {
     let program = std::env::current_exe().ok().map(|program| program.display().to_string());
     AdminSettings {
         token_file: kept.map(|kept| kept.file.clone()),
@@ -175,6 +181,7 @@ fn admin_settings(kept: Option<&StoredToken>, locked: bool, reload: ReloadHandle
         reload,
         conversations: consort_config::conversations_folder(),
         demo_command: program.map(|program| vec![program, consort::demo::WORD.to_owned()]),
+        identity: identity.map(|identity| identity.service.clone()),
         check: |config| ToolboxLayers::from_config(config).problems(),
     }
 }

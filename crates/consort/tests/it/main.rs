@@ -24,6 +24,7 @@ mod export;
 mod fragments;
 mod guide;
 mod help;
+mod identity_commands;
 mod incidents;
 mod install;
 mod keeper;

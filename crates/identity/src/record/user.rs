@@ -53,6 +53,31 @@ impl UserRecord {
     /// The issuer of service accounts.
     pub(crate) const SERVICE: &'static str = "service";
 
+    /// What takes the place of the issuer of users whose names were erased. No issuer has this name.
+    pub(crate) const ERASED: &'static str = "erased";
+
+    /// Returns the record that is left of a user once its name is erased: the id, and times.
+    pub(crate) fn erased(&self, now: u64) -> Self {
+        Self {
+            id: self.id,
+            issuer: Self::ERASED.to_owned(),
+            subject: String::new(),
+            name: self.id.to_string()[..8].to_owned(),
+            label: None,
+            groups: None,
+            created_at: self.created_at,
+            checked_at: now,
+            issuer_url: None,
+            is_suspended: true,
+            issuer_token: None,
+        }
+    }
+
+    /// Returns true if its name was erased.
+    pub(crate) fn is_erased(&self) -> bool {
+        self.issuer == Self::ERASED
+    }
+
     /// Returns the record of the owner, which is in no table.
     pub(crate) fn owner() -> Self {
         Self {

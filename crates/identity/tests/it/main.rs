@@ -4,6 +4,7 @@
 
 mod access;
 mod browser;
+mod explain;
 mod flow;
 mod issuer;
 mod store;

@@ -14,7 +14,7 @@ const CHUNK: usize = 64 << 10;
 /// The columns of the CSV output.
 const COLUMNS: &str = "sequence,time,caller_kind,caller,endpoint,server,method,name,outcome,reason,\
      code,sent,duration_us,bytes_in,bytes_out,trace,digest,agent,model,input_tokens,output_tokens,\
-     cached_read_tokens,cached_write_tokens,reasoning_tokens,cost_usd";
+     cached_read_tokens,cached_write_tokens,reasoning_tokens,cost_usd,caller_id";
 
 pub(super) fn run(
     source: LedgerSource,
@@ -88,6 +88,7 @@ fn csv(call: &CallRow) -> String {
         of(|usage| usage.cached_write_tokens),
         of(|usage| usage.reasoning_tokens),
         cost.map(|cost| cost.to_string()).unwrap_or_default(),
+        known(&call.caller_id),
     ];
     fields.join(",") + "\n"
 }

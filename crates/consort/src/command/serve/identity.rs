@@ -1,6 +1,7 @@
 //! Users, sign-in and API keys of the gateway.
 
 mod events;
+pub(super) mod offline;
 mod resources;
 mod roles;
 mod settings;
@@ -23,6 +24,7 @@ use consort_server::{BasePath, BearerToken, ClientAccess, PublicUrl, TransportSe
 
 use events::RecordedEvents;
 use resources::ServedResources;
+use settings::role_rights;
 pub(super) use settings::{IdentityInputs, files, owner_access, path};
 
 use crate::exit::CommandError;

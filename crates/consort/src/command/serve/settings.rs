@@ -54,7 +54,7 @@ pub(super) fn gateway_settings(
 }
 
 /// The default address.
-const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8808);
+pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8808);
 
 /// Returns the addresses to listen on.
 pub(super) fn listen_addresses(

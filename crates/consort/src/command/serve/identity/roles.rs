@@ -33,4 +33,8 @@ impl RoleRights for ConfigRoles {
             (None, None) => Rights::Member,
         }
     }
+
+    fn roles(&self, caller: &Caller) -> Vec<String> {
+        self.roles.roles_of(caller).into_iter().map(str::to_owned).collect()
+    }
 }

@@ -72,7 +72,8 @@ pub(in crate::command::serve) fn owner_access(options: &ConsortOptions) -> Owner
     }
 }
 
-fn role_rights(
+/// Returns the rights that the roles of a config give.
+pub(super) fn role_rights(
     options: &ConsortOptions,
     authorization: &AuthorizationConfig,
 ) -> Arc<dyn RoleRights> {
