@@ -16,9 +16,11 @@ use std::str::FromStr;
 
 use consort_core::{Problem, ServerId};
 use serde::Serialize;
+use toml_edit::DocumentMut;
 
 use crate::config::Config;
 use crate::options::ConsortOptions;
+use crate::read::options::KEY;
 use crate::server::transport::RemoteTransport;
 use crate::server::{
     AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, TransportConfig,
@@ -145,17 +147,12 @@ pub fn convert(servers: &[ServerConfig], target: TargetFormat) -> ConvertedConfi
 impl Config {
     /// Converts the whole config to `target`. Options for all servers fit only in Consort's own format.
     pub fn convert(&self, target: TargetFormat) -> ConvertedConfig {
-        #[derive(Serialize)]
-        struct OptionsTable<'a> {
-            consort: &'a ConsortOptions,
-        }
         let mut converted = convert(&self.servers, target);
         if self.options == ConsortOptions::default() {
             return converted;
         }
-        let whole = OptionsTable { consort: &self.options };
-        match toml::to_string(&whole) {
-            Ok(text) if target == TargetFormat::Consort => {
+        match options_text(&self.options) {
+            Some(text) if target == TargetFormat::Consort => {
                 converted.text = format!("{text}\n{}", converted.text);
             }
             _ => {
@@ -165,6 +162,26 @@ impl Config {
         }
         converted
     }
+}
+
+/// The table `[consort]` of these options.
+fn options_text(options: &ConsortOptions) -> Option<String> {
+    #[derive(Serialize)]
+    struct OptionsTable<'a> {
+        consort: &'a ConsortOptions,
+    }
+    let text = toml::to_string(&OptionsTable { consort: options }).ok()?;
+    let mut table: DocumentMut = text.parse().ok()?;
+    // Literal secrets are serialized without their text.
+    for (name, token) in options.tokens.iter().filter(|(_, token)| token.is_literal()) {
+        table[KEY]["tokens"][name] = token.to_plain_string().into();
+    }
+    for (name, provider) in &options.providers {
+        if let Some(key) = provider.key.as_ref().filter(|key| key.is_literal()) {
+            table[KEY]["providers"][name]["key"] = key.to_plain_string().into();
+        }
+    }
+    Some(table.to_string())
 }
 
 /// Servers as entries of a file that Consort reads itself: they include Consort's own keys, which every format accepts,

@@ -258,7 +258,7 @@ pub(crate) async fn check_config(
         &serve,
         &config.options,
         Some(&config.file),
-        MissingToken::Leave,
+        MissingToken::Skip,
     )?;
     let hub = Hub::start(consort_hub::HubSettings::default());
     let inputs = ToolboxInputs {
