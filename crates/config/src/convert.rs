@@ -22,9 +22,7 @@ use crate::config::Config;
 use crate::options::ConsortOptions;
 use crate::read::options::KEY;
 use crate::server::transport::RemoteTransport;
-use crate::server::{
-    AuthConfig, ConnectTime, EraSetting, HttpConfig, ServerConfig, TransportConfig,
-};
+use crate::server::{AuthConfig, HttpConfig, ServerConfig, TransportConfig};
 use crate::syntax::names::{list_names, shorten_name};
 use crate::template::TemplateString;
 use output_value::OutputValue;
@@ -300,20 +298,13 @@ impl ConfigWriter {
 fn keys(server: &ServerConfig) -> Vec<&'static str> {
     let (timeout, mut keys) = (&server.timeout, Vec::new());
     let mut used = |key, used: bool| keys.extend(used.then_some(key));
-    used("description", server.description.is_some());
-    used("era", server.era != EraSetting::Auto);
-    used("connect", server.connect != ConnectTime::Start);
-    used("idle_stop", server.idle_stop.is_some());
-    used("validate", server.validate.is_some());
-    for (key, value) in server.limits.configured_limits() {
-        used(key, value.is_some());
+    for (key, _) in server.written_options() {
+        used(key, true);
     }
     used("timeout.idle", timeout.idle.is_some());
     used("timeout.total", timeout.total.is_some());
     used("timeout.connect", timeout.connect.is_some());
     used("timeout.install", timeout.install.is_some());
-    used("keep", !server.keep.is_empty());
-    used("drop", !server.drop.is_empty());
     used("tools", !server.tools.is_empty());
     // Not `insecure`: no other format has it.
     match &server.transport {

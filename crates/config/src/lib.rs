@@ -82,6 +82,7 @@ pub use options::{ConsortOptions, ProfileConfig, ServeConfig, merge_policies};
 pub use resolve::{SystemValues, ValueSource, expand_variables};
 pub use schema::config_schema;
 pub use server::limits::ServerLimits;
+pub use server::options::ServerOptions;
 pub use server::origin::ServerOrigin;
 pub use server::transport::RemoteTransport;
 pub use server::{
